@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between search/training and a device: batch-sized calls only, never one per time step, so that a device may
+// fuse everything inside a call. All pointers are host memory owned by the caller and only read or written during the
+// call. One Backend serves one caller at a time.
+//
+// Every sequence names its parameter set, so active search over many instances, each with weights of its own, is the
+// same call as inference with one model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/common/problem_kind.h"
+#include "models/config.h"
+
+namespace pointsman {
+
+// Input sequences: an instance as the network reads it (scaled, mirrored, permuted). count x n items.
+struct SequenceBatch {
+  ProblemKind problem = ProblemKind::kTsp;
+  int n = 0;
+  int count = 0;
+  const float* features = nullptr;          // [count][n][2]
+  const double* weights = nullptr;          // KnapSack: [count][n], in the capacity's units; TSP: null
+  const double* capacities = nullptr;       // KnapSack: [count]; TSP: null
+  const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
+};
+
+enum class Decode { kGreedy, kSample, kForced };
+
+// Which rollouts to make of each sequence. The j-th rollout of sequence s is sample
+// first_samples[s] + j * sample_stride of the instance instance_keys[s]; its draws depend on
+// (seed, instance key, sample, step) and nothing else.
+struct RolloutRequest {
+  SequenceBatch sequences;
+  Decode decode = Decode::kGreedy;
+  const int32_t* counts = nullptr;           // [count] rollouts per sequence; null: 1 each
+  const uint64_t* instance_keys = nullptr;   // [count]; sampling only
+  const uint32_t* first_samples = nullptr;   // [count]; null: all 0
+  uint32_t sample_stride = 1;
+  uint64_t seed = 1234;
+  float temperature = 1.0f;                  // softmax(C tanh(u) / T)
+  float clip = 0.0f;                         // C; 0: the model's own
+  bool stop_at_first_misfit = false;         // KnapSack: the paper's literal rule (nothing masked; the first item
+                                             // that does not fit ends the packing and is dropped)
+  const int32_t* forced = nullptr;           // kForced: [rollouts][n], what to choose; -1 after the end
+  bool keep = false;                         // keep the activations for a gradient of these rollouts (GradientRequest::
+                                             // kept); one rollout per sequence only (counts null)
+};
+
+// Sums over all steps of all rollouts of a call, for the training log.
+struct PolicyStatistics {
+  double entropy = 0.0;       // nats
+  double mean_logit = 0.0;    // of u before centring and clip, mean over the feasible, summed over steps
+  double saturated = 0.0;     // share of feasible items with |tanh| > 0.99, summed over steps
+  int64_t steps = 0;          // divide the three by this
+  int64_t evaluations = 0;    // network evaluations made: fewer than steps where rollouts share a prefix
+  int64_t direct_rows = 0;    // attention rows outside the factored tanh's exact range
+};
+
+// Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes permutations).
+struct RolloutResult {
+  std::vector<int32_t> orders;    // [rollouts][n]; KnapSack: -1 after the last item taken
+  std::vector<double> costs;      // [rollouts] TSP: length of the tour in network units; KnapSack: -packed value
+  std::vector<double> log_probs;  // [rollouts]
+  PolicyStatistics statistics;
+};
+
+// d/dparameters of sum over rollouts of weights[r] * log p(orders[r] | sequence). With weights (L - b) / B this is the
+// REINFORCE gradient, equation (5); with -1 / B cross entropy on given tours.
+struct GradientRequest {
+  SequenceBatch sequences;
+  const int32_t* counts = nullptr;    // [count] rollouts per sequence; null: 1 each
+  const int32_t* orders = nullptr;    // [rollouts][n]; -1 after the last
+  const float* weights = nullptr;     // [rollouts]
+  float temperature = 1.0f;
+  bool stop_at_first_misfit = false;
+  bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have changed
+                      // since, its activations are used instead of computed again; the same bits
+};
+
+// One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are clipped to
+// max_norm separately by their global L2 norms.
+struct UpdateRequest {
+  float learning_rate = 1e-3f;
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+  float max_norm = 1.0f;
+  bool actor = true;   // which networks to step
+  bool critic = false;
+};
+
+struct GradientNorms {
+  double actor = 0.0, critic = 0.0;  // before clipping
+};
+
+struct OptimiserState {
+  std::vector<float> first_moment, second_moment;  // [layout.size]
+  int64_t actor_steps = 0, critic_steps = 0;
+};
+
+struct DeviceInfo {
+  std::string name;    // "cpu"
+  std::string detail;  // "AVX-512, 2 threads"
+  int threads = 1;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual DeviceInfo info() const = 0;
+
+  // Single-precision fma peak of one thread (CPU) or the whole device, measured now, GFLOP/s.
+  virtual double measure_fma_peak() = 0;
+
+  // Forgets everything and makes `sets` parameter sets of this model, all zero.
+  virtual void configure(const ModelConfig& config, int sets) = 0;
+  virtual void load_parameters(int set, std::span<const float> parameters) = 0;  // [layout.size]; zeroes Adam state
+  virtual void read_parameters(int set, std::span<float> parameters) const = 0;
+  virtual void load_optimiser(int set, const OptimiserState& state) = 0;
+  virtual OptimiserState read_optimiser(int set) const = 0;
+
+  virtual void rollout(const RolloutRequest& request, RolloutResult& result) = 0;
+
+  // Adds to the gradient accumulators of the sets named.
+  virtual void gradient(const GradientRequest& request) = 0;
+
+  // Critic values b(s) [count], network units.
+  virtual void critic_values(const SequenceBatch& sequences, std::span<float> values) = 0;
+  // Values [count] from the parameters as they are, and d/dparameters of weight * sum_s (b(s) - targets[s])^2 added.
+  virtual void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
+                               std::span<float> values) = 0;
+
+  virtual void read_gradient(int set, std::span<float> gradient) const = 0;  // [layout.size], for tests
+  // Steps the sets first_set .. first_set + count - 1; returns their norms before clipping.
+  virtual std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) = 0;
+};
+
+// A device that was asked for by name and cannot be had (exit code 4).
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct BackendOptions {
+  std::string device = "auto";  // auto | cpu | cuda[:i]
+  int threads = 0;              // CPU worker threads; 0: all cores
+};
+
+// The backend of that name. "auto" takes the best there is and says in `note` why a better one is not used;
+// an explicit device that is missing throws DeviceError. Throws std::invalid_argument for an unknown name.
+std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note = nullptr);
+
+}  // namespace pointsman

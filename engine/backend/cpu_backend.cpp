@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return in tile
+// order, so that no number depends on how many threads there are.
+#include "engine/backend/cpu_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+#include "engine/backend/cpu_gradient.h"
+#include "engine/backend/cpu_rollout.h"
+#include "kernels/cpu/cpu_operations.h"
+#include "kernels/cpu/worker_threads.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kMaxTileRollouts = 256;  // more share more prefixes; their states still stream from the second-level cache
+constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
+constexpr int kGradientRows = 16;       // rollouts of a gradient tile: fixed, it decides the order of the sums
+constexpr int kWave = 8;                // gradient tiles in flight: fixed, for the same reason
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : instruction_set_(cpu::instruction_set()), workers_(threads) {
+    rollout_workspaces_.resize(workers_.count());
+    gradient_workspaces_.resize(workers_.count());
+  }
+
+  DeviceInfo info() const override {
+    const int threads = workers_.count();
+    return {"cpu", std::string(instruction_set_) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+            threads};
+  }
+
+  double measure_fma_peak() override { return cpu::fma_peak_gflops(); }
+
+  void configure(const ModelConfig& config, int sets) override {
+    sets_.clear();
+    config_ = config;
+    layout_.emplace(config_);
+    slots_ = reference_slots(config_);
+    for (int i = 0; i < sets; ++i) sets_.push_back(std::make_unique<CpuParameters>(config_, *layout_));
+  }
+
+  void load_parameters(int set, std::span<const float> parameters) override {
+    kept_tiles_ = 0;
+    CpuParameters& p = *sets_.at(set);
+    std::copy(parameters.begin(), parameters.end(), p.flat.begin());
+    for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient}) std::fill(moments->begin(), moments->end(), 0.0f);
+    p.actor_steps = p.critic_steps = 0;
+    p.prepare();
+  }
+
+  void read_parameters(int set, std::span<float> parameters) const override {
+    std::copy(sets_.at(set)->flat.begin(), sets_.at(set)->flat.end(), parameters.begin());
+  }
+
+  void load_optimiser(int set, const OptimiserState& state) override {
+    CpuParameters& p = *sets_.at(set);
+    p.first_moment = state.first_moment;
+    p.second_moment = state.second_moment;
+    p.actor_steps = state.actor_steps;
+    p.critic_steps = state.critic_steps;
+  }
+
+  OptimiserState read_optimiser(int set) const override {
+    const CpuParameters& p = *sets_.at(set);
+    return {p.first_moment, p.second_moment, p.actor_steps, p.critic_steps};
+  }
+
+  void read_gradient(int set, std::span<float> gradient) const override {
+    std::copy(sets_.at(set)->gradient.begin(), sets_.at(set)->gradient.end(), gradient.begin());
+  }
+
+  void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    const SequenceBatch& batch = request.sequences;
+    int64_t rollouts = 0;
+    for (int s = 0; s < batch.count; ++s) rollouts += request.counts == nullptr ? 1 : request.counts[s];
+    result.orders.assign(rollouts * batch.n, -1);
+    result.costs.assign(rollouts, 0.0);
+    result.log_probs.assign(rollouts, 0.0);
+    if (request.keep && request.counts != nullptr) throw std::invalid_argument("rollout: keep needs one per sequence");
+    const auto tiles = request.keep ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
+                                    : cut_for_rollout(batch, request.counts, rollouts);
+    if (request.keep) kept_tiles_ = tiles.size();
+    if (kept_.size() < kept_tiles_) kept_.resize(kept_tiles_);
+    std::vector<PolicyStatistics> statistics(tiles.size());
+    workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
+      const CpuParameters& p = parameters_of(batch, tiles[t]);
+      const AttentionWeights weights = attention_weights(p, config_, *layout_, request.clip, request.temperature);
+      statistics[t] = roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
+                                    rollout_workspaces_[worker], request.keep ? &kept_[t] : nullptr, result);
+    });
+    result.statistics = {};
+    for (const PolicyStatistics& s : statistics) add(s, result.statistics);
+  }
+
+  void gradient(const GradientRequest& request) override {
+    const FoldedLayout folded(slots_.count);
+    const auto tiles = cut_into_tiles(request.sequences, request.counts, kGradientRows, kGradientRows);
+    const bool kept = request.kept && kept_tiles_ == tiles.size();
+    sum_tiles(request.sequences, tiles, folded.size, [&](size_t t, int worker, float* sums) {
+      const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
+      const AttentionWeights weights = attention_weights(p, config_, *layout_, 0.0f, request.temperature);
+      gradient_tile(p, weights, slots_, request, tiles[t], kept ? &kept_[t] : nullptr,
+                    gradient_workspaces_[worker], sums);
+    }, [&](CpuParameters& p, const float* sums) { unfold_actor(config_, *layout_, sums, p); });
+  }
+
+  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
+    const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
+    workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
+      critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], nullptr, 0.0f,
+                  gradient_workspaces_[worker], values.data(), nullptr);
+    });
+  }
+
+  void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
+                       std::span<float> values) override {
+    const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
+    sum_tiles(sequences, tiles, CriticFoldedLayout().size, [&](size_t t, int worker, float* sums) {
+      critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], targets.data(), weight,
+                  gradient_workspaces_[worker], values.data(), sums);
+    }, [&](CpuParameters& p, const float* sums) { unfold_critic(*layout_, sums, p); });
+  }
+
+  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
+    kept_tiles_ = 0;
+    std::vector<GradientNorms> norms(count);
+    workers_.for_each(count, [&](int64_t i, int) { norms[i] = update_set(*sets_.at(first_set + i), request); });
+    return norms;
+  }
+
+ private:
+  const CpuParameters& parameters_of(const SequenceBatch& batch, const RolloutTile& tile) const {
+    return *sets_.at(set_of(batch, tile));
+  }
+
+  static int set_of(const SequenceBatch& batch, const RolloutTile& tile) {
+    return batch.parameter_sets == nullptr ? 0 : batch.parameter_sets[tile.pieces.front().sequence];
+  }
+
+  std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts, int64_t rollouts) const {
+    const size_t sequence_bytes = static_cast<size_t>(batch.n) * slots_.count * kHidden * sizeof(float);
+    const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 6 * 6, 6, 24);
+    const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
+    return cut_into_tiles(batch, counts, max_sequences, static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
+  }
+
+  static void add(const PolicyStatistics& from, PolicyStatistics& to) {
+    to.entropy += from.entropy;
+    to.mean_logit += from.mean_logit;
+    to.saturated += from.saturated;
+    to.steps += from.steps;
+    to.evaluations += from.evaluations;
+    to.direct_rows += from.direct_rows;
+  }
+
+  // Runs tiles in waves of kWave buffers and adds each wave's folded sums in tile order; unfolds once per set.
+  template <typename Work, typename Unfold>
+  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, size_t size, const Work& work,
+                 const Unfold& unfold) {
+    wave_.resize(kWave);
+    total_.assign(size, 0.0f);
+    for (size_t first = 0; first < tiles.size();) {
+      const int set = set_of(batch, tiles[first]);
+      size_t last = first;
+      while (last < tiles.size() && last - first < kWave && set_of(batch, tiles[last]) == set) ++last;
+      workers_.for_each(static_cast<int64_t>(last - first), [&](int64_t t, int worker) {
+        wave_[t].assign(size, 0.0f);
+        work(first + t, worker, wave_[t].data());
+      });
+      add_wave(last - first, size);
+      first = last;
+      if (first < tiles.size() && set_of(batch, tiles[first]) == set) continue;
+      unfold(*sets_.at(set), total_.data());
+      std::fill(total_.begin(), total_.end(), 0.0f);
+    }
+  }
+
+  void add_wave(size_t tiles, size_t size) {
+    constexpr size_t kSlice = 16384;
+    workers_.for_each(static_cast<int64_t>((size + kSlice - 1) / kSlice), [&](int64_t slice, int) {
+      const size_t begin = slice * kSlice, end = std::min(size, begin + kSlice);
+      for (size_t t = 0; t < tiles; ++t) {
+        for (size_t i = begin; i < end; ++i) total_[i] += wave_[t][i];
+      }
+    });
+  }
+
+  GradientNorms update_set(CpuParameters& p, const UpdateRequest& request) {
+    GradientNorms norms;
+    if (request.actor) norms.actor = update_range(p, 0, layout_->actor_size, ++p.actor_steps, request);
+    if (request.critic && config_.has_critic) {
+      norms.critic = update_range(p, layout_->actor_size, layout_->size, ++p.critic_steps, request);
+    }
+    std::fill(p.gradient.begin(), p.gradient.end(), 0.0f);
+    p.prepare();
+    return norms;
+  }
+
+  static double update_range(CpuParameters& p, size_t begin, size_t end, int64_t step, const UpdateRequest& request) {
+    const double norm = std::sqrt(cpu::squared_norm(p.gradient.data() + begin, static_cast<int64_t>(end - begin)));
+    const double scale = norm > request.max_norm ? request.max_norm / norm : 1.0;
+    const auto correction = [&](float beta) { return static_cast<float>(1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step))); };
+    cpu::adam_update({p.flat.data() + begin, p.first_moment.data() + begin, p.second_moment.data() + begin,
+                      p.gradient.data() + begin, static_cast<int64_t>(end - begin), static_cast<float>(scale),
+                      request.learning_rate, request.beta1, request.beta2, request.epsilon, correction(request.beta1),
+                      correction(request.beta2)});
+    return norm;
+  }
+
+  const char* instruction_set_;
+  cpu::WorkerThreads workers_;
+  ModelConfig config_;
+  std::optional<ParameterLayout> layout_;
+  ReferenceSlots slots_;
+  std::vector<std::unique_ptr<CpuParameters>> sets_;
+  std::vector<RolloutWorkspace> rollout_workspaces_;
+  std::vector<GradientWorkspace> gradient_workspaces_;
+  std::vector<TileActivations> kept_;  // by tile of the last rollout with keep
+  size_t kept_tiles_ = 0;              // how many of them still belong to the parameters as they are
+  std::vector<std::vector<float>> wave_;
+  std::vector<float> total_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores);
+}
+
+}  // namespace pointsman

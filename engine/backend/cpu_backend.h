@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "engine/backend/backend.h"
+
+namespace pointsman {
+
+// threads >= 0; 0: all cores of this process.
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+
+}  // namespace pointsman

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The critic b(s): own embedding and encoder, P = 3 glimpses over all items with one set of weights, the encoder's last
+// state as the first query, then two layers (Bello et al., section 3.2 and docs/decisions.md).
+#include <algorithm>
+
+#include "engine/backend/cpu_gradient.h"
+#include "kernels/cpu/cpu_operations.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kProcessSteps = 3;
+constexpr size_t kSquare = static_cast<size_t>(kHidden) * kHidden;
+
+}  // namespace
+
+CriticFoldedLayout::CriticFoldedLayout() {
+  size = 0;
+  const auto take = [this](size_t count) {
+    const size_t at = size;
+    size += count;
+    return at;
+  };
+  recurrent = take(static_cast<size_t>(kGates) * kHidden);
+  bias = take(kGates);
+  fold = take(2 * kGates);
+  reference = take(kSquare);
+  query = take(kSquare);
+  v = take(kHidden);
+  fc1_weight = take(kSquare);
+  fc1_bias = take(kHidden);
+  fc2_weight = take(kHidden);
+  fc2_bias = take(16);
+}
+
+namespace {
+
+class CriticTile {
+ public:
+  CriticTile(const CpuParameters& parameters, const ParameterLayout& layout, const SequenceBatch& batch,
+             const RolloutTile& tile, GradientWorkspace& workspace)
+      : p_(parameters),
+        critic_(layout.critic),
+        batch_(batch),
+        tile_(tile),
+        w_(workspace),
+        tape_(workspace.activations.encoded.tape),
+        n_(batch.n),
+        rows_(static_cast<int>(tile.pieces.size())),
+        items_(identity_items(batch.n)) {}
+
+  void forward(bool keep_cells, float* values) {
+    encode(keep_cells);
+    float* states = w_.critic_states.get(static_cast<size_t>(kProcessSteps + 1) * rows_ * kHidden);  // [P + 1][rows][H]
+    float* queries = w_.critic_queries.get(static_cast<size_t>(kProcessSteps) * rows_ * kHidden);    // [P][rows][H] W_q state
+    std::copy_n(tape_.h_slot(n_), static_cast<size_t>(rows_) * kHidden, states);
+    for (int step = 0; step < kProcessSteps; ++step) {
+      cpu::multiply({at(states, step), kHidden, p_.critic_query.data(), at(queries, step), kHidden, rows_, kHidden,
+                     kHidden, false});
+      for (int row = 0; row < rows_; ++row) cpu::glimpse(glimpse_args(step, row));
+    }
+    hidden_.resize(static_cast<size_t>(rows_) * kHidden);
+    cpu::multiply({at(states, kProcessSteps), kHidden, p_.critic_fc1.data(), hidden_.data(), kHidden, rows_, kHidden,
+                   kHidden, false});
+    const float* bias1 = p_.flat.data() + critic_.fc1_bias;
+    const float* weight2 = p_.flat.data() + critic_.fc2_weight;
+    for (int row = 0; row < rows_; ++row) {
+      float value = p_.flat[critic_.fc2_bias];
+      for (int d = 0; d < kHidden; ++d) {
+        float& h = hidden_[row * kHidden + d];
+        h = std::max(h + bias1[d], 0.0f);
+        value += weight2[d] * h;
+      }
+      values[tile_.pieces[row].sequence] = value;
+    }
+  }
+
+  void backward(const float* values, const float* targets, float weight, float* folded) {
+    const size_t slice = static_cast<size_t>(n_) * kHidden;
+    reference_sums_ = w_.sums.get(2 * rows_ * slice);  // [rows][n][H] of the references, then of the values
+    value_sums_ = reference_sums_ + rows_ * slice;
+    std::fill_n(reference_sums_, 2 * rows_ * slice, 0.0f);
+    w_.scratch.get(cpu::gradient_scratch(n_, 1));
+    head_backward(values, targets, weight, folded);
+    process_backward(folded);
+    encoder_backward(folded);
+  }
+
+ private:
+  float* at(float* base, int step) const { return base + static_cast<size_t>(step) * rows_ * kHidden; }
+
+  void encode(bool keep_cells) {
+    tape_.resize(rows_, n_, keep_cells);
+    std::fill_n(tape_.h_slot(0), static_cast<size_t>(rows_) * kHidden, 0.0f);
+    std::fill_n(tape_.c_slot(0), static_cast<size_t>(rows_) * kHidden, 0.0f);
+    for (int row = 0; row < rows_; ++row) {
+      const float* features = batch_.features + static_cast<size_t>(tile_.pieces[row].sequence) * n_ * 2;
+      for (int step = 0; step < n_; ++step) std::copy_n(features + 2 * step, 2, tape_.input(step) + 2 * row);
+    }
+    lstm_forward(p_.critic_encoder, nullptr, true, keep_cells, tape_);
+    const size_t slice = static_cast<size_t>(n_) * kHidden;
+    references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);  // [rows][n][H] W_ref r, then the states themselves
+    values_ = references_ + rows_ * slice;
+    project_states(tape_, p_.critic_reference.data(), kHidden, w_.scratch, [&](int row, int step, const float* a) {
+      const size_t to = row * slice + static_cast<size_t>(step) * kHidden;
+      std::copy_n(a, kHidden, references_ + to);
+      std::copy_n(tape_.h_slot(step + 1) + row * kHidden, kHidden, values_ + to);
+    });
+    bounds_.resize(rows_);
+    for (int row = 0; row < rows_; ++row) {
+      cpu::exp_references({references_ + row * slice, n_ * kHidden, &bounds_[row]});
+    }
+  }
+
+  GlimpseArgs glimpse_args(int step, int row) {
+    const size_t slice = static_cast<size_t>(n_) * kHidden;
+    float* out = at(w_.critic_states.data.data(), step + 1) + row * kHidden;
+    const float* query = at(w_.critic_queries.data.data(), step) + row * kHidden;
+    return {references_ + row * slice, bounds_[row], values_ + row * slice, p_.flat.data() + critic_.process.v, query,
+            items_.data(), n_, out, scores_.get((n_ + 15) / 16 * 16)};
+  }
+
+  // d(last process state) into dstate_.
+  void head_backward(const float* values, const float* targets, float weight, float* folded) {
+    const CriticFoldedLayout to;
+    const float* weight2 = p_.flat.data() + critic_.fc2_weight;
+    std::vector<float> dhidden(static_cast<size_t>(rows_) * kHidden);
+    for (int row = 0; row < rows_; ++row) {
+      const int s = tile_.pieces[row].sequence;
+      const float dvalue = 2.0f * weight * (values[s] - targets[s]);
+      folded[to.fc2_bias] += dvalue;
+      for (int d = 0; d < kHidden; ++d) {
+        const float h = hidden_[row * kHidden + d];
+        folded[to.fc2_weight + d] += dvalue * h;
+        dhidden[row * kHidden + d] = h > 0.0f ? dvalue * weight2[d] : 0.0f;
+        folded[to.fc1_bias + d] += dhidden[row * kHidden + d];
+      }
+    }
+    const float* last = at(w_.critic_states.data.data(), kProcessSteps);
+    cpu::accumulate_outer({dhidden.data(), kHidden, last, kHidden, folded + to.fc1_weight, kHidden, rows_, kHidden,
+                           kHidden});
+    dstate_.resize(dhidden.size());
+    cpu::multiply({dhidden.data(), kHidden, p_.critic_fc1_t.data(), dstate_.data(), kHidden, rows_, kHidden, kHidden,
+                   false});
+  }
+
+  void process_backward(float* folded) {
+    const CriticFoldedLayout to;
+    const size_t slice = static_cast<size_t>(n_) * kHidden;
+    std::vector<float> dquery(static_cast<size_t>(rows_) * kHidden);
+    std::vector<float> readout(kHidden);
+    for (int step = kProcessSteps - 1; step >= 0; --step) {
+      for (int row = 0; row < rows_; ++row) {
+        GlimpseArgs forward = glimpse_args(step, row);
+        forward.out = readout.data();
+        cpu::glimpse_gradient({forward, dstate_.data() + row * kHidden, reference_sums_ + row * slice,
+                               value_sums_ + row * slice, folded + to.v, dquery.data() + row * kHidden,
+                               w_.scratch.data.data()});
+      }
+      const float* state = at(w_.critic_states.data.data(), step);
+      cpu::accumulate_outer({dquery.data(), kHidden, state, kHidden, folded + to.query, kHidden, rows_, kHidden,
+                             kHidden});
+      cpu::multiply({dquery.data(), kHidden, p_.critic_query_t.data(), dstate_.data(), kHidden, rows_, kHidden, kHidden,
+                     false});
+    }
+  }
+
+  void encoder_backward(float* folded) {
+    const CriticFoldedLayout to;
+    const size_t slice = static_cast<size_t>(n_) * kHidden;
+    const float* v = p_.flat.data() + critic_.process.v;
+    const int total = n_ * rows_;
+    float* dreferences = w_.dreferences.get(static_cast<size_t>(total) * kHidden);  // [n][rows][H]
+    float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
+    for (int row = 0; row < rows_; ++row) {
+      for (int i = 0; i < n_; ++i) {
+        const size_t time_major = (static_cast<size_t>(i) * rows_ + row) * kHidden;
+        const size_t from = row * slice + static_cast<size_t>(i) * kHidden;
+        for (int d = 0; d < kHidden; ++d) {
+          dreferences[time_major + d] = v[d] * reference_sums_[from + d];
+          dh[time_major + d] = value_sums_[from + d];
+        }
+      }
+      float* last = dh + (static_cast<size_t>(n_ - 1) * rows_ + row) * kHidden;
+      for (int d = 0; d < kHidden; ++d) last[d] += dstate_[row * kHidden + d];
+    }
+    cpu::accumulate_outer({dreferences, kHidden, tape_.h_slot(1), kHidden, folded + to.reference, kHidden, total,
+                           kHidden, kHidden});
+    cpu::multiply({dreferences, kHidden, p_.critic_reference_t.data(), dh, kHidden, total, kHidden, kHidden, true});
+    float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
+    std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
+    float* dgates = w_.dgates.get(static_cast<size_t>(total) * kGates);
+    lstm_backward(p_.critic_encoder, tape_, dh, dc, dgates, nullptr,
+                  {folded + to.recurrent, folded + to.bias, folded + to.fold, nullptr});
+  }
+
+  const CpuParameters& p_;
+  const ParameterLayout::Critic& critic_;
+  const SequenceBatch& batch_;
+  const RolloutTile& tile_;
+  GradientWorkspace& w_;
+  LstmTape& tape_;
+  const int n_, rows_;
+  const std::vector<int32_t> items_;
+  float *references_ = nullptr, *values_ = nullptr, *reference_sums_ = nullptr, *value_sums_ = nullptr;
+  std::vector<float> bounds_, hidden_, dstate_;
+  Buffer scores_;
+};
+
+}  // namespace
+
+void critic_tile(const CpuParameters& parameters, const ParameterLayout& layout, const SequenceBatch& sequences,
+                 const RolloutTile& tile, const float* targets, float weight, GradientWorkspace& workspace,
+                 float* values, float* folded) {
+  CriticTile critic(parameters, layout, sequences, tile, workspace);
+  critic.forward(targets != nullptr, values);
+  if (targets != nullptr) critic.backward(values, targets, weight, folded);
+}
+
+}  // namespace pointsman

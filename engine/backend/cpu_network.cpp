@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cpu_network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/cpu/cpu_operations.h"
+
+namespace pointsman {
+
+void LstmTape::resize(int new_rows, int new_steps, bool keep_cells) {
+  rows = new_rows;
+  steps = new_steps;
+  const size_t states = static_cast<size_t>(steps + 1) * rows * kHidden;
+  h.get(states);
+  c.get(keep_cells ? states : static_cast<size_t>(rows) * kHidden);
+  if (keep_cells) cells.get(static_cast<size_t>(steps) * rows * kLstmTape);
+  inputs.get(static_cast<size_t>(steps) * rows * 2);
+  products.get(static_cast<size_t>(rows) * kGates);
+}
+
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells, LstmTape& tape) {
+  float* products = tape.products.data.data();
+  for (int step = 0; step < tape.steps; ++step) {
+    if (step == 0 && zero_start) {
+      std::fill_n(products, static_cast<size_t>(tape.rows) * kGates, 0.0f);
+    } else {
+      cpu::multiply({tape.h_slot(step), kHidden, lstm.recurrent.data(), products, kGates, tape.rows, kHidden, kGates,
+                     false});
+    }
+    const bool start = step == 0 && start_bias != nullptr;
+    cpu::lstm_cell({tape.rows, products, kGates, lstm.fold.data(), start ? start_bias : lstm.bias.data(),
+                    start ? nullptr : tape.input(step), tape.c_slot(keep_cells ? step : 0), tape.h_slot(step + 1),
+                    tape.c_slot(keep_cells ? step + 1 : 0), keep_cells ? tape.cell(step) : nullptr});
+  }
+}
+
+void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates, float* dh_start,
+                   const LstmGradient& sums) {
+  const size_t states = static_cast<size_t>(tape.rows) * kHidden, gates = static_cast<size_t>(tape.rows) * kGates;
+  for (int step = tape.steps - 1; step >= 0; --step) {
+    if (step + 1 < tape.steps) {
+      cpu::multiply({dgates + (step + 1) * gates, kGates, lstm.recurrent_t.data(), dh + step * states, kHidden,
+                     tape.rows, kGates, kHidden, true});
+    }
+    cpu::lstm_cell_backward({tape.rows, tape.cell(step), tape.c_slot(step), dh + step * states, dc,
+                             dgates + step * gates});
+  }
+  if (dh_start != nullptr) {
+    cpu::multiply({dgates, kGates, lstm.recurrent_t.data(), dh_start, kHidden, tape.rows, kGates, kHidden, false});
+  }
+  // An encoder starts from h = 0: its first step adds nothing to W_hh.
+  const int first = dh_start == nullptr ? 1 : 0;
+  cpu::accumulate_outer({dgates + first * gates, kGates, tape.h_slot(first), kHidden, sums.recurrent, kHidden,
+                         (tape.steps - first) * tape.rows, kGates, kHidden});
+  const bool started = sums.start != nullptr;
+  cpu::accumulate_columns({dgates, tape.input(0), started ? tape.rows : 0, tape.steps * tape.rows, sums.start,
+                           sums.bias, sums.fold});
+}
+
+void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features, int rows, int n,
+            bool keep_cells, EncodedTile& tile, Buffer& scratch) {
+  LstmTape& tape = tile.tape;
+  tape.resize(rows, n, keep_cells);
+  std::fill_n(tape.h_slot(0), static_cast<size_t>(rows) * kHidden, 0.0f);
+  std::fill_n(tape.c_slot(0), static_cast<size_t>(rows) * kHidden, 0.0f);
+  for (int step = 0; step < n; ++step) {
+    for (int row = 0; row < rows; ++row) std::memcpy(tape.input(step) + 2 * row, features[row] + 2 * step, 8);
+  }
+  lstm_forward(parameters.encoder, nullptr, true, keep_cells, tape);
+
+  const size_t slice = static_cast<size_t>(n) * kHidden;
+  float* storage = tile.storage.get(rows * slots.count * slice);
+  const auto slot_of = [&](int row, int slot) {
+    return slot < 0 ? nullptr : storage + (static_cast<size_t>(row) * slots.count + slot) * slice;
+  };
+  project_states(tape, parameters.references.data(), slots.count * kHidden, scratch,
+                 [&](int row, int step, const float* values) {
+                   for (int slot = 0; slot < slots.count; ++slot) {
+                     std::memcpy(slot_of(row, slot) + static_cast<size_t>(step) * kHidden, values + slot * kHidden,
+                                 kHidden * sizeof(float));
+                   }
+                 });
+  tile.references.resize(rows);
+  for (int row = 0; row < rows; ++row) {
+    References& r = tile.references[row];
+    r = {slot_of(row, slots.glimpse), slot_of(row, slots.pointer), slot_of(row, slots.values),
+         slot_of(row, slots.requeries), 0.0f, 0.0f};
+    const int count = n * kHidden;
+    cpu::exp_references({slot_of(row, slots.pointer), count, &r.pointer_bound});
+    if (slots.glimpse >= 0) cpu::exp_references({slot_of(row, slots.glimpse), count, &r.glimpse_bound});
+  }
+}
+
+std::vector<int32_t> identity_items(int n) {
+  std::vector<int32_t> items(n);
+  std::iota(items.begin(), items.end(), 0);
+  return items;
+}
+
+}  // namespace pointsman

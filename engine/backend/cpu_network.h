@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces of the network that rollouts, gradients and the critic share on the CPU: a whole LSTM sequence forward and
+// backward, and what attention reads of an encoded sequence. Arrays are time-major: [step][row][..].
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/backend/cpu_parameters.h"
+#include "kernels/cpu/cpu_operations.h"
+
+namespace pointsman {
+
+// A growing buffer that never shrinks: the workspaces live as long as their worker.
+struct Buffer {
+  float* get(size_t count) {
+    if (data.size() < count) data.resize(count);
+    return data.data();
+  }
+  std::vector<float> data;
+};
+
+// Activations of `rows` sequences through `steps` steps.
+struct LstmTape {
+  int rows = 0, steps = 0;
+  Buffer h, c;      // [steps + 1][rows][H]; slot 0 is the start state, slot t + 1 the state after step t
+  Buffer cells;     // [steps][rows][5H], kept for the backward pass
+  Buffer inputs;    // [steps][rows][2]
+  Buffer products;  // [rows][4H]
+
+  void resize(int new_rows, int new_steps, bool keep_cells);
+  float* h_slot(int slot) { return h.data.data() + static_cast<size_t>(slot) * rows * kHidden; }
+  float* c_slot(int slot) { return c.data.data() + static_cast<size_t>(slot) * rows * kHidden; }
+  float* cell(int step) { return cells.data.data() + static_cast<size_t>(step) * rows * kLstmTape; }
+  float* input(int step) { return inputs.data.data() + static_cast<size_t>(step) * rows * 2; }
+};
+
+// Runs steps 0 .. steps - 1 from slot 0. start_bias, when given, replaces bias and inputs in step 0 (the decoder's
+// trainable first input). A zero start state (encoder) saves step 0's product.
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells, LstmTape& tape);
+
+// Gradient sums of one LSTM, folded: pointers into a tile's buffer.
+struct LstmGradient {
+  float* recurrent;  // [4H][H]
+  float* bias;       // [4H]
+  float* fold;       // [2][4H]
+  float* start;      // [4H] the first step's gate gradients (decoder); null: encoder
+};
+
+// Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside, overwritten;
+// dc: [rows][H] starts with that of the last c and ends with that of slot 0; dgates: [steps][rows][4H] scratch.
+// dh_start: [rows][H] out, gradient of slot 0's h; null: not wanted.
+void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates, float* dh_start,
+                   const LstmGradient& sums);
+
+// Encoded sequences of a tile.
+struct EncodedTile {
+  std::vector<References> references;  // [rows]
+  Buffer storage;                      // [rows][slots][n][H]
+  LstmTape tape;
+};
+
+// Encodes rows sequences of n items. features: [rows] pointers to [n][2].
+void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features, int rows, int n,
+            bool keep_cells, EncodedTile& tile, Buffer& scratch);
+
+// What the backward pass of a tile needs of its forward pass.
+struct TileActivations {
+  EncodedTile encoded;
+  LstmTape decoder;  // row: rollout of the tile
+  Buffer queries;    // [steps][rows][H] W_q h
+};
+
+// Projects states (slots 1 .. steps of the tape) with stacked matrices packed [width][H] and hands every row of results
+// on: put(row, step, values [width]).
+template <typename Put>
+void project_states(LstmTape& tape, const float* packed, int width, Buffer& scratch, const Put& put) {
+  constexpr int kRows = 24;  // the results of so many rows stay in the first-level cache
+  const int total = tape.rows * tape.steps;
+  float* values = scratch.get(static_cast<size_t>(kRows) * width);
+  for (int first = 0; first < total; first += kRows) {
+    const int rows = std::min(kRows, total - first);
+    cpu::multiply({tape.h_slot(1) + static_cast<size_t>(first) * kHidden, kHidden, packed, values, width, rows, kHidden,
+                   width, false});
+    for (int r = 0; r < rows; ++r) {
+      put((first + r) % tape.rows, (first + r) / tape.rows, values + static_cast<size_t>(r) * width);
+    }
+  }
+}
+
+// kernels' fixed list 0, 1, .. n - 1.
+std::vector<int32_t> identity_items(int n);
+
+}  // namespace pointsman

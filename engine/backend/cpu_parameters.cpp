@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cpu_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/cpu_operations.h"
+
+namespace pointsman {
+
+static_assert(kHidden == kHiddenSize);
+
+ReferenceSlots reference_slots(const ModelConfig& config) {
+  ReferenceSlots slots;
+  if (config.glimpses > 0) slots.glimpse = slots.count++;
+  slots.pointer = slots.count++;
+  if (config.glimpses > 0) slots.values = slots.count++;
+  if (config.glimpses > 1) slots.requeries = slots.count++;
+  return slots;
+}
+
+CpuParameters::CpuParameters(const ModelConfig& config, const ParameterLayout& layout)
+    : flat(layout.size),
+      first_moment(layout.size),
+      second_moment(layout.size),
+      gradient(layout.size),
+      config_(config),
+      layout_(layout) {}
+
+void CpuParameters::prepare_lstm(const LstmSlots& slots, size_t embedding, PackedLstm& lstm) {
+  const float* w_hh = flat.data() + slots.weight_hh;
+  lstm.recurrent.resize(static_cast<size_t>(kGates) * kHidden);
+  lstm.recurrent_t.resize(lstm.recurrent.size());
+  cpu::pack({w_hh, kHidden, kGates, kHidden, false, lstm.recurrent.data()});
+  cpu::pack({w_hh, kHidden, kHidden, kGates, true, lstm.recurrent_t.data()});
+  lstm.bias.assign(flat.begin() + slots.bias, flat.begin() + slots.bias + kGates);
+  lstm.fold.resize(2 * kGates);
+  const float* e = flat.data() + embedding;
+  for (int j = 0; j < kGates; ++j) {
+    const float* w = flat.data() + slots.weight_ih + static_cast<size_t>(j) * kHidden;
+    float x = 0.0f, y = 0.0f;
+    for (int d = 0; d < kHidden; ++d) {
+      x = std::fma(w[d], e[2 * d], x);
+      y = std::fma(w[d], e[2 * d + 1], y);
+    }
+    lstm.fold[j] = x;
+    lstm.fold[kGates + j] = y;
+  }
+}
+
+void CpuParameters::prepare_square(size_t offset, std::vector<float>& packed, std::vector<float>& transposed) {
+  packed.resize(static_cast<size_t>(kHidden) * kHidden);
+  transposed.resize(packed.size());
+  cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, false, packed.data()});
+  cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, true, transposed.data()});
+}
+
+void CpuParameters::prepare() {
+  prepare_lstm(layout_.encoder, layout_.embedding, encoder);
+  prepare_lstm(layout_.decoder, layout_.embedding, decoder);
+  decoder_start_bias.resize(kGates);
+  const float* start = flat.data() + layout_.decoder_start;
+  for (int j = 0; j < kGates; ++j) {
+    const float* w = flat.data() + layout_.decoder.weight_ih + static_cast<size_t>(j) * kHidden;
+    float sum = 0.0f;
+    for (int d = 0; d < kHidden; ++d) sum = std::fma(w[d], start[d], sum);
+    decoder_start_bias[j] = sum + decoder.bias[j];
+  }
+  prepare_square(config_.glimpses > 0 ? layout_.glimpse.w_q : layout_.pointer.w_q, query, query_t);
+
+  const ReferenceSlots slots = reference_slots(config_);
+  std::vector<float> stacked(static_cast<size_t>(slots.count) * kHidden * kHidden);
+  const auto stack = [&](int slot, size_t offset) {
+    if (slot < 0) return;
+    std::copy_n(flat.begin() + offset, kHidden * kHidden, stacked.begin() + static_cast<size_t>(slot) * kHidden * kHidden);
+  };
+  stack(slots.glimpse, layout_.glimpse.w_ref);
+  stack(slots.pointer, layout_.pointer.w_ref);
+  stack(slots.values, layout_.pointer.w_q);
+  stack(slots.requeries, layout_.glimpse.w_q);
+  references.resize(stacked.size());
+  references_t.resize(stacked.size());
+  cpu::pack({stacked.data(), kHidden, slots.count * kHidden, kHidden, false, references.data()});
+  cpu::pack({stacked.data(), kHidden, kHidden, slots.count * kHidden, true, references_t.data()});
+
+  if (!config_.has_critic) return;
+  const ParameterLayout::Critic& critic = layout_.critic;
+  prepare_lstm(critic.encoder, critic.embedding, critic_encoder);
+  prepare_square(critic.process.w_ref, critic_reference, critic_reference_t);
+  prepare_square(critic.process.w_q, critic_query, critic_query_t);
+  prepare_square(critic.fc1_weight, critic_fc1, critic_fc1_t);
+}
+
+}  // namespace pointsman

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// One parameter set as the CPU kernels read it: the flat vector, and its matrices folded, stacked and packed.
+#pragma once
+
+#include <vector>
+
+#include "models/config.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman {
+
+// An LSTM with its input half folded to [4H, 2] (algebra identity 1).
+struct PackedLstm {
+  std::vector<float> recurrent;    // W_hh packed [4H][H]
+  std::vector<float> recurrent_t;  // its transpose, packed [H][4H]; for the backward pass
+  std::vector<float> fold;         // [2][4H] W_ih E
+  std::vector<float> bias;         // [4H]
+};
+
+// Which 128-wide slice of the stacked reference projections is which; -1: not there.
+struct ReferenceSlots {
+  int glimpse = -1, pointer = -1, values = -1, requeries = -1;
+  int count = 0;
+};
+
+ReferenceSlots reference_slots(const ModelConfig& config);
+
+class CpuParameters {
+ public:
+  CpuParameters(const ModelConfig& config, const ParameterLayout& layout);
+
+  // Must be called after `flat` changed, before the set is used.
+  void prepare();
+
+  std::vector<float> flat;                          // [layout.size]
+  std::vector<float> first_moment, second_moment;   // [layout.size]
+  std::vector<float> gradient;                      // [layout.size]
+  int64_t actor_steps = 0, critic_steps = 0;
+
+  PackedLstm encoder, decoder;
+  std::vector<float> decoder_start_bias;  // [4H] bias + W_ih start
+  std::vector<float> query, query_t;      // the step's query projection, packed [H][H], and transposed
+  std::vector<float> references, references_t;  // stacked reference projections [slots * H][H] packed; transposed
+
+  PackedLstm critic_encoder;
+  std::vector<float> critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1, critic_fc1_t;
+
+ private:
+  void prepare_lstm(const LstmSlots& slots, size_t embedding, PackedLstm& lstm);
+  void prepare_square(size_t offset, std::vector<float>& packed, std::vector<float>& transposed);
+
+  const ModelConfig& config_;
+  const ParameterLayout& layout_;
+};
+
+}  // namespace pointsman

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cpu_rollout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/common/knapsack.h"
+#include "kernels/common/philox.h"
+#include "kernels/common/scalar_math.h"
+#include "kernels/common/tsp.h"
+#include "kernels/cpu/cpu_operations.h"
+
+namespace pointsman {
+
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts, int max_sequences,
+                                        int max_rollouts) {
+  std::vector<RolloutTile> tiles;
+  RolloutTile tile;
+  int64_t result = 0;
+  const auto set_of = [&](int s) { return sequences.parameter_sets == nullptr ? 0 : sequences.parameter_sets[s]; };
+  const auto flush = [&] {
+    if (!tile.pieces.empty()) tiles.push_back(std::move(tile));
+    tile = {};
+  };
+  for (int s = 0; s < sequences.count; ++s) {
+    const int count = counts == nullptr ? 1 : counts[s];
+    if (!tile.pieces.empty() && set_of(tile.pieces.back().sequence) != set_of(s)) flush();
+    for (int first = 0; first < count;) {
+      if (static_cast<int>(tile.pieces.size()) == max_sequences || tile.rollouts >= max_rollouts) flush();
+      const int taken = std::min<int64_t>(count - first, max_rollouts - tile.rollouts);
+      tile.pieces.push_back({s, first, taken, result + first});
+      tile.rollouts += taken;
+      first += taken;
+    }
+    result += count;
+  }
+  flush();
+  return tiles;
+}
+
+AttentionWeights attention_weights(const CpuParameters& parameters, const ModelConfig& config,
+                                   const ParameterLayout& layout, float clip, float temperature) {
+  const float c = clip > 0.0f ? clip : static_cast<float>(config.clip);
+  return {parameters.flat.data() + layout.glimpse.v, parameters.flat.data() + layout.pointer.v, config.glimpses,
+          config.centre_logits, c / temperature};
+}
+
+namespace {
+
+constexpr int kBlock = 24;  // groups whose products are made together: four register tiles of rows
+
+// Rollouts that share a prefix: one network state, one list of remaining items.
+template <typename Rules>
+struct Group {
+  Rules rules;
+  int piece;  // index in the tile
+  int remaining;
+  int first_member, members;
+};
+
+struct Member {
+  int piece;
+  int index;        // rollout index inside the piece's sequence
+  int64_t result;
+  double log_prob = 0.0;
+};
+
+template <typename Rules>
+class TileRollout {
+ public:
+  TileRollout(const CpuParameters& parameters, const AttentionWeights& weights, const RolloutRequest& request,
+              const RolloutTile& tile, bool want_entropy, RolloutWorkspace& workspace, EncodedTile& encoded,
+              TileActivations* kept, RolloutResult& result)
+      : parameters_(parameters),
+        weights_(weights),
+        request_(request),
+        batch_(request.sequences),
+        tile_(tile),
+        want_entropy_(want_entropy),
+        w_(workspace),
+        encoded_(encoded),
+        kept_(kept),
+        result_(result),
+        n_(batch_.n) {}
+
+  PolicyStatistics run() {
+    start();
+    for (int step = 0; !groups_.empty(); ++step) advance(step);
+    return statistics_;
+  }
+
+ private:
+  Rules make_rules(int sequence) const;
+  const float* features(int piece) const {
+    return batch_.features + static_cast<size_t>(tile_.pieces[piece].sequence) * n_ * 2;
+  }
+
+  // One group per piece, all its rollouts in it; the decoder's first step from the encoder's last state.
+  void start() {
+    const int pieces = static_cast<int>(tile_.pieces.size());
+    for (Buffer* state : {&w_.h[0], &w_.h[1], &w_.c[0], &w_.c[1]}) state->get(tile_.rollouts * kHidden);
+    for (auto& items : w_.items) items.resize(tile_.rollouts * n_);
+    const size_t padded = (n_ + 15) / 16 * 16;
+    w_.logits.get(padded);
+    w_.prefix.get(padded);
+    w_.products.get(static_cast<size_t>(std::max(pieces, kBlock)) * (kGates + kHidden));
+    child_of_.assign(n_, -1);
+    for (int p = 0; p < pieces; ++p) {
+      const RolloutPiece& piece = tile_.pieces[p];
+      Group<Rules> group{make_rules(piece.sequence), p, 0, static_cast<int>(members_.size()), piece.count};
+      group.remaining = initial_remaining(group.rules, items(0, static_cast<int>(groups_.size())), n_);
+      for (int i = 0; i < piece.count; ++i) members_.push_back({p, piece.first + i, piece.result + i});
+      groups_.push_back(group);
+    }
+    LstmTape& tape = encoded_.tape;
+    float* products = w_.products.data.data();
+    cpu::multiply({tape.h_slot(n_), kHidden, parameters_.decoder.recurrent.data(), products, kGates, pieces, kHidden,
+                   kGates, false});
+    const float* c_last = tape.c_slot(kept_ == nullptr ? 0 : n_);
+    if (kept_ != nullptr) {
+      kept_->decoder.resize(pieces, n_, true);
+      kept_->queries.get(static_cast<size_t>(n_) * pieces * kHidden);
+      std::copy_n(tape.h_slot(n_), pieces * kHidden, kept_->decoder.h_slot(0));
+      std::copy_n(c_last, pieces * kHidden, kept_->decoder.c_slot(0));
+    }
+    cpu::lstm_cell({pieces, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c_last,
+                    w_.h[0].data.data(), w_.c[0].data.data(), kept_ == nullptr ? nullptr : kept_->decoder.cell(0)});
+    for (int p = 0; kept_ != nullptr && p < pieces; ++p) keep_state(0, 0, p, p);
+    drop_finished();
+  }
+
+  // The state of group `group` before step `step` goes to the activations' row.
+  void keep_state(int side, int step, size_t group, int row) {
+    LstmTape& tape = kept_->decoder;
+    std::copy_n(w_.h[side].data.data() + group * kHidden, kHidden, tape.h_slot(step + 1) + row * kHidden);
+    std::copy_n(w_.c[side].data.data() + group * kHidden, kHidden, tape.c_slot(step + 1) + row * kHidden);
+  }
+
+  // KnapSack instances in which nothing fits end before they begin.
+  void drop_finished() {
+    for (const Group<Rules>& group : groups_) {
+      if (group.remaining > 0) continue;
+      for (int m = 0; m < group.members; ++m) finish(members_[group.first_member + m]);
+    }
+    size_t kept = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].remaining == 0) continue;
+      if (kept != g) {
+        std::copy_n(items(0, g), n_, items(0, kept));
+        std::copy_n(w_.h[0].data.data() + g * kHidden, kHidden, w_.h[0].data.data() + kept * kHidden);
+        std::copy_n(w_.c[0].data.data() + g * kHidden, kHidden, w_.c[0].data.data() + kept * kHidden);
+      }
+      groups_[kept++] = groups_[g];
+    }
+    groups_.resize(kept);
+  }
+
+  int32_t* items(int side, size_t group) { return w_.items[side].data() + group * n_; }
+
+  void advance(int step) {
+    next_groups_.clear();
+    next_members_.clear();
+    const int count = static_cast<int>(groups_.size());
+    for (int first = 0; first < count; first += kBlock) {
+      const int last = std::min(first + kBlock, count);
+      const bool states = make_products(first, last);
+      for (int g = first; g < last; ++g) choose(g, step, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
+    }
+    groups_.swap(next_groups_);
+    members_.swap(next_members_);
+    side_ ^= 1;
+  }
+
+  // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once every group
+  // is left with at most two items, since the last item needs no network.
+  bool make_products(int first, int last) {
+    int most = 0;
+    for (int g = first; g < last; ++g) most = std::max(most, groups_[g].remaining);
+    if (most < 2) return false;
+    const float* h = w_.h[side_].data.data() + static_cast<size_t>(first) * kHidden;
+    float* products = w_.products.data.data();
+    constexpr int kWidth = kGates + kHidden;
+    cpu::multiply({h, kHidden, parameters_.query.data(), products + kGates, kWidth, last - first, kHidden, kHidden,
+                   false});
+    if (most < 3) return false;
+    cpu::multiply({h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, last - first, kHidden, kGates,
+                   false});
+    return true;
+  }
+
+  // Probabilities of one group, its members' choices, and the groups they fall into.
+  void choose(int g, int step, bool states, const float* products) {
+    const Group<Rules>& group = groups_[g];
+    const int32_t* list = items(side_, g);
+    float* prefix = w_.prefix.data.data();
+    float largest = 0.0f, log_total = 0.0f;
+    if (group.remaining > 1) {
+      if (kept_ != nullptr) {
+        std::copy_n(products + kGates, kHidden,
+                    kept_->queries.data.data() + (static_cast<size_t>(step) * kept_->decoder.rows + group.piece) * kHidden);
+      }
+      largest = evaluate(group, list, products + kGates);
+      log_total = log_f32(prefix[group.remaining - 1]);
+    }
+    statistics_.steps += group.members;
+    const int first_child = static_cast<int>(next_groups_.size());
+    positions_.resize(group.members);
+    for (int m = 0; m < group.members; ++m) {
+      Member& member = members_[group.first_member + m];
+      const int position = pick(group, list, member, step);
+      positions_[m] = position;
+      if (position < 0) {
+        finish(member);
+        continue;
+      }
+      if (group.remaining > 1) {
+        member.log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
+      }
+      if (group.rules.ends(list[position])) {
+        positions_[m] = -1;
+        finish(member);
+        continue;
+      }
+      result_.orders[member.result * n_ + step] = list[position];
+      if (child_of_[position] < 0) child_of_[position] = add_child(group, g, step, position, states, products);
+      ++next_groups_[child_of_[position]].members;
+    }
+    place_members(group, first_child);
+  }
+
+  // Logits and running sums of a group into the workspace; returns the largest logit.
+  float evaluate(const Group<Rules>& group, const int32_t* list, const float* query) {
+    StepStatistics step;
+    cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining,
+                         w_.logits.data.data(), &step});
+    float largest;
+    double entropy = 0.0;
+    cpu::softmax_prefix({w_.logits.data.data(), group.remaining, w_.prefix.data.data(), &largest,
+                         want_entropy_ ? &entropy : nullptr});
+    ++statistics_.evaluations;
+    statistics_.direct_rows += step.direct;
+    statistics_.entropy += group.members * entropy;
+    statistics_.mean_logit += group.members * static_cast<double>(step.mean_u);
+    statistics_.saturated += group.members * static_cast<double>(step.saturated);
+    return largest;
+  }
+
+  // Position in the list, or -1 when a forced order has ended or asks for what cannot be chosen.
+  int pick(const Group<Rules>& group, const int32_t* list, Member& member, int step) {
+    const int count = group.remaining;
+    if (request_.decode == Decode::kForced) {
+      const int32_t item = request_.forced[member.result * n_ + step];
+      if (item < 0) return -1;
+      const int32_t* at = std::find(list, list + count, item);
+      if (at != list + count) return static_cast<int>(at - list);
+      member.log_prob = std::numeric_limits<double>::quiet_NaN();
+      return -1;
+    }
+    if (count == 1) return 0;
+    if (request_.decode == Decode::kGreedy) {
+      const float* logits = w_.logits.data.data();
+      int best = 0;
+      for (int j = 1; j < count; ++j) {
+        if (logits[j] > logits[best] || (logits[j] == logits[best] && list[j] < list[best])) best = j;
+      }
+      return best;
+    }
+    const float* prefix = w_.prefix.data.data();
+    const int sequence = tile_.pieces[member.piece].sequence;
+    const uint32_t first = request_.first_samples == nullptr ? 0 : request_.first_samples[sequence];
+    const float u = sampling_uniform(request_.seed, request_.instance_keys[sequence],
+                                     first + static_cast<uint32_t>(member.index) * request_.sample_stride, step);
+    const float target = u * prefix[count - 1];
+    const int position = static_cast<int>(std::lower_bound(prefix, prefix + count, target) - prefix);
+    return std::min(position, count - 1);
+  }
+
+  // A group after `position` was chosen: list, rules and, where another choice is left, network state.
+  int add_child(const Group<Rules>& group, int g, int step, int position, bool states, const float* products) {
+    const int child = static_cast<int>(next_groups_.size());
+    int32_t* list = items(side_ ^ 1, child);
+    std::copy_n(items(side_, g), group.remaining, list);
+    Group<Rules> next = group;
+    const int32_t item = list[position];
+    next.rules.step(item);
+    next.remaining = remove_and_filter(next.rules, list, group.remaining, position);
+    next.members = 0;
+    if (next.remaining > 1 && states) {
+      const size_t at = static_cast<size_t>(child) * kHidden;
+      const float* input = features(group.piece) + 2 * item;
+      float* cell = nullptr;
+      if (kept_ != nullptr) {
+        cell = kept_->decoder.cell(step + 1) + group.piece * kLstmTape;
+        std::copy_n(input, 2, kept_->decoder.input(step + 1) + 2 * group.piece);
+      }
+      cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(), parameters_.decoder.bias.data(),
+                      input, w_.c[side_].data.data() + static_cast<size_t>(g) * kHidden,
+                      w_.h[side_ ^ 1].data.data() + at, w_.c[side_ ^ 1].data.data() + at, cell});
+      if (kept_ != nullptr) keep_state(side_ ^ 1, step + 1, child, group.piece);
+    }
+    next_groups_.push_back(next);
+    return child;
+  }
+
+  // Members sorted by group; groups that have nothing left to choose are done.
+  void place_members(const Group<Rules>& group, int first_child) {
+    int at = static_cast<int>(next_members_.size());
+    for (size_t c = first_child; c < next_groups_.size(); ++c) {
+      next_groups_[c].first_member = at;
+      at += next_groups_[c].members;
+      next_groups_[c].members = 0;
+    }
+    next_members_.resize(at);
+    for (int m = 0; m < group.members; ++m) {
+      if (positions_[m] < 0) continue;
+      Group<Rules>& child = next_groups_[child_of_[positions_[m]]];
+      next_members_[child.first_member + child.members++] = members_[group.first_member + m];
+    }
+    for (int m = 0; m < group.members; ++m) {
+      if (positions_[m] >= 0) child_of_[positions_[m]] = -1;
+    }
+    // Finished groups are only ever whole suffixes of what this parent made, or lie between live ones: close the gaps.
+    size_t kept = first_child;
+    for (size_t c = first_child; c < next_groups_.size(); ++c) {
+      if (next_groups_[c].remaining == 0) {
+        for (int m = 0; m < next_groups_[c].members; ++m) finish(next_members_[next_groups_[c].first_member + m]);
+        continue;
+      }
+      if (kept != c) move_group(c, kept);
+      ++kept;
+    }
+    next_groups_.resize(kept);
+  }
+
+  void move_group(size_t from, size_t to) {
+    std::copy_n(items(side_ ^ 1, from), n_, items(side_ ^ 1, to));
+    for (Buffer* state : {&w_.h[side_ ^ 1], &w_.c[side_ ^ 1]}) {
+      std::copy_n(state->data.data() + from * kHidden, kHidden, state->data.data() + to * kHidden);
+    }
+    next_groups_[to] = next_groups_[from];
+  }
+
+  void finish(const Member& member) {
+    result_.log_probs[member.result] = member.log_prob;
+    result_.costs[member.result] = Rules::cost(features(member.piece), result_.orders.data() + member.result * n_, n_);
+  }
+
+  const CpuParameters& parameters_;
+  const AttentionWeights& weights_;
+  const RolloutRequest& request_;
+  const SequenceBatch& batch_;
+  const RolloutTile& tile_;
+  const bool want_entropy_;
+  RolloutWorkspace& w_;
+  EncodedTile& encoded_;
+  TileActivations* const kept_;
+  RolloutResult& result_;
+  const int n_;
+  int side_ = 0;
+  std::vector<Group<Rules>> groups_, next_groups_;
+  std::vector<Member> members_, next_members_;
+  std::vector<int> child_of_, positions_;
+  PolicyStatistics statistics_;
+};
+
+template <>
+TspRules TileRollout<TspRules>::make_rules(int) const {
+  return {};
+}
+
+template <>
+KnapsackRules TileRollout<KnapsackRules>::make_rules(int sequence) const {
+  return {batch_.weights + static_cast<size_t>(sequence) * n_, batch_.capacities[sequence],
+          request_.stop_at_first_misfit};
+}
+
+}  // namespace
+
+PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionWeights& weights,
+                               const ReferenceSlots& slots, const RolloutRequest& request, const RolloutTile& tile,
+                               bool want_entropy, RolloutWorkspace& workspace, TileActivations* kept,
+                               RolloutResult& result) {
+  std::vector<const float*> features;
+  for (const RolloutPiece& piece : tile.pieces) {
+    features.push_back(request.sequences.features + static_cast<size_t>(piece.sequence) * request.sequences.n * 2);
+  }
+  EncodedTile& encoded = kept == nullptr ? workspace.encoded : kept->encoded;
+  encode(parameters, slots, features.data(), static_cast<int>(features.size()), request.sequences.n, kept != nullptr,
+         encoded, workspace.scratch);
+  const auto run = [&]<typename Rules>() {
+    return TileRollout<Rules>(parameters, weights, request, tile, want_entropy, workspace, encoded, kept, result).run();
+  };
+  if (request.sequences.problem == ProblemKind::kTsp) return run.template operator()<TspRules>();
+  return run.template operator()<KnapsackRules>();
+}
+
+}  // namespace pointsman

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random instances: uniform in the unit square (TSP), weights and values uniform in [0, 1) (KnapSack).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/problem/instance.h"
+
+namespace pointsman {
+
+// Capacity of the paper: 12.5 for n <= 50, 25 for larger (Bello et al., section 5.4).
+double default_capacity(int n);
+
+// Instances first .. first + count - 1 of the endless sequence of `seed`: instance i depends on (seed, i) only
+// (Philox, instances stream; 53-bit doubles).
+InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count);
+
+// The same, straight into network inputs: float features [count][n][2] (x, y or weight, value), for training.
+void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features);
+
+// Bit for bit what `numpy.random.seed(seed); numpy.random.uniform(size=(count, n, 2))` gives (MT19937, 53-bit
+// doubles), or for KnapSack two calls of size (count, n): all weights, then all values.
+InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count);
+
+}  // namespace pointsman

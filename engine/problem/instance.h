@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// An instance as the user gave it, in the user's units and in double precision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/common/problem_kind.h"
+
+namespace pointsman {
+
+// How a TSP tour is measured (TSPLIB95, section 2). kEuclidean is the plain, unrounded length.
+enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt };
+
+struct Instance {
+  std::string id;         // the file's own name for it; empty when it has none
+  bool has_id = false;    // the id came from the file: its 64-bit hash seeds the draws instead of the row number
+  ProblemKind problem = ProblemKind::kTsp;
+  Metric metric = Metric::kEuclidean;  // TSP only
+  double capacity = 0.0;               // KnapSack only
+  std::vector<double> values;          // [n][2]: TSP x, y; KnapSack weight, value
+
+  int n() const { return static_cast<int>(values.size() / 2); }
+  double first(int i) const { return values[2 * i]; }       // x or weight
+  double second(int i) const { return values[2 * i + 1]; }  // y or value
+};
+
+using InstanceBatch = std::vector<Instance>;
+
+enum class Status { kDone, kTimeLimit, kInterrupted };
+
+// An answer in the user's units, re-checked in double (validate.h) before it leaves the program.
+struct Solution {
+  std::vector<int32_t> order;   // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
+  double cost = 0.0;            // TSP: length under the instance's metric; KnapSack: packed value
+  double cost_euclidean = 0.0;  // TSP: unrounded Euclidean length; KnapSack: unused
+  double weight = 0.0;          // KnapSack: packed weight
+  double log_prob = 0.0;        // of the network for the order it drew; NaN when no network did
+  double network_cost = 0.0;    // cost the network alone reached, before any improvement; NaN when none did
+  Status status = Status::kDone;
+};
+
+using SolutionBatch = std::vector<Solution>;
+
+// Row number, or the 64-bit hash (FNV-1a) of the file's own id: what the random draws of the instance depend on.
+uint64_t instance_key(const Instance& instance, uint64_t row);
+
+}  // namespace pointsman

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of items a rollout may still choose. Its order decides the order of every sum over items, so each
+// change to it is written down here once, for all devices.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/host_device.h"
+
+namespace pointsman {
+
+// Drops what is no longer feasible: from position 0 on, a misfit is swapped with the last and the same
+// position is looked at again. Returns the new count; dropped items stay behind it. remaining: [count].
+template <typename Rules>
+POINTSMAN_HOST_DEVICE inline int filter_remaining(const Rules& rules, int32_t* remaining, int count) {
+  if constexpr (Rules::kDropsItems) {
+    for (int position = 0; position < count;) {
+      const int32_t item = remaining[position];
+      if (rules.feasible(item)) {
+        ++position;
+      } else {
+        --count;
+        remaining[position] = remaining[count];
+        remaining[count] = item;
+      }
+    }
+  }
+  return count;
+}
+
+// After rules.step(remaining[position]): swaps the chosen item with the last, then filters. Returns the new
+// count.
+template <typename Rules>
+POINTSMAN_HOST_DEVICE inline int remove_and_filter(const Rules& rules, int32_t* remaining, int count,
+                                                   int position) {
+  --count;
+  const int32_t chosen = remaining[position];
+  remaining[position] = remaining[count];
+  remaining[count] = chosen;
+  return filter_remaining(rules, remaining, count);
+}
+
+// Items 0 .. n-1 less those that are infeasible from the start. remaining: [n]. Returns the count.
+template <typename Rules>
+POINTSMAN_HOST_DEVICE inline int initial_remaining(const Rules& rules, int32_t* remaining, int n) {
+  for (int item = 0; item < n; ++item) remaining[item] = item;
+  return filter_remaining(rules, remaining, n);
+}
+
+}  // namespace pointsman

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// exp, tanh and log in single precision from fma, compare and integer operations only, so that the CPU's vectors, the
+// CUDA kernels and this scalar form give the same bits. kernels/cpu/simd-inl.h writes the same steps on vectors.
+//
+// exp(x) = 2^k exp(r), k = round(x / ln 2), |r| <= ln 2 / 2, exp(r) = 1 + r + r^2 P(r) with P of degree 4
+// (minimax, 1.4e-8 relative to r); log(x) = e ln 2 + log1p(t), t in [sqrt(1/2) - 1, sqrt(2) - 1].
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/common/host_device.h"
+
+namespace pointsman {
+
+namespace math {
+inline constexpr float kLog2E = 1.44269504f;
+inline constexpr float kLn2Hi = 0.693115234375f;  // 12 bits, so that k * kLn2Hi is exact
+inline constexpr float kLn2Lo = 3.1946183e-5f;
+inline constexpr float kRoundMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
+inline constexpr float kExpP[5] = {0.5f, 0.16666541993618011f, 0.04166628047823906f, 0.008366644382476807f,
+                                   0.0013946554390713573f};
+inline constexpr float kExpMin = -87.0f, kExpMax = 88.0f;  // the result stays normal and finite
+inline constexpr float kTanhMax = 9.2f;                    // tanh(9.2) = 1 - 2.0e-8, 1 in single precision
+inline constexpr float kLogP[8] = {0.33333316445350647f,  -0.25000810623168945f, 0.2000228613615036f,
+                                   -0.16624553501605988f, 0.14181192219257355f,  -0.13128754496574402f,
+                                   0.12881647050380707f,  -0.07859611511230469f};
+}  // namespace math
+
+POINTSMAN_HOST_DEVICE inline float clamp_f32(float x, float low, float high) {
+  return x < low ? low : (x > high ? high : x);
+}
+
+struct ExpParts {
+  float scale;      // 2^k
+  float remainder;  // exp(r) - 1
+};
+
+// x within [kExpMin, kExpMax].
+POINTSMAN_HOST_DEVICE inline ExpParts exp_parts(float x) {
+  const float shifted = ::fmaf(x, math::kLog2E, math::kRoundMagic);
+  const float k = shifted - math::kRoundMagic;
+  const float r = ::fmaf(-k, math::kLn2Lo, ::fmaf(-k, math::kLn2Hi, x));
+  float p = ::fmaf(math::kExpP[4], r, math::kExpP[3]);
+  p = ::fmaf(p, r, math::kExpP[2]);
+  p = ::fmaf(p, r, math::kExpP[1]);
+  p = ::fmaf(p, r, math::kExpP[0]);
+  uint32_t bits;
+  std::memcpy(&bits, &shifted, 4);
+  bits = (bits + 127u) << 23;
+  ExpParts parts;
+  std::memcpy(&parts.scale, &bits, 4);
+  parts.remainder = ::fmaf(r * r, p, r);
+  return parts;
+}
+
+POINTSMAN_HOST_DEVICE inline float exp_f32(float x) {
+  const ExpParts e = exp_parts(clamp_f32(x, math::kExpMin, math::kExpMax));
+  return (e.remainder + 1.0f) * e.scale;
+}
+
+// tanh(x) = m / (m + 2), m = exp(2x) - 1: full relative accuracy near 0.
+POINTSMAN_HOST_DEVICE inline float tanh_f32(float x) {
+  const float limited = clamp_f32(x, -math::kTanhMax, math::kTanhMax);
+  const ExpParts e = exp_parts(limited + limited);
+  const float m = ::fmaf(e.scale, e.remainder, e.scale - 1.0f);
+  return m / (m + 2.0f);
+}
+
+// x positive, normal and finite.
+POINTSMAN_HOST_DEVICE inline float log_f32(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  // Subtracting sqrt(1/2)'s bits makes the mantissa split at sqrt(2).
+  const int32_t exponent = static_cast<int32_t>(bits - 0x3F3504F3u) >> 23;
+  bits -= static_cast<uint32_t>(exponent) << 23;
+  float mantissa;
+  std::memcpy(&mantissa, &bits, 4);
+  const float t = mantissa - 1.0f;
+  float p = ::fmaf(math::kLogP[7], t, math::kLogP[6]);
+  for (int i = 5; i >= 0; --i) p = ::fmaf(p, t, math::kLogP[i]);
+  const float k = static_cast<float>(exponent);
+  const float t2 = t * t;
+  const float small = ::fmaf(t2 * t, p, k * math::kLn2Lo);
+  return ::fmaf(k, math::kLn2Hi, ::fmaf(-0.5f, t2, small) + t);
+}
+
+}  // namespace pointsman

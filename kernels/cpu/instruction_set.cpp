@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction set the kernels run on, how to force one, and how fast its fma is.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/instruction_set.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/cpu/cpu_operations.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pointsman::cpu {
+namespace HWY_NAMESPACE {
+
+const char* TargetName() {
+  switch (HWY_TARGET) {
+    case HWY_AVX3: return "AVX-512";
+    case HWY_AVX2: return "AVX2";
+    case HWY_SSE4: return "SSE4";
+    default: return hwy::TargetName(HWY_TARGET);
+  }
+}
+
+// Fma operations (two flops each) done; the sums leave through *sink so that they are computed.
+double FmaChains(int64_t rounds, float* sink) {
+  constexpr int kChains = 12;
+  const D d;
+  V sum[kChains];
+  for (int i = 0; i < kChains; ++i) sum[i] = hn::Set(d, static_cast<float>(i));
+  const V a = hn::Set(d, 0.999f), b = hn::Set(d, 0.001f);
+  for (int64_t r = 0; r < rounds; ++r) {
+    for (int i = 0; i < kChains; ++i) sum[i] = hn::MulAdd(sum[i], a, b);
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] = hn::Add(sum[0], sum[i]);
+  *sink = hn::GetLane(sum[0]);
+  return static_cast<double>(rounds) * kChains * kLanes;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pointsman::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pointsman::cpu {
+
+HWY_EXPORT(TargetName);
+HWY_EXPORT(FmaChains);
+
+double fma_peak_gflops() {
+  using Clock = std::chrono::steady_clock;
+  double best = 0.0;
+  volatile float sink = 0.0f;
+  for (int attempt = 0; attempt < 7; ++attempt) {
+    float out;
+    const auto start = Clock::now();
+    const double operations = HWY_DYNAMIC_DISPATCH(FmaChains)(2'000'000, &out);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    sink = sink + out;
+    best = std::max(best, 2.0 * operations / seconds * 1e-9);
+  }
+  return best;
+}
+
+namespace {
+
+// Targets better than the one named; Highway then picks the best of the rest.
+int64_t targets_to_disable(const std::string& name) {
+  if (name == "avx512") return 0;
+  if (name == "avx2") return HWY_AVX3;
+  if (name == "sse4") return HWY_AVX3 | HWY_AVX2;
+  throw std::invalid_argument("POINTSMAN_SIMD: expected avx512, avx2 or sse4, found \"" + name + "\"");
+}
+
+const char* choose_instruction_set() {
+  const char* forced = std::getenv("POINTSMAN_SIMD");
+  if (forced != nullptr && *forced != '\0') hwy::DisableTargets(targets_to_disable(forced));
+  hwy::GetChosenTarget().DeInit();
+  const std::string chosen = HWY_DYNAMIC_DISPATCH(TargetName)();
+  if (forced != nullptr && *forced != '\0') {
+    const std::string wanted = forced;
+    const std::string expected = wanted == "avx512" ? "AVX-512" : wanted == "avx2" ? "AVX2" : "SSE4";
+    if (chosen != expected) {
+      throw std::runtime_error("POINTSMAN_SIMD=" + wanted + ": this processor has no " + expected + ", best is " + chosen);
+    }
+  }
+  return HWY_DYNAMIC_DISPATCH(TargetName)();
+}
+
+}  // namespace
+
+const char* instruction_set() {
+  static const char* const name = choose_instruction_set();
+  return name;
+}
+
+}  // namespace pointsman::cpu
+#endif

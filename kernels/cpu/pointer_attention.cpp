@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Glimpse and pointer with the factored tanh (docs/algebra.md, identities 2, 4, 5, 9). A score is
+//   u_i = sum_d v_d tanh(a_id + q_d) = sum_d v_d - 2 sum_d v_d / x_id,  x = 1 + exp(2a) exp(2q),
+// four denominators (d, d+16, d+32, d+48) joined over one division: about 3.5 fma-class operations an element.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/pointer_attention.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/cpu_operations.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pointsman::cpu {
+namespace HWY_NAMESPACE {
+
+inline constexpr int kVectors = kHidden / 16;
+
+// Where |a| and |q| lie decides how x is formed.
+enum class Range {
+  kUncapped,  // max|a| + max|q| <= 10: four x multiply to less than 6e34
+  kCapped,    // each within 20: x = min(x, 1e9), wrong by 1e-9 in the tanh
+  kDirect,    // beyond: exp(2 (a + q)) element by element, since exp(2a) alone would overflow
+};
+
+struct Query {
+  F16 factor[kVectors];  // exp(2q); kDirect: q
+  Range range;
+  bool references_are_raw;  // kDirect: the references hold a, not exp(2a)
+};
+
+HWY_INLINE Query prepare_query(const float* query, float bound) {
+  F16 largest = splat(0.0f);
+  for (int i = 0; i < kVectors; ++i) largest = max16(largest, abs16(load16(query + 16 * i)));
+  const float query_bound = largest_lane(largest);
+  Query q;
+  q.references_are_raw = bound > kFactoredLimit;
+  if (q.references_are_raw || query_bound > kFactoredLimit) {
+    q.range = Range::kDirect;
+  } else {
+    q.range = bound + query_bound <= kUncappedLimit ? Range::kUncapped : Range::kCapped;
+  }
+  for (int i = 0; i < kVectors; ++i) {
+    const F16 value = load16(query + 16 * i);
+    q.factor[i] = q.range == Range::kDirect ? value : exp16_bounded(value + value);
+  }
+  return q;
+}
+
+// exp(2 (a + q)) of 16 elements, one by one: the rare way.
+HWY_NOINLINE F16 direct_factor(const float* reference, const F16& q, bool raw) {
+  float query[16], out[16];
+  store16(q, query);
+  for (int l = 0; l < 16; ++l) {
+    const float a = raw ? reference[l] : 0.5f * log_f32(reference[l]);
+    out[l] = exp_f32(2.0f * (a + query[l]));
+  }
+  return load16(out);
+}
+
+template <Range kRange>
+HWY_INLINE F16 denominator(const float* reference, const Query& q, int i) {
+  const F16 one = splat(1.0f);
+  if constexpr (kRange == Range::kDirect) {
+    return min16(direct_factor(reference + 16 * i, q.factor[i], q.references_are_raw) + one, splat(kDenominatorCap));
+  } else {
+    const F16 x = fma(load16(reference + 16 * i), q.factor[i], one);
+    return kRange == Range::kCapped ? min16(x, splat(kDenominatorCap)) : x;
+  }
+}
+
+// 16 partial sums of v_d / x_d over one row.
+template <Range kRange>
+HWY_INLINE F16 joined_quotients(const float* reference, const Query& q, const F16* v) {
+  F16 sum[2];
+  for (int half = 0; half < 2; ++half) {
+    const int i = 4 * half;
+    const F16 x0 = denominator<kRange>(reference, q, i), x1 = denominator<kRange>(reference, q, i + 1);
+    const F16 x2 = denominator<kRange>(reference, q, i + 2), x3 = denominator<kRange>(reference, q, i + 3);
+    const F16 n01 = fma(v[i], x1, v[i + 1] * x0), d01 = x0 * x1;
+    const F16 n23 = fma(v[i + 2], x3, v[i + 3] * x2), d23 = x2 * x3;
+    sum[half] = fma(n01, d23, n23 * d01) / (d01 * d23);
+  }
+  return sum[0] + sum[1];
+}
+
+// sum_d v_d in the written order of sums over H.
+HWY_INLINE float sum_of(const F16* v) {
+  F16 sum = v[0];
+  for (int i = 1; i < kVectors; ++i) sum = sum + v[i];
+  return sum16(sum);
+}
+
+template <Range kRange>
+HWY_INLINE void scores_in_range(const float* references, const Query& q, const F16* v, const int32_t* items,
+                                int count, float* scores) {
+  const D4 d4;
+  const V4 v_sum = hn::Set(d4, sum_of(v));
+  for (int j = 0; j < count; j += 4) {
+    const float* row[4];
+    for (int t = 0; t < 4; ++t) {
+      row[t] = references + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
+    }
+    const F16 s0 = joined_quotients<kRange>(row[0], q, v), s1 = joined_quotients<kRange>(row[1], q, v);
+    const F16 s2 = joined_quotients<kRange>(row[2], q, v), s3 = joined_quotients<kRange>(row[3], q, v);
+    hn::StoreU(hn::NegMulAdd(hn::Set(d4, 2.0f), sum_four(s0, s1, s2, s3), v_sum), d4, scores + j);
+  }
+}
+
+HWY_INLINE void pad_to_16(float* x, int count) {
+  for (int j = count; j % 16 != 0; ++j) x[j] = x[0];
+}
+
+// u of each item; the last group of 16 is padded with the first score.
+HWY_INLINE void attention_scores(const float* references, const Query& q, const float* v, const int32_t* items,
+                                 int count, float* scores) {
+  F16 weights[kVectors];
+  for (int i = 0; i < kVectors; ++i) weights[i] = load16(v + 16 * i);
+  if (q.range == Range::kUncapped) {
+    scores_in_range<Range::kUncapped>(references, q, weights, items, count, scores);
+  } else if (q.range == Range::kCapped) {
+    scores_in_range<Range::kCapped>(references, q, weights, items, count, scores);
+  } else {
+    scores_in_range<Range::kDirect>(references, q, weights, items, count, scores);
+  }
+  pad_to_16(scores, count);
+}
+
+HWY_INLINE float largest_of(const float* x, int count) {
+  F16 largest = load16(x);
+  for (int j = 16; j < count; j += 16) largest = max16(largest, load16(x + j));
+  return largest_lane(largest);
+}
+
+// In place: u -> exp(u - max). Padding included.
+HWY_INLINE void exponentials(float* u, int count) {
+  const F16 shift = splat(largest_of(u, count));
+  for (int j = 0; j < count; j += 16) store16(exp16(load16(u + j) - shift), u + j);
+}
+
+// out = sum_j e_j values[items[j]] / sum_j e_j; returns the sum of e.
+HWY_INLINE float readout(const float* values, const float* e, const int32_t* items, int count, float* out) {
+  F16 sum[kVectors];
+  for (int i = 0; i < kVectors; ++i) sum[i] = splat(0.0f);
+  float total = 0.0f;
+  for (int j = 0; j < count; ++j) {
+    const float* row = values + static_cast<int64_t>(items[j]) * kHidden;
+    const F16 weight = splat(e[j]);
+    total += e[j];
+    for (int i = 0; i < kVectors; ++i) sum[i] = fma(weight, load16(row + 16 * i), sum[i]);
+  }
+  const F16 divisor = splat(total);
+  for (int i = 0; i < kVectors; ++i) store16(sum[i] / divisor, out + 16 * i);
+  return total;
+}
+
+// Scores, exponentials and readout of one glimpse. e: [count rounded up to 16] out. Returns the sum of e.
+HWY_INLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
+                              const int32_t* items, int count, float* e, float* out) {
+  attention_scores(references, q, v, items, count, e);
+  exponentials(e, count);
+  return readout(values, e, items, count, out);
+}
+
+// u -> tanh(u - mean). Returns the mean of u over the items (0 where it is not subtracted from u).
+HWY_INLINE float centred_tanh(float* u, int count, bool centre) {
+  float sum = 0.0f;
+  for (int j = 0; j < count; ++j) sum += u[j];
+  const float mean = sum / static_cast<float>(count);
+  const F16 shift = splat(centre ? mean : 0.0f);
+  for (int j = 0; j < count; j += 16) store16(tanh16(load16(u + j) - shift), u + j);
+  return mean;
+}
+
+const float* next_values(const References& r, int g, int glimpses) {
+  return g + 1 < glimpses ? r.requeries : r.values;
+}
+
+void PointerLogits(const PointerLogitsArgs& a) {
+  const References& r = *a.references;
+  const AttentionWeights& w = *a.weights;
+  HWY_ALIGN float buffer[2][kHidden];
+  const float* query = a.query;
+  bool direct = false;
+  for (int g = 0; g < w.glimpses; ++g) {
+    const Query q = prepare_query(query, r.glimpse_bound);
+    direct |= q.range == Range::kDirect;
+    float* out = buffer[g % 2];
+    glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), a.items, a.count, a.logits, out);
+    query = out;
+  }
+  const Query q = prepare_query(query, r.pointer_bound);
+  direct |= q.range == Range::kDirect;
+  attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, a.logits);
+  a.statistics->mean_u = centred_tanh(a.logits, a.count, w.centre);
+  int saturated = 0;
+  for (int j = 0; j < a.count; ++j) saturated += a.logits[j] > 0.99f || a.logits[j] < -0.99f;
+  a.statistics->saturated = static_cast<float>(saturated) / static_cast<float>(a.count);
+  a.statistics->direct = direct;
+  const F16 scale = splat(w.scale);
+  for (int j = 0; j < a.count; j += 16) store16(load16(a.logits + j) * scale, a.logits + j);
+}
+
+void Glimpse(const GlimpseArgs& a) {
+  glimpse_step(a.references, prepare_query(a.query, a.bound), a.v, a.values, a.items, a.count, a.scratch, a.out);
+}
+
+// s = 1 / x of four joined denominators.
+HWY_INLINE void joined_reciprocals(const F16 x[4], F16 s[4]) {
+  const F16 d01 = x[0] * x[1], d23 = x[2] * x[3];
+  const F16 inverse = splat(1.0f) / (d01 * d23);
+  const F16 inverse01 = inverse * d23, inverse23 = inverse * d01;
+  s[0] = inverse01 * x[1];
+  s[1] = inverse01 * x[0];
+  s[2] = inverse23 * x[3];
+  s[3] = inverse23 * x[2];
+}
+
+// Backward of u_j = v . tanh(a_j + q) for all items: sums[items[j]] += du_j tanh', v_sums += du_j tanh,
+// dquery = v sum_j du_j tanh', with tanh = (x - 2) / x.
+template <Range kRange>
+HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q, const float* v, const int32_t* items,
+                                         int count, const float* du, float* sums, float* v_sums, float* dquery) {
+  F16 dq[kVectors], dv[kVectors];
+  for (int i = 0; i < kVectors; ++i) dq[i] = dv[i] = splat(0.0f);
+  for (int j = 0; j < count; ++j) {
+    const int64_t at = static_cast<int64_t>(items[j]) * kHidden;
+    const F16 weight = splat(du[j]);
+    for (int i = 0; i < kVectors; i += 4) {
+      F16 x[4], s[4];
+      for (int t = 0; t < 4; ++t) x[t] = denominator<kRange>(references + at, q, i + t);
+      joined_reciprocals(x, s);
+      for (int t = 0; t < 4; ++t) {
+        float* sum = sums + at + 16 * (i + t);
+        const F16 minus_tanh = (splat(2.0f) - x[t]) * s[t];  // exact to the last bits also where tanh is small
+        const F16 g = weight * fnma(minus_tanh, minus_tanh, splat(1.0f));
+        store16(load16(sum) + g, sum);
+        dq[i + t] = dq[i + t] + g;
+        dv[i + t] = fnma(weight, minus_tanh, dv[i + t]);
+      }
+    }
+  }
+  for (int i = 0; i < kVectors; ++i) {
+    store16(load16(v + 16 * i) * dq[i], dquery + 16 * i);
+    store16(load16(v_sums + 16 * i) + dv[i], v_sums + 16 * i);
+  }
+}
+
+HWY_INLINE void scores_gradient(const float* references, const Query& q, const float* v, const int32_t* items,
+                                int count, const float* du, float* sums, float* v_sums, float* dquery) {
+  if (q.range == Range::kUncapped) {
+    scores_gradient_in_range<Range::kUncapped>(references, q, v, items, count, du, sums, v_sums, dquery);
+  } else if (q.range == Range::kCapped) {
+    scores_gradient_in_range<Range::kCapped>(references, q, v, items, count, du, sums, v_sums, dquery);
+  } else {
+    scores_gradient_in_range<Range::kDirect>(references, q, v, items, count, du, sums, v_sums, dquery);
+  }
+}
+
+// Backward of the softmax readout: e (not normalised, sum `total`) becomes the gradient of the scores;
+// value_sums[items[j]] += p_j dout.
+HWY_INLINE void readout_gradient(const float* values, const int32_t* items, int count, float total, const float* dout,
+                                 float* value_sums, float* e, float* dp) {
+  const D4 d4;
+  F16 d[kVectors];
+  for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
+  for (int j = 0; j < count; j += 4) {
+    F16 dot[4];
+    for (int t = 0; t < 4; ++t) {
+      const float* row = values + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
+      dot[t] = d[0] * load16(row);
+      for (int i = 1; i < kVectors; ++i) dot[t] = fma(d[i], load16(row + 16 * i), dot[t]);
+    }
+    hn::StoreU(sum_four(dot[0], dot[1], dot[2], dot[3]), d4, dp + j);
+  }
+  const float inverse = 1.0f / total;
+  float mean = 0.0f;
+  for (int j = 0; j < count; ++j) {
+    e[j] *= inverse;
+    mean += e[j] * dp[j];
+    const F16 p = splat(e[j]);
+    float* sum = value_sums + static_cast<int64_t>(items[j]) * kHidden;
+    for (int i = 0; i < kVectors; ++i) store16(fma(p, d[i], load16(sum + 16 * i)), sum + 16 * i);
+  }
+  for (int j = 0; j < count; ++j) e[j] *= dp[j] - mean;
+}
+
+// tanh values -> du of weight * log p(chosen), in place; e: scratch. In double up to the last rounding: all rows of
+// references are nearly alike in a fresh network, and the gradient of v is what is left after du cancels over them.
+HWY_INLINE void log_softmax_gradient(float* t, float* e, const AttentionWeights& w, int count, int chosen,
+                                     float weight) {
+  const F16 scale = splat(w.scale);
+  for (int j = 0; j < count; j += 16) store16(load16(t + j) * scale, e + j);
+  exponentials(e, count);
+  double total = 0.0;
+  for (int j = 0; j < count; ++j) total += static_cast<double>(e[j]);
+  const double inverse = 1.0 / total, factor = static_cast<double>(weight) * static_cast<double>(w.scale);
+  const auto dcentred = [&](int j) {
+    const double dlogit = (j == chosen ? 1.0 : 0.0) - static_cast<double>(e[j]) * inverse;
+    return factor * dlogit * (1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]));
+  };
+  double mean = 0.0;
+  if (w.centre) {
+    for (int j = 0; j < count; ++j) mean += dcentred(j);
+    mean /= count;
+  }
+  for (int j = 0; j < count; ++j) t[j] = static_cast<float>(dcentred(j) - mean);
+}
+
+void PointerGradient(const PointerGradientArgs& a) {
+  const References& r = *a.references;
+  const AttentionWeights& w = *a.weights;
+  const int stride = (a.count + 15) / 16 * 16;
+  float* u = a.scratch;
+  float* work = u + stride;
+  float* e = work + stride;                      // [glimpses][stride]
+  float* queries = e + w.glimpses * stride;      // [glimpses][H], the readouts
+  float* dquery = queries + w.glimpses * kHidden;  // [H]
+  float* totals = dquery + kHidden;              // [glimpses]
+
+  const float* query = a.query;
+  for (int g = 0; g < w.glimpses; ++g) {
+    totals[g] = glimpse_step(r.glimpse, prepare_query(query, r.glimpse_bound), w.glimpse_v,
+                             next_values(r, g, w.glimpses), a.items, a.count, e + g * stride, queries + g * kHidden);
+    query = queries + g * kHidden;
+  }
+  const Query pointer_query = prepare_query(query, r.pointer_bound);
+  attention_scores(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u);
+  centred_tanh(u, a.count, w.centre);
+  log_softmax_gradient(u, work, w, a.count, a.chosen, a.weight);
+  scores_gradient(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u, a.sums->pointer, a.sums->pointer_v,
+                  w.glimpses == 0 ? a.dquery : dquery);
+  for (int g = w.glimpses - 1; g >= 0; --g) {
+    readout_gradient(next_values(r, g, w.glimpses), a.items, a.count, totals[g], dquery,
+                     g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, e + g * stride, work);
+    const float* from = g == 0 ? a.query : queries + (g - 1) * kHidden;
+    scores_gradient(r.glimpse, prepare_query(from, r.glimpse_bound), w.glimpse_v, a.items, a.count, e + g * stride,
+                    a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery);
+  }
+}
+
+void GlimpseGradient(const GlimpseGradientArgs& a) {
+  const GlimpseArgs& f = a.forward;
+  float* dp = a.scratch;
+  const Query q = prepare_query(f.query, f.bound);
+  const float total = glimpse_step(f.references, q, f.v, f.values, f.items, f.count, f.scratch, f.out);
+  readout_gradient(f.values, f.items, f.count, total, a.dout, a.value_sums, f.scratch, dp);
+  scores_gradient(f.references, q, f.v, f.items, f.count, f.scratch, a.reference_sums, a.v_sums, a.dquery);
+}
+
+void ExpReferences(const ReferencesArgs& a) {
+  F16 largest = splat(0.0f);
+  for (int i = 0; i < a.count; i += 16) largest = max16(largest, abs16(load16(a.values + i)));
+  *a.bound = largest_lane(largest);
+  if (*a.bound > kFactoredLimit) return;
+  for (int i = 0; i < a.count; i += 16) {
+    const F16 x = load16(a.values + i);
+    store16(exp16_bounded(x + x), a.values + i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pointsman::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pointsman::cpu {
+
+HWY_EXPORT(PointerLogits);
+HWY_EXPORT(PointerGradient);
+HWY_EXPORT(Glimpse);
+HWY_EXPORT(GlimpseGradient);
+HWY_EXPORT(ExpReferences);
+
+void pointer_logits(const PointerLogitsArgs& args) { HWY_DYNAMIC_DISPATCH(PointerLogits)(args); }
+void pointer_gradient(const PointerGradientArgs& args) { HWY_DYNAMIC_DISPATCH(PointerGradient)(args); }
+void glimpse(const GlimpseArgs& args) { HWY_DYNAMIC_DISPATCH(Glimpse)(args); }
+void glimpse_gradient(const GlimpseGradientArgs& args) { HWY_DYNAMIC_DISPATCH(GlimpseGradient)(args); }
+void exp_references(const ReferencesArgs& args) { HWY_DYNAMIC_DISPATCH(ExpReferences)(args); }
+
+}  // namespace pointsman::cpu
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sixteen floats at a time on any target: one AVX-512 vector, two of AVX2, four of SSE4. Every sum over the hidden
+// size is 16 strided partial sums joined by one fixed tree, so all targets with fma give the same bits.
+// Included once per target by Highway's foreach_target; no include guard by design of that scheme.
+
+#include <hwy/highway.h>
+
+#include "kernels/common/scalar_math.h"
+
+#if defined(POINTSMAN_CPU_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POINTSMAN_CPU_SIMD_INL_H
+#undef POINTSMAN_CPU_SIMD_INL_H
+#else
+#define POINTSMAN_CPU_SIMD_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace pointsman::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, 16>;
+using DI = hn::RebindToSigned<D>;
+using D4 = hn::CappedTag<float, 4>;
+using V = hn::Vec<D>;
+using V4 = hn::Vec<D4>;
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+inline constexpr int kParts = 16 / kLanes;
+
+struct F16 {
+  V part[kParts];
+};
+
+HWY_INLINE F16 splat(float x) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Set(D(), x);
+  return r;
+}
+HWY_INLINE F16 load16(const float* x) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::LoadU(D(), x + p * kLanes);
+  return r;
+}
+HWY_INLINE void store16(const F16& a, float* x) {
+  for (int p = 0; p < kParts; ++p) hn::StoreU(a.part[p], D(), x + p * kLanes);
+}
+HWY_INLINE F16 operator+(const F16& a, const F16& b) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Add(a.part[p], b.part[p]);
+  return r;
+}
+HWY_INLINE F16 operator-(const F16& a, const F16& b) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Sub(a.part[p], b.part[p]);
+  return r;
+}
+HWY_INLINE F16 operator*(const F16& a, const F16& b) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Mul(a.part[p], b.part[p]);
+  return r;
+}
+HWY_INLINE F16 operator/(const F16& a, const F16& b) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Div(a.part[p], b.part[p]);
+  return r;
+}
+// a * b + c in one rounding (two on SSE4, which has no fma).
+HWY_INLINE F16 fma(const F16& a, const F16& b, const F16& c) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
+  return r;
+}
+// c - a * b
+HWY_INLINE F16 fnma(const F16& a, const F16& b, const F16& c) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
+  return r;
+}
+HWY_INLINE F16 min16(const F16& a, const F16& b) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Min(a.part[p], b.part[p]);
+  return r;
+}
+HWY_INLINE F16 max16(const F16& a, const F16& b) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Max(a.part[p], b.part[p]);
+  return r;
+}
+HWY_INLINE F16 abs16(const F16& a) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Abs(a.part[p]);
+  return r;
+}
+HWY_INLINE F16 clamp16(const F16& x, float low, float high) {
+  return min16(max16(x, splat(low)), splat(high));
+}
+HWY_INLINE float largest_lane(const F16& a) {
+  V m = a.part[0];
+  for (int p = 1; p < kParts; ++p) m = hn::Max(m, a.part[p]);
+  return hn::GetLane(hn::MaxOfLanes(D(), m));
+}
+
+struct Exp16 {
+  F16 scale, remainder;
+};
+// The steps of exp_parts() in kernels/common/scalar_math.h.
+HWY_INLINE Exp16 exp_parts16(const F16& x) {
+  const F16 magic = splat(math::kRoundMagic);
+  const F16 shifted = fma(x, splat(math::kLog2E), magic);
+  const F16 k = shifted - magic;
+  const F16 r = fnma(k, splat(math::kLn2Lo), fnma(k, splat(math::kLn2Hi), x));
+  F16 poly = fma(splat(math::kExpP[4]), r, splat(math::kExpP[3]));
+  poly = fma(poly, r, splat(math::kExpP[2]));
+  poly = fma(poly, r, splat(math::kExpP[1]));
+  poly = fma(poly, r, splat(math::kExpP[0]));
+  Exp16 e;
+  for (int p = 0; p < kParts; ++p) {
+    const auto bits = hn::Add(hn::BitCast(DI(), shifted.part[p]), hn::Set(DI(), 127));
+    e.scale.part[p] = hn::BitCast(D(), hn::ShiftLeft<23>(bits));
+  }
+  e.remainder = fma(r * r, poly, r);
+  return e;
+}
+// x already within [kExpMin, kExpMax].
+HWY_INLINE F16 exp16_bounded(const F16& x) {
+  const Exp16 e = exp_parts16(x);
+  return (e.remainder + splat(1.0f)) * e.scale;
+}
+HWY_INLINE F16 exp16(const F16& x) { return exp16_bounded(clamp16(x, math::kExpMin, math::kExpMax)); }
+// exp(2x) - 1 with |x| limited to where tanh is 1.
+HWY_INLINE F16 tanh_numerator16(const F16& x) {
+  const F16 limited = clamp16(x, -math::kTanhMax, math::kTanhMax);
+  const Exp16 e = exp_parts16(limited + limited);
+  return fma(e.scale, e.remainder, e.scale - splat(1.0f));
+}
+HWY_INLINE F16 tanh16(const F16& x) {
+  const F16 m = tanh_numerator16(x);
+  return m / (m + splat(2.0f));
+}
+
+// First two levels of the tree: lanes l, l+8 then l, l+4. Leaves four partial sums. Templates, so that each target
+// compiles just its own branch.
+template <typename V8>
+HWY_INLINE V4 fold_eight(const V8& v) {
+  return hn::Add(hn::LowerHalf(D4(), v), hn::UpperHalf(D4(), v));
+}
+template <typename F>
+HWY_INLINE V4 fold_to_four(const F& a) {
+  if constexpr (kParts == 4) {
+    return hn::Add(hn::Add(a.part[0], a.part[2]), hn::Add(a.part[1], a.part[3]));
+  } else if constexpr (kParts == 2) {
+    return fold_eight(hn::Add(a.part[0], a.part[1]));
+  } else {
+    const hn::CappedTag<float, 8> d8;
+    return fold_eight(hn::Add(hn::LowerHalf(d8, a.part[0]), hn::UpperHalf(d8, a.part[0])));
+  }
+}
+// The sums of four vectors: lanes l, l+2 then l, l+1 of each.
+HWY_INLINE V4 sum_four(const F16& a, const F16& b, const F16& c, const F16& d) {
+  const D4 d4;
+  const V4 a4 = fold_to_four(a), b4 = fold_to_four(b), c4 = fold_to_four(c), d4v = fold_to_four(d);
+  const V4 ab = hn::Add(hn::ConcatLowerLower(d4, b4, a4), hn::ConcatUpperUpper(d4, b4, a4));
+  const V4 cd = hn::Add(hn::ConcatLowerLower(d4, d4v, c4), hn::ConcatUpperUpper(d4, d4v, c4));
+  return hn::Add(hn::ConcatEven(d4, cd, ab), hn::ConcatOdd(d4, cd, ab));
+}
+HWY_INLINE float sum16(const F16& a) { return hn::GetLane(sum_four(a, a, a, a)); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pointsman::cpu
+HWY_AFTER_NAMESPACE();
+#endif

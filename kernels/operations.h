@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation on one page: plain argument structs, one signature for every device, each tested alone against plain
+// double loops (tests/operations). H = 128 is the hidden size, 4H the LSTM gates in order i, f, g, o.
+//
+// Written orders (docs/numbers.md): products walk k upward with fma from 0; sums over H are 16 strided partial sums and
+// the tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); sums over cities run in the order of the list of remaining items.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/problem_kind.h"
+
+namespace pointsman {
+
+inline constexpr int kHidden = 128;
+inline constexpr int kGates = 4 * kHidden;
+inline constexpr int kLstmTape = kGates + kHidden;  // i, f, g, o, tanh(c) of one step
+
+// ---------------------------------------------------------------------------------------------- matrix_multiply
+// A weight matrix W [columns, k] packed for multiply(): panels of 16 columns, [columns / 16][k][16].
+struct PackArgs {
+  const float* weights;  // [columns][ld], or [k][ld] when transposed
+  int ld;
+  int columns, k;        // columns a multiple of 16
+  bool transposed;       // pack W^T of the stored matrix instead
+  float* packed;         // [columns / 16][k][16]
+};
+
+// y = x W^T (+ y when accumulate).
+struct MultiplyArgs {
+  const float* x;  // [rows][ldx]
+  int ldx;
+  const float* packed;  // [columns / 16][k][16]
+  float* y;             // [rows][ldy]; must not overlap x
+  int ldy;
+  int rows, k, columns;
+  bool accumulate;
+};
+
+// sum += x^T y: blocks of 128 rows, each summed upward from 0, added in block order.
+struct OuterArgs {
+  const float* x;  // [rows][ldx], m columns used
+  int ldx;
+  const float* y;  // [rows][ldy], n columns used
+  int ldy;
+  float* sum;  // [m][ldsum]
+  int ldsum;
+  int rows, m, n;  // n a multiple of 16
+};
+
+// ---------------------------------------------------------------------------------------------- lstm
+// One step of `rows` cells. gate = fma(fold1, y, fma(fold0, x, product + bias)) with the input's half folded to
+// [4H, 2] (docs/algebra.md, identity 1); c' = f c + i g; h' = o tanh(c').
+struct LstmCellArgs {
+  int rows;
+  const float* products;  // [rows][ld]: W_hh h in the first 4H columns
+  int ld;
+  const float* fold;    // [2][4H]: W_ih E, one row per coordinate; unused without inputs
+  const float* bias;    // [4H]; for the decoder's first step it includes W_ih start
+  const float* inputs;  // [rows][2], or null
+  const float* c_in;    // [rows][H]
+  float* h_out;         // [rows][H]
+  float* c_out;         // [rows][H]; may be c_in
+  float* tape;          // [rows][5H]: i, f, g, o, tanh(c') for the backward pass; null: not kept
+};
+
+// Back through one step: dgates (before the nonlinearities) from dh and dc; dc becomes that of the step before.
+struct LstmCellBackwardArgs {
+  int rows;
+  const float* tape;    // [rows][5H]
+  const float* c_prev;  // [rows][H]
+  const float* dh;      // [rows][H]
+  float* dc;            // [rows][H], in and out
+  float* dgates;        // [rows][4H]
+};
+
+// Sums of gate gradients over rows of (step, sequence), blocks of 128 rows in order:
+//   bias[j] += sum dgates, fold[c][j] += sum dgates x input[c], start[j] += sum over the first start_rows.
+// The first start_rows read no input (the decoder's first step) and are left out of fold.
+struct ColumnSumsArgs {
+  const float* dgates;  // [rows][4H]
+  const float* inputs;  // [rows][2]
+  int start_rows, rows;
+  float* start;  // [4H]; null with start_rows 0
+  float* bias;   // [4H]
+  float* fold;   // [2][4H]
+};
+
+// ---------------------------------------------------------------------------------------------- pointer_attention
+inline constexpr float kFactoredLimit = 20.0f;  // |a| and |q| up to which exp(2a) exp(2q) is exact
+inline constexpr float kUncappedLimit = 10.0f;  // max|a| + max|q| up to which no cap is needed
+inline constexpr float kDenominatorCap = 1e9f;  // four joined denominators stay finite
+
+// In place a -> exp(2a), unless some |a| is beyond kFactoredLimit: then the values stay as they are.
+// Returns (in *bound) the largest |a|, which tells the reader which of the two it holds.
+struct ReferencesArgs {
+  float* values;  // [count]
+  int count;      // a multiple of 16
+  float* bound;
+};
+
+// What attention reads of one encoded sequence.
+struct References {
+  const float* glimpse;    // [n][H] exp(2 W_ref^g r_i), or W_ref^g r_i beyond kFactoredLimit
+  const float* pointer;    // [n][H] the same of the pointer
+  const float* values;     // [n][H] W_q^p r_i: the glimpse's readout is the pointer's query (identity 2)
+  const float* requeries;  // [n][H] W_q^g r_i: the next glimpse's query; only with two glimpses or more
+  float glimpse_bound, pointer_bound;  // largest |W_ref r|
+};
+
+struct AttentionWeights {
+  const float* glimpse_v;  // [H]
+  const float* pointer_v;  // [H]
+  int glimpses;            // 0 ..: with 0 the step's query goes to the pointer
+  bool centre;             // subtract the mean of u before the clip
+  float scale;             // C / T
+};
+
+struct StepStatistics {
+  float mean_u;     // mean of u over the items
+  float saturated;  // share of items with |tanh| > 0.99
+  bool direct;      // some row took the direct tanh
+};
+
+// logits[j] = C tanh(u_j - mean u) / T of items[j].
+struct PointerLogitsArgs {
+  const References* references;
+  const AttentionWeights* weights;
+  const float* query;    // [H] W_q h
+  const int32_t* items;  // [count] rows of the references, count >= 1
+  int count;
+  float* logits;  // [count rounded up to 16]
+  StepStatistics* statistics;
+};
+
+// Softmax readout without a policy: the critic's process step. out = sum_j softmax(u)_j values[items[j]].
+struct GlimpseArgs {
+  const float* references;  // [n][H] as in References
+  float bound;
+  const float* values;  // [n][H]
+  const float* v;       // [H]
+  const float* query;   // [H]
+  const int32_t* items;
+  int count;
+  float* out;      // [H]
+  float* scratch;  // [count rounded up to 16]
+};
+
+// Gradient sums of the references of one sequence over many steps, without the factor v that is the same in all of
+// them (identity 9).
+struct ReferenceGradients {
+  float* glimpse;    // [n][H] sum of du tanh'; times v: d W_ref^g r
+  float* pointer;    // [n][H]
+  float* values;     // [n][H] d of References::values
+  float* requeries;  // [n][H] d of References::requeries, or null
+  float* glimpse_v;  // [H] sum of du tanh
+  float* pointer_v;  // [H]
+};
+
+// Backward of weight * log p(items[chosen]) for one step; the forward is computed again, not stored.
+struct PointerGradientArgs {
+  const References* references;
+  const AttentionWeights* weights;
+  const float* query;  // [H]
+  const int32_t* items;
+  int count;
+  int chosen;    // position in items
+  float weight;  // of this rollout
+  ReferenceGradients* sums;
+  float* dquery;   // [H] out
+  float* scratch;  // gradient_scratch(count, glimpses) floats
+};
+
+// Backward of GlimpseArgs: dout [H] -> dquery [H], sums of the references (without the factor v), of the values and of v.
+struct GlimpseGradientArgs {
+  GlimpseArgs forward;
+  const float* dout;        // [H]
+  float* reference_sums;    // [n][H]
+  float* value_sums;        // [n][H]
+  float* v_sums;            // [H]
+  float* dquery;            // [H] out
+  float* scratch;           // gradient_scratch(count, glimpses) floats
+};
+
+// ---------------------------------------------------------------------------------------------- sample_next
+// Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max).
+struct SoftmaxPrefixArgs {
+  const float* logits;  // [count rounded up to 16]
+  int count;
+  float* prefix;   // [count rounded up to 16]
+  float* largest;  // out: max of the logits
+  double* entropy;  // out, nats; null: not wanted
+};
+
+// ---------------------------------------------------------------------------------------------- adam_update
+struct AdamArgs {
+  float* parameters;     // [count]
+  float* first_moment;   // [count]
+  float* second_moment;  // [count]
+  float* gradient;       // [count]
+  int64_t count;
+  float gradient_scale;        // of the L2 clip
+  float learning_rate;
+  float beta1, beta2, epsilon;
+  float correction1, correction2;  // 1 - beta^t
+};
+
+}  // namespace pointsman

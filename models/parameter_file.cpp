@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/parameter_file.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+
+#include "models/atomic_file.h"
+#include "models/parameter_layout.h"
+#include "models/safetensors.h"
+#include "models/sha256.h"
+
+namespace pointsman {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "model files are read as little-endian floats");
+
+using Strings = std::map<std::string, std::string>;
+
+template <typename Number>
+std::string number_text(Number value) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  return {buffer.data(), end};
+}
+
+Strings to_metadata(const ModelConfig& config) {
+  return {{"problem", config.problem},
+          {"n", number_text(config.n)},
+          {"capacity", number_text(config.capacity)},
+          {"hidden", number_text(config.hidden)},
+          {"glimpses", number_text(config.glimpses)},
+          {"glimpse_values", "raw"},
+          {"attention_bias", "false"},
+          {"clip", number_text(config.clip)},
+          {"centre_logits", config.centre_logits ? "true" : "false"},
+          {"learning_rate", number_text(config.learning_rate)},
+          {"training_tours", number_text(config.training_tours)},
+          {"seed", number_text(config.seed)},
+          {"version", config.version}};
+}
+
+// Takes the metadata apart key by key; what is left over at the end is unknown.
+class MetadataReader {
+ public:
+  MetadataReader(Strings strings, const std::string& path) : strings_(std::move(strings)), path_(path) {}
+
+  std::string text(const std::string& key) {
+    const auto found = strings_.extract(key);
+    if (found.empty()) fail(key, "a value", "none");
+    return found.mapped();
+  }
+
+  template <typename Number>
+  Number number(const std::string& key, Number low, Number high) {
+    const std::string value = text(key);
+    Number result{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+    if (error != std::errc() || end != value.data() + value.size() || !(result >= low && result <= high)) {
+      fail(key, "a number from " + number_text(low) + " to " + number_text(high), in_quotes(value));
+    }
+    return result;
+  }
+
+  // For what a file may say but this program computes in one way only.
+  void supported(const std::string& key, const std::string& only, const std::string& alias) {
+    const std::string value = text(key);
+    if (value != only && value != alias) fail(key, only, in_quotes(value) + ", which is not supported");
+  }
+
+  void finish() const {
+    if (!strings_.empty()) fail(strings_.begin()->first, "no such key", "it");
+  }
+
+  [[noreturn]] void fail(const std::string& key, const std::string& expected,
+                         const std::string& found) const {
+    throw_model_file_error(path_, "metadata " + in_quotes(key), expected, found);
+  }
+
+ private:
+  Strings strings_;
+  const std::string& path_;
+};
+
+ModelConfig parse_metadata(Strings strings, const std::string& path) {
+  constexpr double kLargest = 1e300;
+  MetadataReader reader(std::move(strings), path);
+  ModelConfig config;
+  config.problem = reader.text("problem");
+  const bool knapsack = config.problem == "knapsack";
+  if (!knapsack && config.problem != "tsp")
+    reader.fail("problem", "tsp or knapsack", in_quotes(config.problem));
+  config.n = reader.number("n", 1, 1'000'000'000);
+  config.capacity = reader.number("capacity", knapsack ? 1e-300 : 0.0, kLargest);
+  reader.supported("hidden", number_text(kHiddenSize), number_text(kHiddenSize));
+  config.glimpses = reader.number("glimpses", 0, 4);
+  reader.supported("glimpse_values", "raw", "raw");
+  reader.supported("attention_bias", "false", "none");
+  config.clip = reader.number("clip", 1e-6, 1e6);
+  const std::string centre = reader.text("centre_logits");
+  if (centre != "true" && centre != "false") reader.fail("centre_logits", "true or false", in_quotes(centre));
+  config.centre_logits = centre == "true";
+  config.learning_rate = reader.number("learning_rate", 0.0, kLargest);
+  config.training_tours = reader.number<int64_t>("training_tours", 0, std::numeric_limits<int64_t>::max());
+  config.seed = reader.number<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
+  config.version = reader.text("version");
+  reader.finish();
+  return config;
+}
+
+// The tensors must be those of the layout; returns where each one, in file order, belongs.
+std::vector<const TensorSlot*> match_tensors(const SafetensorsHeader& header, const ParameterLayout& layout,
+                                             const std::string& path) {
+  std::map<std::string, const TensorSlot*> missing;
+  for (const TensorSlot& slot : layout.tensors) missing[slot.name] = &slot;
+  std::vector<const TensorSlot*> slots;
+  for (const SafetensorsEntry& tensor : header.tensors) {
+    const auto found = missing.extract(tensor.name);
+    if (found.empty())
+      throw_model_file_error(path, in_quotes(tensor.name), "no such tensor in this model", "it");
+    const TensorSlot& slot = *found.mapped();
+    if (!std::equal(slot.shape.begin(), slot.shape.end(), tensor.shape.begin(), tensor.shape.end(),
+                    [](int a, uint64_t b) { return static_cast<uint64_t>(a) == b; })) {
+      const auto text = [](const auto& shape) {
+        std::string result;
+        for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
+        return "shape [" + result + "]";
+      };
+      throw_model_file_error(path, in_quotes(tensor.name), text(slot.shape), text(tensor.shape));
+    }
+    slots.push_back(&slot);
+  }
+  if (!missing.empty())
+    throw_model_file_error(path, in_quotes(missing.begin()->first), "this tensor", "none");
+  return slots;
+}
+
+void check_finite(const TensorSlot& slot, const std::vector<float>& parameters, const std::string& path) {
+  for (size_t i = 0; i < slot.size; ++i) {
+    const float value = parameters[slot.offset + i];
+    if (!std::isfinite(value)) {
+      throw_model_file_error(path, in_quotes(slot.name) + " element " + std::to_string(i), "a finite weight",
+                             std::to_string(value));
+    }
+  }
+}
+
+// The bytes of a file, read forward and hashed on the way.
+class HashedFile {
+ public:
+  explicit HashedFile(const std::filesystem::path& path) : path_(path.string()) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) {
+      throw_model_file_error(path_, "file", "a readable file", error ? error.message() : "something else");
+    }
+    size_ = std::filesystem::file_size(path, error);
+    stream_.open(path, std::ios::binary);
+    if (error || !stream_) throw_model_file_error(path_, "file", "a readable file", std::strerror(errno));
+  }
+
+  uint64_t size() const { return size_; }
+
+  void read(void* data, uint64_t bytes) {
+    if (!stream_.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes))) {
+      throw_model_file_error(path_, "file", std::to_string(bytes) + " more bytes", "fewer");
+    }
+    hash_.update(data, bytes);
+  }
+
+  std::string hex() const { return hash_.hex(); }
+
+ private:
+  std::string path_;
+  std::ifstream stream_;
+  uint64_t size_ = 0;
+  Sha256 hash_;
+};
+
+// The header's text. Its length is checked against the cap and the file before a byte is allocated for it.
+std::string read_header(HashedFile& file, const std::string& path) {
+  std::array<unsigned char, 8> field{};
+  if (file.size() < field.size()) {
+    throw_model_file_error(path, "file", "a safetensors header", std::to_string(file.size()) + " bytes");
+  }
+  file.read(field.data(), field.size());
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | field[i];
+  if (length > kMaxHeaderBytes) {
+    throw_model_file_error(path, "header length", "at most 1048576", std::to_string(length));
+  }
+  if (length > file.size() - field.size()) {
+    throw_model_file_error(path, "header", std::to_string(length) + " bytes",
+                           std::to_string(file.size() - field.size()) + " before the file's end");
+  }
+  std::string header(length, '\0');
+  file.read(header.data(), length);
+  return header;
+}
+
+}  // namespace
+
+Model read_model(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  HashedFile file(path);
+  const std::string json = read_header(file, name);
+  const SafetensorsHeader header = parse_safetensors_header(json, file.size() - 8 - json.size(), name);
+
+  Model model;
+  model.config = parse_metadata(header.metadata, name);
+  model.config.has_critic = std::any_of(header.tensors.begin(), header.tensors.end(), [](const auto& tensor) {
+    return tensor.name.starts_with("critic.");
+  });
+  const ParameterLayout layout(model.config);
+  const auto slots = match_tensors(header, layout, name);
+  model.parameters.resize(layout.size);
+  for (const TensorSlot* slot : slots) {
+    file.read(model.parameters.data() + slot->offset, slot->size * sizeof(float));
+    check_finite(*slot, model.parameters, name);
+  }
+  model.name = path.stem().string();
+  model.sha256 = file.hex();
+  return model;
+}
+
+void write_model(const std::filesystem::path& path, const ModelConfig& config,
+                 const std::vector<float>& parameters) {
+  const std::string name = path.string();
+  const Strings metadata = to_metadata(config);
+  parse_metadata(metadata, name);  // never write what read_model would refuse
+  const ParameterLayout layout(config);
+  if (parameters.size() != layout.size) {
+    throw_model_file_error(name, "parameters", std::to_string(layout.size),
+                           std::to_string(parameters.size()));
+  }
+  for (const TensorSlot& slot : layout.tensors) check_finite(slot, parameters, name);
+  std::string bytes = make_safetensors_header(metadata, layout.tensors);
+  bytes.append(reinterpret_cast<const char*>(parameters.data()), parameters.size() * sizeof(float));
+  write_file_atomically(path, bytes);
+}
+
+}  // namespace pointsman

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model files: safetensors with string metadata (docs/file-formats.md). The reader trusts nothing in the file.
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+
+namespace pointsman {
+
+struct Model {
+  ModelConfig config;
+  std::vector<float> parameters;  // ParameterLayout(config).size floats
+  std::string name;               // the file's stem, for messages
+  std::string sha256;             // of the file's bytes, lower-case hex
+};
+
+// A file that is not a valid model. what() is "path: place: expected .., found ..".
+class ModelFileError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Reads and checks a whole model file. Throws ModelFileError; never allocates more than the file's size + 64 KiB
+// before the header is validated.
+Model read_model(const std::filesystem::path& path);
+
+// Writes atomically (temporary file in the same directory, fsync, rename, fsync of the directory).
+// Throws std::system_error when the disk refuses; an older file of that name then stays intact.
+void write_model(const std::filesystem::path& path, const ModelConfig& config,
+                 const std::vector<float>& parameters);
+
+}  // namespace pointsman

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each tensor lies in a model's flat parameter vector. The actor comes first, the critic follows, so each
+// network's parameters, gradient and Adam moments are one contiguous range. Row-major [out, in]; LSTM gate order
+// i, f, g, o (as PyTorch and cuDNN).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+
+namespace pointsman {
+
+struct TensorSlot {
+  std::string name;                 // as in the model file, for example "actor.encoder.weight_hh"
+  std::vector<int> shape;           // [out, in] or [out]
+  size_t offset = 0;                // in floats from the start of the parameter vector
+  size_t size = 0;                  // number of floats
+};
+
+struct LstmSlots {
+  size_t weight_ih;  // [4H, H]
+  size_t weight_hh;  // [4H, H]
+  size_t bias;       // [4H]
+};
+
+struct AttentionSlots {
+  size_t w_ref;  // [H, H]
+  size_t w_q;    // [H, H]
+  size_t v;      // [H]
+};
+
+// Offsets (in floats) of every tensor. A pure function of the config.
+struct ParameterLayout {
+  explicit ParameterLayout(const ModelConfig& config);
+
+  std::vector<TensorSlot> tensors;  // in file order
+  size_t actor_size = 0;            // floats in [0, actor_size) are the actor
+  size_t size = 0;                  // floats in [actor_size, size) are the critic; equal when there is none
+
+  size_t embedding = 0;      // [H, 2]
+  size_t decoder_start = 0;  // [H], the trainable first decoder input
+  LstmSlots encoder{}, decoder{};
+  AttentionSlots glimpse{}, pointer{};  // glimpse is absent (all zero) when config.glimpses == 0
+
+  struct Critic {
+    size_t embedding;  // [H, 2]
+    LstmSlots encoder;
+    AttentionSlots process;
+    size_t fc1_weight, fc1_bias;  // [H, H], [H]
+    size_t fc2_weight, fc2_bias;  // [1, H], [1]
+  } critic{};
+};
+
+// Every parameter from U(-0.08, 0.08) (Bello et al., section 5), drawn from Philox on the initialisation stream:
+// a function of (config, seed) only. The critic's output bias starts at 0.
+std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed);
+
+}  // namespace pointsman

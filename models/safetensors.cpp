@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/safetensors.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "models/parameter_file.h"
+
+namespace pointsman {
+
+void throw_model_file_error(const std::string& path, const std::string& place, const std::string& expected,
+                            const std::string& found) {
+  throw ModelFileError(path + ": " + place + ": expected " + expected + ", found " + found);
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text.substr(0, kMaxNameLength)) result += c >= ' ' && c <= '~' ? c : '?';
+  return result + (text.size() > kMaxNameLength ? "..\"" : "\"");
+}
+
+namespace {
+
+// Builds the header from the parser's events, so that nothing outside its narrow grammar is ever stored.
+class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit HeaderReader(const std::string& path) : path_(path) {}
+
+  SafetensorsHeader header;
+
+  bool start_object(std::size_t) override {
+    if (level_ == Level::kStart) {
+      level_ = Level::kTop;
+    } else if (level_ == Level::kTop && key_ == "__metadata__") {
+      level_ = Level::kMetadata;
+    } else if (level_ == Level::kTop) {
+      header.tensors.emplace_back().name = key_;
+      level_ = Level::kTensor;
+    } else {
+      unexpected("an object");
+    }
+    inner_keys_.clear();
+    return true;
+  }
+
+  bool key(string_t& name) override {
+    auto& seen = level_ == Level::kTop ? top_keys_ : inner_keys_;
+    if (level_ == Level::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
+      fail("dtype, shape or data_offsets", "key " + in_quotes(name));
+    }
+    if (name.empty() || name.size() > kMaxNameLength) {
+      fail("a name of 1 to 64 characters", in_quotes(name) + " of " + std::to_string(name.size()));
+    }
+    if (!seen.insert(name).second) fail("every key once", "duplicate key " + in_quotes(name));
+    if (seen.size() > kMaxTensors + 1) fail("at most 256 tensors", "more");
+    (level_ == Level::kTop ? key_ : inner_key_) = name;
+    return true;
+  }
+
+  bool end_object() override {
+    if (level_ == Level::kTensor && inner_keys_.size() != 3)
+      fail("dtype, shape and data_offsets", "fewer keys");
+    level_ = level_ == Level::kTop ? Level::kEnd : Level::kTop;
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    if (level_ != Level::kTensor || inner_key_ == "dtype") unexpected("an array");
+    level_ = inner_key_ == "shape" ? Level::kShape : Level::kOffsets;
+    numbers_.clear();
+    return true;
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (level_ != Level::kShape && level_ != Level::kOffsets) unexpected("a number");
+    if (level_ == Level::kShape && numbers_.size() == kMaxRank)
+      fail("a rank of at most 4", "more dimensions");
+    if (level_ == Level::kOffsets && numbers_.size() == 2) fail("two data_offsets", "more");
+    numbers_.push_back(value);
+    return true;
+  }
+
+  bool end_array() override {
+    SafetensorsEntry& tensor = header.tensors.back();
+    if (level_ == Level::kShape) {
+      tensor.shape = numbers_;
+    } else {
+      if (numbers_.size() != 2) fail("two data_offsets", std::to_string(numbers_.size()));
+      tensor.begin = numbers_[0];
+      tensor.end = numbers_[1];
+    }
+    level_ = Level::kTensor;
+    return true;
+  }
+
+  bool string(string_t& value) override {
+    if (level_ == Level::kMetadata) {
+      header.metadata[inner_key_] = value;
+    } else if (level_ == Level::kTensor && inner_key_ == "dtype") {
+      header.tensors.back().dtype = value;
+    } else {
+      unexpected("a string");
+    }
+    return true;
+  }
+
+  bool null() override { unexpected("null"); }
+  bool boolean(bool) override { unexpected("a boolean"); }
+  bool number_integer(number_integer_t) override { unexpected("a negative number"); }
+  bool number_float(number_float_t, const string_t&) override { unexpected("a fraction"); }
+  bool binary(binary_t&) override { unexpected("binary data"); }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+    throw_model_file_error(path_, "header", "JSON", "an error at byte " + std::to_string(8 + position));
+  }
+
+ private:
+  enum class Level { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
+
+  [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
+    const bool outside = level_ == Level::kStart || level_ == Level::kTop || level_ == Level::kEnd;
+    throw_model_file_error(path_, outside ? "header" : "header: " + in_quotes(key_), expected, found);
+  }
+
+  [[noreturn]] void unexpected(const std::string& found) const {
+    switch (level_) {
+      case Level::kStart:
+      case Level::kEnd:
+        fail("one JSON object", found);
+      case Level::kTop:
+        fail("an object for " + in_quotes(key_), found);
+      case Level::kMetadata:
+        fail("a string for " + in_quotes(inner_key_), found);
+      case Level::kTensor:
+        fail(inner_key_ == "dtype" ? "a string as dtype" : "an array as " + inner_key_, found);
+      default:
+        fail("unsigned integers in " + inner_key_, found);
+    }
+  }
+
+  const std::string& path_;
+  Level level_ = Level::kStart;
+  std::string key_, inner_key_;  // the last seen at each depth
+  std::set<std::string> top_keys_, inner_keys_;
+  std::vector<uint64_t> numbers_;
+};
+
+void check_shape(const SafetensorsEntry& tensor, const std::string& path) {
+  const std::string place = in_quotes(tensor.name);
+  if (tensor.dtype != "F32") throw_model_file_error(path, place, "dtype F32", in_quotes(tensor.dtype));
+  uint64_t bytes = sizeof(float);
+  bool overflow = false;
+  for (const uint64_t extent : tensor.shape) overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+  if (overflow) throw_model_file_error(path, place, "a shape that fits in 64 bits", "an overflow");
+  if (tensor.end < tensor.begin || tensor.end - tensor.begin != bytes) {
+    throw_model_file_error(path, place,
+                           "data_offsets " + std::to_string(bytes) + " bytes apart, as the shape says",
+                           std::to_string(tensor.begin) + " to " + std::to_string(tensor.end));
+  }
+}
+
+void check_tiling(const std::vector<SafetensorsEntry>& tensors, uint64_t data_size, const std::string& path) {
+  uint64_t covered = 0;
+  for (const SafetensorsEntry& tensor : tensors) {
+    if (tensor.begin != covered) {
+      throw_model_file_error(
+          path, in_quotes(tensor.name), "its data at byte " + std::to_string(covered),
+          (tensor.begin < covered ? "an overlap at " : "a hole before ") + std::to_string(tensor.begin));
+    }
+    covered = tensor.end;
+  }
+  if (covered != data_size) {
+    throw_model_file_error(path, "data", std::to_string(covered) + " bytes as the header says",
+                           std::to_string(data_size));
+  }
+}
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_size,
+                                           const std::string& path) {
+  if (json.empty() || json[0] != '{')
+    throw_model_file_error(path, "header", "\"{\" at byte 8", "another byte");
+  // The JSON parser takes a NUL for the end of the text and would not look at what follows.
+  const size_t nul = json.find('\0');
+  if (nul != json.npos)
+    throw_model_file_error(path, "header", "text", "NUL at byte " + std::to_string(8 + nul));
+  HeaderReader reader(path);
+  nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
+  SafetensorsHeader header = std::move(reader.header);
+  for (const SafetensorsEntry& tensor : header.tensors) check_shape(tensor, path);
+  std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  check_tiling(header.tensors, data_size, path);
+  return header;
+}
+
+std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
+                                    const std::vector<TensorSlot>& tensors) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = metadata;
+  for (const TensorSlot& slot : tensors) {
+    nlohmann::ordered_json& entry = header[slot.name];
+    entry["dtype"] = "F32";
+    entry["shape"] = slot.shape;
+    entry["data_offsets"] = {slot.offset * sizeof(float), (slot.offset + slot.size) * sizeof(float)};
+  }
+  std::string json = header.dump();
+  json.append((64 - (8 + json.size()) % 64) % 64, ' ');
+  std::string length(8, '\0');
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
+  return length + json;
+}
+
+}  // namespace pointsman

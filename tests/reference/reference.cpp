@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/reference/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace pointsman::reference {
+namespace {
+
+constexpr int kH = kHiddenSize;
+constexpr int kProcessSteps = 3;  // P of the critic
+
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
+double dot(const double* a, const double* b, int size) {
+  double sum = 0.0;
+  for (int k = 0; k < size; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+double dot(const Vector& a, const Vector& b) { return dot(a.data(), b.data(), static_cast<int>(a.size())); }
+
+// matrix [rows, x.size()] times x.
+Vector multiply(const double* matrix, int rows, const Vector& x) {
+  const int columns = static_cast<int>(x.size());
+  Vector y(rows);
+  for (int row = 0; row < rows; ++row) y[row] = dot(matrix + row * columns, x.data(), columns);
+  return y;
+}
+
+// The reverse of y = matrix x: d_matrix += dy x^T, dx += matrix^T dy.
+void multiply_backward(const double* matrix, const Vector& x, const Vector& dy, double* d_matrix,
+                       Vector& dx) {
+  const int columns = static_cast<int>(x.size());
+  for (int row = 0; row < static_cast<int>(dy.size()); ++row) {
+    for (int column = 0; column < columns; ++column) {
+      d_matrix[row * columns + column] += dy[row] * x[column];
+      dx[column] += dy[row] * matrix[row * columns + column];
+    }
+  }
+}
+
+void add(Vector& sum, const Vector& term) {
+  for (size_t k = 0; k < sum.size(); ++k) sum[k] += term[k];
+}
+
+std::vector<int> all_items(int n) {
+  std::vector<int> items(n);
+  std::iota(items.begin(), items.end(), 0);
+  return items;
+}
+
+Vector features_of(const Sequence& sequence, int item) {
+  return {sequence.features[2 * item], sequence.features[2 * item + 1]};
+}
+
+// sum_i p_i r_i
+Vector readout(const Vector& p, const std::vector<Vector>& references, const std::vector<int>& candidates) {
+  Vector g(kH, 0.0);
+  for (int i : candidates) {
+    for (int d = 0; d < kH; ++d) g[d] += p[i] * references[i][d];
+  }
+  return g;
+}
+
+struct LstmTensors {
+  const double *weight_ih, *weight_hh, *bias;
+};
+
+LstmTensors lstm_tensors(const Network& network, const std::string& prefix) {
+  return {network.tensor(prefix + ".weight_ih"), network.tensor(prefix + ".weight_hh"),
+          network.tensor(prefix + ".bias")};
+}
+
+// The three tensors of an attention and, when a gradient is asked for, where their gradients go.
+struct Attention {
+  const double *w_ref, *w_q, *v;
+  double *d_w_ref = nullptr, *d_w_q = nullptr, *d_v = nullptr;
+};
+
+Attention attention(const Network& network, const std::string& prefix, Vector* gradient = nullptr) {
+  Attention a{network.tensor(prefix + ".w_ref"), network.tensor(prefix + ".w_q"),
+              network.tensor(prefix + ".v")};
+  if (gradient) {
+    a.d_w_ref = gradient->data() + network.offset(prefix + ".w_ref");
+    a.d_w_q = gradient->data() + network.offset(prefix + ".w_q");
+    a.d_v = gradient->data() + network.offset(prefix + ".v");
+  }
+  return a;
+}
+
+// One glimpse: p = softmax(scores(query)), g = sum p_i r_i.
+struct Glimpse {
+  Vector query, p, g;
+};
+
+Glimpse make_glimpse(const Attention& a, const std::vector<Vector>& references, const Vector& query,
+                     const std::vector<int>& candidates) {
+  Glimpse result;
+  result.query = query;
+  result.p = softmax(attention_scores(a.w_ref, a.w_q, a.v, references, query, candidates), candidates);
+  result.g = readout(result.p, references, candidates);
+  return result;
+}
+
+// Everything one decoding step computed.
+struct DecoderStep {
+  LstmStep lstm;
+  std::vector<Glimpse> glimpses;
+  Vector pointer_query;
+  Step step;
+};
+
+Step point(const Network& network, const Sequence& sequence, const Encoding& encoding, const Vector& query,
+           std::vector<int> candidates, const Options& options) {
+  const int n = sequence.n();
+  const Attention pointer = attention(network, "actor.pointer");
+  Step step;
+  step.candidates = std::move(candidates);
+  step.scores =
+      attention_scores(pointer.w_ref, pointer.w_q, pointer.v, encoding.references, query, step.candidates);
+  double mean = 0.0;
+  if (network.config.centre_logits) {
+    for (int i : step.candidates) mean += step.scores[i];
+    mean /= static_cast<double>(step.candidates.size());
+  }
+  const double clip = options.clip > 0.0 ? options.clip : network.config.clip;
+  step.logits.assign(n, -std::numeric_limits<double>::infinity());
+  for (int i : step.candidates)
+    step.logits[i] = clip * std::tanh(step.scores[i] - mean) / options.temperature;
+  step.probabilities = softmax(step.logits, step.candidates);
+  return step;
+}
+
+// The decoder, one step at a time.
+struct Decoder {
+  const Network& network;
+  const Sequence& sequence;
+  const Options& options;
+  Encoding encoding = encode(network, "actor", sequence);
+  std::vector<int> order = {};
+  std::vector<DecoderStep> steps = {};
+
+  DecoderStep& advance(std::vector<int> candidates) {
+    const LstmStep& before = steps.empty() ? encoding.steps.back() : steps.back().lstm;
+    const double* start = network.tensor("actor.decoder.start");
+    const Vector input = order.empty() ? Vector(start, start + kH)
+                                       : multiply(network.tensor("actor.embedding.weight"), kH,
+                                                  features_of(sequence, order.back()));
+    const LstmTensors lstm = lstm_tensors(network, "actor.decoder");
+    DecoderStep step;
+    step.lstm = lstm_step(lstm.weight_ih, lstm.weight_hh, lstm.bias, input, before.hidden, before.cell);
+    Vector query = step.lstm.hidden;
+    for (int glimpse = 0; glimpse < network.config.glimpses; ++glimpse) {
+      step.glimpses.push_back(
+          make_glimpse(attention(network, "actor.glimpse"), encoding.references, query, candidates));
+      query = step.glimpses.back().g;
+    }
+    step.pointer_query = query;
+    step.step = point(network, sequence, encoding, query, std::move(candidates), options);
+    steps.push_back(std::move(step));
+    return steps.back();
+  }
+};
+
+bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
+  if (sequence.problem == ProblemKind::kTsp) return true;
+  double used = 0.0;
+  for (int taken : order) used += sequence.weights[taken];
+  return used + sequence.weights[item] <= sequence.capacity;
+}
+
+Rollout finish(Decoder&& decoder) {
+  Rollout rollout;
+  rollout.order = std::move(decoder.order);
+  for (size_t t = 0; t < rollout.order.size(); ++t) {
+    const Step& step = decoder.steps[t].step;
+    double total = 0.0;
+    double highest = -std::numeric_limits<double>::infinity();
+    for (int i : step.candidates) highest = std::max(highest, step.logits[i]);
+    for (int i : step.candidates) total += std::exp(step.logits[i] - highest);
+    rollout.log_prob += step.logits[rollout.order[t]] - highest - std::log(total);
+  }
+  for (DecoderStep& step : decoder.steps) rollout.steps.push_back(std::move(step.step));
+  return rollout;
+}
+
+Decoder decode_forced(const Network& network, const Sequence& sequence, std::span<const int> order,
+                      const Options& options) {
+  Decoder decoder{network, sequence, options};
+  for (int item : order) {
+    if (item < 0) break;
+    std::vector<int> candidates = candidates_after(sequence, decoder.order, options);
+    if (std::find(candidates.begin(), candidates.end(), item) == candidates.end() ||
+        !fits(sequence, decoder.order, item)) {
+      throw std::invalid_argument("item " + std::to_string(item) + " cannot be chosen at step " +
+                                  std::to_string(decoder.order.size()));
+    }
+    decoder.advance(std::move(candidates));
+    decoder.order.push_back(item);
+  }
+  return decoder;
+}
+
+// --- Backward ---
+
+struct LstmGradient {
+  Vector d_input, d_hidden_before, d_cell_before;
+};
+
+// The reverse of one LSTM step. d_hidden, d_cell: gradients of what came out.
+LstmGradient lstm_step_backward(const Network& network, const std::string& prefix, const LstmStep& step,
+                                const Vector& d_hidden, const Vector& d_cell, Vector& gradient) {
+  const LstmTensors lstm = lstm_tensors(network, prefix);
+  LstmGradient result{Vector(step.input.size(), 0.0), Vector(kH, 0.0), Vector(kH, 0.0)};
+  Vector d_gates(4 * kH);
+  for (int k = 0; k < kH; ++k) {
+    const double tanh_cell = std::tanh(step.cell[k]);
+    const double dc = d_cell[k] + d_hidden[k] * step.o[k] * (1.0 - tanh_cell * tanh_cell);
+    d_gates[k] = dc * step.g[k] * step.i[k] * (1.0 - step.i[k]);
+    d_gates[kH + k] = dc * step.cell_before[k] * step.f[k] * (1.0 - step.f[k]);
+    d_gates[2 * kH + k] = dc * step.i[k] * (1.0 - step.g[k] * step.g[k]);
+    d_gates[3 * kH + k] = d_hidden[k] * tanh_cell * step.o[k] * (1.0 - step.o[k]);
+    result.d_cell_before[k] = dc * step.f[k];
+  }
+  multiply_backward(lstm.weight_ih, step.input, d_gates,
+                    gradient.data() + network.offset(prefix + ".weight_ih"), result.d_input);
+  multiply_backward(lstm.weight_hh, step.hidden_before, d_gates,
+                    gradient.data() + network.offset(prefix + ".weight_hh"), result.d_hidden_before);
+  double* d_bias = gradient.data() + network.offset(prefix + ".bias");
+  for (int k = 0; k < 4 * kH; ++k) d_bias[k] += d_gates[k];
+  return result;
+}
+
+// The reverse of attention_scores: d_scores [n] to the tensors, the references and the query.
+void attention_scores_backward(const Attention& a, const std::vector<Vector>& references, const Vector& query,
+                               const std::vector<int>& candidates, const Vector& d_scores,
+                               std::vector<Vector>& d_references, Vector& d_query) {
+  const Vector projected_query = multiply(a.w_q, kH, query);
+  for (int i : candidates) {
+    const Vector projected = multiply(a.w_ref, kH, references[i]);
+    Vector d_sum(kH);
+    for (int d = 0; d < kH; ++d) {
+      const double e = std::tanh(projected[d] + projected_query[d]);
+      a.d_v[d] += d_scores[i] * e;
+      d_sum[d] = d_scores[i] * a.v[d] * (1.0 - e * e);
+    }
+    multiply_backward(a.w_ref, references[i], d_sum, a.d_w_ref, d_references[i]);
+    multiply_backward(a.w_q, query, d_sum, a.d_w_q, d_query);
+  }
+}
+
+// The reverse of make_glimpse: dg to the query (returned), the tensors and the references.
+Vector glimpse_backward(const Attention& a, const std::vector<Vector>& references, const Glimpse& glimpse,
+                        const std::vector<int>& candidates, const Vector& dg,
+                        std::vector<Vector>& d_references) {
+  Vector dp(references.size(), 0.0);
+  double mean = 0.0;
+  for (int i : candidates) {
+    for (int d = 0; d < kH; ++d) d_references[i][d] += glimpse.p[i] * dg[d];
+    dp[i] = dot(dg, references[i]);
+    mean += glimpse.p[i] * dp[i];
+  }
+  Vector d_scores(references.size(), 0.0);
+  for (int i : candidates) d_scores[i] = glimpse.p[i] * (dp[i] - mean);
+  Vector d_query(kH, 0.0);
+  attention_scores_backward(a, references, glimpse.query, candidates, d_scores, d_references, d_query);
+  return d_query;
+}
+
+// d(weight * log p(chosen)) / d(scores before centring), [n].
+Vector pointer_scores_gradient(const Network& network, const Step& step, int chosen, double weight,
+                               const Options& options) {
+  const double clip = options.clip > 0.0 ? options.clip : network.config.clip;
+  Vector d_scores(step.logits.size(), 0.0);
+  double mean = 0.0;
+  for (int i : step.candidates) {
+    const double tanh_u = step.logits[i] * options.temperature / clip;
+    const double d_logit = weight * ((i == chosen ? 1.0 : 0.0) - step.probabilities[i]);
+    d_scores[i] = d_logit * clip / options.temperature * (1.0 - tanh_u * tanh_u);
+    mean += d_scores[i] / static_cast<double>(step.candidates.size());
+  }
+  if (network.config.centre_logits) {
+    for (int i : step.candidates) d_scores[i] -= mean;
+  }
+  return d_scores;
+}
+
+// The reverse of encode: gradients of the references and of the last state.
+void encode_backward(const Network& network, const std::string& name, const Sequence& sequence,
+                     const Encoding& encoding, const std::vector<Vector>& d_references, Vector d_hidden,
+                     Vector d_cell, Vector& gradient) {
+  const double* embedding = network.tensor(name + ".embedding.weight");
+  double* d_embedding = gradient.data() + network.offset(name + ".embedding.weight");
+  for (int i = sequence.n() - 1; i >= 0; --i) {
+    add(d_hidden, d_references[i]);
+    LstmGradient back =
+        lstm_step_backward(network, name + ".encoder", encoding.steps[i], d_hidden, d_cell, gradient);
+    Vector unused(2, 0.0);
+    multiply_backward(embedding, features_of(sequence, i), back.d_input, d_embedding, unused);
+    d_hidden = std::move(back.d_hidden_before);
+    d_cell = std::move(back.d_cell_before);
+  }
+}
+
+// The attention half of one decoding step in reverse; returns the gradient of the decoder's hidden state.
+Vector decoder_attention_backward(const Decoder& decoder, const DecoderStep& step, int chosen, double weight,
+                                  std::vector<Vector>& d_references, Vector& gradient) {
+  const Network& network = decoder.network;
+  const std::vector<Vector>& references = decoder.encoding.references;
+  const std::vector<int>& candidates = step.step.candidates;
+  Vector d_query(kH, 0.0);
+  attention_scores_backward(
+      attention(network, "actor.pointer", &gradient), references, step.pointer_query, candidates,
+      pointer_scores_gradient(network, step.step, chosen, weight, decoder.options), d_references, d_query);
+  for (size_t k = step.glimpses.size(); k-- > 0;) {
+    d_query = glimpse_backward(attention(network, "actor.glimpse", &gradient), references, step.glimpses[k],
+                               candidates, d_query, d_references);
+  }
+  return d_query;
+}
+
+// What the critic computed on the way to its value.
+struct CriticTape {
+  Encoding encoding;
+  std::vector<Glimpse> glimpses;
+  Vector before_relu, activated;
+  double value = 0.0;
+};
+
+CriticTape run_critic(const Network& network, const Sequence& sequence) {
+  CriticTape tape;
+  tape.encoding = encode(network, "critic", sequence);
+  const std::vector<int> items = all_items(sequence.n());
+  Vector query = tape.encoding.references.back();
+  for (int step = 0; step < kProcessSteps; ++step) {
+    tape.glimpses.push_back(
+        make_glimpse(attention(network, "critic.process"), tape.encoding.references, query, items));
+    query = tape.glimpses.back().g;
+  }
+  tape.before_relu = multiply(network.tensor("critic.head.fc1.weight"), kH, query);
+  add(tape.before_relu,
+      Vector(network.tensor("critic.head.fc1.bias"), network.tensor("critic.head.fc1.bias") + kH));
+  for (double x : tape.before_relu) tape.activated.push_back(std::max(x, 0.0));
+  tape.value = multiply(network.tensor("critic.head.fc2.weight"), 1, tape.activated)[0] +
+               network.tensor("critic.head.fc2.bias")[0];
+  return tape;
+}
+
+}  // namespace
+
+Network::Network(const ModelConfig& network_config, const std::vector<float>& network_parameters)
+    : Network(network_config, Vector(network_parameters.begin(), network_parameters.end())) {}
+
+Network::Network(const ModelConfig& network_config, Vector network_parameters)
+    : config(network_config), layout(network_config), parameters(std::move(network_parameters)) {
+  if (parameters.size() != layout.size) throw std::invalid_argument("parameters do not fit the layout");
+}
+
+size_t Network::offset(const std::string& name) const {
+  for (const TensorSlot& slot : layout.tensors) {
+    if (slot.name == name) return slot.offset;
+  }
+  throw std::out_of_range("no tensor " + name);
+}
+
+LstmStep lstm_step(const double* weight_ih, const double* weight_hh, const double* bias, const Vector& input,
+                   const Vector& hidden, const Vector& cell) {
+  const int size = static_cast<int>(hidden.size());
+  const Vector from_input = multiply(weight_ih, 4 * size, input);
+  const Vector from_hidden = multiply(weight_hh, 4 * size, hidden);
+  LstmStep step{input,        hidden,       cell,         Vector(size), Vector(size),
+                Vector(size), Vector(size), Vector(size), Vector(size)};
+  const auto gate = [&](int row) { return from_input[row] + from_hidden[row] + bias[row]; };
+  for (int k = 0; k < size; ++k) {
+    step.i[k] = sigmoid(gate(k));
+    step.f[k] = sigmoid(gate(size + k));
+    step.g[k] = std::tanh(gate(2 * size + k));
+    step.o[k] = sigmoid(gate(3 * size + k));
+    step.cell[k] = step.f[k] * cell[k] + step.i[k] * step.g[k];
+    step.hidden[k] = step.o[k] * std::tanh(step.cell[k]);
+  }
+  return step;
+}
+
+Vector attention_scores(const double* w_ref, const double* w_q, const double* v,
+                        const std::vector<Vector>& references, const Vector& query,
+                        const std::vector<int>& candidates) {
+  const int size = static_cast<int>(query.size());
+  const Vector projected_query = multiply(w_q, size, query);
+  Vector scores(references.size(), 0.0);
+  for (int i : candidates) {
+    const Vector projected = multiply(w_ref, size, references[i]);
+    for (int d = 0; d < size; ++d) scores[i] += v[d] * std::tanh(projected[d] + projected_query[d]);
+  }
+  return scores;
+}
+
+Vector softmax(const Vector& scores, const std::vector<int>& candidates) {
+  double highest = -std::numeric_limits<double>::infinity();
+  for (int i : candidates) highest = std::max(highest, scores[i]);
+  Vector p(scores.size(), 0.0);
+  double total = 0.0;
+  for (int i : candidates) total += p[i] = std::exp(scores[i] - highest);
+  for (int i : candidates) p[i] /= total;
+  return p;
+}
+
+Encoding encode(const Network& network, const std::string& network_name, const Sequence& sequence) {
+  const LstmTensors lstm = lstm_tensors(network, network_name + ".encoder");
+  Encoding encoding;
+  Vector hidden(kH, 0.0), cell(kH, 0.0);
+  for (int i = 0; i < sequence.n(); ++i) {
+    const Vector input =
+        multiply(network.tensor(network_name + ".embedding.weight"), kH, features_of(sequence, i));
+    encoding.steps.push_back(lstm_step(lstm.weight_ih, lstm.weight_hh, lstm.bias, input, hidden, cell));
+    hidden = encoding.steps.back().hidden;
+    cell = encoding.steps.back().cell;
+    encoding.references.push_back(hidden);
+  }
+  return encoding;
+}
+
+std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
+                                  const Options& options) {
+  std::vector<int> candidates;
+  for (int item = 0; item < sequence.n(); ++item) {
+    if (std::find(order.begin(), order.end(), item) != order.end()) continue;
+    if (options.stop_at_first_misfit || fits(sequence, order, item)) candidates.push_back(item);
+  }
+  return candidates;
+}
+
+Rollout forced(const Network& network, const Sequence& sequence, std::span<const int> order,
+               const Options& options) {
+  return finish(decode_forced(network, sequence, order, options));
+}
+
+Rollout greedy(const Network& network, const Sequence& sequence, const Options& options) {
+  Decoder decoder{network, sequence, options};
+  while (true) {
+    std::vector<int> candidates = candidates_after(sequence, decoder.order, options);
+    if (candidates.empty()) break;
+    const Step& step = decoder.advance(std::move(candidates)).step;
+    int best = step.candidates.front();
+    for (int i : step.candidates) {
+      if (step.logits[i] > step.logits[best]) best = i;
+    }
+    if (!fits(sequence, decoder.order, best)) break;  // only the literal rule offers misfits
+    decoder.order.push_back(best);
+  }
+  return finish(std::move(decoder));
+}
+
+double cost(const Sequence& sequence, const std::vector<int>& order) {
+  double total = 0.0;
+  for (size_t t = 0; t < order.size(); ++t) {
+    const double* here = &sequence.features[2 * order[t]];
+    const double* next = &sequence.features[2 * order[(t + 1) % order.size()]];
+    total +=
+        sequence.problem == ProblemKind::kTsp ? std::hypot(here[0] - next[0], here[1] - next[1]) : -here[1];
+  }
+  return total;
+}
+
+double critic_value(const Network& network, const Sequence& sequence) {
+  return run_critic(network, sequence).value;
+}
+
+void add_log_prob_gradient(const Network& network, const Sequence& sequence, std::span<const int> order,
+                           double weight, const Options& options, Vector& gradient) {
+  const Decoder decoder = decode_forced(network, sequence, order, options);
+  std::vector<Vector> d_references(sequence.n(), Vector(kH, 0.0));
+  Vector d_hidden(kH, 0.0), d_cell(kH, 0.0);
+  for (size_t t = decoder.steps.size(); t-- > 0;) {
+    const DecoderStep& step = decoder.steps[t];
+    add(d_hidden,
+        decoder_attention_backward(decoder, step, decoder.order[t], weight, d_references, gradient));
+    LstmGradient back = lstm_step_backward(network, "actor.decoder", step.lstm, d_hidden, d_cell, gradient);
+    if (t == 0) {
+      double* d_start = gradient.data() + network.offset("actor.decoder.start");
+      for (int k = 0; k < kH; ++k) d_start[k] += back.d_input[k];
+    } else {
+      Vector unused(2, 0.0);
+      multiply_backward(network.tensor("actor.embedding.weight"), features_of(sequence, decoder.order[t - 1]),
+                        back.d_input, gradient.data() + network.offset("actor.embedding.weight"), unused);
+    }
+    d_hidden = std::move(back.d_hidden_before);
+    d_cell = std::move(back.d_cell_before);
+  }
+  encode_backward(network, "actor", sequence, decoder.encoding, d_references, std::move(d_hidden),
+                  std::move(d_cell), gradient);
+}
+
+void add_critic_gradient(const Network& network, const Sequence& sequence, double target, double weight,
+                         Vector& gradient) {
+  const CriticTape tape = run_critic(network, sequence);
+  const double d_value = 2.0 * weight * (tape.value - target);
+  gradient[network.offset("critic.head.fc2.bias")] += d_value;
+  Vector d_hidden(kH, 0.0);
+  multiply_backward(network.tensor("critic.head.fc2.weight"), tape.activated, {d_value},
+                    gradient.data() + network.offset("critic.head.fc2.weight"), d_hidden);
+  double* d_bias = gradient.data() + network.offset("critic.head.fc1.bias");
+  for (int k = 0; k < kH; ++k) {
+    if (tape.before_relu[k] <= 0.0) d_hidden[k] = 0.0;
+    d_bias[k] += d_hidden[k];
+  }
+  Vector d_query(kH, 0.0);
+  multiply_backward(network.tensor("critic.head.fc1.weight"), tape.glimpses.back().g, d_hidden,
+                    gradient.data() + network.offset("critic.head.fc1.weight"), d_query);
+
+  std::vector<Vector> d_references(sequence.n(), Vector(kH, 0.0));
+  const std::vector<int> items = all_items(sequence.n());
+  for (size_t k = tape.glimpses.size(); k-- > 0;) {
+    d_query = glimpse_backward(attention(network, "critic.process", &gradient), tape.encoding.references,
+                               tape.glimpses[k], items, d_query, d_references);
+  }
+  // The first query is the encoder's last hidden state.
+  encode_backward(network, "critic", sequence, tape.encoding, d_references, std::move(d_query),
+                  Vector(kH, 0.0), gradient);
+}
+
+}  // namespace pointsman::reference

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle: the network of Bello et al. 2017 in plain double loops, written from the paper's formulas
+// without any of the engine's identities (nothing folded, nothing factored, nothing shared), and its
+// gradients by a plain reversal of the same loops. Slow on purpose; the engine is compared with it and it is
+// compared with finite differences.
+//
+// All matrices are row-major [out, in] with the names of models/parameter_layout.h; LSTM gate order i, f, g,
+// o.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/common/problem_kind.h"
+#include "models/config.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman::reference {
+
+using Vector = std::vector<double>;
+
+// A model in double. Gradients are vectors of the same layout.
+class Network {
+ public:
+  Network(const ModelConfig& config, const std::vector<float>& parameters);  // [ParameterLayout(config).size]
+  Network(const ModelConfig& config, Vector parameters);
+
+  // Offset of a tensor in `parameters` by its name in the model file. Throws std::out_of_range for an unknown
+  // one.
+  size_t offset(const std::string& name) const;
+  const double* tensor(const std::string& name) const { return parameters.data() + offset(name); }
+
+  ModelConfig config;
+  ParameterLayout layout;
+  Vector parameters;
+};
+
+// One input sequence, as the network reads it.
+struct Sequence {
+  ProblemKind problem = ProblemKind::kTsp;
+  Vector features;  // [n][2]: x, y or weight, value, in network units
+  Vector weights;   // KnapSack: [n], in the capacity's units
+  double capacity = 0.0;
+
+  int n() const { return static_cast<int>(features.size() / 2); }
+};
+
+struct Options {
+  double temperature = 1.0;
+  double clip = 0.0;  // C; 0: the model's own
+  bool stop_at_first_misfit = false;
+};
+
+// One decoding step. Vectors are by item, [n]; items that are no candidates have probability 0 and logit
+// -infinity.
+struct Step {
+  std::vector<int> candidates;  // ascending
+  Vector scores;                // u of the pointer, before centring and clip; 0 where no candidate
+  Vector logits;                // C tanh(u) / T
+  Vector probabilities;
+};
+
+struct Rollout {
+  std::vector<int> order;   // items taken
+  std::vector<Step> steps;  // order.size() of them; under the literal rule one more when a misfit was chosen
+  double log_prob = 0.0;    // sum over the items taken: a misfit that ends the packing is not counted
+};
+
+// --- Operations ---
+
+struct LstmStep {
+  Vector input, hidden_before, cell_before;  // what went in
+  Vector i, f, g, o;                         // gates after their nonlinearity, [H] each
+  Vector cell, hidden;                       // what comes out
+};
+
+// weight_ih [4H, inputs], weight_hh [4H, H], bias [4H].
+LstmStep lstm_step(const double* weight_ih, const double* weight_hh, const double* bias, const Vector& input,
+                   const Vector& hidden, const Vector& cell);
+
+// u_i = v . tanh(W_ref r_i + W_q q) for i in candidates, equation (8); 0 elsewhere. references: [n] vectors
+// [H].
+Vector attention_scores(const double* w_ref, const double* w_q, const double* v,
+                        const std::vector<Vector>& references, const Vector& query,
+                        const std::vector<int>& candidates);
+
+// Softmax over the candidates; 0 elsewhere.
+Vector softmax(const Vector& scores, const std::vector<int>& candidates);
+
+// --- Network ---
+
+struct Encoding {
+  std::vector<LstmStep> steps;     // [n]
+  std::vector<Vector> references;  // [n] vectors [H], r_i of the paper: steps[i].hidden
+};
+
+// network_name: "actor" or "critic".
+Encoding encode(const Network& network, const std::string& network_name, const Sequence& sequence);
+
+// Items that may be chosen after `order`: TSP and the literal rule all that are left, KnapSack those that
+// still fit.
+std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
+                                  const Options& options);
+
+// The given order, step by step. Trailing -1 are ignored. Throws std::invalid_argument for an order that is
+// not a possible rollout (an item twice, one that does not fit).
+Rollout forced(const Network& network, const Sequence& sequence, std::span<const int> order,
+               const Options& options = {});
+
+// Argmax at each step; ties go to the lowest index.
+Rollout greedy(const Network& network, const Sequence& sequence, const Options& options = {});
+
+// Length of the tour in network units, or minus the packed value.
+double cost(const Sequence& sequence, const std::vector<int>& order);
+
+// b(s): P = 3 unmasked glimpses over the critic's own encoding, then fc2(relu(fc1 q)).
+double critic_value(const Network& network, const Sequence& sequence);
+
+// --- Gradients ---
+
+// gradient += d(weight * log p(order | sequence)) / dparameters.
+void add_log_prob_gradient(const Network& network, const Sequence& sequence, std::span<const int> order,
+                           double weight, const Options& options, Vector& gradient);
+
+// gradient += d(weight * (b(s) - target)^2) / dparameters.
+void add_critic_gradient(const Network& network, const Sequence& sequence, double target, double weight,
+                         Vector& gradient);
+
+}  // namespace pointsman::reference
