@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/training/checkpoint.h"
+
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <type_traits>
+#include <utility>
+
+#include "models/atomic_file.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian memory images");
+
+constexpr std::string_view kMagic = "PNTSMNCK";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
+constexpr size_t kChecksumSize = 8;
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+// The one list of fields: written, read and compared from here, in this order. `visit(name, field)`.
+template <class Visitor, class Options>
+void visit_identity(Visitor& visit, Options& options) {
+  visit("problem", options.model.problem);
+  visit("n", options.model.n);
+  visit("capacity", options.model.capacity);
+  visit("hidden", options.model.hidden);
+  visit("glimpses", options.model.glimpses);
+  visit("clip", options.model.clip);
+  visit("centre_logits", options.model.centre_logits);
+  visit("has_critic", options.model.has_critic);
+  visit("baseline", options.baseline);
+  visit("rollouts", options.rollouts);
+  visit("batch", options.batch);
+  visit("learning_rate", options.learning_rate);
+  visit("decay", options.decay);
+  visit("decay_steps", options.decay_steps);
+  visit("max_norm", options.max_norm);
+  visit("ema_decay", options.ema_decay);
+  visit("validation_every", options.validation_every);
+  visit("validation_instances", options.validation_instances);
+  visit("seed", options.seed);
+}
+
+template <class Visitor, class State>
+void visit_state(Visitor& visit, State& state) {
+  visit("step", state.step);
+  visit("tours", state.tours);
+  visit("prior_tours", state.prior_tours);
+  visit("seconds", state.seconds);
+  visit("average_started", state.average_started);
+  visit("average", state.average);
+  visit("interval.steps", state.interval.steps);
+  visit("interval.tours", state.interval.tours);
+  visit("interval.cost", state.interval.cost);
+  visit("interval.baseline_loss", state.interval.baseline_loss);
+  visit("interval.grad_norm", state.interval.grad_norm);
+  visit("interval.entropy", state.interval.entropy);
+  visit("interval.mean_logit", state.interval.mean_logit);
+  visit("interval.saturated", state.interval.saturated);
+  visit("interval.decoding_steps", state.interval.decoding_steps);
+  visit("interval.start_seconds", state.interval.start_seconds);
+  visit("parameters", state.parameters);
+  visit("optimiser.first_moment", state.optimiser.first_moment);
+  visit("optimiser.second_moment", state.optimiser.second_moment);
+  visit("optimiser.actor_steps", state.optimiser.actor_steps);
+  visit("optimiser.critic_steps", state.optimiser.critic_steps);
+  visit("baseline_parameters", state.baseline_parameters);
+}
+
+template <class Visitor, class Options, class State>
+void visit_file(Visitor& visit, Options& options, State& state) {
+  visit_identity(visit, options);
+  visit("steps", options.steps);
+  visit("checkpoint_every", options.checkpoint_every);
+  visit_state(visit, state);
+}
+
+struct Writer {
+  std::string bytes;
+
+  template <Number T>
+  void operator()(const char*, const T& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void operator()(const char* name, const std::string& text) {
+    (*this)(name, static_cast<uint64_t>(text.size()));
+    bytes += text;
+  }
+  void operator()(const char* name, const std::vector<float>& floats) {
+    (*this)(name, static_cast<uint64_t>(floats.size()));
+    bytes.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
+  }
+};
+
+struct Reader {
+  std::string_view rest;
+  const std::string& file;
+
+  [[noreturn]] void refuse(const char* name, const char* why) const {
+    throw CheckpointError(file + ": " + name + ": " + why);
+  }
+  void take(const char* name, void* to, size_t size) {
+    if (rest.size() < size) refuse(name, "the file ends too early");
+    if (size > 0) std::memcpy(to, rest.data(), size);
+    rest.remove_prefix(size);
+  }
+  size_t take_count(const char* name, size_t element_size) {
+    uint64_t count = 0;
+    take(name, &count, sizeof count);
+    if (count > rest.size() / element_size) refuse(name, "longer than the file");
+    return count;
+  }
+
+  template <Number T>
+  void operator()(const char* name, T& value) {
+    take(name, &value, sizeof value);
+  }
+  void operator()(const char* name, bool& value) {
+    uint8_t byte = 0;
+    take(name, &byte, 1);
+    if (byte > 1) refuse(name, "neither 0 nor 1");
+    value = byte == 1;
+  }
+  void operator()(const char* name, Baseline& value) {
+    int32_t number = 0;
+    take(name, &number, sizeof number);
+    if (number < 0 || number > static_cast<int32_t>(Baseline::kRollout)) refuse(name, "unknown baseline");
+    value = static_cast<Baseline>(number);
+  }
+  void operator()(const char* name, std::string& text) {
+    text.resize(take_count(name, 1));
+    take(name, text.data(), text.size());
+  }
+  void operator()(const char* name, std::vector<float>& floats) {
+    floats.resize(take_count(name, sizeof(float)));
+    take(name, floats.data(), floats.size() * sizeof(float));
+  }
+};
+
+// Every option as text, for the comparison and its message.
+struct Describer {
+  std::vector<std::pair<std::string, std::string>> fields;
+
+  template <Number T>
+  void operator()(const char* name, const T& value) {
+    char text[32];
+    if constexpr (std::is_same_v<T, bool>) {
+      fields.emplace_back(name, value ? "on" : "off");
+    } else {
+      fields.emplace_back(name, std::string(text, std::to_chars(text, text + sizeof text, value).ptr));
+    }
+  }
+  void operator()(const char* name, const Baseline& value) {
+    constexpr const char* kNames[] = {"shared", "critic", "ema", "rollout"};
+    fields.emplace_back(name, kNames[static_cast<int>(value)]);
+  }
+  void operator()(const char* name, const std::string& text) { fields.emplace_back(name, text); }
+};
+
+uint64_t fnv1a(std::string_view bytes) {
+  uint64_t hash = 0xCBF29CE484222325ull;
+  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001B3ull;
+  return hash;
+}
+
+template <Number T>
+T number_at(std::string_view bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+// Returns the bytes between header and checksum.
+std::string_view checked_fields(std::string_view bytes, const std::string& name) {
+  if (bytes.size() < kHeaderSize + kChecksumSize || !bytes.starts_with(kMagic)) {
+    throw CheckpointError(name + ": not a checkpoint of pointsman");
+  }
+  const uint32_t version = number_at<uint32_t>(bytes, 8);
+  if (version != kVersion) {
+    throw CheckpointError(name + ": version: expected " + std::to_string(kVersion) + ", found " +
+                          std::to_string(version));
+  }
+  const uint64_t size = number_at<uint64_t>(bytes, 12);
+  if (size != bytes.size()) {
+    throw CheckpointError(name + ": size: expected " + std::to_string(size) + " bytes, found " +
+                          std::to_string(bytes.size()));
+  }
+  const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumSize);
+  if (fnv1a(covered) != number_at<uint64_t>(bytes, covered.size())) {
+    throw CheckpointError(name + ": checksum: the file is damaged");
+  }
+  return covered.substr(kHeaderSize);
+}
+
+// A checksum is no proof of origin: what sizes memory or indexes it is checked as well.
+void check_values(const Checkpoint& checkpoint, const Reader& reader) {
+  const ModelConfig& model = checkpoint.options.model;
+  const TrainState& state = checkpoint.state;
+  if (model.problem != "tsp" && model.problem != "knapsack")
+    reader.refuse("problem", "neither tsp nor knapsack");
+  if (model.n < 1) reader.refuse("n", "not positive");
+  if (model.hidden < 1 || model.hidden > 65536) reader.refuse("hidden", "not in 1 .. 65536");
+  if (model.glimpses < 0 || model.glimpses > 4) reader.refuse("glimpses", "not in 0 .. 4");
+  if (state.step < 0 || state.tours < 0 || state.prior_tours < 0) reader.refuse("step, tours", "negative");
+  if (state.optimiser.actor_steps < 0 || state.optimiser.critic_steps < 0) {
+    reader.refuse("optimiser.actor_steps, optimiser.critic_steps", "negative");
+  }
+  const size_t size = ParameterLayout(model).size;
+  if (state.parameters.size() != size) reader.refuse("parameters", "not the size of the model");
+  if (state.optimiser.first_moment.size() != size || state.optimiser.second_moment.size() != size) {
+    reader.refuse("optimiser", "not the size of the model");
+  }
+  if (state.baseline_parameters.size() != (checkpoint.options.baseline == Baseline::kRollout ? size : 0)) {
+    reader.refuse("baseline_parameters", "not the size that the baseline needs");
+  }
+}
+
+}  // namespace
+
+std::string checkpoint_bytes(const TrainOptions& options, const TrainState& state) {
+  Writer writer;
+  writer.bytes = kMagic;
+  writer("version", kVersion);
+  writer("size", uint64_t{0});
+  visit_file(writer, options, state);
+  const uint64_t size = writer.bytes.size() + kChecksumSize;
+  std::memcpy(writer.bytes.data() + 12, &size, sizeof size);
+  writer("checksum", fnv1a(writer.bytes));
+  return std::move(writer.bytes);
+}
+
+Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
+  Reader reader{checked_fields(bytes, name), name};
+  Checkpoint checkpoint;
+  visit_file(reader, checkpoint.options, checkpoint.state);
+  if (!reader.rest.empty()) reader.refuse("end", "bytes left over");
+  check_values(checkpoint, reader);
+  return checkpoint;
+}
+
+void write_checkpoint(const std::filesystem::path& path, const TrainOptions& options,
+                      const TrainState& state) {
+  write_file_atomically(path, checkpoint_bytes(options, state));
+}
+
+Checkpoint read_checkpoint(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || !std::filesystem::is_regular_file(path)) {
+    throw CheckpointError(path.string() + ": cannot be read: not a file, or not allowed");
+  }
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file) throw CheckpointError(path.string() + ": cannot be read");
+  return parse_checkpoint(bytes, path.string());
+}
+
+void require_same_training(const TrainOptions& saved, const TrainOptions& asked, const std::string& name) {
+  Describer ours, theirs;
+  visit_identity(theirs, saved);
+  visit_identity(ours, asked);
+  for (size_t i = 0; i < ours.fields.size(); ++i) {
+    if (theirs.fields[i] == ours.fields[i]) continue;
+    throw CheckpointError(name + ": " + ours.fields[i].first + ": the checkpoint was made with " +
+                          theirs.fields[i].second + ", asked for " + ours.fields[i].second);
+  }
+}
+
+}  // namespace pointsman

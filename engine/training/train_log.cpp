@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/training/train_log.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "models/atomic_file.h"
+
+namespace pointsman {
+namespace {
+
+constexpr std::string_view kStepPrefix = "{\"step\":";
+
+std::string number(double value) {
+  if (!std::isfinite(value)) return "null";
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+// Of a complete line that log_line wrote.
+std::optional<int64_t> step_of(std::string_view line) {
+  if (!line.starts_with(kStepPrefix) || !line.ends_with('}')) return std::nullopt;
+  int64_t step = 0;
+  const char* end = line.data() + line.size();
+  const auto [next, error] = std::from_chars(line.data() + kStepPrefix.size(), end, step);
+  if (error != std::errc() || *next != ',') return std::nullopt;
+  return step;
+}
+
+std::string kept_lines(std::istream& log, int64_t step, bool keep_step) {
+  std::string kept;
+  for (std::string line; std::getline(log, line) && !log.eof();) {
+    const std::optional<int64_t> line_step = step_of(line);
+    if (!line_step || *line_step > step || (*line_step == step && !keep_step)) break;
+    kept += line + '\n';
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string log_line(const TrainProgress& p) {
+  char seconds[32];
+  const auto end =
+      std::to_chars(seconds, seconds + sizeof seconds, p.seconds, std::chars_format::fixed, 3).ptr;
+  return std::string(kStepPrefix) + std::to_string(p.step) + ",\"tours\":" + std::to_string(p.tours) +
+         ",\"seconds\":" + std::string(seconds, end) +
+         ",\"tours_per_second\":" + number(std::round(p.tours_per_second)) +
+         ",\"train_cost\":" + number(p.train_cost) + ",\"val_cost\":" + number(p.val_cost) +
+         ",\"baseline_loss\":" + number(p.baseline_loss) + ",\"grad_norm\":" + number(p.grad_norm) +
+         ",\"entropy\":" + number(p.entropy) + ",\"mean_logit\":" + number(p.mean_logit) +
+         ",\"saturated\":" + number(p.saturated) + ",\"learning_rate\":" + number(p.learning_rate) + "}";
+}
+
+TrainLog::TrainLog(const std::filesystem::path& path) : path_(path) { open(std::ios::trunc); }
+
+TrainLog::TrainLog(const std::filesystem::path& path, int64_t step, bool keep_step) : path_(path) {
+  if (std::filesystem::is_regular_file(path_)) {
+    std::ifstream old(path_, std::ios::binary);
+    const std::string kept = kept_lines(old, step, keep_step);
+    old.close();
+    write_file_atomically(path_, kept);
+  }
+  open(std::ios::app);
+}
+
+void TrainLog::open(std::ios::openmode mode) {
+  if (path_.empty()) return;
+  file_.open(path_, std::ios::binary | mode);
+  if (!file_) throw std::runtime_error(path_.string() + ": cannot write the training log");
+}
+
+void TrainLog::write(const TrainProgress& progress) {
+  if (path_.empty()) return;
+  file_ << log_line(progress) << '\n' << std::flush;
+  if (!file_) throw std::runtime_error(path_.string() + ": cannot write the training log");
+}
+
+}  // namespace pointsman

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Algorithm 1 of Bello et al. 2017, synchronous: sample a batch, compare with the baseline, one Adam step.
+#include "engine/training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "engine/problem/generate.h"
+#include "engine/training/baseline.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/train_log.h"
+#include "engine/training/training_batch.h"
+#include "models/parameter_file.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman {
+namespace {
+
+constexpr int64_t kLogEvery = 100;  // steps
+constexpr double kReplacementLevel =
+    0.05;  // kRollout: p of the t-test below which the frozen actor is replaced
+constexpr int kActorSet = 0, kFrozenSet = 1;  // parameter sets of the backend
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+void check_options(const TrainOptions& o) {
+  require(o.model.problem == "tsp" || o.model.problem == "knapsack",
+          "training: problem must be tsp or knapsack");
+  require(o.model.n >= 1, "training: n must be at least 1");
+  require(o.batch >= 1, "training: the batch must be at least 1");
+  require(o.steps >= 0, "training: steps must not be negative");
+  require(o.baseline != Baseline::kShared || o.rollouts >= 2,
+          "training: the shared baseline needs 2 rollouts or more");
+  require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
+  require(o.decay_steps >= 1, "training: decay_steps must be at least 1");
+  require(o.checkpoint_every >= 1, "training: checkpoint_every must be at least 1");
+  require(o.validation_every >= 1 && o.validation_every <= 1e15,
+          "training: validation_every must be at least 1");
+  require(o.validation_instances >= 2, "training: at least 2 validation instances are needed");
+}
+
+TrainOptions completed(TrainOptions options) {
+  check_options(options);
+  ModelConfig& model = options.model;
+  model.seed = options.seed;
+  model.version = POINTSMAN_VERSION;
+  // The model's decimal 0.001 is kept where it is the same float.
+  if (static_cast<float>(model.learning_rate) != options.learning_rate)
+    model.learning_rate = options.learning_rate;
+  if (model.problem == "knapsack" && model.capacity <= 0.0) model.capacity = default_capacity(model.n);
+  return options;
+}
+
+class Trainer {
+ public:
+  Trainer(Backend& backend, const TrainOptions& options)
+      : backend_(backend),
+        options_(completed(options)),
+        layout_(options_.model),
+        validation_(
+            plain_batch(options_.model, validation_seed(options_.seed), 0, options_.validation_instances)) {
+    backend_.configure(options_.model, options_.baseline == Baseline::kRollout ? 2 : 1);
+  }
+
+  void start(const std::vector<float>& initial) {
+    require(initial.size() == layout_.size, "training: the initial parameters are not of this model's size");
+    state_.prior_tours = options_.model.training_tours;
+    backend_.load_parameters(kActorSet, initial);
+    if (options_.baseline == Baseline::kRollout) backend_.load_parameters(kFrozenSet, initial);
+    log_.emplace(options_.log);
+  }
+
+  void resume(const std::filesystem::path& path) {
+    Checkpoint checkpoint = read_checkpoint(path);
+    require_same_training(checkpoint.options, options_, path.string());
+    state_ = std::move(checkpoint.state);
+    backend_.load_parameters(kActorSet, state_.parameters);
+    backend_.load_optimiser(kActorSet, state_.optimiser);
+    if (options_.baseline == Baseline::kRollout)
+      backend_.load_parameters(kFrozenSet, state_.baseline_parameters);
+    log_.emplace(options_.log, state_.step, is_log_step(state_.step));
+  }
+
+  TrainResult run(const SearchControl& control, const std::function<void(const TrainProgress&)>& progress) {
+    earlier_seconds_ = state_.seconds;
+    first_step_ = state_.step;
+    start_ = Clock::now();
+    Status status = Status::kDone;
+    while (state_.step < options_.steps && (status = control.check()) == Status::kDone) {
+      train_step();
+      if (is_log_step(state_.step)) {
+        report(is_validation_step(state_.step), progress);
+        if (is_validation_step(state_.step) && options_.baseline == Baseline::kRollout) challenge_frozen();
+        state_.interval = {};
+        state_.interval.start_seconds = state_.seconds;
+      } else if (state_.step == options_.steps) {
+        report(true, progress);  // changes nothing, so that a longer run goes on as if this were not its end
+      }
+      if (state_.step % options_.checkpoint_every == 0 && state_.step < options_.steps) save();
+    }
+    save();
+    return {written_config(), state_.parameters, status};
+  }
+
+ private:
+  bool is_validation_step(int64_t step) const {
+    return step % static_cast<int64_t>(options_.validation_every) == 0;
+  }
+  bool is_log_step(int64_t step) const { return step % kLogEvery == 0 || is_validation_step(step); }
+
+  float learning_rate(int64_t step) const {
+    const auto decays = static_cast<double>(step / options_.decay_steps);
+    return static_cast<float>(options_.learning_rate * std::pow(static_cast<double>(options_.decay), decays));
+  }
+
+  void train_step() {
+    const TrainingBatch batch = training_batch(options_, state_.step);
+    const RolloutResult sampled = sample(batch);
+    const std::vector<double> baseline = baseline_of(batch, sampled.costs);
+    std::vector<float> weights(batch.count);
+    for (int s = 0; s < batch.count; ++s) {
+      weights[s] = static_cast<float>((sampled.costs[s] - baseline[s]) / batch.count);
+    }
+    GradientRequest request;
+    request.sequences = batch.view();
+    request.orders = sampled.orders.data();
+    request.weights = weights.data();
+    request.kept = true;
+    backend_.gradient(request);
+    const double norm = update();
+    state_.step += 1;
+    state_.tours += batch.count;
+    state_.seconds = earlier_seconds_ + seconds_since(start_);
+    accumulate(sampled, baseline, norm);
+  }
+
+  RolloutResult sample(const TrainingBatch& batch) {
+    RolloutRequest request;
+    request.sequences = batch.view();
+    request.decode = Decode::kSample;
+    request.instance_keys = batch.keys.data();
+    request.first_samples = batch.first_samples.data();
+    request.seed = training_seed(options_.seed);
+    request.keep = true;
+    RolloutResult result;
+    backend_.rollout(request, result);
+    return result;
+  }
+
+  std::vector<double> greedy_costs(TrainingBatch& batch, int set) {
+    batch.parameter_sets.assign(batch.count, set);
+    RolloutRequest request;
+    request.sequences = batch.view();
+    RolloutResult result;
+    backend_.rollout(request, result);
+    return std::move(result.costs);
+  }
+
+  // b(s) of every sequence, from the parameters before this step.
+  std::vector<double> baseline_of(const TrainingBatch& batch, const std::vector<double>& costs) {
+    switch (options_.baseline) {
+      case Baseline::kShared:
+        return leave_one_out_baseline(costs, options_.rollouts);
+      case Baseline::kCritic:
+        return critic_baseline(batch, costs);
+      case Baseline::kEma:
+        return std::vector<double>(costs.size(), next_average(mean_of(costs)));
+      case Baseline::kRollout: {
+        TrainingBatch frozen = batch;
+        return greedy_costs(frozen, kFrozenSet);
+      }
+    }
+    return {};
+  }
+
+  std::vector<double> critic_baseline(const TrainingBatch& batch, const std::vector<double>& costs) {
+    if (state_.step == 0) start_critic_at(mean_of(costs));
+    const std::vector<float> targets(costs.begin(), costs.end());
+    std::vector<float> values(costs.size());
+    backend_.critic_gradient(batch.view(), targets, 1.0f / static_cast<float>(batch.count), values);
+    return {values.begin(), values.end()};
+  }
+
+  // An untrained critic (output bias still 0) would spend its first thousand steps on learning the mean cost.
+  void start_critic_at(double mean_cost) {
+    std::vector<float> parameters(layout_.size);
+    backend_.read_parameters(kActorSet, parameters);
+    float& bias = parameters[layout_.critic.fc2_bias];
+    if (bias != 0.0f) return;
+    bias = static_cast<float>(mean_cost);
+    backend_.load_parameters(kActorSet, parameters);
+  }
+
+  // b of this step; the average moves on for the next.
+  double next_average(double mean_cost) {
+    if (!state_.average_started) state_.average = mean_cost;
+    state_.average_started = true;
+    const double b = state_.average, decay = options_.ema_decay;
+    state_.average = decay * b + (1.0 - decay) * mean_cost;
+    return b;
+  }
+
+  double update() {
+    UpdateRequest request;
+    request.learning_rate = learning_rate(state_.step);
+    request.max_norm = options_.max_norm;
+    request.critic = options_.baseline == Baseline::kCritic;
+    const GradientNorms norms = backend_.update(kActorSet, 1, request).at(0);
+    if (!std::isfinite(norms.actor) || (request.critic && !std::isfinite(norms.critic))) {
+      throw std::runtime_error("training: the gradient of step " + std::to_string(state_.step + 1) +
+                               " is not finite; the last checkpoint is from before it");
+    }
+    return norms.actor;
+  }
+
+  void accumulate(const RolloutResult& sampled, const std::vector<double>& baseline, double norm) {
+    const double count = static_cast<double>(sampled.costs.size());
+    double loss = 0.0;
+    for (size_t s = 0; s < sampled.costs.size(); ++s) {
+      loss += (sampled.costs[s] - baseline[s]) * (sampled.costs[s] - baseline[s]) / count;
+    }
+    IntervalSums& sums = state_.interval;
+    sums.steps += 1;
+    sums.tours += static_cast<int64_t>(sampled.costs.size());
+    sums.cost += mean_of(sampled.costs);
+    sums.baseline_loss += loss;
+    sums.grad_norm += norm;
+    sums.entropy += sampled.statistics.entropy;
+    sums.mean_logit += sampled.statistics.mean_logit;
+    sums.saturated += sampled.statistics.saturated;
+    sums.decoding_steps += sampled.statistics.steps;
+  }
+
+  // kRollout: Kool et al. 2019. The instances are new ones each time, so that no actor is chosen for luck on
+  // old ones.
+  void challenge_frozen() {
+    const int64_t round = state_.step / static_cast<int64_t>(options_.validation_every);
+    const uint64_t first =
+        static_cast<uint64_t>(round) * static_cast<uint64_t>(options_.validation_instances);
+    TrainingBatch batch =
+        plain_batch(options_.model, challenge_seed(options_.seed), first, options_.validation_instances);
+    const std::vector<double> challenger = greedy_costs(batch, kActorSet);
+    const std::vector<double> incumbent = greedy_costs(batch, kFrozenSet);
+    if (mean_of(challenger) >= mean_of(incumbent)) return;
+    if (paired_t_test(challenger, incumbent) >= kReplacementLevel) return;
+    std::vector<float> parameters(layout_.size);
+    backend_.read_parameters(kActorSet, parameters);
+    backend_.load_parameters(kFrozenSet, parameters);
+  }
+
+  // A cost in the user's sense: the packed value is minus the cost.
+  double shown(double cost) const { return validation_.problem == ProblemKind::kKnapsack ? -cost : cost; }
+
+  void report(bool validate, const std::function<void(const TrainProgress&)>& progress) {
+    const IntervalSums& sums = state_.interval;
+    const double steps = static_cast<double>(std::max<int64_t>(sums.steps, 1));
+    const double decoding_steps = static_cast<double>(std::max<int64_t>(sums.decoding_steps, 1));
+    TrainProgress line;
+    line.step = state_.step;
+    line.tours = state_.tours;
+    line.seconds = state_.seconds;
+    line.tours_per_second =
+        static_cast<double>(sums.tours) / std::max(state_.seconds - sums.start_seconds, 1e-9);
+    line.train_cost = shown(sums.cost / steps);
+    line.val_cost = validate ? shown(mean_of(greedy_costs(validation_, kActorSet)))
+                             : std::numeric_limits<double>::quiet_NaN();
+    line.baseline_loss = sums.baseline_loss / steps;
+    line.grad_norm = sums.grad_norm / steps;
+    line.entropy = sums.entropy / decoding_steps;
+    line.mean_logit = sums.mean_logit / decoding_steps;
+    line.saturated = sums.saturated / decoding_steps;
+    line.learning_rate = learning_rate(state_.step - 1);
+    line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
+                       static_cast<double>(options_.steps - state_.step);
+    log_->write(line);
+    if (progress) progress(line);
+  }
+
+  ModelConfig written_config() const {
+    ModelConfig config = options_.model;
+    config.training_tours = state_.prior_tours + state_.tours;
+    return config;
+  }
+
+  void save() {
+    state_.seconds = earlier_seconds_ + seconds_since(start_);
+    state_.parameters.resize(layout_.size);
+    backend_.read_parameters(kActorSet, state_.parameters);
+    if (!options_.checkpoint.empty()) {
+      state_.optimiser = backend_.read_optimiser(kActorSet);
+      if (options_.baseline == Baseline::kRollout) {
+        state_.baseline_parameters.resize(layout_.size);
+        backend_.read_parameters(kFrozenSet, state_.baseline_parameters);
+      }
+      write_checkpoint(options_.checkpoint, options_, state_);
+    }
+    if (!options_.output.empty()) write_model(options_.output, written_config(), state_.parameters);
+  }
+
+  Backend& backend_;
+  const TrainOptions options_;
+  const ParameterLayout layout_;
+  TrainingBatch validation_;
+  TrainState state_;
+  std::optional<TrainLog> log_;
+  Clock::time_point start_{};
+  double earlier_seconds_ = 0.0;  // of the runs before this one
+  int64_t first_step_ = 0;        // of this run
+};
+
+}  // namespace
+
+TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
+                  const std::filesystem::path& resume, const SearchControl& control,
+                  const std::function<void(const TrainProgress&)>& progress) {
+  Trainer trainer(backend, options);
+  if (resume.empty()) {
+    trainer.start(initial);
+  } else {
+    trainer.resume(resume);
+  }
+  return trainer.run(control, progress);
+}
+
+}  // namespace pointsman

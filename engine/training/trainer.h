@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policy-gradient training: Algorithm 1 of Bello et al. 2017 (actor-critic) and three other baselines.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "engine/search/search.h"
+#include "models/config.h"
+
+namespace pointsman {
+
+// b of equation (5).
+enum class Baseline {
+  kShared,   // k rollouts of each instance, leave-one-out mean of the others (Kool et al. 2019b, POMO)
+  kCritic,   // the critic network, trained beside the actor
+  kEma,      // exponential moving average of the batch's mean cost
+  kRollout,  // greedy rollout of the best actor so far, replaced when a paired t-test says so (Kool et al. 2019)
+};
+
+struct TrainOptions {
+  ModelConfig model;            // problem, n, capacity, clip, centring, glimpses, seed
+  Baseline baseline = Baseline::kShared;
+  int rollouts = 8;             // k, kShared: input sequences per instance, each a copy of its own (below)
+  int batch = 64;               // instances per step
+  int64_t steps = 10000;
+  float learning_rate = 1e-3f;
+  float decay = 0.96f;          // learning rate x decay every decay_steps
+  int decay_steps = 5000;
+  float max_norm = 1.0f;
+  float ema_decay = 0.8f;
+  double validation_every = 500;  // steps
+  int validation_instances = 1000;
+  uint64_t seed = 1234;
+  std::filesystem::path output;      // model file; written at each checkpoint and at the end
+  std::filesystem::path checkpoint;  // resumable state; empty: none
+  int checkpoint_every = 500;        // steps
+  std::filesystem::path log;         // JSON lines; empty: none
+};
+
+// One line of the training log (docs/file-formats.md).
+struct TrainProgress {
+  int64_t step = 0, tours = 0;
+  double seconds = 0, tours_per_second = 0, train_cost = 0, val_cost = 0;  // val_cost NaN when not measured
+  double baseline_loss = 0, grad_norm = 0, entropy = 0, mean_logit = 0, saturated = 0, learning_rate = 0;
+  double eta_seconds = 0;
+};
+
+struct TrainResult {
+  ModelConfig config;             // training_tours filled in
+  std::vector<float> parameters;  // actor and critic
+  Status status = Status::kDone;
+};
+
+// Trains from `initial` (ParameterLayout(model).size floats) or, when `resume` names a checkpoint, from there:
+// bit-identical with never having stopped. Throws CheckpointError for a file that is not one.
+TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
+                  const std::filesystem::path& resume, const SearchControl& control,
+                  const std::function<void(const TrainProgress&)>& progress);
+
+class CheckpointError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace pointsman

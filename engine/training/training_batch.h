@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input sequences of a training step or of a validation, drawn on the fly: a pure function of (options,
+// step), so a resumed training reads what an uninterrupted one would have read.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "engine/training/trainer.h"
+
+namespace pointsman {
+
+// Seeds of the three endless instance sequences of a training. None is the seed itself, so data that was
+// generated for evaluation with the same seed is never trained on.
+uint64_t training_seed(uint64_t seed);
+uint64_t validation_seed(uint64_t seed);
+uint64_t challenge_seed(uint64_t seed);  // kRollout: instances of the t-test, fresh ones each time
+
+// Owns everything its view points to.
+struct TrainingBatch {
+  ProblemKind problem = ProblemKind::kTsp;
+  int n = 0;
+  int count = 0;                        // sequences
+  std::vector<float> features;          // [count][n][2]
+  std::vector<double> weights;          // KnapSack: [count][n], exactly the weights in features
+  std::vector<double> capacities;       // KnapSack: [count]
+  std::vector<uint64_t> keys;           // [count] index of the instance in its endless sequence
+  std::vector<uint32_t> first_samples;  // [count] number of the rollout
+  std::vector<int32_t> parameter_sets;  // [count] all equal
+
+  SequenceBatch view() const;
+};
+
+ProblemKind problem_kind(const ModelConfig& config);
+
+// Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
+TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count);
+
+// Training step `step` (0-based): options.batch instances. kShared: options.rollouts sequences of each, one
+// after the other, every one in a random input order of its own; of a TSP instance rollout r also reads
+// dihedral copy r mod 8.
+TrainingBatch training_batch(const TrainOptions& options, int64_t step);
+
+}  // namespace pointsman

@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer over a backend of two weights (linear_backend.h): what it asks for, what it writes, how it
+// resumes.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "engine/problem/generate.h"
+#include "engine/problem/network_input.h"
+#include "engine/training/baseline.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/train_log.h"
+#include "engine/training/trainer.h"
+#include "engine/training/training_batch.h"
+#include "models/parameter_file.h"
+#include "models/parameter_layout.h"
+#include "tests/catch.h"
+#include "tests/engine/linear_backend.h"
+
+namespace fs = std::filesystem;
+using namespace pointsman;
+
+namespace {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_(fs::temp_directory_path() / ("pointsman_trainer_" + std::to_string(getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directory(path_);
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_bytes(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TrainOptions small_options(const std::string& problem, Baseline baseline) {
+  TrainOptions options;
+  options.model.problem = problem;
+  options.model.n = 7;
+  options.model.capacity = problem == "knapsack" ? 1.75 : 0.0;
+  options.model.hidden = 2;
+  options.baseline = baseline;
+  options.rollouts = 3;
+  options.batch = 5;
+  options.steps = 40;
+  options.learning_rate = 0.05f;
+  options.decay_steps = 10;
+  options.validation_every = 7;
+  options.validation_instances = 20;
+  options.checkpoint_every = 9;
+  return options;
+}
+
+TrainResult run(LinearBackend& backend, const TrainOptions& options, const fs::path& resume = {},
+                const SearchControl& control = {},
+                const std::function<void(const TrainProgress&)>& progress = {}) {
+  return train(backend, options, initial_parameters(options.model, options.seed), resume, control, progress);
+}
+
+SearchControl interrupted_after(int steps) {
+  SearchControl control;
+  control.interrupted = [left = steps]() mutable { return left-- == 0; };
+  return control;
+}
+
+// The lines without what the wall clock says.
+std::string timeless(const std::string& log) {
+  return std::regex_replace(log, std::regex("\"(seconds|tours_per_second)\":[^,]*,"), "");
+}
+
+std::string timeless_checkpoint(const fs::path& path) {
+  Checkpoint checkpoint = read_checkpoint(path);
+  checkpoint.state.seconds = checkpoint.state.interval.start_seconds = 0.0;
+  return checkpoint_bytes(checkpoint.options, checkpoint.state);
+}
+
+constexpr Baseline kBaselines[] = {Baseline::kShared, Baseline::kCritic, Baseline::kEma, Baseline::kRollout};
+
+// A KnapSack long enough to learn on. Weights 0.3, values -0.3 at first: heavy and worthless items come
+// first.
+struct LearningRun {
+  LinearBackend backend;
+  std::vector<double> val_costs;
+  std::vector<float> initial;
+  TrainResult result;
+
+  LearningRun(Baseline baseline, float learning_rate) {
+    TrainOptions options = small_options("knapsack", baseline);
+    options.model.n = 12;
+    options.batch = 16;
+    options.steps = 120;
+    options.validation_every = 20;
+    options.validation_instances = 100;
+    options.learning_rate = learning_rate;
+    initial = initial_parameters(options.model, options.seed);
+    initial[0] = 0.3f;
+    initial[1] = -0.3f;
+    result = train(backend, options, initial, {}, {},
+                   [&](const TrainProgress& line) { val_costs.push_back(line.val_cost); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every baseline improves a policy") {
+  for (const Baseline baseline : kBaselines) {
+    CAPTURE(static_cast<int>(baseline));
+    const LearningRun run(baseline, 0.05f);
+    const LearningRun untrained(baseline, 0.0f);
+    REQUIRE(run.val_costs.size() == 6);  // after 20, 40, .., 120 steps
+    CHECK(run.val_costs.back() > untrained.val_costs.back() + 0.5);
+    CHECK(run.result.parameters[0] < 0.0f);
+    CHECK(run.result.parameters[1] > 0.0f);
+  }
+}
+
+TEST_CASE("stopping at any step and resuming equals never having stopped") {
+  const TemporaryFolder folder;
+  for (const Baseline baseline : kBaselines) {
+    TrainOptions options = small_options(baseline == Baseline::kCritic ? "tsp" : "knapsack", baseline);
+    options.log = folder / "whole.log";
+    options.checkpoint = folder / "whole.ckpt";
+    LinearBackend whole_backend;
+    const TrainResult whole = run(whole_backend, options);
+    const std::string whole_checkpoint = timeless_checkpoint(options.checkpoint);
+    const std::string whole_log = timeless(bytes_of(options.log));
+    REQUIRE(std::count(whole_log.begin(), whole_log.end(), '\n') == 6);  // 7, 14, 21, 28, 35 and the end
+
+    options.log = folder / "parts.log";
+    options.checkpoint = folder / "parts.ckpt";
+    for (int k = 1; k < 40; ++k) {
+      CAPTURE(static_cast<int>(baseline), k);
+      TrainOptions part = options;
+      const bool by_signal = k % 2 == 0;  // else by the number of steps, which also logs an end
+      if (!by_signal) part.steps = k;
+      LinearBackend first_backend, second_backend;
+      const TrainResult first =
+          run(first_backend, part, {}, by_signal ? interrupted_after(k) : SearchControl{});
+      REQUIRE(first.status == (by_signal ? Status::kInterrupted : Status::kDone));
+      REQUIRE(first_backend.updates.size() == static_cast<size_t>(k));
+      const TrainResult second = run(second_backend, options, options.checkpoint);
+      REQUIRE(second_backend.updates.size() == static_cast<size_t>(40 - k));
+      REQUIRE(second.parameters == whole.parameters);
+      REQUIRE(second.config.training_tours == whole.config.training_tours);
+      REQUIRE(timeless_checkpoint(options.checkpoint) == whole_checkpoint);
+      REQUIRE(timeless(bytes_of(options.log)) == whole_log);
+    }
+  }
+}
+
+TEST_CASE(
+    "shared: sequences are permuted dihedral copies, weights the distance from the mean of the others") {
+  for (const char* problem : {"tsp", "knapsack"}) {
+    TrainOptions options = small_options(problem, Baseline::kShared);
+    options.rollouts = 10;
+    options.steps = 2;
+    LinearBackend backend;
+    run(backend, options);
+    REQUIRE(backend.sampled_features.size() == 2);
+    const int n = options.model.n, k = options.rollouts;
+    for (int step = 0; step < 2; ++step) {
+      const TrainingBatch plain = plain_batch(options.model, training_seed(options.seed), step * 5, 5);
+      std::set<std::vector<long>> orders;
+      for (int s = 0; s < 5 * k; ++s) {
+        CAPTURE(problem, step, s);
+        std::vector<std::pair<float, float>> read, expected;
+        for (int i = 0; i < n; ++i) {
+          const float* point = &backend.sampled_features[step][2 * (s * n + i)];
+          read.emplace_back(point[0], point[1]);
+          float copy[2] = {plain.features[2 * (s / k * n + i)], plain.features[2 * (s / k * n + i) + 1]};
+          if (options.model.problem == "tsp") apply_dihedral(s % k % 8, copy);
+          expected.emplace_back(copy[0], copy[1]);
+        }
+        std::vector<long> order;
+        for (const auto& point : read) {
+          order.push_back(std::find(expected.begin(), expected.end(), point) - expected.begin());
+        }
+        orders.insert(order);
+        std::sort(read.begin(), read.end());
+        std::sort(expected.begin(), expected.end());
+        CHECK(read == expected);
+      }
+      CHECK(orders.size() > 45);  // of 50 draws from 7! = 5,040 orders
+      const std::vector<double>& costs = backend.sampled_costs[step];
+      const std::vector<float>& weights = backend.gradient_weights[step];
+      REQUIRE(weights.size() == static_cast<size_t>(5 * k));
+      for (int instance = 0; instance < 5; ++instance) {
+        double sum = 0.0, cost_of_others = 0.0;
+        for (int r = 0; r < k; ++r) sum += weights[instance * k + r];
+        CHECK(std::abs(sum) < 1e-7);  // k floats below 0.1, half an ulp (4e-9) each
+        for (int r = 1; r < k; ++r) cost_of_others += costs[instance * k + r] / (k - 1);
+        CHECK(weights[instance * k] == Approx((costs[instance * k] - cost_of_others) / (5 * k)).margin(1e-8));
+      }
+    }
+    CHECK(backend.sampled_features[0] != backend.sampled_features[1]);
+  }
+}
+
+TEST_CASE("KnapSack sequences carry the float features' weights exactly") {
+  const TrainOptions options = small_options("knapsack", Baseline::kShared);
+  const TrainingBatch batch = training_batch(options, 3);
+  const SequenceBatch view = batch.view();
+  REQUIRE(view.count == 15);
+  for (int i = 0; i < view.count * view.n; ++i)
+    CHECK(view.weights[i] == static_cast<double>(view.features[2 * i]));
+  for (int s = 0; s < view.count; ++s) {
+    CHECK(view.capacities[s] == 1.75);
+    CHECK(batch.keys[s] == 3u * 5u + s / 3);
+    CHECK(batch.first_samples[s] == s % 3u);
+  }
+  CHECK(training_batch(small_options("tsp", Baseline::kEma), 0).view().weights == nullptr);
+}
+
+TEST_CASE("an unset KnapSack capacity is the paper's") {
+  TrainOptions options = small_options("knapsack", Baseline::kEma);
+  options.model.capacity = 0.0;
+  options.steps = 0;
+  LinearBackend backend;
+  CHECK(run(backend, options).config.capacity == default_capacity(7));
+}
+
+TEST_CASE("training, validation, challenge and the seed's own instances are different ones") {
+  const ModelConfig model = small_options("tsp", Baseline::kEma).model;
+  std::vector<std::vector<float>> sets;
+  for (const uint64_t seed : {uint64_t{5}, training_seed(5), validation_seed(5), challenge_seed(5)}) {
+    sets.push_back(plain_batch(model, seed, 0, 3).features);
+    for (size_t i = 0; i + 1 < sets.size(); ++i) CHECK(sets[i] != sets.back());
+  }
+}
+
+TEST_CASE("ema: b starts at the first batch's mean and follows its formula") {
+  const TrainOptions options = small_options("tsp", Baseline::kEma);
+  LinearBackend backend;
+  run(backend, options);
+  double b = 0.0;
+  for (size_t step = 0; step < backend.sampled_costs.size(); ++step) {
+    const std::vector<double>& costs = backend.sampled_costs[step];
+    REQUIRE(costs.size() == 5);
+    const double mean = std::accumulate(costs.begin(), costs.end(), 0.0) / 5;
+    if (step == 0) b = mean;
+    for (int s = 0; s < 5; ++s) {
+      CHECK(backend.gradient_weights[step][s] == Approx((costs[s] - b) / 5).margin(1e-7));
+    }
+    b = options.ema_decay * b + (1 - static_cast<double>(options.ema_decay)) * mean;
+  }
+}
+
+TEST_CASE("critic: targets are the costs, the untrained output bias starts at their mean") {
+  const TrainOptions options = small_options("tsp", Baseline::kCritic);
+  const size_t bias = ParameterLayout(options.model).critic.fc2_bias;
+  LinearBackend backend;
+  const TrainResult result = run(backend, options);
+  REQUIRE(backend.critic_targets.size() == 40);
+  for (int step = 0; step < 40; ++step) {
+    for (int s = 0; s < 5; ++s) {
+      const double cost = backend.sampled_costs[step][s];
+      CHECK(backend.critic_targets[step][s] == static_cast<float>(cost));
+      CHECK(backend.gradient_weights[step][s] ==
+            Approx((cost - backend.critic_answers[step][s]) / 5).margin(1e-7));
+    }
+    CHECK(backend.critic_weights[step] == 0.2f);
+    CHECK(backend.updates[step].critic);
+  }
+  const std::vector<double>& first = backend.sampled_costs[0];
+  // The linear critic adds at most 0.08 times a mean feature below 1.
+  CHECK(backend.critic_answers[0][0] ==
+        Approx(std::accumulate(first.begin(), first.end(), 0.0) / 5).margin(0.08));
+
+  std::vector<float> trained = initial_parameters(options.model, 1);
+  trained[bias] = 2.5f;
+  LinearBackend warm;
+  train(warm, options, trained, {}, {}, {});
+  CHECK(warm.critic_answers[0][0] == Approx(2.5).margin(0.08));
+}
+
+TEST_CASE("only the critic baseline steps the critic") {
+  for (const Baseline baseline : {Baseline::kShared, Baseline::kEma, Baseline::kRollout}) {
+    TrainOptions options = small_options("tsp", baseline);
+    options.steps = 3;
+    LinearBackend backend;
+    run(backend, options);
+    CHECK(backend.critic_targets.empty());
+    for (const UpdateRequest& update : backend.updates) CHECK_FALSE(update.critic);
+  }
+}
+
+TEST_CASE("rollout: b is the frozen actor's greedy cost, and only a better actor replaces it") {
+  LearningRun better(Baseline::kRollout, 0.05f);
+  REQUIRE(better.backend.greedy_sets[0] == 1);
+  for (int s = 0; s < 16; ++s) {
+    const double advantage = better.backend.sampled_costs[0][s] - better.backend.greedy_costs[0][s];
+    CHECK(better.backend.gradient_weights[0][s] == Approx(advantage / 16).margin(1e-7));
+  }
+  std::vector<float> frozen(better.initial.size());
+  better.backend.read_parameters(1, frozen);
+  CHECK(frozen != better.initial);
+
+  LearningRun worse(Baseline::kRollout, -0.05f);  // gradient ascent on the cost
+  worse.backend.read_parameters(1, frozen);
+  CHECK(frozen == worse.initial);
+}
+
+TEST_CASE("rollout: each t-test is on instances of its own") {
+  TrainOptions options = small_options("knapsack", Baseline::kRollout);
+  options.learning_rate =
+      0.0f;  // actor and frozen actor stay equal: their costs differ only by the instances
+  options.steps = 14;
+  LinearBackend backend;
+  run(backend, options);
+  std::vector<std::vector<double>> of_actor;  // validation, t-test, validation, t-test
+  for (size_t i = 0; i < backend.greedy_sets.size(); ++i) {
+    if (backend.greedy_sets[i] == 0) of_actor.push_back(backend.greedy_costs[i]);
+  }
+  REQUIRE(of_actor.size() == 4);
+  CHECK(of_actor[0] == of_actor[2]);
+  CHECK(of_actor[1] != of_actor[3]);
+  CHECK(of_actor[0] != of_actor[1]);
+}
+
+TEST_CASE("paired t-test") {
+  const std::vector<double> zero(3, 0.0);
+  // Two degrees of freedom: P(T < t) = 1/2 + t / (2 sqrt(2 + t^2)); differences -1, -2, -3 give t = -2
+  // sqrt(3).
+  const double t = -2 * std::sqrt(3.0);
+  const double expected = 0.5 + t / (2 * std::sqrt(2 + t * t));
+  CHECK(paired_t_test(std::vector<double>{-1, -2, -3}, zero) == Approx(expected).epsilon(1e-7));
+  CHECK(paired_t_test(std::vector<double>{1, 2, 3}, zero) == Approx(1 - expected).epsilon(1e-7));
+  CHECK(paired_t_test(zero, zero) == 1.0);
+  // 999 degrees of freedom: the 5% quantile is -1.646380 (tables of Student's t).
+  std::vector<double> many(1000), none(1000, 0.0);
+  const double mean =
+      -1.646380 * std::sqrt(1000.0 / 999.0) / std::sqrt(1000.0);  // of +-1, shifted: variance 1000/999
+  for (size_t i = 0; i < many.size(); ++i) many[i] = mean + (i % 2 == 0 ? 1 : -1);
+  CHECK(paired_t_test(many, none) == Approx(0.05).margin(1e-6));
+}
+
+TEST_CASE("learning rate, clip and their schedule") {
+  TrainOptions options = small_options("tsp", Baseline::kEma);
+  options.max_norm = 0.7f;
+  options.decay = 0.5f;
+  LinearBackend backend;
+  run(backend, options);
+  REQUIRE(backend.updates.size() == 40);
+  for (int step = 0; step < 40; ++step) {
+    CHECK(backend.updates[step].learning_rate == std::ldexp(0.05f, -(step / 10)));
+    CHECK(backend.updates[step].max_norm == 0.7f);
+  }
+}
+
+TEST_CASE("log lines have the contract's keys and the interval's means") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options("knapsack", Baseline::kEma);
+  options.validation_every = 60;
+  options.steps = 200;
+  options.log = folder / "train.log";
+  LinearBackend backend;
+  std::vector<TrainProgress> lines;
+  run(backend, options, {}, {}, [&](const TrainProgress& line) { lines.push_back(line); });
+  REQUIRE(lines.size() == 5);  // 60, 100, 120, 180, 200
+
+  std::istringstream log(bytes_of(options.log));
+  const std::string number = "(-?[0-9.]+(e[-+][0-9]+)?)";
+  std::string pattern = "\\{\"step\":[0-9]+,\"tours\":[0-9]+";
+  for (const char* key : {"seconds", "tours_per_second", "train_cost", "val_cost", "baseline_loss",
+                          "grad_norm", "entropy", "mean_logit", "saturated", "learning_rate"}) {
+    pattern += std::string(",\"") + key + "\":(null|" + number + ")";
+  }
+  const std::regex expected(pattern + "\\}");
+  std::string text;
+  for (const TrainProgress& line : lines) {
+    REQUIRE(std::getline(log, text));
+    CAPTURE(text);
+    CHECK(std::regex_match(text, expected));
+    CHECK(text == log_line(line));
+    CHECK(line.tours == line.step * 5);
+    const bool validated = line.step % 60 == 0;
+    CHECK(std::isnan(line.val_cost) != validated);
+    CHECK((text.find("\"val_cost\":null") == std::string::npos) == validated);
+  }
+  CHECK_FALSE(std::getline(log, text));
+  // Steps 61 to 100, as packed values.
+  double packed = 0.0;
+  for (int step = 60; step < 100; ++step) {
+    for (const double cost : backend.sampled_costs[step]) packed -= cost / 5 / 40;
+  }
+  CHECK(lines[1].train_cost == Approx(packed).epsilon(1e-12));
+  CHECK(packed > 0.0);
+}
+
+TEST_CASE("resuming cuts a log that went on, or broke off in a line") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "train.log";
+  TrainProgress progress;
+  std::string whole;
+  for (const int step : {100, 200, 300}) {
+    progress.step = step;
+    whole += log_line(progress) + '\n';
+  }
+  const size_t line = whole.find('\n') + 1;
+  const auto cut = [&](const std::string& text, int64_t step, bool keep_step) {
+    write_bytes(path, text);
+    { TrainLog log(path, step, keep_step); }
+    return bytes_of(path);
+  };
+  CHECK(cut(whole, 300, true) == whole);
+  CHECK(cut(whole, 250, true) == whole.substr(0, 2 * line));
+  CHECK(cut(whole, 200, true) == whole.substr(0, 2 * line));
+  CHECK(cut(whole, 200, false) == whole.substr(0, line));
+  CHECK(cut(whole.substr(0, whole.size() - 1), 300, true) == whole.substr(0, 2 * line));
+  CHECK(cut(whole.substr(0, 2 * line + 9), 300, true) == whole.substr(0, 2 * line));
+  CHECK(cut("", 300, true).empty());
+  fs::remove(path);
+  { TrainLog log(path, 300, true); }
+  CHECK(bytes_of(path).empty());
+}
+
+TEST_CASE("an interruption saves the checkpoint and the model") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options("tsp", Baseline::kShared);
+  options.model.hidden = kHiddenSize;
+  options.model.training_tours = 1000;
+  options.checkpoint = folder / "x.ckpt";
+  options.output = folder / "x.safetensors";
+  LinearBackend backend;
+  TrainResult result = run(backend, options, {}, interrupted_after(3));
+  CHECK(result.status == Status::kInterrupted);
+  CHECK(result.config.training_tours == 1000 + 3 * 15);
+  const Model model = read_model(options.output);
+  CHECK(model.parameters == result.parameters);
+  CHECK(model.config.training_tours == result.config.training_tours);
+  CHECK(model.config.learning_rate == static_cast<double>(options.learning_rate));
+  CHECK(read_checkpoint(options.checkpoint).state.step == 3);
+
+  LinearBackend late;
+  SearchControl past;
+  past.deadline = Clock::now();
+  result = run(late, options, options.checkpoint, past);
+  CHECK(result.status == Status::kTimeLimit);
+  CHECK(result.parameters == model.parameters);
+  CHECK(result.config.training_tours == 1000 + 3 * 15);
+}
+
+TEST_CASE("checkpoints are written on the way; a gradient that is not finite ends the training") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options("tsp", Baseline::kEma);
+  options.checkpoint = folder / "x.ckpt";
+  LinearBackend backend;
+  backend.poisoned_update = 20;
+  CHECK_THROWS_AS(run(backend, options), std::runtime_error);
+  CHECK(read_checkpoint(options.checkpoint).state.step == 18);  // checkpoint_every 9
+}
+
+TEST_CASE("a resume with other options is refused by name") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options("knapsack", Baseline::kEma);
+  options.checkpoint = folder / "x.ckpt";
+  options.steps = 2;
+  LinearBackend backend;
+  run(backend, options);
+  const std::vector<std::pair<std::string, std::function<void(TrainOptions&)>>> changes = {
+      {"problem", [](TrainOptions& o) { o.model.problem = "tsp"; }},
+      {"n", [](TrainOptions& o) { o.model.n = 8; }},
+      {"capacity", [](TrainOptions& o) { o.model.capacity = 2; }},
+      {"hidden", [](TrainOptions& o) { o.model.hidden = 3; }},
+      {"glimpses", [](TrainOptions& o) { o.model.glimpses = 0; }},
+      {"clip", [](TrainOptions& o) { o.model.clip = 5; }},
+      {"centre_logits", [](TrainOptions& o) { o.model.centre_logits = false; }},
+      {"has_critic", [](TrainOptions& o) { o.model.has_critic = false; }},
+      {"baseline", [](TrainOptions& o) { o.baseline = Baseline::kShared; }},
+      {"rollouts", [](TrainOptions& o) { o.rollouts = 4; }},
+      {"batch", [](TrainOptions& o) { o.batch = 6; }},
+      {"learning_rate", [](TrainOptions& o) { o.learning_rate = 0.1f; }},
+      {"decay", [](TrainOptions& o) { o.decay = 0.9f; }},
+      {"decay_steps", [](TrainOptions& o) { o.decay_steps = 11; }},
+      {"max_norm", [](TrainOptions& o) { o.max_norm = 2; }},
+      {"ema_decay", [](TrainOptions& o) { o.ema_decay = 0.9f; }},
+      {"validation_every", [](TrainOptions& o) { o.validation_every = 8; }},
+      {"validation_instances", [](TrainOptions& o) { o.validation_instances = 21; }},
+      {"seed", [](TrainOptions& o) { o.seed = 1235; }},
+  };
+  for (const auto& [name, change] : changes) {
+    CAPTURE(name);
+    TrainOptions other = options;
+    change(other);
+    std::string message;
+    try {
+      run(backend, other, options.checkpoint);
+    } catch (const CheckpointError& error) {
+      message = error.what();
+    }
+    CHECK(message.find(": " + name + ": the checkpoint was made with ") != std::string::npos);
+  }
+  TrainOptions longer = options;
+  longer.steps = 3;
+  longer.checkpoint_every = 1;
+  CHECK_NOTHROW(run(backend, longer, options.checkpoint));
+}
+
+TEST_CASE("a damaged checkpoint is refused: every length, every byte") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options("tsp", Baseline::kRollout);
+  options.model.hidden = 1;
+  options.steps = 2;
+  options.checkpoint = folder / "x.ckpt";
+  LinearBackend backend;
+  run(backend, options);
+  const std::string bytes = bytes_of(options.checkpoint);
+  REQUIRE_NOTHROW(parse_checkpoint(bytes, "x"));
+  size_t accepted = 0;
+  const auto try_parse = [&](const std::string& damaged) {
+    try {
+      parse_checkpoint(damaged, "x");
+      ++accepted;
+    } catch (const CheckpointError&) {
+    }
+  };
+  for (size_t length = 0; length < bytes.size(); ++length) try_parse(bytes.substr(0, length));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (const int flip : {0x01, 0x80, 0xFF}) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ flip);
+      try_parse(damaged);
+    }
+  }
+  try_parse(bytes + '\0');
+  CHECK(accepted == 0);
+  const std::string shorter = bytes.substr(0, bytes.size() - 1);
+  CHECK_THROWS_WITH(parse_checkpoint(shorter, "x"), "x: size: expected " + std::to_string(bytes.size()) +
+                                                        " bytes, found " + std::to_string(shorter.size()));
+  CHECK_THROWS_AS(read_checkpoint(folder / "none.ckpt"), CheckpointError);
+  CHECK_THROWS_AS(read_checkpoint(folder / ""), CheckpointError);
+}
+
+TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused") {
+  const TrainOptions options = small_options("tsp", Baseline::kRollout);
+  const size_t size = ParameterLayout(options.model).size;
+  const std::vector<float> floats(size), shorter(size - 1);
+  TrainState good;
+  good.parameters = good.baseline_parameters = floats;
+  good.optimiser = {floats, floats, 1, 1};
+  const auto parse = [](const TrainOptions& o, const TrainState& s) {
+    return parse_checkpoint(checkpoint_bytes(o, s), "x");
+  };
+  REQUIRE_NOTHROW(parse(options, good));
+  const std::vector<std::function<void(TrainOptions&, TrainState&)>> changes = {
+      [&](TrainOptions&, TrainState& s) { s.parameters = shorter; },
+      [&](TrainOptions&, TrainState& s) { s.optimiser.first_moment = shorter; },
+      [&](TrainOptions&, TrainState& s) { s.optimiser.second_moment.clear(); },
+      [&](TrainOptions&, TrainState& s) { s.baseline_parameters.clear(); },
+      [&](TrainOptions& o, TrainState&) { o.baseline = Baseline::kEma; },  // with a frozen actor
+      [&](TrainOptions& o, TrainState& s) {
+        o.baseline = static_cast<Baseline>(4);
+        s.baseline_parameters.clear();
+      },
+      [&](TrainOptions& o, TrainState&) { o.model.problem = "vrp"; },
+      [&](TrainOptions& o, TrainState&) { o.model.n = 0; },
+      [&](TrainOptions& o, TrainState&) { o.model.hidden = -1; },
+      [&](TrainOptions& o, TrainState&) { o.model.hidden = 1 << 20; },
+      [&](TrainOptions& o, TrainState&) { o.model.glimpses = 5; },
+      [&](TrainOptions&, TrainState& s) { s.step = -1; },
+      [&](TrainOptions&, TrainState& s) { s.optimiser.actor_steps = -1; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    TrainOptions other_options = options;
+    TrainState other = good;
+    changes[i](other_options, other);
+    CHECK_THROWS_AS(parse(other_options, other), CheckpointError);
+  }
+}
+
+TEST_CASE("options that cannot be trained with are refused") {
+  const std::vector<std::function<void(TrainOptions&)>> changes = {
+      [](TrainOptions& o) { o.model.problem = "vrp"; },
+      [](TrainOptions& o) { o.model.n = 0; },
+      [](TrainOptions& o) { o.batch = 0; },
+      [](TrainOptions& o) { o.steps = -1; },
+      [](TrainOptions& o) { o.rollouts = 1; },
+      [](TrainOptions& o) { o.decay_steps = 0; },
+      [](TrainOptions& o) { o.checkpoint_every = 0; },
+      [](TrainOptions& o) { o.validation_every = 0.5; },
+      [](TrainOptions& o) { o.validation_instances = 1; },
+      [](TrainOptions& o) {
+        o.baseline = Baseline::kCritic;
+        o.model.has_critic = false;
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    TrainOptions options = small_options("tsp", Baseline::kShared);
+    changes[i](options);
+    LinearBackend backend;
+    CHECK_THROWS_AS(train(backend, options, std::vector<float>(1), {}, {}, {}), std::invalid_argument);
+    CHECK(backend.updates.empty());
+  }
+  LinearBackend backend;
+  CHECK_THROWS_AS(train(backend, small_options("tsp", Baseline::kEma), std::vector<float>(1), {}, {}, {}),
+                  std::invalid_argument);
+}
