@@ -52,6 +52,7 @@ class CpuBackend final : public Backend {
     for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient}) std::fill(moments->begin(), moments->end(), 0.0f);
     p.actor_steps = p.critic_steps = 0;
     p.prepare();
+    kept_tiles_ = 0;
   }
 
   void read_parameters(int set, std::span<float> parameters) const override {

@@ -2,6 +2,7 @@
 #include "engine/backend/cpu_rollout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -214,13 +215,13 @@ class TileRollout {
         finish(member);
         continue;
       }
-      if (group.remaining > 1) {
-        member.log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
-      }
-      if (group.rules.ends(list[position])) {
+      if (group.rules.ends(list[position])) {  // the misfit is no part of the order, nor of its log p
         positions_[m] = -1;
         finish(member);
         continue;
+      }
+      if (group.remaining > 1) {
+        member.log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
       }
       result_.orders[member.result * n_ + step] = list[position];
       if (child_of_[position] < 0) child_of_[position] = add_child(group, g, step, position, states, products);
@@ -341,9 +342,13 @@ class TileRollout {
     next_groups_[to] = next_groups_[from];
   }
 
+  // A forced order that ended in what cannot be chosen, or a tour that ended too early, has neither log p nor cost.
   void finish(const Member& member) {
-    result_.log_probs[member.result] = member.log_prob;
-    result_.costs[member.result] = Rules::cost(features(member.piece), result_.orders.data() + member.result * n_, n_);
+    const int32_t* order = result_.orders.data() + member.result * n_;
+    const bool whole = (Rules::kDropsItems || order[n_ - 1] >= 0) && !std::isnan(member.log_prob);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    result_.log_probs[member.result] = whole ? member.log_prob : nan;
+    result_.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n_) : nan;
   }
 
   const CpuParameters& parameters_;

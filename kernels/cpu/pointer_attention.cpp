@@ -29,7 +29,7 @@ struct Query {
   bool references_are_raw;  // kDirect: the references hold a, not exp(2a)
 };
 
-HWY_INLINE Query prepare_query(const float* query, float bound) {
+HWY_NOINLINE Query prepare_query(const float* query, float bound) {
   F16 largest = splat(0.0f);
   for (int i = 0; i < kVectors; ++i) largest = max16(largest, abs16(load16(query + 16 * i)));
   const float query_bound = largest_lane(largest);
@@ -92,9 +92,12 @@ HWY_INLINE float sum_of(const F16* v) {
 }
 
 template <Range kRange>
-HWY_INLINE void scores_in_range(const float* references, const Query& q, const F16* v, const int32_t* items,
+HWY_INLINE void scores_in_range(const float* references, const Query& query, const float* v_row, const int32_t* items,
                                 int count, float* scores) {
   const D4 d4;
+  const Query q = query;  // local: the stores below cannot alias it, so it stays in registers
+  F16 v[kVectors];
+  for (int i = 0; i < kVectors; ++i) v[i] = load16(v_row + 16 * i);
   const V4 v_sum = hn::Set(d4, sum_of(v));
   for (int j = 0; j < count; j += 4) {
     const float* row[4];
@@ -111,17 +114,13 @@ HWY_INLINE void pad_to_16(float* x, int count) {
   for (int j = count; j % 16 != 0; ++j) x[j] = x[0];
 }
 
-// u of each item; the last group of 16 is padded with the first score.
-HWY_INLINE void attention_scores(const float* references, const Query& q, const float* v, const int32_t* items,
-                                 int count, float* scores) {
-  F16 weights[kVectors];
-  for (int i = 0; i < kVectors; ++i) weights[i] = load16(v + 16 * i);
-  if (q.range == Range::kUncapped) {
-    scores_in_range<Range::kUncapped>(references, q, weights, items, count, scores);
-  } else if (q.range == Range::kCapped) {
-    scores_in_range<Range::kCapped>(references, q, weights, items, count, scores);
-  } else {
-    scores_in_range<Range::kDirect>(references, q, weights, items, count, scores);
+// u of each item; the last group of 16 is padded with the first score. Not inlined: three ranges are enough code once.
+HWY_NOINLINE void attention_scores(const float* references, const Query& q, const float* v, const int32_t* items,
+                                   int count, float* scores) {
+  switch (q.range) {
+    case Range::kUncapped: scores_in_range<Range::kUncapped>(references, q, v, items, count, scores); break;
+    case Range::kCapped: scores_in_range<Range::kCapped>(references, q, v, items, count, scores); break;
+    case Range::kDirect: scores_in_range<Range::kDirect>(references, q, v, items, count, scores); break;
   }
   pad_to_16(scores, count);
 }
@@ -133,7 +132,7 @@ HWY_INLINE float largest_of(const float* x, int count) {
 }
 
 // In place: u -> exp(u - max). Padding included.
-HWY_INLINE void exponentials(float* u, int count) {
+HWY_NOINLINE void exponentials(float* u, int count) {
   const F16 shift = splat(largest_of(u, count));
   for (int j = 0; j < count; j += 16) store16(exp16(load16(u + j) - shift), u + j);
 }
@@ -155,7 +154,7 @@ HWY_INLINE float readout(const float* values, const float* e, const int32_t* ite
 }
 
 // Scores, exponentials and readout of one glimpse. e: [count rounded up to 16] out. Returns the sum of e.
-HWY_INLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
+HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
                               const int32_t* items, int count, float* e, float* out) {
   attention_scores(references, q, v, items, count, e);
   exponentials(e, count);
@@ -163,7 +162,7 @@ HWY_INLINE float glimpse_step(const float* references, const Query& q, const flo
 }
 
 // u -> tanh(u - mean). Returns the mean of u over the items (0 where it is not subtracted from u).
-HWY_INLINE float centred_tanh(float* u, int count, bool centre) {
+HWY_NOINLINE float centred_tanh(float* u, int count, bool centre) {
   float sum = 0.0f;
   for (int j = 0; j < count; ++j) sum += u[j];
   const float mean = sum / static_cast<float>(count);
@@ -219,8 +218,9 @@ HWY_INLINE void joined_reciprocals(const F16 x[4], F16 s[4]) {
 // Backward of u_j = v . tanh(a_j + q) for all items: sums[items[j]] += du_j tanh', v_sums += du_j tanh,
 // dquery = v sum_j du_j tanh', with tanh = (x - 2) / x.
 template <Range kRange>
-HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q, const float* v, const int32_t* items,
+HWY_INLINE void scores_gradient_in_range(const float* references, const Query& query, const float* v, const int32_t* items,
                                          int count, const float* du, float* sums, float* v_sums, float* dquery) {
+  const Query q = query;
   F16 dq[kVectors], dv[kVectors];
   for (int i = 0; i < kVectors; ++i) dq[i] = dv[i] = splat(0.0f);
   for (int j = 0; j < count; ++j) {
@@ -246,20 +246,24 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
   }
 }
 
-HWY_INLINE void scores_gradient(const float* references, const Query& q, const float* v, const int32_t* items,
-                                int count, const float* du, float* sums, float* v_sums, float* dquery) {
-  if (q.range == Range::kUncapped) {
-    scores_gradient_in_range<Range::kUncapped>(references, q, v, items, count, du, sums, v_sums, dquery);
-  } else if (q.range == Range::kCapped) {
-    scores_gradient_in_range<Range::kCapped>(references, q, v, items, count, du, sums, v_sums, dquery);
-  } else {
-    scores_gradient_in_range<Range::kDirect>(references, q, v, items, count, du, sums, v_sums, dquery);
+HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v, const int32_t* items,
+                                  int count, const float* du, float* sums, float* v_sums, float* dquery) {
+  switch (q.range) {
+    case Range::kUncapped:
+      scores_gradient_in_range<Range::kUncapped>(references, q, v, items, count, du, sums, v_sums, dquery);
+      break;
+    case Range::kCapped:
+      scores_gradient_in_range<Range::kCapped>(references, q, v, items, count, du, sums, v_sums, dquery);
+      break;
+    case Range::kDirect:
+      scores_gradient_in_range<Range::kDirect>(references, q, v, items, count, du, sums, v_sums, dquery);
+      break;
   }
 }
 
 // Backward of the softmax readout: e (not normalised, sum `total`) becomes the gradient of the scores;
 // value_sums[items[j]] += p_j dout.
-HWY_INLINE void readout_gradient(const float* values, const int32_t* items, int count, float total, const float* dout,
+HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, int count, float total, const float* dout,
                                  float* value_sums, float* e, float* dp) {
   const D4 d4;
   F16 d[kVectors];

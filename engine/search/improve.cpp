@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/search/improve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "engine/problem/validate.h"
+#include "engine/search/tour_search.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kLongestSegment = 3;
+constexpr int kKickSpan = 100;           // cities that one local double bridge may touch
+constexpr double kLeastGain = 1e-12;     // of the tour's length
+constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
+
+}  // namespace
+
+DistanceTable::DistanceTable(const Instance& instance)
+    : instance_(instance), n_(static_cast<size_t>(instance.n())) {
+  if (instance.n() > kMatrixCities) return;
+  matrix_.resize(n_ * n_);
+  for (size_t a = 0; a < n_; ++a) {
+    for (size_t b = a + 1; b < n_; ++b) {
+      matrix_[a * n_ + b] = matrix_[b * n_ + a] = compute(static_cast<int>(a), static_cast<int>(b));
+    }
+  }
+}
+
+double DistanceTable::compute(int a, int b) const {
+  if (instance_.metric != Metric::kEuclidean) return city_distance(instance_, a, b);
+  const double dx = instance_.first(a) - instance_.first(b);
+  const double dy = instance_.second(a) - instance_.second(b);
+  return std::sqrt(dx * dx + dy * dy);
+}
+
+TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options)
+    : instance_(instance), options_(options), distance_(instance), n_(instance.n()), random_(options.seed) {
+  find_neighbours(std::clamp(options.neighbours, 0, std::max(n_ - 1, 0)));
+  position_.resize(n_);
+  queue_.resize(n_);
+  queued_.resize(n_);
+}
+
+void TourSearch::find_neighbours(int count) {
+  list_length_ = count;
+  neighbours_.resize(static_cast<size_t>(n_) * count);
+  neighbour_distance_.resize(neighbours_.size());
+  if (count == 0) return;
+  for (int city = 0; city < n_; ++city) {
+    // Sorted insertion into the list: after the first few cities hardly any is near enough to enter.
+    int32_t* list = &neighbours_[static_cast<size_t>(city) * count];
+    double* length = &neighbour_distance_[static_cast<size_t>(city) * count];
+    int held = 0;
+    for (int other = 0; other < n_; ++other) {
+      if (other == city) continue;
+      const double d = distance_(city, other);
+      if (held == count && d >= length[count - 1]) continue;
+      int slot = held < count ? held++ : count - 1;
+      for (; slot > 0 && length[slot - 1] > d; --slot) {
+        length[slot] = length[slot - 1];
+        list[slot] = list[slot - 1];
+      }
+      length[slot] = d;
+      list[slot] = other;
+    }
+  }
+}
+
+int TourSearch::path_length(int from, int to) const {
+  const int steps = position_[to] - position_[from];
+  return (steps >= 0 ? steps : steps + n_) + 1;
+}
+
+// Reverses the path of `length` cities that starts at position `start`. Its own inverse.
+void TourSearch::swap_path(int start, int length) {
+  int i = start;
+  int j = wrap(start + length - 1);
+  for (int swaps = length / 2; swaps > 0; --swaps) {
+    const int city_i = tour_[i];
+    const int city_j = tour_[j];
+    tour_[i] = city_j;
+    position_[city_j] = i;
+    tour_[j] = city_i;
+    position_[city_i] = j;
+    if (++i == n_) i = 0;
+    if (--j < 0) j = n_ - 1;
+  }
+}
+
+void TourSearch::reverse_path(int start, int length) {
+  if (length < 2) return;
+  journal_.push_back({start, length});
+  swap_path(start, length);
+}
+
+// Reverses the path first .. last or, the same cycle, all the rest: whichever is shorter.
+void TourSearch::reverse_either(int first, int last) {
+  const int length = path_length(first, last);
+  if (2 * length <= n_) {
+    reverse_path(position_[first], length);
+  } else {
+    reverse_path(wrap(position_[last] + 1), n_ - length);
+  }
+}
+
+void TourSearch::enqueue(int city) {
+  if (queued_[city]) return;
+  queued_[city] = 1;
+  int tail = queue_head_ + queue_size_++;
+  if (tail >= n_) tail -= n_;
+  queue_[tail] = city;
+}
+
+void TourSearch::look_for_two_opt(int a, Move& best) const {
+  const int32_t* list = &neighbours_[static_cast<size_t>(a) * list_length_];
+  const double* near = &neighbour_distance_[static_cast<size_t>(a) * list_length_];
+  const int after = next(a);
+  const int before = previous(a);
+  const double to_after = distance_(a, after);
+  const double to_before = distance_(a, before);
+  const double longest = std::max(to_after, to_before);
+  for (int k = 0; k < list_length_ && near[k] < longest; ++k) {
+    const int c = list[k];
+    if (near[k] < to_after) {
+      const int d = next(c);
+      const double gain = to_after + distance_(c, d) - near[k] - distance_(after, d);
+      if (gain > best.gain) best = {gain, false, a, after, c, d, 0};
+    }
+    if (near[k] < to_before) {
+      const int d = previous(c);
+      const double gain = to_before + distance_(c, d) - near[k] - distance_(before, d);
+      if (gain > best.gain) best = {gain, false, before, a, d, c, 0};
+    }
+  }
+}
+
+// Segments that begin at a and run forward or backward, put beside a's near cities so that a touches them.
+void TourSearch::look_for_segment_move(int a, bool forward, Move& best) const {
+  const int32_t* list = &neighbours_[static_cast<size_t>(a) * list_length_];
+  const double* near = &neighbour_distance_[static_cast<size_t>(a) * list_length_];
+  const int outside = forward ? previous(a) : next(a);
+  const double to_outside = distance_(a, outside);
+  int segment[kLongestSegment];
+  int end = a;
+  for (int length = 1; length <= kLongestSegment && length <= n_ - 3; ++length) {
+    segment[length - 1] = end;
+    const int beyond = forward ? next(end) : previous(end);
+    const double removed = to_outside + distance_(end, beyond) - distance_(outside, beyond);
+    for (int k = 0; k < list_length_ && near[k] < removed; ++k) {
+      const int c = list[k];
+      if (std::find(segment, segment + length, c) != segment + length) continue;
+      for (const int d : {next(c), previous(c)}) {
+        if (d == a || d == end) continue;  // the edge that ties the segment itself
+        const double gain = removed + distance_(c, d) - near[k] - distance_(end, d);
+        if (gain > best.gain) best = {gain, true, a, 0, c, d, end};
+      }
+    }
+    end = beyond;
+  }
+}
+
+// Cuts the segment out and joins it in between c and d. Seen along the tour the segment S and the path T up
+// to the new place change places: both together are reversed, then each of them back as far as its new
+// direction asks.
+void TourSearch::apply_segment_move(const Move& move) {
+  const bool a_first = path_length(move.a, move.segment_end) <= kLongestSegment;
+  const int first = a_first ? move.a : move.segment_end;
+  const int last = a_first ? move.segment_end : move.a;
+  const int size = path_length(first, last);
+  const bool c_first = next(move.c) == move.d;  // the edge (c, d) as the tour walks it
+  const int left = c_first ? move.c : move.d;
+  const int right = c_first ? move.d : move.c;
+  const bool keep_direction = a_first == c_first;
+
+  const int ahead = path_length(last, left) - 1;     // cities between the segment and the place, forward
+  const int behind = path_length(right, first) - 1;  // and backward
+  if (ahead <= behind) {
+    const int start = position_[first];
+    reverse_path(start, size + ahead);
+    reverse_path(start, ahead);
+    if (keep_direction) reverse_path(wrap(start + ahead), size);
+  } else {
+    const int start = position_[right];
+    reverse_path(start, size + behind);
+    if (keep_direction) reverse_path(start, size);
+    reverse_path(wrap(start + size), behind);
+  }
+}
+
+void TourSearch::apply(const Move& move) {
+  if (move.is_segment) {
+    // The cities on both sides of the segment, before it leaves.
+    for (const int city : {move.a, move.segment_end}) {
+      enqueue(previous(city));
+      enqueue(next(city));
+    }
+    apply_segment_move(move);
+    for (const int city : {move.a, move.segment_end, move.c, move.d}) enqueue(city);
+  } else {
+    reverse_either(move.b, move.c);
+    for (const int city : {move.a, move.b, move.c, move.d}) enqueue(city);
+  }
+}
+
+bool TourSearch::stop(const SearchControl& control) {
+  if (!stopped_ && ++asked_ % kLooksPerCheck == 0) stopped_ = control.check() != Status::kDone;
+  return stopped_;
+}
+
+// Looks at the queued cities until none is left. Returns what was gained.
+double TourSearch::drain_queue(const SearchControl& control) {
+  double gained = 0.0;
+  while (queue_size_ > 0 && !stop(control)) {
+    const int city = queue_[queue_head_];
+    if (++queue_head_ == n_) queue_head_ = 0;
+    --queue_size_;
+    queued_[city] = 0;
+    for (;;) {
+      Move best;
+      best.gain = least_gain_;
+      look_for_two_opt(city, best);
+      look_for_segment_move(city, true, best);
+      look_for_segment_move(city, false, best);
+      if (best.gain <= least_gain_) break;
+      apply(best);
+      gained += best.gain;
+    }
+  }
+  return gained;
+}
+
+// A double bridge within a short stretch: three consecutive paths A B C become C B A, each in its own
+// direction. Returns what it cost.
+double TourSearch::kick() {
+  const auto draw = [&](int below) { return static_cast<int>(random_() % static_cast<uint64_t>(below)); };
+  const int longest = std::min(n_ - 1, kKickSpan) / 3;
+  const int start = draw(n_);
+  const int sizes[3] = {1 + draw(longest), 1 + draw(longest), 1 + draw(longest)};
+  int begin = wrap(start + 1);
+  int ends[8] = {tour_[start]};  // the cities on both sides of the four edges that go
+  for (int i = 0, at = begin; i < 3; ++i) {
+    ends[2 * i + 1] = tour_[at];
+    ends[2 * i + 2] = tour_[wrap(at + sizes[i] - 1)];
+    at = wrap(at + sizes[i]);
+    ends[2 * i + 3] = tour_[at];
+  }
+  const double cost = distance_(ends[0], ends[5]) + distance_(ends[6], ends[3]) +
+                      distance_(ends[4], ends[1]) + distance_(ends[2], ends[7]) -
+                      distance_(ends[0], ends[1]) - distance_(ends[2], ends[3]) -
+                      distance_(ends[4], ends[5]) - distance_(ends[6], ends[7]);
+  reverse_path(begin, sizes[0] + sizes[1] + sizes[2]);
+  for (const int i : {2, 1, 0}) {
+    reverse_path(begin, sizes[i]);
+    begin = wrap(begin + sizes[i]);
+  }
+  for (const int city : ends) enqueue(city);
+  return cost;
+}
+
+void TourSearch::undo() {
+  for (; !journal_.empty(); journal_.pop_back()) swap_path(journal_.back().start, journal_.back().length);
+}
+
+void TourSearch::load(const std::vector<int32_t>& order) {
+  tour_ = order;
+  double length = 0.0;
+  for (int i = 0; i < n_; ++i) {
+    position_[tour_[i]] = i;
+    length += distance_(tour_[i], tour_[wrap(i + 1)]);
+  }
+  least_gain_ = kLeastGain * length;
+  journal_.clear();
+  std::fill(queued_.begin(), queued_.end(), 0);
+  queue_head_ = queue_size_ = 0;
+  for (const int city : order) enqueue(city);
+  random_.seed(options_.seed);
+}
+
+void TourSearch::search(const SearchControl& control) {
+  drain_queue(control);
+  journal_.clear();
+  for (int64_t i = 0; i < options_.kicks && !stopped_; ++i) {
+    if (kick() - drain_queue(control) > 0.0) undo();
+    journal_.clear();
+  }
+}
+
+bool TourSearch::improve(Solution& solution, const SearchControl& control) {
+  asked_ = 0;
+  stopped_ = control.check() != Status::kDone;
+  if (n_ < 4) return true;  // up to three cities have one tour
+  if (stopped_) return false;
+  load(solution.order);
+  search(control);
+  Solution improved = solution;
+  improved.order = tour_;
+  const std::string wrong = validate_solution(instance_, improved);
+  if (!wrong.empty()) throw std::logic_error("local search left no tour: " + wrong);
+  if (is_better(instance_, improved.cost, solution.cost)) solution = std::move(improved);
+  return !stopped_;
+}
+
+void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
+                      const SearchControl& control) {
+  if (instance.problem != ProblemKind::kTsp) return;
+  const std::string wrong = validate_solution(instance, solution);
+  if (!wrong.empty()) throw std::invalid_argument("improve_solution: " + wrong);
+  TourSearch(instance, options).improve(solution, control);
+}
+
+Solution nearest_neighbour_tour(const Instance& instance, int start) {
+  const int n = instance.n();
+  if (instance.problem != ProblemKind::kTsp || start < 0 || start >= n) {
+    throw std::invalid_argument("nearest_neighbour_tour: not a TSP instance, or no city " +
+                                std::to_string(start));
+  }
+  std::vector<char> visited(n, 0);
+  Solution solution;
+  solution.order.reserve(n);
+  int city = start;
+  for (;;) {
+    solution.order.push_back(city);
+    visited[city] = 1;
+    int nearest = -1;
+    double least = std::numeric_limits<double>::infinity();
+    for (int other = 0; other < n; ++other) {
+      if (visited[other]) continue;
+      const double d = city_distance(instance, city, other);
+      if (nearest >= 0 && d >= least) continue;
+      least = d;
+      nearest = other;
+    }
+    if (nearest < 0) break;
+    city = nearest;
+  }
+  solution.log_prob = solution.network_cost = std::numeric_limits<double>::quiet_NaN();
+  const std::string wrong = validate_solution(instance, solution);
+  if (!wrong.empty()) throw std::logic_error("nearest_neighbour_tour: " + wrong);
+  return solution;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local search on a TSP tour: 2-opt and Or-opt over neighbour lists with a work queue (Bentley 1992), and the same
+// search without a network, the rival that every network result is set against.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/problem/instance.h"
+#include "engine/search/search.h"
+
+namespace pointsman {
+
+struct ImproveOptions {
+  int neighbours = 10;     // length of each city's candidate list
+  int64_t kicks = 0;       // local double-bridge kicks after the first local optimum (iterated search); 0: none
+  uint64_t seed = 1234;    // of the kicks
+};
+
+// Replaces solution.order by a tour that is never longer under the instance's own metric, and revalidates it.
+// TSP only; KnapSack solutions are left as they are. Stops early when control says so.
+void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
+                      const SearchControl& control);
+
+// Nearest-neighbour tour from city `start`.
+Solution nearest_neighbour_tour(const Instance& instance, int start);
+
+}  // namespace pointsman

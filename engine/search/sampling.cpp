@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "engine/problem/network_input.h"
+#include "engine/problem/validate.h"
+#include "engine/search/limits.h"
+#include "engine/search/search.h"
+#include "engine/search/sequence_packer.h"
+#include "engine/search/statistics.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int64_t kSamplesPerOrder = 16;  // of one dihedral copy, with shuffle; they share one encoding
+
+// One input sequence and its samples: first, first + augment, .. (`count` of them).
+struct PlannedSequence {
+  size_t instance;
+  int copy;
+  uint32_t replica;
+  int64_t first;
+  int32_t count;
+};
+
+// The best distinct answers of one instance so far. What is kept does not depend on the order of the offers.
+class BestKept {
+ public:
+  struct Entry {
+    double cost;
+    int64_t sample;
+    double log_prob;
+    std::vector<int32_t> order;
+    std::vector<int32_t>
+        identity;  // equal for equal answers: the tour from city 0 in one direction, the sorted items
+  };
+
+  // Could an answer of this cost still be kept?
+  bool wants(double cost, int keep) const {
+    return static_cast<int>(entries_.size()) < keep || cost <= entries_.back().cost;
+  }
+
+  void offer(Entry entry, int keep) {
+    const auto before = [](const Entry& a, const Entry& b) {
+      return a.cost != b.cost ? a.cost < b.cost : a.sample < b.sample;
+    };
+    const auto twin = std::find_if(entries_.begin(), entries_.end(),
+                                   [&](const Entry& other) { return other.identity == entry.identity; });
+    if (twin != entries_.end()) {
+      if (!before(entry, *twin)) return;
+      entries_.erase(twin);
+    }
+    entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, before), std::move(entry));
+    if (static_cast<int>(entries_.size()) > keep) entries_.pop_back();
+  }
+
+  std::vector<Entry>& entries() { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;  // best first
+};
+
+std::vector<int32_t> identity_of(ProblemKind problem, const std::vector<int32_t>& order) {
+  std::vector<int32_t> identity = order;
+  if (problem == ProblemKind::kKnapsack) {
+    std::sort(identity.begin(), identity.end());
+    return identity;
+  }
+  std::rotate(identity.begin(), std::min_element(identity.begin(), identity.end()), identity.end());
+  if (identity.size() > 2 && identity[1] > identity.back())
+    std::reverse(identity.begin() + 1, identity.end());
+  return identity;
+}
+
+class Sampler {
+ public:
+  Sampler(Backend& backend, const ModelConfig& config, std::span<const Instance> instances,
+          std::span<const uint64_t> keys, const SamplingOptions& options, const SearchControl& control)
+      : backend_(backend),
+        instances_(instances),
+        keys_(keys),
+        options_(options),
+        control_(control),
+        pacer_(control, instances[0].n()),
+        packer_(instances, config.capacity),
+        kept_(instances.size()),
+        drawn_(instances.size(), 0) {
+    // All of an instance's samples together share most work; under a time limit every instance gets its turn
+    // instead.
+    end_ = options.first_sample + sample_count();
+    round_ = control.deadline ? kSamplesPerOrder * options.augment : sample_count();
+  }
+
+  std::vector<SampledInstance> run() {
+    Status status = control_.check();
+    for (int64_t begin = options_.first_sample; begin < end_ && status == Status::kDone; begin += round_) {
+      status = draw_all(begin, std::min(begin + round_, end_));
+    }
+    if (status != Status::kDone) draw_missing();
+    std::vector<SampledInstance> answers(instances_.size());
+    for (size_t i = 0; i < instances_.size(); ++i) answers[i] = finish(i, status);
+    return answers;
+  }
+
+  const PolicyStatistics& statistics() const { return statistics_; }
+
+ private:
+  // Greedy rollouts of the same sequence are all the same.
+  int64_t sample_count() const {
+    const bool repeats = options_.greedy && !options_.shuffle;
+    return repeats ? std::min<int64_t>(options_.samples, options_.augment) : options_.samples;
+  }
+
+  // Samples begin .. end - 1 of every instance, unless a limit strikes. An instance is cut between two calls
+  // only where it must be, and then between two input orders.
+  Status draw_all(int64_t begin, int64_t end) {
+    const int64_t unit = kSamplesPerOrder * options_.augment;
+    for (size_t i = 0; i < instances_.size(); ++i) {
+      for (int64_t at = begin; at < end;) {
+        const int64_t room = pacer_.size() - planned_rollouts_;
+        const int64_t left = end - at;
+        if (left > room && planned_rollouts_ > 0 && (left <= pacer_.size() || room < unit)) {
+          flush();
+          const Status status = control_.check();
+          if (status != Status::kDone) return status;
+          continue;
+        }
+        int64_t stop = std::min(end, at + room);
+        if (stop < end && stop - stop % unit > at) stop -= stop % unit;
+        plan(i, at, stop);
+        at = stop;
+      }
+    }
+    flush();
+    return end == end_ ? Status::kDone : control_.check();
+  }
+
+  // The first sample of every instance that a limit left without an answer.
+  void draw_missing() {
+    for (size_t i = 0; i < instances_.size(); ++i) {
+      if (drawn_[i] == 0) plan(i, options_.first_sample, options_.first_sample + 1);
+      if (planned_rollouts_ >= pacer_.size()) flush();
+    }
+    flush();
+  }
+
+  // Samples begin .. end - 1 of one instance as sequences: one for each copy, or for each block of a copy.
+  void plan(size_t instance, int64_t begin, int64_t end) {
+    const int64_t augment = options_.augment;
+    const int64_t block_size = !options_.shuffle ? std::numeric_limits<int64_t>::max()
+                               : options_.greedy ? 1
+                                                 : kSamplesPerOrder;
+    for (int64_t copy = 0; copy < augment; ++copy) {
+      // Sample s = index * augment + copy; the indices of this copy that lie in the range.
+      int64_t index = std::max<int64_t>((begin - copy + augment - 1) / augment, 0);
+      const int64_t last = (end - 1 - copy + augment) / augment;  // one past
+      while (index < last) {
+        const int64_t block = index / block_size;
+        const int64_t stop = options_.shuffle ? std::min(last, (block + 1) * block_size) : last;
+        plan_.push_back({instance, static_cast<int>(copy), static_cast<uint32_t>(block * augment + copy),
+                         index * augment + copy, static_cast<int32_t>(stop - index)});
+        index = stop;
+      }
+    }
+    planned_rollouts_ += end - begin;
+    drawn_[instance] += end - begin;
+  }
+
+  void flush() {
+    if (plan_.empty()) return;
+    packer_.clear();
+    std::vector<int32_t> counts;
+    std::vector<uint64_t> keys;
+    std::vector<uint32_t> firsts;
+    for (const PlannedSequence& sequence : plan_) {
+      packer_.add(sequence.instance, sequence.copy,
+                  options_.shuffle ? input_order(options_.seed, keys_[sequence.instance], sequence.replica,
+                                                 instances_[0].n())
+                                   : std::vector<int32_t>());
+      counts.push_back(sequence.count);
+      keys.push_back(keys_[sequence.instance]);
+      firsts.push_back(static_cast<uint32_t>(sequence.first));
+    }
+    RolloutRequest request;
+    request.sequences = packer_.batch();
+    request.decode = options_.greedy ? Decode::kGreedy : Decode::kSample;
+    request.counts = counts.data();
+    request.instance_keys = keys.data();
+    request.first_samples = firsts.data();
+    request.sample_stride = static_cast<uint32_t>(options_.augment);
+    request.seed = options_.seed;
+    request.temperature = options_.temperature;
+    request.clip = options_.clip;
+    request.stop_at_first_misfit = options_.stop_at_first_misfit;
+    const Clock::time_point start = Clock::now();
+    backend_.rollout(request, result_);
+    pacer_.record(planned_rollouts_, Clock::now() - start);
+    add_statistics(statistics_, result_.statistics);
+    collect();
+    plan_.clear();
+    planned_rollouts_ = 0;
+  }
+
+  void collect() {
+    const int n = instances_[0].n();
+    const int keep = std::max(options_.keep, 1);
+    size_t rollout = 0;
+    for (size_t s = 0; s < plan_.size(); ++s) {
+      const PlannedSequence& sequence = plan_[s];
+      BestKept& kept = kept_[sequence.instance];
+      for (int32_t j = 0; j < sequence.count; ++j, ++rollout) {
+        if (!kept.wants(result_.costs[rollout], keep)) continue;
+        std::vector<int32_t> order = packer_.original_order(s, &result_.orders[rollout * n]);
+        std::vector<int32_t> identity = identity_of(instances_[0].problem, order);
+        kept.offer({result_.costs[rollout], sequence.first + j * options_.augment, result_.log_probs[rollout],
+                    std::move(order), std::move(identity)},
+                   keep);
+      }
+    }
+  }
+
+  SampledInstance finish(size_t i, Status status) {
+    SampledInstance answer;
+    answer.samples = drawn_[i];
+    for (BestKept::Entry& entry : kept_[i].entries()) {
+      Solution solution;
+      solution.order = std::move(entry.order);
+      check_answer(instances_[i], solution);
+      solution.log_prob = entry.log_prob;
+      solution.network_cost = solution.cost;
+      solution.status = drawn_[i] < end_ - options_.first_sample ? status : Status::kDone;
+      answer.best.push_back(std::move(solution));
+    }
+    // Rounded metrics rank tours otherwise than the network's length does.
+    std::stable_sort(answer.best.begin(), answer.best.end(), [&](const Solution& a, const Solution& b) {
+      return is_better(instances_[i], a.cost, b.cost);
+    });
+    return answer;
+  }
+
+  Backend& backend_;
+  const std::span<const Instance> instances_;
+  const std::span<const uint64_t> keys_;
+  const SamplingOptions& options_;
+  const SearchControl& control_;
+  CallPacer pacer_;
+  SequencePacker packer_;
+  int64_t end_ = 0, round_ = 0;
+  std::vector<PlannedSequence> plan_;
+  int64_t planned_rollouts_ = 0;
+  RolloutResult result_;
+  PolicyStatistics statistics_;
+  std::vector<BestKept> kept_;
+  std::vector<int64_t> drawn_;
+};
+
+void check_options(const SamplingOptions& options, ProblemKind problem) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("sampling: " + what); };
+  if (options.samples < 1) refuse("expected at least one sample, found " + std::to_string(options.samples));
+  if (options.first_sample < 0 || options.samples > (int64_t{1} << 32) - options.first_sample) {
+    refuse("samples are numbered from 0 to 2^32 - 1");
+  }
+  if (options.augment != 1 && options.augment != 8) {
+    refuse("expected augment 1 or 8, found " + std::to_string(options.augment));
+  }
+  if (!(options.temperature > 0.0f)) refuse("expected a temperature above 0");
+  if (options.augment == 8 && problem != ProblemKind::kTsp) {
+    refuse("only TSP has dihedral copies; use shuffle");
+  }
+}
+
+}  // namespace
+
+std::vector<SampledInstance> sample_search(Backend& backend, const ModelConfig& config,
+                                           std::span<const Instance> instances,
+                                           std::span<const uint64_t> keys, const SamplingOptions& options,
+                                           const SearchControl& control, PolicyStatistics* statistics) {
+  if (instances.empty()) return {};
+  check_options(options, instances[0].problem);
+  Sampler sampler(backend, config, instances, keys, options, control);
+  std::vector<SampledInstance> answers = sampler.run();
+  if (statistics) add_statistics(*statistics, sampler.statistics());
+  return answers;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace pointsman {
+
+// A file that the user gave is not what it should be; exit code 3. what() reads
+//   berlin52.tsp:11: NODE_COORD_SECTION: expected "id x y", found "4 17.0"
+//   batch.json:3:14: instances[2].id: expected a string, found 7
+// with the line left out where the format has none.
+class InputError : public std::runtime_error {
+ public:
+  InputError(std::string file, int64_t line, const std::string& message)
+      : InputError(std::move(file), line, 0, message) {}
+
+  InputError(std::string file, int64_t line, int64_t column, const std::string& message)
+      : std::runtime_error(file + place(line, column) + ": " + message),
+        file_(std::move(file)),
+        line_(line),
+        column_(column) {}
+
+  const std::string& file() const { return file_; }
+  int64_t line() const { return line_; }      // 1-based; 0 when the format has no lines
+  int64_t column() const { return column_; }  // 1-based byte in the line; 0 when not known
+
+ private:
+  static std::string place(int64_t line, int64_t column) {
+    if (line <= 0) return "";
+    std::string text(":");
+    text += std::to_string(line);
+    if (column > 0) text.append(":").append(std::to_string(column));
+    return text;
+  }
+
+  std::string file_;
+  int64_t line_;
+  int64_t column_;
+};
+
+inline constexpr int kInputErrorCode = 3;
+
+}  // namespace pointsman

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/json_document.h"
+
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "host/files/input_error.h"
+#include "host/files/text_scan.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr size_t kDeepest = 32;
+
+// Lets the callbacks know how far the parser has read.
+struct CountingIterator {
+  using difference_type = std::ptrdiff_t;
+  using value_type = char;
+  using pointer = const char*;
+  using reference = const char&;
+  using iterator_category = std::input_iterator_tag;
+
+  const char* at;
+  const char** reached;
+
+  reference operator*() const { return *at; }
+  CountingIterator& operator++() {
+    *reached = ++at;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountingIterator& other) const { return at == other.at; }
+  bool operator!=(const CountingIterator& other) const { return at != other.at; }
+};
+
+// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error .." -> "syntax error .."
+std::string plain_message(const std::string& what) {
+  size_t start = what.find("] ");
+  start = start == std::string::npos ? 0 : start + 2;
+  if (what.compare(start, 14, "parse error at") == 0) {
+    const size_t colon = what.find(": ", start);
+    if (colon != std::string::npos) start = colon + 2;
+  }
+  std::string message;
+  for (const char c : what.substr(start)) message += c >= 0x20 && c < 0x7F ? c : '?';
+  return message;
+}
+
+std::string key_name(const std::string& key) {
+  for (const char c : key) {
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
+      return shown(key);
+  }
+  return key;
+}
+
+}  // namespace
+
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Receives the parser's events. A refused event ends the parse with `message` at the place reached.
+struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
+  using Kind = JsonValue::Kind;
+
+  explicit Builder(JsonDocument& target) : document(target), reached(target.text_.data()) {}
+
+  bool null() override { return add(Kind::kNull, 0.0); }
+  bool boolean(bool value) override { return add(Kind::kBoolean, value ? 1.0 : 0.0); }
+  bool number_integer(number_integer_t value) override {
+    return add(Kind::kNumber, static_cast<double>(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return add(Kind::kNumber, static_cast<double>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return add(Kind::kNumber, value); }
+  bool binary(binary_t&) override { return false; }
+  bool string(string_t& value) override { return add_text(value); }
+
+  bool start_object(size_t) override { return open(Kind::kObject); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(Kind::kArray); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& value) override {
+    if (!keys.back().insert(value).second) {
+      message = "duplicate key " + shown(value);
+      return false;
+    }
+    return add_text(value);
+  }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
+    message = plain_message(error.what());
+    failed_at = position == 0 ? 0 : position - 1;
+    return false;
+  }
+
+  bool add(Kind kind, double number) {
+    Node node;
+    node.kind = kind;
+    node.number = number;
+    node.position = static_cast<uint32_t>(reached - document.text_.data());
+    node.end = static_cast<uint32_t>(document.nodes_.size() + 1);
+    document.nodes_.push_back(node);
+    return true;
+  }
+
+  bool add_text(std::string& value) {
+    add(Kind::kString, 0.0);
+    document.nodes_.back().text = static_cast<uint32_t>(document.texts_.size());
+    document.texts_.push_back(std::move(value));
+    return true;
+  }
+
+  bool open(Kind kind) {
+    if (open_nodes.size() == kDeepest) {
+      message = "nested deeper than " + std::to_string(kDeepest) + " levels";
+      return false;
+    }
+    open_nodes.push_back(static_cast<uint32_t>(document.nodes_.size()));
+    keys.emplace_back();
+    return add(kind, 0.0);
+  }
+
+  bool close() {
+    document.nodes_[open_nodes.back()].end = static_cast<uint32_t>(document.nodes_.size());
+    open_nodes.pop_back();
+    keys.pop_back();
+    return true;
+  }
+
+  JsonDocument& document;
+  const char* reached;
+  size_t failed_at = std::numeric_limits<size_t>::max();
+  std::string message;
+  std::vector<uint32_t> open_nodes;
+  std::vector<std::set<std::string>> keys;  // of the open objects
+};
+
+JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t first_line)
+    : text_(text), file_(std::move(file)), first_line_(first_line) {
+  if (text.size() >= std::numeric_limits<uint32_t>::max()) fail_at(0, "JSON of 4 GiB or more; use .npy");
+  if (text.substr(0, 3) == "\xEF\xBB\xBF")
+    fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
+  // The parser would take one for the end of the text.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) fail_at(nul, "a NUL byte");
+  Builder builder(*this);
+  const char* const end = text.data() + text.size();
+  if (!nlohmann::json::sax_parse(CountingIterator{text.data(), &builder.reached},
+                                 CountingIterator{end, &builder.reached}, &builder)) {
+    const auto reached = static_cast<size_t>(builder.reached - text.data());
+    fail_at(builder.failed_at <= text.size() ? builder.failed_at : reached - (reached > 0), builder.message);
+  }
+}
+
+void JsonDocument::fail_at(size_t position, const std::string& message) const {
+  int64_t line = first_line_;
+  size_t line_start = 0;
+  for (size_t i = 0; i < position && i < text_.size(); ++i) {
+    if (text_[i] == '\n') {
+      ++line;
+      line_start = i + 1;
+    }
+  }
+  throw InputError(file_, line, static_cast<int64_t>(position - line_start) + 1, message);
+}
+
+// The parser tells where a token ends; errors shall point at its start.
+size_t JsonDocument::token_start(const Node& node) const {
+  size_t at = node.position;
+  if (node.kind == JsonValue::Kind::kString) {
+    const auto escaped = [&](size_t quote) {
+      size_t slashes = 0;
+      while (slashes < quote && text_[quote - 1 - slashes] == '\\') ++slashes;
+      return slashes % 2 == 1;
+    };
+    size_t quote = at - 1;  // the closing one
+    do --quote;
+    while (quote > 0 && (text_[quote] != '"' || escaped(quote)));
+    return quote;
+  }
+  if (node.kind == JsonValue::Kind::kArray || node.kind == JsonValue::Kind::kObject) return at - 1;
+  constexpr std::string_view kTokenBytes = "+-.0123456789eEaflnrstu";
+  // The parser reads one byte past a number.
+  if (at > 0 && (at > text_.size() || kTokenBytes.find(text_[at - 1]) == std::string_view::npos)) --at;
+  while (at > 0 && kTokenBytes.find(text_[at - 1]) != std::string_view::npos) --at;
+  return at;
+}
+
+std::string JsonDocument::path_of(uint32_t target) const {
+  std::string path;
+  uint32_t at = 0;
+  while (at != target) {
+    const bool is_object = nodes_[at].kind == JsonValue::Kind::kObject;
+    uint32_t child = at + 1;
+    size_t index = 0;
+    if (is_object) {
+      while (nodes_[child + 1].end <= target) child = nodes_[child + 1].end;
+      if (!path.empty()) path += '.';
+      path += key_name(texts_[nodes_[child].text]);
+      if (child == target) return path;
+      at = child + 1;
+    } else {
+      for (; nodes_[child].end <= target; ++index) child = nodes_[child].end;
+      path.append("[").append(std::to_string(index)).append("]");
+      at = child;
+    }
+  }
+  return path;
+}
+
+JsonValue::Kind JsonValue::kind() const { return document_->nodes_[node_].kind; }
+
+std::vector<JsonValue> JsonValue::elements() const {
+  if (!is_array()) fail_expected("an array");
+  std::vector<JsonValue> out;
+  const auto& nodes = document_->nodes_;
+  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child].end) {
+    out.push_back(JsonValue(document_, child));
+  }
+  return out;
+}
+
+bool JsonValue::has(std::string_view key) const {
+  if (!is_object()) fail_expected("an object");
+  const auto& nodes = document_->nodes_;
+  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child + 1].end) {
+    if (document_->texts_[nodes[child].text] == key) return true;
+  }
+  return false;
+}
+
+JsonValue JsonValue::get(std::string_view key) const {
+  if (!is_object()) fail_expected("an object");
+  const auto& nodes = document_->nodes_;
+  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child + 1].end) {
+    if (document_->texts_[nodes[child].text] == key) return JsonValue(document_, child + 1);
+  }
+  fail("expected the key \"" + std::string(key) + "\", found none");
+}
+
+double JsonValue::number() const {
+  if (!is_number()) fail_expected("a number");
+  return document_->nodes_[node_].number;
+}
+
+int32_t JsonValue::index() const {
+  const double value = is_number() ? number() : -1.0;
+  if (!(value >= 0.0 && value <= std::numeric_limits<int32_t>::max()) || value != std::floor(value)) {
+    fail_expected("an integer of at least 0");
+  }
+  return static_cast<int32_t>(value);
+}
+
+const std::string& JsonValue::text() const {
+  if (!is_string()) fail_expected("a string");
+  return document_->texts_[document_->nodes_[node_].text];
+}
+
+std::string JsonValue::describe() const {
+  switch (kind()) {
+    case Kind::kNull:
+      return "null";
+    case Kind::kBoolean:
+      return document_->nodes_[node_].number != 0.0 ? "true" : "false";
+    case Kind::kNumber:
+      return number_text(document_->nodes_[node_].number);
+    case Kind::kString:
+      return "the string " + shown(text());
+    case Kind::kArray:
+      return "an array of " + std::to_string(size());
+    case Kind::kObject:
+      return "an object";
+  }
+  return "";
+}
+
+void JsonValue::fail(const std::string& message) const {
+  const std::string path = document_->path_of(node_);
+  document_->fail_at(document_->token_start(document_->nodes_[node_]),
+                     path.empty() ? message : path + ": " + message);
+}
+
+void JsonValue::fail_expected(const std::string& what) const {
+  fail("expected " + what + ", found " + describe());
+}
+
+}  // namespace pointsman

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A JSON text as a flat list of nodes, read without recursion: at most 32 levels deep, no duplicate keys, no
+// byte order mark, valid UTF-8 only, every number finite. Knows where in the text each value stands.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pointsman {
+
+class JsonDocument;
+
+// For writers: in double quotes and escaped; bytes that are not UTF-8 become the replacement character.
+std::string json_text(const std::string& text);
+
+// A value of a document that outlives it.
+class JsonValue {
+ public:
+  enum class Kind : uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
+
+  Kind kind() const;
+  bool is_array() const { return kind() == Kind::kArray; }
+  bool is_object() const { return kind() == Kind::kObject; }
+  bool is_string() const { return kind() == Kind::kString; }
+  bool is_number() const { return kind() == Kind::kNumber; }
+
+  // The elements of an array; throws when it is none.
+  std::vector<JsonValue> elements() const;
+  size_t size() const { return elements().size(); }
+
+  // The member of an object; has(key) first, or get() throws that it is missing. Throws when this is no
+  // object.
+  bool has(std::string_view key) const;
+  JsonValue get(std::string_view key) const;
+
+  // Throw "expected a number, found .." and so on.
+  double number() const;
+  int32_t index() const;  // an integer of at least 0
+  const std::string& text() const;
+
+  // Throws an InputError at this value's line and column, naming its place ("instances[2].id").
+  [[noreturn]] void fail(const std::string& message) const;
+  [[noreturn]] void fail_expected(const std::string& what) const;  // ", found .." is added
+
+ private:
+  friend class JsonDocument;
+  JsonValue(const JsonDocument* document, uint32_t node) : document_(document), node_(node) {}
+  std::string describe() const;
+
+  const JsonDocument* document_;
+  uint32_t node_;
+};
+
+class JsonDocument {
+ public:
+  // `first_line` is the line of the file on which the text starts. Throws InputError.
+  JsonDocument(std::string_view text, std::string file, int64_t first_line = 1);
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
+
+  JsonValue root() const { return JsonValue(this, 0); }
+
+ private:
+  friend class JsonValue;
+  struct Node {
+    double number = 0.0;    // of a number; 0 or 1 of a boolean
+    uint32_t position = 0;  // one past the value's first token in the text
+    uint32_t end = 0;       // the node after this one and all that is in it
+    uint32_t text = 0;      // of a string: index in texts_
+    JsonValue::Kind kind = JsonValue::Kind::kNull;
+  };
+  struct Builder;
+
+  [[noreturn]] void fail_at(size_t position, const std::string& message) const;
+  size_t token_start(const Node& node) const;
+  std::string path_of(uint32_t node) const;
+
+  std::string_view text_;
+  std::string file_;
+  int64_t first_line_;
+  std::vector<Node> nodes_;  // an object's children alternate key, value
+  std::vector<std::string> texts_;
+};
+
+}  // namespace pointsman

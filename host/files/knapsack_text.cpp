@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// KnapSack text: "n c", then n lines "profit weight". (Instance keeps weight first, as the paper does.)
+#include <array>
+#include <cmath>
+
+#include "host/files/formats.h"
+#include "host/files/text_scan.h"
+
+namespace pointsman {
+
+namespace {
+
+// The two numbers of a line, both within 0 .. 1e100.
+std::array<double, 2> two_numbers(std::string_view line, const char* expected, const std::string& file,
+                                  int64_t number) {
+  std::array<std::string_view, 3> words;
+  std::array<double, 2> values{};
+  const bool well_formed =
+      split_words(line, words) == 2 && parse_number(words[0], values[0]) && parse_number(words[1], values[1]);
+  if (!well_formed) {
+    throw InputError(file, number, "expected \"" + std::string(expected) + "\", found " + shown(trim(line)));
+  }
+  for (const double value : values) {
+    if (!(value >= 0.0 && value <= kLargestNumber)) {
+      throw InputError(
+          file, number,
+          "expected \"" + std::string(expected) + "\", both from 0 to 1e100, found " + shown(trim(line)));
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file) {
+  InstanceFile out;
+  Instance instance;
+  instance.id = file_stem(file);
+  instance.problem = ProblemKind::kKnapsack;
+  double n = 0.0;  // 0 until the first line is read
+  LineScanner lines(bytes);
+  std::string_view line;
+  while (lines.next(line)) {
+    if (trim(line).empty()) continue;
+    if (n == 0.0) {
+      const auto [size, capacity] = two_numbers(line, "n capacity", file, lines.number());
+      if (size < 1.0 || size != std::floor(size) || size > static_cast<double>(kLargestSize)) {
+        throw InputError(file, lines.number(),
+                         "expected n, an integer of at least 1, found " + number_text(size));
+      }
+      n = size;
+      instance.capacity = capacity;
+      continue;
+    }
+    if (instance.n() == n) {
+      throw InputError(file, lines.number(),
+                       "expected the end after n = " + number_text(n) + " items, found " + shown(trim(line)));
+    }
+    const auto [profit, weight] = two_numbers(line, "profit weight", file, lines.number());
+    instance.values.push_back(weight);
+    instance.values.push_back(profit);
+  }
+  if (n == 0.0) throw InputError(file, 1, "expected \"n capacity\", found an empty file");
+  if (instance.n() != n) {
+    throw InputError(file, lines.number(),
+                     "expected n = " + number_text(n) + " items, found " + std::to_string(instance.n()));
+  }
+  if (!lines.last_line_whole()) {
+    out.warnings.push_back(file + ":" + std::to_string(lines.number()) +
+                           ": the last line has no newline; was the file cut short?");
+  }
+  out.instances.push_back(std::move(instance));
+  return out;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/read_instances.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+
+#include "host/files/formats.h"
+#include "host/files/text_scan.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kStandardInput = "stdin";  // its name in messages
+
+// A line that is a whole instance by itself begins a stream.
+bool is_whole_instance(std::string_view line, const std::string& name) {
+  try {
+    const JsonDocument document(line, name);
+    return document.root().is_object() && !document.root().has("instances");
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+// By magic bytes, then the suffix, then what the first line looks like. `more` tells whether anything follows
+// it.
+InputFormat detect_format(const std::string& name, std::string_view head, bool more) {
+  if (head.substr(0, 6) == "\x93NUMPY") return InputFormat::kNpy;
+  if (head.substr(0, 2) == "PK") return InputFormat::kNpz;
+  if (const auto format = format_of_suffix(file_suffix(name))) return *format;
+  const std::string_view text = trim(head);
+  const char first = text.empty() ? '\0' : text.front();
+  if (first == '{' || first == '[') {
+    return more && is_whole_instance(text, name) ? InputFormat::kNdjson : InputFormat::kJson;
+  }
+  if (first >= '0' && first <= '9') return InputFormat::kKnapsackText;
+  if (first >= 'A' && first <= 'Z') return InputFormat::kTsplib;
+  throw InputError(name, 1,
+                   "expected TSPLIB, .npy, .npz, JSON, NDJSON or KnapSack text, found " +
+                       (head.empty() ? "an empty file" : shown(text)) + "; --input-format names it");
+}
+
+InstanceFile parse_as(InputFormat format, std::string_view bytes, const std::string& name,
+                      const ReadOptions& options) {
+  switch (format) {
+    case InputFormat::kTsplib:
+      return parse_tsplib(bytes, name);
+    case InputFormat::kNpy:
+      return parse_npy_instances(bytes, name, options);
+    case InputFormat::kNpz:
+      return parse_npz_instances(bytes, name, options);
+    case InputFormat::kJson:
+      return parse_json_instances(bytes, name);
+    case InputFormat::kNdjson:
+      return parse_ndjson_instances(bytes, name);
+    case InputFormat::kKnapsackText:
+      return parse_knapsack_text(bytes, name);
+    case InputFormat::kAuto:
+      break;
+  }
+  throw InputError(name, 0, "its format is not known");
+}
+
+void check_problem(const Instance& instance, const ReadOptions& options, const std::string& name,
+                   int64_t line) {
+  if (!options.problem || instance.problem == *options.problem) return;
+  const bool is_tsp = instance.problem == ProblemKind::kTsp;
+  throw InputError(name, line,
+                   std::string("expected a ") + (is_tsp ? "KnapSack" : "TSP") + " instance, found a " +
+                       (is_tsp ? "TSP" : "KnapSack") + " one");
+}
+
+// Reads up to and with the next newline; false at the end.
+bool read_line(std::istream& stream, std::string& line) {
+  if (!std::getline(stream, line)) return false;
+  if (!stream.eof()) line += '\n';
+  return true;
+}
+
+void check_stream(const std::istream& stream, const std::string& name) {
+  if (stream.bad()) throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), name);
+}
+
+void open_file(const std::string& path, std::ifstream& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw InputError(path, 0, "expected a file, found a directory");
+  errno = 0;
+  file.open(path, std::ios::binary);
+  if (!file) throw InputError(path, 0, std::string("cannot be opened: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+std::optional<InputFormat> parse_input_format(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kNames = {"auto", "tsplib", "npy", "npz", "json", "ndjson", "kp"};
+  constexpr std::array<InputFormat, 7> kFormats = {
+      InputFormat::kAuto, InputFormat::kTsplib, InputFormat::kNpy,         InputFormat::kNpz,
+      InputFormat::kJson, InputFormat::kNdjson, InputFormat::kKnapsackText};
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) return std::nullopt;
+  return kFormats[static_cast<size_t>(found - kNames.begin())];
+}
+
+std::optional<InputFormat> format_of_suffix(const std::string& suffix) {
+  if (suffix == ".tsp") return InputFormat::kTsplib;
+  if (suffix == ".npy") return InputFormat::kNpy;
+  if (suffix == ".npz") return InputFormat::kNpz;
+  if (suffix == ".json") return InputFormat::kJson;
+  if (suffix == ".ndjson" || suffix == ".jsonl") return InputFormat::kNdjson;
+  if (suffix == ".txt" || suffix == ".kp") return InputFormat::kKnapsackText;
+  return std::nullopt;
+}
+
+std::string read_rest(std::istream& stream, const std::string& file) {
+  std::string bytes;
+  std::vector<char> buffer(64 * 1024);
+  while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
+    bytes.append(buffer.data(), static_cast<size_t>(stream.gcount()));
+  }
+  check_stream(stream, file);
+  return bytes;
+}
+
+std::string read_file(const std::string& path) {
+  if (path == "-") return read_rest(std::cin, kStandardInput);
+  std::ifstream file;
+  open_file(path, file);
+  return read_rest(file, path);
+}
+
+InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options)
+    : name_(path == "-" ? kStandardInput : path), options_(options), format_(options.format) {
+  if (path == "-") {
+    stream_ = &std::cin;
+  } else {
+    open_file(path, file_);
+    stream_ = &file_;
+  }
+  read_line(*stream_, head_);
+  check_stream(*stream_, name_);
+  if (format_ == InputFormat::kAuto) format_ = detect_format(name_, head_, head_.ends_with('\n'));
+}
+
+std::optional<InstanceLine> InstanceInput::next_line() {
+  std::string text;
+  while (true) {
+    if (!head_taken_) {
+      head_taken_ = true;
+      text = std::move(head_);
+    } else if (!read_line(*stream_, text)) {
+      check_stream(*stream_, name_);
+      return std::nullopt;
+    }
+    if (text.empty()) continue;
+    ++line_;
+    if (!trim(text).empty()) break;
+  }
+  InstanceLine out;
+  out.line = line_;
+  try {
+    if (text.back() == '\n') text.pop_back();
+    out.instance = parse_json_instance(text, name_, line_);
+    check_problem(*out.instance, options_, name_, line_);
+  } catch (const InputError& error) {
+    out.instance.reset();
+    out.error = error;
+  }
+  return out;
+}
+
+InstanceFile InstanceInput::read_all() {
+  std::string bytes = std::move(head_);
+  head_taken_ = true;
+  bytes += read_rest(*stream_, name_);
+  ReadOptions options = options_;
+  options.format = format_;
+  return parse_instances(bytes, name_, options);
+}
+
+InstanceFile read_instances(const std::string& path, const ReadOptions& options) {
+  return InstanceInput(path, options).read_all();
+}
+
+InstanceFile parse_instances(std::string_view bytes, const std::string& name, const ReadOptions& options) {
+  InputFormat format = options.format;
+  if (format == InputFormat::kAuto) {
+    const size_t end = bytes.find('\n');
+    format = detect_format(name, bytes.substr(0, end), end != std::string_view::npos);
+  }
+  InstanceFile out = parse_as(format, bytes, name, options);
+  for (const Instance& instance : out.instances) check_problem(instance, options, name, 0);
+  return out;
+}
+
+}  // namespace pointsman

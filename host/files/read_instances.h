@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// From files to instances. Every reader is written for hostile input: memory grows with the bytes really
+// there, never with a number a file claims; what is wrong is an InputError, and only a failing disk is a
+// std::system_error.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <istream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/problem/instance.h"
+#include "host/files/input_error.h"
+
+namespace pointsman {
+
+enum class InputFormat { kAuto, kTsplib, kNpy, kNpz, kJson, kNdjson, kKnapsackText };
+
+// "auto", "tsplib", "npy", "npz", "json", "ndjson" or "kp" (KnapSack text); nothing for any other name.
+std::optional<InputFormat> parse_input_format(std::string_view name);
+
+struct ReadOptions {
+  InputFormat format = InputFormat::kAuto;
+  // What the instances must be. An .npy file is TSP unless this says KnapSack; then `capacity` is needed too.
+  std::optional<ProblemKind> problem;
+  std::optional<double> capacity;  // for .npy, and for an .npz that has none of its own
+};
+
+struct InstanceFile {
+  InstanceBatch instances;            // at least one
+  std::vector<std::string> warnings;  // for a person, complete with the file's name
+};
+
+// One line of an NDJSON stream: either an instance or what is wrong with the line.
+struct InstanceLine {
+  int64_t line = 0;  // 1-based in the file
+  std::optional<Instance> instance;
+  std::optional<InputError> error;
+};
+
+// An opened input. The format is the forced one, else told by the first bytes (npy, npz), the suffix, the
+// first line.
+class InstanceInput {
+ public:
+  // path "-" is standard input. Throws InputError when it cannot be opened or its kind cannot be told.
+  explicit InstanceInput(const std::string& path, const ReadOptions& options = {});
+
+  // True for NDJSON: then next_line() may be used, so that a bad line does not end the run.
+  bool is_stream() const { return format_ == InputFormat::kNdjson; }
+
+  // The next line that is not blank; nothing at the end. Blocks until a whole line has come.
+  std::optional<InstanceLine> next_line();
+
+  // Everything that is left; throws at the first thing wrong, and when there is no instance.
+  InstanceFile read_all();
+
+ private:
+  std::string name_;
+  ReadOptions options_;
+  InputFormat format_ = InputFormat::kAuto;
+  std::ifstream file_;
+  std::istream* stream_ = nullptr;
+  std::string head_;  // the first line with its newline, read to tell the format
+  bool head_taken_ = false;
+  int64_t line_ = 0;
+};
+
+InstanceFile read_instances(const std::string& path, const ReadOptions& options = {});
+
+// The same from bytes in memory; `name` stands for the path (its suffix counts).
+InstanceFile parse_instances(std::string_view bytes, const std::string& name,
+                             const ReadOptions& options = {});
+
+}  // namespace pointsman

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/text_scan.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+namespace pointsman {
+
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' || c == '\n'; }
+
+// Bytes of the UTF-8 sequence at the start of the text; 0 when it is not one (Unicode 15, table 3-7).
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const bool allowed = !(lead == 0xE0 && byte(1) < 0xA0) && !(lead == 0xED && byte(1) > 0x9F);
+    return allowed && continues(1) && continues(2) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const bool allowed = !(lead == 0xF0 && byte(1) < 0x90) && !(lead == 0xF4 && byte(1) > 0x8F);
+    return allowed && continues(1) && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool LineScanner::next(std::string_view& line) {
+  if (at_ >= text_.size()) return false;
+  const size_t end = text_.find('\n', at_);
+  last_line_whole_ = end != std::string_view::npos;
+  line = text_.substr(at_, last_line_whole_ ? end - at_ : std::string_view::npos);
+  at_ = last_line_whole_ ? end + 1 : text_.size();
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  ++number_;
+  return true;
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+size_t split_words(std::string_view line, std::span<std::string_view> words) {
+  size_t count = 0, at = 0;
+  while (count < words.size()) {
+    while (at < line.size() && is_space(line[at])) ++at;
+    if (at == line.size()) break;
+    const size_t start = at;
+    while (at < line.size() && !is_space(line[at])) ++at;
+    words[count++] = line.substr(start, at - start);
+  }
+  return count;
+}
+
+bool parse_number(std::string_view word, double& value) {
+  if (!word.empty() && word.front() == '+') {
+    word.remove_prefix(1);
+    if (!word.empty() && word.front() == '-') return false;
+  }
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size() && std::isfinite(value);
+}
+
+bool parse_integer(std::string_view word, int64_t& value) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
+std::string shown(std::string_view text) {
+  constexpr size_t kLongest = 40;
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte >= 0x20 && byte < 0x7F) {
+      out += c;
+    } else {
+      out += "\\x";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    }
+  }
+  if (text.size() > kLongest) out += "..";
+  return out + "\"";
+}
+
+std::string number_text(double value) {
+  if (!std::isfinite(value)) return "null";
+  char text[32];
+  const auto result = std::to_chars(text, text + sizeof(text), value);
+  return std::string(text, result.ptr);
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string file_stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+std::string file_suffix(const std::string& path) {
+  std::string suffix = std::filesystem::path(path).extension().string();
+  for (char& c : suffix) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return suffix;
+}
+
+}  // namespace pointsman

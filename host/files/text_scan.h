@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small tools that the text readers share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pointsman {
+
+// Walks over the lines of a text; CR before LF is taken off.
+class LineScanner {
+ public:
+  explicit LineScanner(std::string_view text) : text_(text) {}
+
+  bool next(std::string_view& line);
+  int64_t number() const { return number_; }  // 1-based, of the line last given
+  // False when the last line given had no newline: the file may have been cut short.
+  bool last_line_whole() const { return last_line_whole_; }
+
+ private:
+  std::string_view text_;
+  size_t at_ = 0;
+  int64_t number_ = 0;
+  bool last_line_whole_ = true;
+};
+
+std::string_view trim(std::string_view text);
+
+// Fills `words` from the start of the line and returns how many were found; never more than words.size().
+size_t split_words(std::string_view line, std::span<std::string_view> words);
+
+// The whole word is a finite decimal number ("7", "-1.5", "+3e2").
+bool parse_number(std::string_view word, double& value);
+bool parse_integer(std::string_view word, int64_t& value);
+
+// Quoted for a message: cut to 40 bytes, everything that is not printable ASCII escaped.
+std::string shown(std::string_view text);
+
+// The shortest decimal that reads back to the same double; "null" when it is not finite.
+std::string number_text(double value);
+
+bool is_utf8(std::string_view text);
+
+// The file's name without folders and suffix.
+std::string file_stem(const std::string& path);
+// The suffix in lower case, with its dot; empty when there is none.
+std::string file_suffix(const std::string& path);
+
+}  // namespace pointsman

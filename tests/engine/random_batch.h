@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random sequences, networks and rollouts for the tests of a Backend.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "models/parameter_layout.h"
+#include "tests/reference/reference.h"
+
+namespace pointsman {
+
+// Sequences with the memory that a SequenceBatch points to.
+struct RandomBatch {
+  ProblemKind problem;
+  int n, count;
+  std::vector<float> features;
+  std::vector<double> weights, capacities;
+  std::vector<uint64_t> keys;  // of the instances: their row numbers, until they are permuted
+
+  RandomBatch(ProblemKind problem_, int n_, int count_, uint32_t seed, double capacity = 0.0)
+      : problem(problem_), n(n_), count(count_), features(2 * static_cast<size_t>(n_) * count_), keys(count_) {
+    std::mt19937 random(seed);
+    for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
+    std::iota(keys.begin(), keys.end(), 0);
+    if (problem == ProblemKind::kTsp) return;
+    for (size_t i = 0; i < features.size(); i += 2) weights.push_back(features[i]);
+    capacities.assign(count, capacity > 0.0 ? capacity : n / 6.0);
+  }
+
+  SequenceBatch batch(int first = 0, int size = -1) const {
+    SequenceBatch b;
+    b.problem = problem;
+    b.n = n;
+    b.count = size < 0 ? count : size;
+    b.features = features.data() + 2 * static_cast<size_t>(n) * first;
+    b.weights = weights.empty() ? nullptr : weights.data() + static_cast<size_t>(n) * first;
+    b.capacities = capacities.empty() ? nullptr : capacities.data() + first;
+    return b;
+  }
+
+  // Row i of the result is row order[i] of this one.
+  RandomBatch permuted(const std::vector<int>& order) const {
+    RandomBatch p = *this;
+    for (int i = 0; i < count; ++i) {
+      std::copy_n(features.begin() + order[i] * 2 * n, 2 * n, p.features.begin() + i * 2 * n);
+      p.keys[i] = keys[order[i]];
+      if (weights.empty()) continue;
+      std::copy_n(weights.begin() + order[i] * n, n, p.weights.begin() + i * n);
+      p.capacities[i] = capacities[order[i]];
+    }
+    return p;
+  }
+
+  reference::Sequence sequence(int s) const {
+    reference::Sequence result;
+    result.problem = problem;
+    result.features.assign(features.begin() + s * 2 * n, features.begin() + (s + 1) * 2 * n);
+    if (weights.empty()) return result;
+    result.weights.assign(weights.begin() + s * n, weights.begin() + (s + 1) * n);
+    result.capacity = capacities[s];
+    return result;
+  }
+};
+
+inline ModelConfig config_for(ProblemKind problem, int n, int glimpses = 1, bool centre = true) {
+  ModelConfig config;
+  config.problem = problem == ProblemKind::kTsp ? "tsp" : "knapsack";
+  config.n = n;
+  config.capacity = problem == ProblemKind::kTsp ? 0.0 : n / 6.0;
+  config.glimpses = glimpses;
+  config.centre_logits = centre;
+  return config;
+}
+
+// The initialisation times `scale`: 1 is nearly uniform, 4 decides.
+inline std::vector<float> scaled_parameters(const ModelConfig& config, float scale, uint64_t seed = 1) {
+  std::vector<float> parameters = initial_parameters(config, seed);
+  for (float& p : parameters) p *= scale;
+  return parameters;
+}
+
+inline std::unique_ptr<Backend> cpu_with(const ModelConfig& config, const std::vector<float>& parameters, int threads = 1) {
+  auto backend = make_backend({"cpu", threads});
+  backend->configure(config, 1);
+  backend->load_parameters(0, parameters);
+  return backend;
+}
+
+inline RolloutResult roll_out(Backend& backend, const RolloutRequest& request) {
+  RolloutResult result;
+  backend.rollout(request, result);
+  return result;
+}
+
+inline RolloutResult sample(Backend& backend, const RandomBatch& batch, const std::vector<int32_t>& counts) {
+  RolloutRequest request;
+  request.sequences = batch.batch();
+  request.decode = Decode::kSample;
+  request.counts = counts.data();
+  request.instance_keys = batch.keys.data();
+  return roll_out(backend, request);
+}
+
+template <typename T>
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+inline bool same_answers(const RolloutResult& a, const RolloutResult& b) {
+  return a.orders == b.orders && same_bytes(a.log_probs, b.log_probs) && same_bytes(a.costs, b.costs);
+}
+
+// Appends rollouts first .. first + count - 1 of `from`, of sequences of n items.
+inline void append(const RolloutResult& from, int n, size_t first, size_t count, RolloutResult& to) {
+  to.orders.insert(to.orders.end(), from.orders.begin() + first * n, from.orders.begin() + (first + count) * n);
+  to.costs.insert(to.costs.end(), from.costs.begin() + first, from.costs.begin() + first + count);
+  to.log_probs.insert(to.log_probs.end(), from.log_probs.begin() + first, from.log_probs.begin() + first + count);
+}
+
+// The items of rollout r, without the -1 behind them.
+inline std::vector<int> items_of(const RolloutResult& result, int n, size_t r) {
+  std::vector<int> items(result.orders.begin() + r * n, result.orders.begin() + (r + 1) * n);
+  items.erase(std::find(items.begin(), items.end(), -1), items.end());
+  return items;
+}
+
+}  // namespace pointsman

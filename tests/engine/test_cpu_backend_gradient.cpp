@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Backend promises of gradients, updates and the critic, on the CPU.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/engine/random_batch.h"
+
+namespace pointsman {
+namespace {
+
+constexpr ProblemKind kProblems[] = {ProblemKind::kTsp, ProblemKind::kKnapsack};
+
+// Sampled orders of a batch, each with a weight.
+struct Rollouts {
+  RandomBatch batch;
+  std::vector<int32_t> counts, orders;
+  std::vector<float> weights;
+
+  Rollouts(const RandomBatch& batch_, Backend& backend, int most = 5) : batch(batch_) {
+    for (int s = 0; s < batch.count; ++s) counts.push_back(1 + s % most);
+    orders = sample(backend, batch, counts).orders;
+    std::mt19937 random(3);
+    for (size_t r = 0; r < orders.size() / batch.n; ++r) {
+      weights.push_back((static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f) / static_cast<float>(batch.count));
+    }
+  }
+
+  GradientRequest request() const { return part(0, batch.count); }
+
+  // Of sequences first .. first + size - 1.
+  GradientRequest part(int first, int size) const {
+    const int before = std::accumulate(counts.begin(), counts.begin() + first, 0);
+    GradientRequest request;
+    request.sequences = batch.batch(first, size);
+    request.counts = counts.data() + first;
+    request.orders = orders.data() + before * batch.n;
+    request.weights = weights.data() + before;
+    return request;
+  }
+};
+
+std::vector<float> gradient_of(const Backend& backend, size_t size, int set = 0) {
+  std::vector<float> gradient(size);
+  backend.read_gradient(set, gradient);
+  return gradient;
+}
+
+std::vector<float> parameters_of(const Backend& backend, size_t size, int set = 0) {
+  std::vector<float> parameters(size);
+  backend.read_parameters(set, parameters);
+  return parameters;
+}
+
+double largest(const std::vector<float>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0, [](double m, float y) { return std::max(m, std::abs(double{y})); });
+}
+
+// Within `relative` of each tensor's largest element.
+template <typename Expected>
+double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found, const Expected& expected) {
+  double worst = 0.0;
+  for (const TensorSlot& slot : layout.tensors) {
+    double most = 0.0, off = 0.0;
+    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+      most = std::max(most, std::abs(static_cast<double>(expected[k])));
+      const double difference = std::abs(static_cast<double>(found[k]) - static_cast<double>(expected[k]));
+      off = difference <= off ? off : difference;
+    }
+    if (off > 0.0) worst = std::max(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
+  }
+  return worst;
+}
+
+// ------------------------------------------------------------------------------------------- gradients
+
+TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's largest element") {
+  for (ProblemKind problem : kProblems) {
+    for (int glimpses : {0, 1, 2}) {
+      for (bool centre : {true, false}) {
+        const RandomBatch batch(problem, 8, 3, 1);
+        const ModelConfig config = config_for(problem, 8, glimpses, centre);
+        const std::vector<float> parameters = scaled_parameters(config, 3.0f);
+        auto backend = cpu_with(config, parameters);
+        const Rollouts rollouts(batch, *backend, 2);
+        GradientRequest request = rollouts.request();
+        request.temperature = 1.5f;
+        backend->gradient(request);
+        const reference::Network network(config, parameters);
+        reference::Vector expected(parameters.size(), 0.0);
+        for (int s = 0, r = 0; s < batch.count; ++s) {
+          for (int j = 0; j < rollouts.counts[s]; ++j, ++r) {
+            const std::vector<int> order(rollouts.orders.begin() + r * 8, rollouts.orders.begin() + (r + 1) * 8);
+            reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r], {1.5}, expected);
+          }
+        }
+        CHECK(worst_of_tensors(network.layout, gradient_of(*backend, parameters.size()), expected) <= 1e-4);
+      }
+    }
+  }
+}
+
+TEST_CASE("a gradient's bits do not depend on the threads") {
+  for (ProblemKind problem : kProblems) {
+    for (int glimpses : {1, 2}) {
+      const RandomBatch batch(problem, 12, 70, 2);
+      const ModelConfig config = config_for(problem, 12, glimpses);
+      const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+      auto backend = cpu_with(config, parameters, 1);
+      const Rollouts rollouts(batch, *backend);
+      backend->gradient(rollouts.request());
+      const std::vector<float> expected = gradient_of(*backend, parameters.size());
+      CHECK(largest(expected) > 0.0);
+      for (int threads : {2, 3}) {
+        auto other = cpu_with(config, parameters, threads);
+        for (int again = 0; again < 2; ++again) {
+          other->load_parameters(0, parameters);  // forgets the gradient
+          other->gradient(rollouts.request());
+          CHECK(same_bytes(gradient_of(*other, parameters.size()), expected));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients add up over calls") {
+  const RandomBatch batch(ProblemKind::kTsp, 12, 40, 3);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 12);
+  const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+  auto backend = cpu_with(config, parameters, 2);
+  const Rollouts rollouts(batch, *backend);
+  backend->gradient(rollouts.request());
+  const std::vector<float> whole = gradient_of(*backend, parameters.size());
+  backend->load_parameters(0, parameters);
+  for (int first : {0, 17, 18}) backend->gradient(rollouts.part(first, first == 0 ? 17 : first == 17 ? 1 : 22));
+  // The parts round separately, some 20 sums each in another order.
+  CHECK(worst_of_tensors(ParameterLayout(config), gradient_of(*backend, parameters.size()), whole) <= 1e-5);
+}
+
+TEST_CASE("weight 0 gives no gradient, and one rollout's weight is a factor") {
+  const RandomBatch batch(ProblemKind::kKnapsack, 9, 3, 4);
+  const ModelConfig config = config_for(ProblemKind::kKnapsack, 9);
+  const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+  auto backend = cpu_with(config, parameters);
+  Rollouts rollouts(batch, *backend, 1);
+  rollouts.weights = {0.0f, 0.0f, 0.0f};
+  backend->gradient(rollouts.request());
+  CHECK(largest(gradient_of(*backend, parameters.size())) == 0.0);
+  rollouts.weights[1] = 0.5f;
+  backend->gradient(rollouts.request());
+  const std::vector<float> half = gradient_of(*backend, parameters.size());
+  rollouts.weights[1] = -2.0f;
+  backend->load_parameters(0, parameters);
+  backend->gradient(rollouts.request());
+  std::vector<float> expected = half;
+  for (float& g : expected) g *= -4.0f;
+  // Powers of two pass through every product and sum without a rounding.
+  CHECK(gradient_of(*backend, parameters.size()) == expected);
+}
+
+TEST_CASE("nothing to choose, no gradient") {
+  for (ProblemKind problem : kProblems) {
+    const RandomBatch one(problem, 1, 4, 5, 2.0);
+    const ModelConfig config = config_for(problem, 1);
+    const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+    auto backend = cpu_with(config, parameters);
+    const Rollouts rollouts(one, *backend);
+    backend->gradient(rollouts.request());
+    CHECK(largest(gradient_of(*backend, parameters.size())) == 0.0);
+  }
+  RandomBatch empty(ProblemKind::kKnapsack, 6, 4, 5);
+  empty.capacities.assign(4, 0.0);
+  const ModelConfig config = config_for(ProblemKind::kKnapsack, 6);
+  auto backend = cpu_with(config, scaled_parameters(config, 2.0f));
+  const Rollouts rollouts(empty, *backend);
+  backend->gradient(rollouts.request());
+  CHECK(largest(gradient_of(*backend, ParameterLayout(config).size)) == 0.0);
+}
+
+TEST_CASE("what a rollout kept gives the same gradient, and is not used once parameters have changed") {
+  for (ProblemKind problem : kProblems) {
+    for (int glimpses : {0, 1, 2}) {
+      const RandomBatch batch(problem, 11, 37, 6);
+      const ModelConfig config = config_for(problem, 11, glimpses);
+      const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+      auto backend = cpu_with(config, parameters, 2);
+      RolloutRequest request;
+      request.sequences = batch.batch();
+      request.decode = Decode::kSample;
+      request.instance_keys = batch.keys.data();
+      const RolloutResult plain = roll_out(*backend, request);
+      request.keep = true;
+      const RolloutResult kept = roll_out(*backend, request);
+      CHECK(same_answers(kept, plain));
+      Rollouts rollouts(batch, *backend, 1);  // the same samples, one each
+      REQUIRE(rollouts.orders == kept.orders);
+      GradientRequest gradient = rollouts.request();
+      const auto run = [&](bool use_kept, const std::vector<float>& from) {
+        backend->load_parameters(0, from);
+        if (use_kept) roll_out(*backend, request);
+        gradient.kept = use_kept;
+        backend->gradient(gradient);
+        return gradient_of(*backend, parameters.size());
+      };
+      CHECK(same_bytes(run(true, parameters), run(false, parameters)));
+      // Other parameters after the rollout: its activations are no longer those of the gradient.
+      const std::vector<float> other = scaled_parameters(config, 2.0f, 77);
+      const std::vector<float> expected = run(false, other);
+      backend->load_parameters(0, parameters);
+      roll_out(*backend, request);
+      backend->load_parameters(0, other);
+      gradient.kept = true;
+      backend->gradient(gradient);
+      CHECK(same_bytes(gradient_of(*backend, parameters.size()), expected));
+    }
+  }
+}
+
+TEST_CASE("each parameter set gets the gradient of its own sequences, and no other") {
+  const RandomBatch batch(ProblemKind::kTsp, 10, 60, 7);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 10);
+  const size_t size = ParameterLayout(config).size;
+  const int borders[] = {0, 20, 21, 60};  // sets 0, 2 and 3; nothing for set 1
+  const int names[] = {0, 2, 3};
+  std::vector<int32_t> sets;
+  auto many = make_backend({"cpu", 2});
+  many->configure(config, 4);
+  for (int set = 0; set < 4; ++set) many->load_parameters(set, scaled_parameters(config, 2.0f, 30 + set));
+  for (int part = 0; part < 3; ++part) sets.insert(sets.end(), borders[part + 1] - borders[part], names[part]);
+  const Rollouts rollouts(batch, *cpu_with(config, scaled_parameters(config, 2.0f, 30)));
+  GradientRequest request = rollouts.request();
+  request.sequences.parameter_sets = sets.data();
+  many->gradient(request);
+  std::vector<float> targets(batch.count, 3.0f), values(batch.count), own_values(batch.count);
+  many->critic_gradient(request.sequences, targets, 0.1f, values);
+  CHECK(largest(gradient_of(*many, size, 1)) == 0.0);
+  for (int part = 0; part < 3; ++part) {
+    auto single = cpu_with(config, scaled_parameters(config, 2.0f, 30 + names[part]), 2);
+    const int first = borders[part], count = borders[part + 1] - first;
+    single->gradient(rollouts.part(first, count));
+    single->critic_gradient(batch.batch(first, count), std::span(targets).subspan(first, count), 0.1f,
+                            std::span(own_values).subspan(first, count));
+    CHECK(same_bytes(gradient_of(*many, size, names[part]), gradient_of(*single, size)));
+  }
+  CHECK(same_bytes(values, own_values));
+
+  const std::vector<float> before = gradient_of(*many, size, 3);
+  UpdateRequest update;
+  const std::vector<GradientNorms> norms = many->update(1, 2, update);
+  CHECK(norms.size() == 2);
+  CHECK(norms[0].actor == 0.0);
+  CHECK(norms[1].actor > 0.0);
+  CHECK(same_bytes(parameters_of(*many, size, 0), scaled_parameters(config, 2.0f, 30)));
+  CHECK(same_bytes(parameters_of(*many, size, 1), scaled_parameters(config, 2.0f, 31)));
+  CHECK(!same_bytes(parameters_of(*many, size, 2), scaled_parameters(config, 2.0f, 32)));
+  CHECK(same_bytes(parameters_of(*many, size, 3), scaled_parameters(config, 2.0f, 33)));
+  CHECK(same_bytes(gradient_of(*many, size, 3), before));
+  CHECK(largest(gradient_of(*many, size, 2)) == 0.0);
+}
+
+// sum of weight * log p of the rollouts under the parameters.
+double weighted_log_p(Backend& backend, const Rollouts& rollouts, const std::vector<float>& parameters) {
+  backend.load_parameters(0, parameters);
+  RolloutRequest request;
+  request.sequences = rollouts.batch.batch();
+  request.decode = Decode::kForced;
+  request.counts = rollouts.counts.data();
+  request.forced = rollouts.orders.data();
+  const RolloutResult result = roll_out(backend, request);
+  double sum = 0.0;
+  for (size_t r = 0; r < rollouts.weights.size(); ++r) sum += rollouts.weights[r] * result.log_probs[r];
+  return sum;
+}
+
+TEST_CASE("the weighted log p falls along the gradient's opposite, as fast as the gradient says") {
+  for (ProblemKind problem : kProblems) {
+    for (bool centre : {true, false}) {
+      const RandomBatch batch(problem, 15, 20, 8);
+      const ModelConfig config = config_for(problem, 15, 1, centre);
+      const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+      auto backend = cpu_with(config, parameters, 2);
+      const Rollouts rollouts(batch, *backend);
+      backend->gradient(rollouts.request());
+      const std::vector<float> gradient = gradient_of(*backend, parameters.size());
+      double squared = 0.0;
+      for (float g : gradient) squared += double{g} * double{g};
+      const double length = 1e-3;  // of the step; log p is good to 1e-5, its change is about length * |gradient|
+      const auto moved = [&](double sign) {
+        std::vector<float> p = parameters;
+        for (size_t k = 0; k < p.size(); ++k) p[k] += static_cast<float>(sign * length / std::sqrt(squared) * gradient[k]);
+        return weighted_log_p(*backend, rollouts, p);
+      };
+      const double below = moved(-1.0), above = moved(1.0);
+      CHECK(below < weighted_log_p(*backend, rollouts, parameters));
+      CHECK((above - below) / (2.0 * length) == Approx(std::sqrt(squared)).epsilon(0.02));
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------- updates
+
+double norm(const std::vector<float>& x, size_t begin, size_t end) {
+  double sum = 0.0;
+  for (size_t k = begin; k < end; ++k) sum += double{x[k]} * double{x[k]};
+  return std::sqrt(sum);
+}
+
+// Kingma & Ba, algorithm 1, in double, with a clip of the global norm.
+struct DoubleAdam {
+  std::vector<double> parameters, first, second;
+  int step = 0;
+
+  explicit DoubleAdam(const std::vector<float>& from)
+      : parameters(from.begin(), from.end()), first(from.size(), 0.0), second(from.size(), 0.0) {}
+
+  void update(const std::vector<float>& gradient, size_t begin, size_t end, const UpdateRequest& request) {
+    const double clip = std::min(1.0, request.max_norm / norm(gradient, begin, end));
+    ++step;
+    for (size_t k = begin; k < end; ++k) {
+      const double g = clip * gradient[k];
+      first[k] = request.beta1 * first[k] + (1.0 - request.beta1) * g;
+      second[k] = request.beta2 * second[k] + (1.0 - request.beta2) * g * g;
+      const double m = first[k] / (1.0 - std::pow(double{request.beta1}, step));
+      const double v = second[k] / (1.0 - std::pow(double{request.beta2}, step));
+      parameters[k] -= request.learning_rate * m / (std::sqrt(v) + request.epsilon);
+    }
+  }
+};
+
+TEST_CASE("update is Adam on the clipped gradient, actor and critic apart") {
+  const RandomBatch batch(ProblemKind::kTsp, 10, 24, 9);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 10);
+  const ParameterLayout layout(config);
+  const std::vector<float> start = scaled_parameters(config, 2.0f);
+  const std::vector<float> targets(batch.count, 4.0f);
+  std::vector<float> values(batch.count);
+  auto backend = cpu_with(config, start, 2);
+  const Rollouts rollouts(batch, *backend);
+  DoubleAdam actor(start), critic(start);
+  for (int step = 0; step < 6; ++step) {
+    backend->gradient(rollouts.request());
+    backend->critic_gradient(batch.batch(), targets, 1.0f / static_cast<float>(batch.count), values);
+    const std::vector<float> gradient = gradient_of(*backend, layout.size);
+    UpdateRequest request;
+    request.learning_rate = 2e-3f;
+    request.max_norm = step % 2 == 0 ? 1e-3f : 1e6f;  // clips both, or neither
+    request.actor = step != 3;
+    request.critic = step != 4;
+    const std::vector<float> before = parameters_of(*backend, layout.size);
+    const GradientNorms norms = backend->update(0, 1, request).at(0);
+    if (request.actor) actor.update(gradient, 0, layout.actor_size, request);
+    if (request.critic) critic.update(gradient, layout.actor_size, layout.size, request);
+    if (request.actor) CHECK(norms.actor == Approx(norm(gradient, 0, layout.actor_size)).epsilon(1e-12));
+    if (request.critic) CHECK(norms.critic == Approx(norm(gradient, layout.actor_size, layout.size)).epsilon(1e-12));
+    CHECK(largest(gradient_of(*backend, layout.size)) == 0.0);
+
+    const std::vector<float> after = parameters_of(*backend, layout.size);
+    double worst = 0.0;
+    for (size_t k = 0; k < layout.size; ++k) {
+      const double expected = (k < layout.actor_size ? actor : critic).parameters[k];
+      // Each step rounds the parameter once (2^-24 of at most 0.2) and is itself good to 1e-5 of a learning rate.
+      worst = std::max(worst, std::abs(after[k] - expected) / ((step + 1) * (0.2 * 0x1p-24 + 1e-5 * request.learning_rate)));
+    }
+    CHECK(worst <= 1.0);
+    const bool actor_moved = !std::equal(after.begin(), after.begin() + layout.actor_size, before.begin());
+    const bool critic_moved = !std::equal(after.begin() + layout.actor_size, after.end(), before.begin() + layout.actor_size);
+    CHECK(actor_moved == request.actor);
+    CHECK(critic_moved == request.critic);
+  }
+  const OptimiserState state = backend->read_optimiser(0);
+  CHECK(state.actor_steps == 5);
+  CHECK(state.critic_steps == 5);
+}
+
+TEST_CASE("parameters and optimiser state read back and loaded go on with the same bits") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 12, 10);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 9);
+  const size_t size = ParameterLayout(config).size;
+  auto one = cpu_with(config, scaled_parameters(config, 1.0f));
+  const Rollouts rollouts(batch, *one);
+  UpdateRequest request;
+  const auto step = [&](Backend& backend) {
+    backend.gradient(rollouts.request());
+    backend.update(0, 1, request);
+  };
+  for (int i = 0; i < 3; ++i) step(*one);
+  auto two = cpu_with(config, parameters_of(*one, size));
+  two->load_optimiser(0, one->read_optimiser(0));
+  for (int i = 0; i < 3; ++i) {
+    step(*one);
+    step(*two);
+  }
+  CHECK(same_bytes(parameters_of(*one, size), parameters_of(*two, size)));
+  // Loading parameters alone begins a new optimiser.
+  two->load_parameters(0, parameters_of(*one, size));
+  const OptimiserState fresh = two->read_optimiser(0);
+  CHECK(fresh.actor_steps == 0);
+  CHECK(largest(fresh.first_moment) == 0.0);
+  CHECK(largest(fresh.second_moment) == 0.0);
+}
+
+TEST_CASE("an update takes effect in the next rollout") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 12, 10);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 9);
+  const size_t size = ParameterLayout(config).size;
+  auto backend = cpu_with(config, scaled_parameters(config, 2.0f));
+  const Rollouts rollouts(batch, *backend);
+  backend->gradient(rollouts.request());
+  backend->update(0, 1, {});
+  auto fresh = cpu_with(config, parameters_of(*backend, size));
+  CHECK(same_answers(sample(*backend, batch, rollouts.counts), sample(*fresh, batch, rollouts.counts)));
+  std::vector<float> values(12), fresh_values(12);
+  backend->critic_values(batch.batch(), values);
+  fresh->critic_values(batch.batch(), fresh_values);
+  CHECK(same_bytes(values, fresh_values));
+}
+
+// ------------------------------------------------------------------------------------------- the critic
+
+TEST_CASE("critic values: the reference's, the same bits for any batch and thread count, and from critic_gradient") {
+  for (ProblemKind problem : kProblems) {
+    for (int n : {1, 2, 14}) {
+      const RandomBatch batch(problem, n, 40, 11);
+      const ModelConfig config = config_for(problem, n);
+      const std::vector<float> parameters = scaled_parameters(config, 3.0f);
+      std::vector<float> expected(batch.count), values(batch.count);
+      cpu_with(config, parameters)->critic_values(batch.batch(), expected);
+      const reference::Network network(config, parameters);
+      for (int s = 0; s < 3; ++s) {
+        CHECK(expected[s] == Approx(reference::critic_value(network, batch.sequence(s))).epsilon(1e-5));
+      }
+      for (int threads : {1, 3}) {
+        auto backend = cpu_with(config, parameters, threads);
+        for (int size : {1, 7, 40}) {
+          for (int first = 0; first < batch.count; first += size) {
+            const int taken = std::min(size, batch.count - first);
+            backend->critic_values(batch.batch(first, taken), std::span(values).subspan(first, taken));
+          }
+          CHECK(same_bytes(values, expected));
+        }
+        backend->critic_gradient(batch.batch(), std::vector<float>(batch.count, 1.0f), 0.5f, values);
+        CHECK(same_bytes(values, expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("the critic's gradient: the reference's, whatever the threads, and none of the actor's") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 40, 12);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 9);
+  const ParameterLayout layout(config);
+  const std::vector<float> parameters = scaled_parameters(config, 3.0f);
+  std::vector<float> targets, values(batch.count);
+  for (int s = 0; s < batch.count; ++s) targets.push_back(0.1f * static_cast<float>(s % 7));
+  auto backend = cpu_with(config, parameters, 1);
+  backend->critic_gradient(batch.batch(), targets, 0.025f, values);
+  const std::vector<float> found = gradient_of(*backend, layout.size);
+  const reference::Network network(config, parameters);
+  reference::Vector expected(layout.size, 0.0);
+  for (int s = 0; s < batch.count; ++s) {
+    reference::add_critic_gradient(network, batch.sequence(s), targets[s], 0.025f, expected);
+  }
+  CHECK(worst_of_tensors(layout, found, expected) <= 1e-4);
+  CHECK(largest({found.begin(), found.begin() + layout.actor_size}) == 0.0);
+  for (int threads : {2, 3}) {
+    auto other = cpu_with(config, parameters, threads);
+    other->critic_gradient(batch.batch(), targets, 0.025f, values);
+    CHECK(same_bytes(gradient_of(*other, layout.size), found));
+  }
+}
+
+}  // namespace
+}  // namespace pointsman

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/problem/network_input.h"
+#include "engine/problem/validate.h"
+#include "engine/search/search.h"
+#include "tests/catch.h"
+#include "tests/engine/fake_backend.h"
+#include "tests/engine/random_instances.h"
+
+using namespace pointsman;
+
+namespace {
+
+ModelConfig config_of(const Instance& instance) {
+  ModelConfig config;
+  if (instance.problem == ProblemKind::kKnapsack) {
+    config.problem = "knapsack";
+    config.capacity = instance.capacity;
+  }
+  return config;
+}
+
+std::vector<SampledInstance> sample(FakeBackend& backend, const std::vector<Instance>& instances,
+                                    const SamplingOptions& options, const SearchControl& control = {},
+                                    uint64_t first_key = 10) {
+  std::vector<uint64_t> keys(instances.size());
+  std::iota(keys.begin(), keys.end(), first_key);
+  return sample_search(backend, config_of(instances[0]), instances, keys, options, control);
+}
+
+bool same_draws(const FakeBackend& a, const FakeBackend& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.features == y.second.features && x.second.path == y.second.path;
+  };
+  return a.drawn.size() == b.drawn.size() &&
+         std::equal(a.drawn.begin(), a.drawn.end(), b.drawn.begin(), same);
+}
+
+// A tour whatever its start and direction.
+std::set<std::pair<int, int>> edges_of(const std::vector<int32_t>& order) {
+  std::set<std::pair<int, int>> edges;
+  for (size_t i = 0; i < order.size(); ++i) {
+    edges.insert(std::minmax<int>(order[i], order[(i + 1) % order.size()]));
+  }
+  return edges;
+}
+
+}  // namespace
+
+TEST_CASE("samples are the same however they are cut into chunks, batches and calls") {
+  for (const bool knapsack : {false, true}) {
+    std::vector<Instance> instances;
+    for (uint32_t i = 0; i < 3; ++i) {
+      instances.push_back(knapsack ? random_knapsack(9, i, 2.0) : random_tsp(9, i));
+    }
+    for (const int augment : {1, 8}) {
+      if (knapsack && augment == 8) continue;
+      for (const bool shuffle : {false, true}) {
+        SamplingOptions options;
+        options.samples = 700;
+        options.augment = augment;
+        options.shuffle = shuffle;
+        FakeBackend whole, chunks, single, limited;
+        const auto answers = sample(whole, instances, options);
+        REQUIRE(whole.drawn.size() == 3 * 700);
+        // Chunks of all sizes, each a run of its own.
+        std::vector<double> best(3, knapsack ? -1.0 : 1e9);
+        SamplingOptions part = options;
+        for (int64_t at = 0, size = 1; at < 700; at += size, size = size * 2 + 1) {
+          part.first_sample = at;
+          part.samples = std::min<int64_t>(size, 700 - at);
+          const auto piece = sample(chunks, instances, part);
+          for (int i = 0; i < 3; ++i) {
+            if (is_better(instances[i], piece[i].best[0].cost, best[i])) best[i] = piece[i].best[0].cost;
+          }
+        }
+        CHECK(same_draws(whole, chunks));
+        for (int i = 0; i < 3; ++i) {
+          CHECK(answers[i].best[0].cost == Approx(best[i]).epsilon(1e-12));
+          const auto alone = sample(single, {instances[i]}, options, {}, 10 + i);
+          CHECK(alone[0].best[0].order == answers[i].best[0].order);
+          CHECK(alone[0].best[0].log_prob == answers[i].best[0].log_prob);
+        }
+        CHECK(same_draws(whole, single));
+        // A deadline far away changes the sizes of the calls and the order of the samples only.
+        const auto paced = sample(limited, instances, options, {Clock::now() + std::chrono::hours(1), {}});
+        CHECK(same_draws(whole, limited));
+        for (int i = 0; i < 3; ++i) {
+          CHECK(paced[i].best[0].order == answers[i].best[0].order);
+          CHECK(paced[i].samples == 700);
+        }
+        for (const auto& entry : whole.drawn) REQUIRE(entry.second.times == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("sample s reads dihedral copy s mod 8, in an order of its block's own when shuffled") {
+  const Instance instance = random_tsp(6, 1);
+  const std::vector<float> input = network_features(instance, 0.0);
+  for (const bool greedy : {false, true}) {
+    SamplingOptions options;
+    options.augment = 8;
+    options.samples = 300;
+    options.greedy = greedy;
+    options.shuffle = true;
+    options.seed = 77;
+    FakeBackend backend;
+    sample(backend, {instance}, options);
+    REQUIRE(backend.drawn.size() == 300);
+    for (const auto& [key, drawn] : backend.drawn) {
+      const uint32_t copy = key.second % 8;
+      const uint32_t block = key.second / 8 / (greedy ? 1 : 16);
+      const std::vector<int32_t> order = input_order(77, 10, block * 8 + copy, 6);
+      std::vector<float> expected;
+      for (const int32_t item : order) {
+        float point[2] = {input[2 * item], input[2 * item + 1]};
+        apply_dihedral(static_cast<int>(copy), point);
+        expected.insert(expected.end(), point, point + 2);
+      }
+      REQUIRE(drawn.features == expected);
+    }
+  }
+}
+
+TEST_CASE("an answer is in the instance's own numbering and units") {
+  Instance instance = random_tsp(7, 2, 500.0);
+  instance.metric = Metric::kEuc2d;
+  SamplingOptions options;
+  options.samples = 64;
+  options.augment = 8;
+  options.shuffle = true;
+  options.keep = 64;
+  FakeBackend backend;
+  const auto answers = sample(backend, {instance}, options);
+  double least = 1e9, most = 0.0;
+  for (const auto& entry : backend.drawn) {
+    least = std::min(least, entry.second.cost);
+    most = std::max(most, entry.second.cost);
+  }
+  const std::vector<Solution>& best = answers[0].best;
+  for (size_t i = 0; i < best.size(); ++i) {
+    Solution again = best[i];
+    REQUIRE(validate_solution(instance, again).empty());
+    CHECK(again.cost == best[i].cost);
+    CHECK(best[i].network_cost == best[i].cost);
+    if (i > 0) CHECK(best[i].cost >= best[i - 1].cost);
+  }
+  // Network units differ from the user's by one factor: the ratio of extremes is the same, up to float
+  // coordinates.
+  CHECK(best.back().cost_euclidean / best.front().cost_euclidean == Approx(most / least).epsilon(1e-3));
+}
+
+TEST_CASE("the best distinct answers are kept, best first") {
+  const Instance instance = random_tsp(6, 4);
+  SamplingOptions options;
+  options.samples = 3000;
+  options.keep = 1000;
+  FakeBackend backend;
+  const auto all = sample(backend, {instance}, options)[0].best;
+  CHECK(all.size() == 60);  // 5! / 2 tours of six cities, each drawn some 50 times
+  std::set<std::set<std::pair<int, int>>> distinct;
+  for (const Solution& solution : all) distinct.insert(edges_of(solution.order));
+  CHECK(distinct.size() == 60);
+  options.keep = 5;
+  const auto few = sample(backend, {instance}, options)[0].best;
+  REQUIRE(few.size() == 5);
+  for (size_t i = 0; i < few.size(); ++i) CHECK(few[i].order == all[i].order);
+
+  const Instance knapsack = random_knapsack(6, 4, 1.0);
+  const auto packings = sample(backend, {knapsack}, options)[0].best;
+  std::set<std::set<int>> sets;
+  for (const Solution& solution : packings) sets.insert({solution.order.begin(), solution.order.end()});
+  CHECK(sets.size() == packings.size());
+}
+
+TEST_CASE("greedy makes one rollout for each sequence that differs") {
+  const Instance instance = random_tsp(8, 5);
+  SamplingOptions options;
+  options.greedy = true;
+  options.samples = 100;
+  FakeBackend plain, copies, orders;
+  CHECK(sample(plain, {instance}, options)[0].samples == 1);
+  options.augment = 8;
+  CHECK(sample(copies, {instance}, options)[0].samples == 8);
+  CHECK(copies.drawn.size() == 8);
+  options.augment = 1;
+  options.shuffle = true;
+  CHECK(sample(orders, {instance}, options)[0].samples == 100);
+  std::set<std::vector<float>> inputs;
+  for (const auto& entry : orders.drawn) inputs.insert(entry.second.features);
+  CHECK(inputs.size() > 95);  // of 8! orders
+}
+
+TEST_CASE("calls are bounded in size and instances of many samples are cut") {
+  FakeBackend backend;
+  SamplingOptions options;
+  options.samples = 20000;
+  options.shuffle = true;
+  const auto answers = sample(backend, {random_tsp(3, 1), random_tsp(3, 2)}, options);
+  CHECK(backend.largest_call <= 16384);
+  CHECK(backend.rollout_calls <= 4);
+  CHECK(answers[1].samples == 20000);
+}
+
+TEST_CASE("every instance gets a sample however early a limit strikes") {
+  std::vector<Instance> instances;
+  for (uint32_t i = 0; i < 40; ++i) instances.push_back(random_tsp(10, i));
+  SamplingOptions options;
+  options.samples = 1000;
+  FakeBackend backend;
+  for (const auto& answer :
+       sample(backend, instances, options, {Clock::now() - std::chrono::seconds(1), {}})) {
+    CHECK(answer.samples == 1);
+    REQUIRE(answer.best.size() == 1);
+    CHECK(answer.best[0].status == Status::kTimeLimit);
+  }
+  for (const auto& answer : sample(backend, instances, options, {{}, [] { return true; }})) {
+    CHECK(answer.samples == 1);
+    CHECK(answer.best[0].status == Status::kInterrupted);
+  }
+  // Halfway: at 20 us a rollout the 40,000 take 0.8 s.
+  backend.time_per_rollout = std::chrono::microseconds(20);
+  const auto halfway =
+      sample(backend, instances, options, {Clock::now() + std::chrono::milliseconds(100), {}});
+  int64_t drawn = 0;
+  for (const auto& answer : halfway) {
+    REQUIRE(!answer.best.empty());
+    drawn += answer.samples;
+    CHECK(answer.best[0].status == (answer.samples == 1000 ? Status::kDone : Status::kTimeLimit));
+  }
+  CHECK(drawn > 40);
+  CHECK(drawn < 40000);
+}
+
+TEST_CASE("what makes no sense is refused, an invalid answer is a defect") {
+  FakeBackend backend;
+  const Instance tsp = random_tsp(5, 1);
+  const auto with = [](auto change) {
+    SamplingOptions options;
+    options.samples = 4;
+    change(options);
+    return options;
+  };
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.samples = 0; })), std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.augment = 4; })), std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.first_sample = -1; })), std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.first_sample = 4294967293; })),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.temperature = 0.0f; })), std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {random_knapsack(5, 1, 1.0)}, with([](auto& o) { o.augment = 8; })),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {tsp, random_tsp(6, 1)}, with([](auto&) {})), std::invalid_argument);
+  CHECK(sample(backend, {random_tsp(1, 1)}, with([](auto&) {}))[0].best[0].order == std::vector<int32_t>{0});
+  backend.corrupt = true;
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto&) {})), std::logic_error);
+}

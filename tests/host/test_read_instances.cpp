@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/problem/validate.h"
+#include "host/files/npy_array.h"
+#include "host/files/read_instances.h"
+#include "host/files/read_solutions.h"
+#include "host/files/zip_archive.h"
+#include "tests/catch.h"
+
+using namespace pointsman;
+
+namespace {
+
+const std::string kData = std::string(POINTSMAN_SOURCE_DIR) + "/tests/data/";
+
+// A file that goes away with the test.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& suffix, const std::string& bytes)
+      : path_("/tmp/pointsman_test_" + std::to_string(::getpid()) + suffix) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  ~TemporaryFile() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Instance only(const InstanceFile& file) {
+  REQUIRE(file.instances.size() == 1);
+  return file.instances[0];
+}
+
+Instance square() {
+  Instance instance;
+  instance.values = {0, 0, 1, 0, 1, 1, 0, 1};
+  return instance;
+}
+
+Instance sack() {
+  Instance instance;
+  instance.problem = ProblemKind::kKnapsack;
+  instance.capacity = 3;
+  instance.values = {1, 10, 2, 20, 3, 25};
+  return instance;
+}
+
+// What an InputError says; "no error" without one. (The matchers have other names in Catch2 2 and 3.)
+template <typename Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& words) {
+  UNSCOPED_INFO(text);
+  return text.find(words) != std::string::npos;
+}
+
+template <typename T>
+std::string npy_of(const std::string& type, std::vector<size_t> shape, std::initializer_list<T> values) {
+  std::string out = npy_header(type, shape);
+  for (const T value : values) append_bytes(out, value);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("TSPLIB: both ways to write a key, every number form, CRLF, any order of the rows, a missing EOF") {
+  const std::string bytes =
+      "NAME: five\r\nTYPE : TSP\r\nCOMMENT : any: text\r\nCOMMENT : again\r\nDIMENSION:5\r\n"
+      "EDGE_WEIGHT_TYPE : CEIL_2D\r\n\r\nNODE_COORD_SECTION :\r\n"
+      " 3  1.43775e+02 -7\r\n1 +1 2.5\r\n2\t.5 1E2\r\n5 0 0\r\n4 0 0\r\n";
+  const InstanceFile file = parse_instances(bytes, "five.tsp");
+  const Instance instance = only(file);
+  CHECK(instance.id == "five");
+  CHECK_FALSE(instance.has_id);
+  CHECK(instance.metric == Metric::kCeil2d);
+  CHECK(instance.values == std::vector<double>{1, 2.5, 0.5, 100, 143.775, -7, 0, 0, 0, 0});
+  REQUIRE(file.warnings.size() == 1);
+  CHECK(file.warnings[0] == "five.tsp:13: EOF is missing; was the file cut short?");
+}
+
+TEST_CASE("TSPLIB: a keyword that is not known is told, not refused") {
+  const InstanceFile file = parse_instances(
+      "DIMENSION: 1\nBEST_KNOWN : 7\nEDGE_WEIGHT_TYPE: ATT\nNODE_COORD_SECTION\n1 0 0\nEOF\n", "x/one.tsp");
+  CHECK(only(file).id == "one");
+  REQUIRE(file.warnings.size() == 1);
+  CHECK(file.warnings[0] == "x/one.tsp:2: unknown keyword \"BEST_KNOWN\" passed over");
+}
+
+TEST_CASE("the project's maps read, and their stored tours have the stated length") {
+  const std::pair<const char*, double> maps[] = {{"capitals", 20428}, {"swiss_stations", 1353}};
+  for (const auto& [name, optimum] : maps) {
+    const InstanceFile file = read_instances(kData + name + ".tsp");
+    CHECK(file.warnings.empty());
+    CHECK(only(file).id == name);
+    const std::vector<double> reference = read_reference(kData + name + ".opt.tour", file.instances);
+    CHECK(reference == std::vector<double>{optimum});
+  }
+  CHECK(only(read_instances(kData + "capitals.tsp")).metric == Metric::kGeo);
+}
+
+TEST_CASE("the project's KnapSack text reads; profit comes first in the file, weight first in the instance") {
+  const Instance instance = only(read_instances(kData + "knapsack50.txt"));
+  CHECK(instance.problem == ProblemKind::kKnapsack);
+  CHECK(instance.n() == 50);
+  CHECK(instance.capacity == 12.5);
+  CHECK(instance.first(0) == 0.896);
+  CHECK(instance.second(0) == 0.529);
+}
+
+TEST_CASE("npy as numpy wrote it") {
+  const InstanceFile file = read_instances(kData + "numpy_tsp.npy");
+  REQUIRE(file.instances.size() == 2);
+  CHECK(file.instances[0].values == std::vector<double>{0.1, 0.2, 1.0 / 3, 1, 2.5, -7e-3});
+  CHECK(file.instances[1].values == std::vector<double>{0, 1, 5, 6.25, 1e-9, 3e8});
+  CHECK(file.instances[1].id.empty());
+}
+
+TEST_CASE("npy: one instance, float32, versions 2 and 3, KnapSack columns") {
+  const std::string plain = npy_of<float>("<f4", {2, 2}, {0.1f, 0.2f, 0.3f, 0.4f});
+  const Instance instance = only(parse_instances(plain, "a.npy"));
+  CHECK(instance.values == std::vector<double>{0.1f, 0.2f, 0.3f, 0.4f});
+  for (const char version : {'\2', '\3'}) {
+    std::string wide = plain.substr(0, 6) + version + '\0';
+    append_bytes(wide, static_cast<uint32_t>(plain[8]));
+    CHECK(only(parse_instances(wide + plain.substr(10), "a.npy")).values == instance.values);
+  }
+  ReadOptions options;
+  options.problem = ProblemKind::kKnapsack;
+  options.capacity = 0.25;
+  const Instance knapsack = only(parse_instances(plain, "a.npy", options));
+  CHECK(knapsack.problem == ProblemKind::kKnapsack);
+  CHECK(knapsack.capacity == 0.25);
+}
+
+TEST_CASE("npz as numpy wrote it, stored and deflated") {
+  const InstanceFile tsp = read_instances(kData + "numpy_tsp.npz");
+  REQUIRE(tsp.instances.size() == 2);
+  CHECK(tsp.instances[0].values == std::vector<double>{0.1f, 0.2f, 1.0f / 3, 1, 2.5, -7e-3f});
+  CHECK(tsp.instances[1].id == "Z\xC3\xBCrich");
+  CHECK(tsp.instances[1].has_id);
+  const InstanceFile knapsack = read_instances(kData + "numpy_knapsack.npz");
+  REQUIRE(knapsack.instances.size() == 2);
+  CHECK(knapsack.instances[1].values == std::vector<double>{0, 3, 25, 4, 1e-9 * 1e-9, 5});
+  CHECK(knapsack.instances[1].capacity == 2.5);
+  CHECK(knapsack.instances[1].id == "8");
+}
+
+TEST_CASE("npz: a capacity for each, and a central directory in ZIP64") {
+  const std::string weights = npy_of<double>("<f8", {2, 1}, {1, 2}),
+                    values = npy_of<double>("<f8", {2, 1}, {3, 4});
+  const std::string capacity = npy_of<double>("<f8", {2}, {5, 6});
+  std::string zip =
+      zip_stored({{"weights.npy", weights}, {"values.npy", values}, {"capacity.npy", capacity}});
+  const InstanceFile plain = parse_instances(zip, "a.npz");
+  REQUIRE(plain.instances.size() == 2);
+  CHECK(plain.instances[1].capacity == 6);
+  CHECK(plain.instances[1].values == std::vector<double>{2, 4});
+  // The same with the end record's numbers moved to ZIP64 records.
+  const std::string end = zip.substr(zip.size() - 22);
+  zip.resize(zip.size() - 22);
+  const size_t record = zip.size();
+  uint32_t size = 0, offset = 0;
+  std::memcpy(&size, end.data() + 12, 4);
+  std::memcpy(&offset, end.data() + 16, 4);
+  append_bytes(zip, uint32_t{0x06064b50});
+  append_bytes(zip, uint64_t{44});
+  zip.append(12, '\0');
+  append_bytes(zip, uint64_t{3});
+  append_bytes(zip, uint64_t{3});
+  append_bytes(zip, uint64_t{size});
+  append_bytes(zip, uint64_t{offset});
+  append_bytes(zip, uint32_t{0x07064b50});
+  append_bytes(zip, uint32_t{0});
+  append_bytes(zip, uint64_t{record});
+  append_bytes(zip, uint32_t{1});
+  const InstanceFile wide =
+      parse_instances(zip + end.substr(0, 8) + std::string(12, '\xff') + std::string(2, '\0'), "a.npz");
+  REQUIRE(wide.instances.size() == 2);
+  CHECK(wide.instances[1].values == plain.instances[1].values);
+}
+
+TEST_CASE("JSON: one instance, many, both problems, ids") {
+  const InstanceFile file = parse_instances(
+      "{\"instances\":[\n "
+      "{\"id\":\"a\",\"problem\":\"tsp\",\"coordinates\":[[1,2],[3.5,-4e1]],\"note\":{}},\n"
+      " {\"problem\":\"knapsack\",\"capacity\":2,\"weights\":[1,2],\"values\":[3,4]},\n"
+      " {\"problem\":\"tsp\",\"edge_weight_type\":\"GEO\",\"coordinates\":[[1,2]]}]}",
+      "a.json");
+  REQUIRE(file.instances.size() == 3);
+  CHECK(file.instances[0].id == "a");
+  CHECK(file.instances[0].has_id);
+  CHECK(file.instances[0].values == std::vector<double>{1, 2, 3.5, -40});
+  CHECK(file.instances[1].problem == ProblemKind::kKnapsack);
+  CHECK_FALSE(file.instances[1].has_id);
+  CHECK(file.instances[1].values == std::vector<double>{1, 3, 2, 4});
+  CHECK(file.instances[2].metric == Metric::kGeo);
+}
+
+TEST_CASE("NDJSON: a bad line is told and the next one is read") {
+  const TemporaryFile file(".ndjson",
+                           "{\"problem\":\"tsp\",\"coordinates\":[[1,2]]}\n\n{\"problem\":\n"
+                           "{\"id\":\"k\",\"problem\":\"tsp\",\"coordinates\":[[3,4]]}");
+  InstanceInput input(file.path());
+  REQUIRE(input.is_stream());
+  const auto first = input.next_line();
+  REQUIRE(first);
+  CHECK(first->line == 1);
+  REQUIRE(first->instance);
+  const auto second = input.next_line();
+  REQUIRE(second);
+  CHECK(second->line == 3);
+  CHECK_FALSE(second->instance);
+  REQUIRE(second->error);
+  CHECK(second->error->line() == 3);
+  CHECK(second->error->column() == 12);
+  const auto third = input.next_line();
+  REQUIRE(third);
+  REQUIRE(third->instance);
+  CHECK(third->instance->id == "k");
+  CHECK_FALSE(input.next_line());
+  CHECK_THROWS_AS(read_instances(file.path()), InputError);
+}
+
+TEST_CASE("the format is told by first bytes and suffix, or forced") {
+  const std::string line = "{\"problem\":\"tsp\",\"coordinates\":[[1,2]]}\n";
+  const std::string npy = npy_of<double>("<f8", {1, 2}, {1, 2});
+  CHECK(parse_instances(npy, "no_suffix").instances.size() == 1);
+  CHECK(parse_instances(zip_stored({{"locs.npy", npy}}), "wrong.tsp").instances.size() == 1);
+  CHECK(parse_instances("1 5\n2 3\n", "no_suffix").instances[0].problem == ProblemKind::kKnapsack);
+  CHECK(parse_instances("NAME: a\nDIMENSION: 1\nEDGE_WEIGHT_TYPE: ATT\nNODE_COORD_SECTION\n1 1 1\nEOF\n",
+                        "stdin")
+            .instances[0]
+            .metric == Metric::kAtt);
+  CHECK(parse_instances(line, "stdin").instances.size() == 1);
+  CHECK(parse_instances(line + line, "stdin").instances.size() == 2);
+  CHECK(parse_instances("{\"instances\":\n[" + line + "]}", "stdin").instances.size() == 1);
+  CHECK_THROWS_AS(parse_instances(line + line, "a.json"), InputError);
+  ReadOptions forced;
+  forced.format = *parse_input_format("ndjson");
+  CHECK(parse_instances(line + line, "a.json", forced).instances.size() == 2);
+  CHECK_FALSE(parse_input_format("tsp"));
+}
+
+TEST_CASE("a file that is not there, and a folder, are input errors") {
+  CHECK_THROWS_WITH(read_instances("/tmp/no/such.tsp"),
+                    "/tmp/no/such.tsp: cannot be opened: No such file or directory");
+  CHECK_THROWS_WITH(read_instances("/tmp"), "/tmp: expected a file, found a directory");
+}
+
+TEST_CASE("references: a number, lists, arrays, tours, our own output") {
+  const InstanceBatch two = {square(), square()};
+  CHECK(read_reference("4.5", two) == std::vector<double>{4.5, 4.5});
+  CHECK(read_reference(TemporaryFile(".txt", "4\n4.25\n").path(), two) == std::vector<double>{4, 4.25});
+  CHECK(read_reference(TemporaryFile(".npy", npy_of<double>("<f8", {2}, {4, 5})).path(), two) ==
+        std::vector<double>{4, 5});
+  CHECK(read_reference(TemporaryFile(".npy", npy_of<float>("<f4", {2}, {4, 5.5})).path(), two)[1] == 5.5);
+  CHECK(read_reference(TemporaryFile(".json", "{\"costs\":[1,2]}").path(), two) == std::vector<double>{1, 2});
+  const TemporaryFile answer(".json",
+                             "{\"code\":0,\"solutions\":[{\"index\":0,\"cost\":9,\"tour\":[0,1,2,3]},"
+                             "{\"index\":1,\"cost\":9,\"tour\":[0,2,1,3]}]}");
+  const std::vector<double> measured = read_reference(answer.path(), two);
+  CHECK(measured[0] == 4.0);  // what the file claims does not count
+  CHECK(measured[1] == Approx(2 + 2 * std::sqrt(2.0)).epsilon(1e-15));
+  CHECK(contains(error_of([&] { read_reference(TemporaryFile(".txt", "4\nx\n").path(), two); }),
+                 ":2: expected a number"));
+  CHECK(contains(error_of([&] { read_reference(TemporaryFile(".txt", "4\n").path(), two); }),
+                 "expected 2 solutions"));
+  CHECK(contains(error_of([&] {
+                   read_reference(TemporaryFile(".tour", "TYPE : TOUR\nTOUR_SECTION\n1 2 3 3 -1\n").path(),
+                                  {square()});
+                 }),
+                 "occurs twice"));
+}
+
+TEST_CASE("solutions: tours in every form") {
+  const InstanceBatch one = {square()};
+  const std::vector<int32_t> order = {0, 2, 1, 3};
+  const auto read = [&](const std::string& suffix, const std::string& bytes) {
+    const SolutionBatch out = read_solutions(TemporaryFile(suffix, bytes).path(), one);
+    REQUIRE(out.size() == 1);
+    return out[0];
+  };
+  CHECK(read(".tour", "NAME : a\nTYPE : TOUR\nDIMENSION : 4\nTOUR_SECTION\n1 3\n2\n4\n-1\nEOF\n").order ==
+        order);
+  CHECK(read(".npy", npy_of<int16_t>("<i2", {1, 4}, {0, 2, 1, 3})).order == order);
+  CHECK(read(".npy", npy_of<int32_t>("<i4", {4}, {0, 2, 1, 3})).order == order);
+  CHECK(read(".npy", npy_of<int64_t>("<i8", {1, 4}, {0, 2, 1, 3})).order == order);
+  const std::string npy = npy_of<uint8_t>("|u1", {1, 4}, {0, 2, 1, 3});
+  const Solution zipped =
+      read(".npz", zip_stored({{"tours.npy", npy}, {"costs.npy", npy_of<double>("<f8", {1}, {4.5})}}));
+  CHECK(zipped.order == order);
+  CHECK(zipped.cost == 4.5);
+  const std::string line = "{\"index\":0,\"cost\":4.5,\"tour\":[0,2,1,3]}\n";
+  CHECK(read(".ndjson", line).order == order);
+  CHECK(read(".json", line).cost == 4.5);
+  CHECK(std::isnan(read(".json", "{\"tour\":[0,2,1,3]}").cost));
+}
+
+TEST_CASE("solutions: KnapSack selections and items") {
+  const auto read = [](const std::string& suffix, const std::string& bytes) {
+    return read_solutions(TemporaryFile(suffix, bytes).path(), {sack()})[0].order;
+  };
+  CHECK(read(".npy", npy_of<uint8_t>("|u1", {1, 3}, {1, 0, 1})) == std::vector<int32_t>{0, 2});
+  CHECK(read(".npy", npy_of<uint8_t>("|b1", {1, 3}, {1, 1, 0})) == std::vector<int32_t>{0, 1});
+  CHECK(read(".json", "{\"solutions\":[{\"value\":30,\"items\":[1,0]}]}") == std::vector<int32_t>{1, 0});
+}
+
+TEST_CASE("solutions that do not belong to the instances are input errors") {
+  const InstanceBatch one = {square()};
+  const auto message = [&](const std::string& suffix, const std::string& bytes,
+                           const InstanceBatch& instances) {
+    return error_of([&] { read_solutions(TemporaryFile(suffix, bytes).path(), instances); });
+  };
+  const std::string tour = "TYPE : TOUR\nDIMENSION : 4\nTOUR_SECTION\n1\n3\n2\n4\n-1\nEOF\n";
+  CHECK(contains(message(".tour", tour, {square(), square()}), "expected 2 solutions"));
+  CHECK(contains(message(".tour", tour.substr(0, tour.find("-1")), one), ":7: TOUR_SECTION: expected -1"));
+  CHECK(contains(message(".tour", "TYPE : TOUR\nDIMENSION : 4\nTOUR_SECTION\n1 2 3 -1\n", one),
+                 "expected DIMENSION = 4 ids, found 3"));
+  CHECK(contains(message(".tour", "TYPE : TOUR\nTOUR_SECTION\n1 0 -1\n", one), "found \"0\""));
+  CHECK(contains(message(".npy", npy_of<int32_t>("<i4", {1, 3}, {0, 1, 2}), one), "expected n = 4"));
+  CHECK(contains(message(".npy", npy_of<int32_t>("<i4", {1, 4}, {0, 1, 2, -3}), one), "[0, 3]: expected"));
+  CHECK(contains(message(".npy", npy_of<double>("<f8", {1, 4}, {0, 1, 2, 3}), one), "expected integers"));
+  CHECK(contains(message(".npy", npy_of<uint8_t>("|u1", {1, 3}, {0, 1, 2}), {sack()}), "expected 0 or 1"));
+  CHECK(
+      contains(message(".json", "{\"solutions\":[{\"index\":1,\"tour\":[]}]}", one), "expected 0, found 1"));
+  CHECK(contains(message(".json", "{\"solutions\":[{\"tour\":[0.5]}]}", one), "an integer of at least 0"));
+  CHECK(contains(message(".json", "{\"solutions\":[{\"tour\":[3e9]}]}", one), "an integer of at least 0"));
+  CHECK(contains(message(".json", "{\"solutions\":[{\"items\":[0]}]}", one), "the key \"tour\""));
+}
+
+TEST_CASE("benchmark data: every TSPLIB file reads, and the stored tours have the stored lengths") {
+  const char* const folder = std::getenv("POINTSMAN_BENCHMARK_DATA");
+  if (folder == nullptr) {
+    WARN("skipped: no benchmark data");
+    return;
+  }
+  const std::string data = std::string(folder) + "/";
+  const auto index = nlohmann::json::parse(std::ifstream(data + "tsplib/index.json"));
+  for (const auto& entry : index) {
+    const std::string name = entry["name"];
+    INFO(name);
+    const Instance instance = only(read_instances(data + "tsplib/" + name + ".tsp"));
+    CHECK(instance.n() == entry["dimension"].get<int>());
+    const std::set<std::string> alike = {name, name + ".tsp"};
+    CHECK(alike.count(instance.id) == 1);
+  }
+  const InstanceFile tsp = read_instances(data + "tsp20_test.npy");
+  const std::vector<double> optima = read_reference(data + "tsp20_test.opt.npy", tsp.instances);
+  SolutionBatch tours = read_solutions(data + "tsp20_test.tours.npy", tsp.instances);
+  REQUIRE(tours.size() == 1000);
+  double worst = 0.0;
+  for (size_t i = 0; i < tours.size(); ++i) {
+    REQUIRE(validate_solution(tsp.instances[i], tours[i]).empty());
+    worst = std::max(worst, std::fabs(tours[i].cost - optima[i]));
+  }
+  CHECK(worst <= 20 * 2 * 2.22e-16 * 8);  // 20 additions of a length below 8, each way
+  ReadOptions options;
+  options.problem = ProblemKind::kKnapsack;
+  options.capacity = 12.5;
+  const InstanceFile knapsack = read_instances(data + "knap50_test.npy", options);
+  const std::vector<double> values = read_reference(data + "knap50_test.opt.npy", knapsack.instances);
+  SolutionBatch taken = read_solutions(data + "knap50_test.sol.npy", knapsack.instances);
+  for (size_t i = 0; i < taken.size(); ++i) {
+    REQUIRE(validate_solution(knapsack.instances[i], taken[i]).empty());
+    CHECK(taken[i].cost == Approx(values[i]).epsilon(1e-14));
+  }
+}

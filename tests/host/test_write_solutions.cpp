@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <thread>
+
+#include "host/files/output_file.h"
+#include "host/files/read_instances.h"
+#include "host/files/read_solutions.h"
+#include "host/files/write_instances.h"
+#include "host/files/write_solutions.h"
+#include "tests/catch.h"
+
+using namespace pointsman;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kData = std::string(POINTSMAN_SOURCE_DIR) + "/tests/data/";
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/pointsman_test_XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
+
+ private:
+  std::string path_;
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file.good());
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+void put(const std::string& path, const std::string& bytes, bool force) {
+  OutputFile file(path, force);
+  file.write(bytes);
+  file.commit();
+}
+
+Instance square() {
+  Instance instance;
+  instance.id = "sq\"uare";
+  instance.has_id = true;
+  instance.values = {0, 0, 1, 0, 1, 1, 0, 1};
+  return instance;
+}
+
+Solution square_tour() {
+  Solution solution;
+  solution.order = {2, 1, 0, 3};
+  solution.cost = 4.0;
+  solution.cost_euclidean = 4.0;
+  solution.log_prob = -0.1;
+  solution.network_cost = kNoNumber;
+  return solution;
+}
+
+Instance sack() {
+  Instance instance;
+  instance.problem = ProblemKind::kKnapsack;
+  instance.capacity = 3;
+  instance.values = {1, 10, 2, 20, 3, 25};
+  return instance;
+}
+
+Solution sack_items() {
+  Solution solution;
+  solution.order = {1, 0};
+  solution.cost = 30;
+  solution.weight = 3;
+  solution.log_prob = kNoNumber;
+  solution.network_cost = 20;
+  solution.status = Status::kTimeLimit;
+  return solution;
+}
+
+SolveSummary summary() {
+  SolveSummary s;
+  s.instances = 1;
+  s.mean_cost = 4.0;
+  s.gap = 0.25;
+  s.loading_ms = 1.5;
+  s.mode = "sample";
+  s.samples = 1280;
+  s.augment = 8;
+  s.model = "tsp20";
+  s.model_sha256 = "ab";
+  s.device = "cpu";
+  s.seed = 1234;
+  s.version = "0.1.0";
+  return s;
+}
+
+std::string format(OutputFormat output, const Instance& instance, const Solution& solution) {
+  return format_solutions(output, {instance}, {solution}, {}, summary());
+}
+
+}  // namespace
+
+TEST_CASE("JSON holds the fields of the contract, and numbers that read back to the same double") {
+  Solution solution = square_tour();
+  solution.cost = 0.1 + 0.2;
+  const std::string text = format_solutions(OutputFormat::kJson, {square()}, {solution}, {0.25}, summary());
+  CHECK(
+      text ==
+      "{\"code\":0,\"summary\":{\"instances\":1,\"mean_cost\":4,\"gap\":0.25,\"computing_times\":{"
+      "\"loading\":1.5,"
+      "\"solving\":0},\"mode\":\"sample\",\"samples\":1280,\"augment\":8,\"shuffle\":false,\"improve\":false,"
+      "\"model\":\"tsp20\",\"model_sha256\":\"ab\",\"device\":\"cpu\",\"seed\":1234,\"version\":\"0.1.0\"},\n"
+      " \"solutions\":[\n  "
+      "{\"index\":0,\"id\":\"sq\\\"uare\",\"problem\":\"tsp\",\"n\":4,\"status\":\"done\","
+      "\"cost\":0.30000000000000004,\"cost_euclidean\":4,\"gap\":0.25,\"log_prob\":-0.1,\"tour\":[2,1,0,3]}]}"
+      "\n");
+  CHECK(nlohmann::json::parse(text)["solutions"][0]["cost"] == 0.1 + 0.2);
+}
+
+TEST_CASE("KnapSack has value, weight and items; what is not known is null or absent") {
+  CHECK(solution_json(3, sack(), sack_items(), kNoNumber) ==
+        "{\"index\":3,\"id\":\"\",\"problem\":\"knapsack\",\"n\":3,\"status\":\"time_limit\",\"value\":30,"
+        "\"weight\":3,"
+        "\"gap\":null,\"log_prob\":null,\"network_cost\":20,\"items\":[1,0]}");
+}
+
+TEST_CASE("an id that is not UTF-8 still makes valid JSON") {
+  Instance instance = square();
+  instance.id = "Z\xFCrich";
+  const auto parsed = nlohmann::json::parse(solution_json(0, instance, square_tour(), 0.0));
+  CHECK(parsed["id"] == "Z\xEF\xBF\xBDrich");
+}
+
+TEST_CASE("errors as JSON") {
+  const InputError error("a.tsp", 11, "x \"y\"");
+  CHECK(error_json(error) ==
+        "{\"code\":3,\"error\":\"a.tsp:11: x \\\"y\\\"\",\"file\":\"a.tsp\",\"line\":11}");
+  CHECK(error_json(error, 4).find("{\"index\":4,\"code\":3,") == 0);
+  CHECK(error_json(4, "no memory") == "{\"code\":4,\"error\":\"no memory\"}");
+}
+
+TEST_CASE("NDJSON is one solution a line") {
+  const std::string text = format_solutions(OutputFormat::kNdjson, {square(), sack()},
+                                            {square_tour(), sack_items()}, {kNoNumber, 0.5}, summary());
+  CHECK(text == solution_json(0, square(), square_tour(), kNoNumber) + "\n" +
+                    solution_json(1, sack(), sack_items(), 0.5) + "\n");
+}
+
+TEST_CASE("a .tour starts at city 1 and goes towards its lower-numbered neighbour") {
+  Instance instance = square();
+  instance.id = "square";
+  CHECK(format(OutputFormat::kTour, instance, square_tour()) ==
+        "NAME : square.4.tour\nCOMMENT : Length = 4\nCOMMENT : Found by pointsman 0.1.0\nTYPE : TOUR\n"
+        "DIMENSION : 4\nTOUR_SECTION\n1\n2\n3\n4\n-1\nEOF\n");
+  instance.id = "a\nTYPE : TSP";
+  CHECK(format(OutputFormat::kTour, instance, square_tour()).find("\nTYPE : TSP") == std::string::npos);
+  CHECK_THROWS_AS(format(OutputFormat::kTour, sack(), sack_items()), OutputRefused);
+  CHECK_THROWS_AS(format_solutions(OutputFormat::kTour, {square(), square()}, {square_tour(), square_tour()},
+                                   {}, summary()),
+                  OutputRefused);
+}
+
+TEST_CASE("every output format that holds answers reads back to them") {
+  const Folder folder;
+  for (const char* name : {"json", "ndjson", "npy", "npz"}) {
+    INFO(name);
+    const OutputFormat output = *parse_output_format(name);
+    const std::string path = folder / (std::string("tsp.") + name);
+    CHECK(output_format_of(path) == output);
+    put(path, format_solutions(output, {square(), square()}, {square_tour(), square_tour()}, {}, summary()),
+        false);
+    const SolutionBatch tours = read_solutions(path, {square(), square()});
+    REQUIRE(tours.size() == 2);
+    CHECK(tours[1].order == square_tour().order);
+    if (output != OutputFormat::kNpy) CHECK(tours[1].cost == 4.0);
+    const std::string sack_path = folder / (std::string("sack.") + name);
+    put(sack_path, format(output, sack(), sack_items()), false);
+    std::vector<int32_t> items = read_solutions(sack_path, {sack()})[0].order;
+    std::sort(items.begin(), items.end());
+    CHECK(items == std::vector<int32_t>{0, 1});
+  }
+  put(folder / "a.tour", format(OutputFormat::kTour, square(), square_tour()), false);
+  CHECK(read_solutions(folder / "a.tour", {square()})[0].order == std::vector<int32_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("arrays need one problem and one size") {
+  Instance triangle = square();
+  triangle.values.resize(6);
+  Solution tour = square_tour();
+  tour.order = {0, 1, 2};
+  CHECK_THROWS_AS(
+      format_solutions(OutputFormat::kNpy, {square(), triangle}, {square_tour(), tour}, {}, summary()),
+      OutputRefused);
+  CHECK_THROWS_AS(format_instances(InputFormat::kNpy, {square(), triangle}), OutputRefused);
+  CHECK_THROWS_AS(format_instances(InputFormat::kNpz, {}), OutputRefused);
+  CHECK_THROWS_AS(format_instances(InputFormat::kKnapsackText, {square()}), OutputRefused);
+  CHECK_THROWS_AS(format_instances(InputFormat::kTsplib, {square(), square()}), OutputRefused);
+}
+
+TEST_CASE("the text table names each answer and hides control bytes") {
+  Instance instance = square();
+  instance.id = "a\x1b[31m";
+  const std::string text =
+      format_solutions(OutputFormat::kText, {instance}, {square_tour()}, {0.0312}, summary());
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.find("a?[31m") != std::string::npos);
+  CHECK(text.find("3.12%") != std::string::npos);
+  CHECK(text.find("1 solved, mean 4, gap 25%, mode sample, 1280 samples, augment 8") != std::string::npos);
+}
+
+TEST_CASE("instances: npy is bit for bit what numpy.save writes") {
+  const InstanceFile file = read_instances(kData + "numpy_tsp.npy");
+  CHECK(format_instances(InputFormat::kNpy, file.instances) == bytes_of(kData + "numpy_tsp.npy"));
+}
+
+TEST_CASE("instances read back as they were written") {
+  InstanceBatch sacks = read_instances(kData + "numpy_knapsack.npz").instances;
+  Instance map = read_instances(kData + "swiss_stations.tsp").instances.at(0);
+  const auto round_trip = [](InputFormat output, const InstanceBatch& instances) {
+    ReadOptions options;
+    options.format = output;
+    return parse_instances(format_instances(output, instances), "x", options).instances;
+  };
+  for (const InputFormat output : {InputFormat::kJson, InputFormat::kNdjson, InputFormat::kNpz}) {
+    const InstanceBatch back = round_trip(output, sacks);
+    REQUIRE(back.size() == 2);
+    CHECK(back[1].values == sacks[1].values);
+    CHECK(back[1].capacity == 2.5);
+    CHECK(back[1].id == "8");
+    const InstanceBatch points = round_trip(output, {square()});
+    CHECK(points.at(0).values == square().values);
+    CHECK(points.at(0).id == square().id);
+  }
+  for (const InputFormat output : {InputFormat::kJson, InputFormat::kTsplib}) {
+    const Instance back = round_trip(output, {map}).at(0);
+    CHECK(back.values == map.values);
+    CHECK(back.metric == Metric::kEuc2d);
+  }
+  CHECK(round_trip(InputFormat::kKnapsackText, {sacks[0]}).at(0).values == sacks[0].values);
+  CHECK_THROWS_AS(format_instances(InputFormat::kNpy, {map}), OutputRefused);  // it would lose EUC_2D
+}
+
+TEST_CASE("TSPLIB has no unrounded metric: unit-square instances are scaled up, and say so") {
+  const std::string text = format_instances(InputFormat::kTsplib, {square()});
+  CHECK(text.find("COMMENT : coordinates times 1000000") != std::string::npos);
+  CHECK(parse_instances(text, "x.tsp").instances[0].values ==
+        std::vector<double>{0, 0, 1e6, 0, 1e6, 1e6, 0, 1e6});
+}
+
+TEST_CASE("a file is there whole or not at all, and nothing else is left") {
+  const Folder folder;
+  const std::string path = folder / "out.json";
+  {
+    OutputFile dropped(path, false);
+    dropped.write("half");
+    CHECK_FALSE(fs::exists(path));
+  }
+  CHECK(folder.entries() == 0);
+  put(path, "one", false);
+  CHECK(bytes_of(path) == "one");
+  CHECK_THROWS_AS(OutputFile(path, false), OutputRefused);
+  CHECK(::chmod(path.c_str(), 0600) == 0);
+  put(path, "two", true);
+  CHECK(bytes_of(path) == "two");
+  CHECK((fs::status(path).permissions() & fs::perms::all) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a file that comes in the meantime is not replaced without force") {
+  const Folder folder;
+  OutputFile late(folder / "a", false);
+  late.write("late");
+  put(folder / "a", "first", false);
+  CHECK_THROWS_AS(late.commit(), OutputRefused);
+  CHECK(bytes_of(folder / "a") == "first");
+}
+
+TEST_CASE("symbolic links are followed, folders refused") {
+  const Folder folder;
+  put(folder / "target", "old", false);
+  fs::create_symlink("target", folder / "link");
+  fs::create_symlink("new", folder / "dangling");
+  put(folder / "link", "new bytes", true);
+  put(folder / "dangling", "more", false);
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(bytes_of(folder / "target") == "new bytes");
+  CHECK(bytes_of(folder / "new") == "more");
+  CHECK_THROWS_AS(OutputFile(folder / ".", false), OutputRefused);
+  CHECK_THROWS_AS(OutputFile(folder / "none/a", false), std::system_error);
+}
+
+TEST_CASE("what is not a regular file is written through and stays what it was") {
+  const Folder folder;
+  const std::string fifo = folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  std::string got;
+  std::thread reader([&] { got = bytes_of(fifo); });
+  put(fifo, "through", false);
+  reader.join();
+  CHECK(got == "through");
+  CHECK(fs::is_fifo(fifo));
+  put("/dev/null", "gone", false);
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("a full disk is told and leaves the old file") {
+  const Folder folder;
+  put(folder / "a", "old", false);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit limit = {4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      put(folder / "a", std::string(10000, 'x'), true);
+    } catch (const std::system_error& error) {
+      ::_exit(error.code().value() == EFBIG ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(bytes_of(folder / "a") == "old");
+  CHECK(folder.entries() == 1);
+}
