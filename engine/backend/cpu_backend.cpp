@@ -17,7 +17,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr int kMaxTileRollouts = 256;  // more share more prefixes; their states still stream from the second-level cache
+constexpr int kMaxTileRollouts = 1024;  // more share more prefixes; their states stream from the caches behind the second
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
 constexpr int kGradientRows = 16;       // rollouts of a gradient tile: fixed, it decides the order of the sums
 constexpr int kWave = 8;                // gradient tiles in flight: fixed, for the same reason

@@ -71,9 +71,9 @@ void Multiply(const MultiplyArgs& a) {
 
 inline constexpr int kOuterBlock = 128;
 
-// sum[0..kRows)[0..kVectors) += x^T y over `rows` rows of packed x [rows][kTileRows].
+// sum[0..kRows)[0..kVectors) += x^T y over `rows` rows.
 template <int kRows, int kVectors>
-HWY_INLINE void outer_tile(const float* x, const float* y, int ldy, int rows, float* sum, int ldsum) {
+HWY_INLINE void outer_tile(const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum, int ldsum) {
   const D d;
   V acc[kRows][kVectors];
   for (int i = 0; i < kRows; ++i) {
@@ -86,7 +86,7 @@ HWY_INLINE void outer_tile(const float* x, const float* y, int ldy, int rows, fl
       const V s = hn::Set(d, x[i]);
       for (int j = 0; j < kVectors; ++j) acc[i][j] = hn::MulAdd(s, b[j], acc[i][j]);
     }
-    x += kTileRows;
+    x += ldx;
     y += ldy;
   }
   for (int i = 0; i < kRows; ++i) {
@@ -98,19 +98,19 @@ HWY_INLINE void outer_tile(const float* x, const float* y, int ldy, int rows, fl
 }
 
 template <int kVectors>
-HWY_INLINE void outer_rows(int m, const float* x, const float* y, int ldy, int rows, float* sum, int ldsum) {
+HWY_INLINE void outer_rows(int m, const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum,
+                           int ldsum) {
   switch (m) {
-    case 6: outer_tile<6, kVectors>(x, y, ldy, rows, sum, ldsum); break;
-    case 5: outer_tile<5, kVectors>(x, y, ldy, rows, sum, ldsum); break;
-    case 4: outer_tile<4, kVectors>(x, y, ldy, rows, sum, ldsum); break;
-    case 3: outer_tile<3, kVectors>(x, y, ldy, rows, sum, ldsum); break;
-    case 2: outer_tile<2, kVectors>(x, y, ldy, rows, sum, ldsum); break;
-    default: outer_tile<1, kVectors>(x, y, ldy, rows, sum, ldsum); break;
+    case 6: outer_tile<6, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
+    case 5: outer_tile<5, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
+    case 4: outer_tile<4, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
+    case 3: outer_tile<3, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
+    case 2: outer_tile<2, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
+    default: outer_tile<1, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
   }
 }
 
 void AccumulateOuter(const OuterArgs& a) {
-  alignas(64) float packed[kOuterBlock * kTileRows];
   alignas(64) float panel[kOuterBlock * kTileColumns];
   for (int first = 0; first < a.rows; first += kOuterBlock) {
     const int rows = a.rows - first < kOuterBlock ? a.rows - first : kOuterBlock;
@@ -126,15 +126,12 @@ void AccumulateOuter(const OuterArgs& a) {
       for (int i = 0; i < a.m; i += kTileRows) {
         const int m = a.m - i < kTileRows ? a.m - i : kTileRows;
         const float* x = a.x + static_cast<int64_t>(first) * a.ldx + i;
-        for (int r = 0; r < rows; ++r) {
-          for (int t = 0; t < m; ++t) packed[r * kTileRows + t] = x[static_cast<int64_t>(r) * a.ldx + t];
-        }
         float* sum = a.sum + static_cast<int64_t>(i) * a.ldsum + column;
         if (width == kTileColumns) {
-          outer_rows<kTileVectors>(m, packed, panel, kTileColumns, rows, sum, a.ldsum);
+          outer_rows<kTileVectors>(m, x, a.ldx, panel, kTileColumns, rows, sum, a.ldsum);
         } else {
           for (int j = 0; j < width; j += kLanes) {
-            outer_rows<1>(m, packed, panel + j, kTileColumns, rows, sum + j, a.ldsum);
+            outer_rows<1>(m, x, a.ldx, panel + j, kTileColumns, rows, sum + j, a.ldsum);
           }
         }
       }

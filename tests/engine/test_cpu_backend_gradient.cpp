@@ -86,18 +86,24 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
         const std::vector<float> parameters = scaled_parameters(config, 3.0f);
         auto backend = cpu_with(config, parameters);
         const Rollouts rollouts(batch, *backend, 2);
-        GradientRequest request = rollouts.request();
-        request.temperature = 1.5f;
-        backend->gradient(request);
         const reference::Network network(config, parameters);
-        reference::Vector expected(parameters.size(), 0.0);
-        for (int s = 0, r = 0; s < batch.count; ++s) {
-          for (int j = 0; j < rollouts.counts[s]; ++j, ++r) {
-            const std::vector<int> order(rollouts.orders.begin() + r * 8, rollouts.orders.begin() + (r + 1) * 8);
-            reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r], {1.5}, expected);
+        for (bool literal : {false, true}) {  // the orders fit under either rule; their probabilities differ
+          if (literal && problem == ProblemKind::kTsp) continue;
+          GradientRequest request = rollouts.request();
+          request.temperature = 1.5f;
+          request.stop_at_first_misfit = literal;
+          backend->load_parameters(0, parameters);
+          backend->gradient(request);
+          const reference::Options options{1.5, 0.0, literal};
+          reference::Vector expected(parameters.size(), 0.0);
+          for (int s = 0, r = 0; s < batch.count; ++s) {
+            for (int j = 0; j < rollouts.counts[s]; ++j, ++r) {
+              const std::vector<int> order(rollouts.orders.begin() + r * 8, rollouts.orders.begin() + (r + 1) * 8);
+              reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r], options, expected);
+            }
           }
+          CHECK(worst_of_tensors(network.layout, gradient_of(*backend, parameters.size()), expected) <= 1e-4);
         }
-        CHECK(worst_of_tensors(network.layout, gradient_of(*backend, parameters.size()), expected) <= 1e-4);
       }
     }
   }
