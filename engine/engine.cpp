@@ -83,6 +83,7 @@ SolvePlan make_plan(const SolveOptions& options, const Model& model) {
   plan.active_search = active_options(options, model.config);
   plan.initial = model.parameters;
   plan.batch_size = options.batch_size;
+  plan.on_step = options.on_step;
   return plan;
 }
 

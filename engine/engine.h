@@ -38,6 +38,7 @@ struct SolveOptions {
   float learning_rate = 0.0f;   // active search; 0: 1e-3 untrained, the model's own / 100 from a trained one
   bool untrained = false;       // active search: start from fresh parameters instead of the model's
   uint64_t seed = 1234;
+  std::function<void(const ActiveSearchProgress&)> on_step;  // active search: after each step of each instance
 };
 
 // What was really done, for the summary.

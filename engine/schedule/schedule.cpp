@@ -45,21 +45,40 @@ std::vector<std::vector<size_t>> cut_batches(const ModelConfig& config, const So
   return batches;
 }
 
-std::vector<Candidates> search_batch(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
-                                     std::span<const Instance> instances, std::span<const uint64_t> keys,
-                                     const SearchControl& control, PolicyStatistics& statistics) {
-  std::vector<Candidates> candidates;
-  if (plan.active) {
-    ActiveSearchOptions options = plan.active_search;
-    options.instances_at_once = plan.batch_size;
-    for (Solution& best :
-         active_search(backend, config, plan.initial, instances, keys, options, control, {}, &statistics)) {
-      candidates.push_back({std::move(best)});
-    }
-    return candidates;
+// Instances that are handled together, by their places in the input.
+struct Batch {
+  std::vector<size_t> places;
+  std::vector<Instance> instances;
+  std::vector<uint64_t> keys;
+};
+
+std::vector<Candidates> search_actively(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+                                        const Batch& batch, const SearchControl& control,
+                                        PolicyStatistics& statistics) {
+  ActiveSearchOptions options = plan.active_search;
+  options.instances_at_once = plan.batch_size;
+  std::function<void(const ActiveSearchProgress&)> on_step;
+  if (plan.on_step) {
+    on_step = [&](ActiveSearchProgress progress) {
+      progress.instance = static_cast<int64_t>(batch.places[static_cast<size_t>(progress.instance)]);
+      plan.on_step(progress);
+    };
   }
+  std::vector<Candidates> candidates;
+  for (Solution& best : active_search(backend, config, plan.initial, batch.instances, batch.keys, options, control,
+                                      on_step, &statistics)) {
+    candidates.push_back({std::move(best)});
+  }
+  return candidates;
+}
+
+std::vector<Candidates> search_batch(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+                                     const Batch& batch, const SearchControl& control,
+                                     PolicyStatistics& statistics) {
+  if (plan.active) return search_actively(backend, config, plan, batch, control, statistics);
+  std::vector<Candidates> candidates;
   for (SampledInstance& sampled :
-       sample_search(backend, config, instances, keys, plan.sampling, control, &statistics)) {
+       sample_search(backend, config, batch.instances, batch.keys, plan.sampling, control, &statistics)) {
     candidates.push_back(std::move(sampled.best));
   }
   return candidates;
@@ -82,13 +101,13 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   return best;
 }
 
-SolutionBatch solve_batch(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
-                          std::span<const Instance> instances, std::span<const uint64_t> keys,
+SolutionBatch solve_batch(Backend& backend, const ModelConfig& config, const SolvePlan& plan, const Batch& batch,
                           const SearchControl& control, PolicyStatistics& statistics) {
+  const std::vector<Instance>& instances = batch.instances;
   const bool improve = plan.improve && instances[0].problem == ProblemKind::kTsp;
   const SearchControl searching = improve ? share_time(control, kSearchShare, 1.0) : control;
   std::vector<Candidates> candidates =
-      search_batch(backend, config, plan, instances, keys, searching, statistics);
+      search_batch(backend, config, plan, batch, searching, statistics);
   SolutionBatch solutions(instances.size());
   if (!improve) {
     for (size_t i = 0; i < solutions.size(); ++i) solutions[i] = std::move(candidates[i].front());
@@ -111,20 +130,19 @@ SolutionBatch solve_instances(Backend& backend, const ModelConfig& config, const
   SolutionBatch solutions(instances.size());
   std::vector<char> solved(instances.size(), 0);
   size_t reported = 0;
-  for (const std::vector<size_t>& places : cut_batches(config, plan, instances)) {
-    std::vector<Instance> batch;
-    std::vector<uint64_t> keys;
+  for (std::vector<size_t>& places : cut_batches(config, plan, instances)) {
+    Batch batch;
     for (const size_t place : places) {
-      batch.push_back(instances[place]);
-      keys.push_back(instance_key(instances[place], first_row + place));
+      batch.instances.push_back(instances[place]);
+      batch.keys.push_back(instance_key(instances[place], first_row + place));
     }
-    const double work = static_cast<double>(batch.size()) * rollout_work(batch[0].n());
-    SolutionBatch answers =
-        solve_batch(backend, config, plan, batch, keys, share_time(control, work, work_left), statistics);
+    batch.places = std::move(places);
+    const double work = static_cast<double>(batch.instances.size()) * rollout_work(batch.instances[0].n());
+    SolutionBatch answers = solve_batch(backend, config, plan, batch, share_time(control, work, work_left), statistics);
     work_left -= work;
-    for (size_t i = 0; i < places.size(); ++i) {
-      solutions[places[i]] = std::move(answers[i]);
-      solved[places[i]] = 1;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      solutions[batch.places[i]] = std::move(answers[i]);
+      solved[batch.places[i]] = 1;
     }
     for (; reported < solved.size() && solved[reported]; ++reported) {
       if (on_solution) on_solution(reported, solutions[reported]);

@@ -22,6 +22,7 @@ struct SolvePlan {
   std::span<const float> initial;     // active search: where it starts
   bool improve = false;               // local search from the `sampling.keep` best answers; TSP only
   int batch_size = 0;                 // instances handled together; 0: chosen
+  std::function<void(const ActiveSearchProgress&)> on_step;  // active search; instances by their place
 };
 
 // Solves instances of one problem; sampling uses parameter set 0 as it is loaded, active search configures

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman generate`: random instances, our own or bit for bit NumPy's.
+#include "engine/problem/generate.h"
+
+#include "host/command/command.h"
+#include "host/command/log.h"
+#include "host/command/output.h"
+#include "host/files/write_instances.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman generate tsp -n 50 -b 10000 -s 1234 -o tsp50.npy
+  pointsman generate tsp -n 20 -b 10000 -s 1234 --like numpy -o tsp20.npy   the community's test set, bit for bit
+  pointsman generate knapsack -n 50 -b 1000 -o knap50.npz                   weights, values and capacity
+  pointsman generate tsp -n 30 -b 1 -o map.tsp
+An .npy of knapsack holds the columns weight, value and no capacity: solve it with --problem knapsack --capacity W.)";
+
+struct GenerateFlags {
+  std::string problem, like;
+  int n = 0, count = 1;
+  double capacity = 0;
+};
+
+InputFormat chosen_format(const CommonOptions& common) {
+  if (!common.format.empty()) return instance_format_of("." + common.format).value();
+  if (common.output.empty() || common.output == "-") return InputFormat::kJson;
+  const auto format = instance_format_of(common.output);
+  if (!format) throw UsageError("-o " + common.output + ": the suffix tells no format; give --format");
+  return *format;
+}
+
+int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
+  const InputFormat format = chosen_format(common);
+  const ProblemKind problem = flags.problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+  if (problem == ProblemKind::kTsp && flags.capacity != 0)
+    throw UsageError("--capacity: is for knapsack only");
+  if (flags.like == "numpy" && common.seed > 0xffffffffu) {
+    throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
+  }
+  OutputFile file = open_output(common);
+  InstanceBatch instances =
+      flags.like == "numpy"
+          ? generate_like_numpy(problem, flags.n, static_cast<uint32_t>(common.seed), flags.count)
+          : generate_instances(problem, flags.n, common.seed, 0, flags.count);
+  if (flags.capacity != 0) {
+    for (Instance& instance : instances) instance.capacity = flags.capacity;
+  }
+  file.write(format_instances(format, instances));
+  file.commit();
+  log_info("%d %s instances of n = %d, seed %llu", flags.count, flags.problem.c_str(), flags.n,
+           static_cast<unsigned long long>(common.seed));
+  return kExitDone;
+}
+
+}  // namespace
+
+Command add_generate(CLI::App& parent) {
+  auto flags = std::make_shared<GenerateFlags>();
+  auto common = std::make_shared<CommonOptions>();
+  CLI::App* app =
+      parent.add_subcommand("generate", "Random instances, uniform in the unit square or in [0, 1)");
+  app->footer(kExamples);
+  app->add_option("problem", flags->problem, "tsp or knapsack")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>{"tsp", "knapsack"}));
+  add_option(*app, "-n,--size", flags->n, "Cities or items of an instance")
+      ->required()
+      ->check(CLI::Range(1, 1000000));
+  add_option(*app, "-b,--count", flags->count, "Number of instances")->check(CLI::Range(1, 100000000));
+  add_option(*app, "--like", flags->like,
+             "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives")
+      ->check(CLI::IsMember(std::vector<std::string>{"numpy"}));
+  add_option(*app, "--capacity", flags->capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
+      ->check(CLI::Range(0.0, 1e12));
+  add_common_options(*app, *common, {"json", "ndjson", "npy", "npz", "tsp", "kp"});
+  return {app, common, [=] { return run_generate(*flags, *common); }};
+}
+
+}  // namespace pointsman

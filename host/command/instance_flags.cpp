@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/command/instance_flags.h"
+
+#include "host/command/log.h"
+
+namespace pointsman {
+
+void add_instance_options(CLI::App& app, InstanceFlags& flags) {
+  const std::string group = "Input";
+  add_option(app, "--input-format", flags.format, "Format of the input; auto: told by suffix and first bytes")
+      ->check(CLI::IsMember(std::vector<std::string>{"auto", "tsplib", "npy", "npz", "json", "ndjson", "kp"}))
+      ->group(group);
+  add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)")
+      ->check(CLI::IsMember(std::vector<std::string>{"tsp", "knapsack"}))
+      ->group(group);
+  add_option(app, "--capacity", flags.capacity,
+             "KnapSack: capacity, where the file has none; 0: the file's own")
+      ->check(CLI::Range(0.0, 1e300))
+      ->group(group);
+}
+
+ReadOptions read_options(const InstanceFlags& flags) {
+  ReadOptions options;
+  options.format = parse_input_format(flags.format).value_or(InputFormat::kAuto);
+  if (!flags.problem.empty())
+    options.problem = flags.problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+  if (flags.capacity > 0) options.capacity = flags.capacity;
+  return options;
+}
+
+InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags) {
+  InstanceFile file = read_instances(path, read_options(flags));
+  for (const std::string& warning : file.warnings) log_warning("%s", warning.c_str());
+  return std::move(file.instances);
+}
+
+}  // namespace pointsman

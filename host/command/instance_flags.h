@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags that tell how input files are to be read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/command/options.h"
+#include "host/files/read_instances.h"
+
+namespace pointsman {
+
+struct InstanceFlags {
+  std::string format = "auto", problem;
+  double capacity = 0;  // 0: the file's own
+};
+
+void add_instance_options(CLI::App& app, InstanceFlags& flags);
+ReadOptions read_options(const InstanceFlags& flags);
+
+// Reads a whole file and logs its warnings. "-" is stdin.
+InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags);
+
+}  // namespace pointsman

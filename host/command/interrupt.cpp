@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/command/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace pointsman {
+
+namespace {
+
+std::atomic<int> arrived{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_signal(int signal) {
+  int none = 0;
+  if (!arrived.compare_exchange_strong(none, signal)) _exit(128 + signal);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  // No SA_RESTART: a blocking read of stdin must return, so that what was read so far is answered.
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int interrupt_signal() { return arrived.load(); }
+
+int interrupt_exit_code() { return arrived.load() == 0 ? 0 : 128 + arrived.load(); }
+
+}  // namespace pointsman

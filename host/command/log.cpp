@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/command/log.h"
+
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "host/command/options.h"
+
+namespace pointsman {
+
+namespace {
+
+enum class Level { kDebug, kInfo, kWarning, kError };
+
+struct LogState {
+  bool quiet = false, verbose = false, json = false;
+  bool progress_shown = false;  // a progress line stands on the terminal and must be wiped before any other
+} state;
+
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+bool coloured() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return stderr_is_terminal() && !(no_color && *no_color) && !(term && std::strcmp(term, "dumb") == 0);
+}
+
+bool is_shown(Level level) {
+  if (level == Level::kError) return true;
+  return !state.quiet && (level != Level::kDebug || state.verbose);
+}
+
+void wipe_progress() {
+  if (state.progress_shown) std::fputs("\r\033[K", stderr);
+  state.progress_shown = false;
+}
+
+void write_line(Level level, const std::string& message) {
+  static const char* const kNames[] = {"debug", "info", "warning", "error"};
+  const char* name = kNames[static_cast<int>(level)];
+  wipe_progress();
+  if (state.json) {
+    const nlohmann::ordered_json line = {
+        {"time", milliseconds_since(process_start()) / 1000}, {"level", name}, {"message", message}};
+    std::fprintf(stderr, "%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else if (level < Level::kWarning) {
+    std::fprintf(stderr, "%s\n", message.c_str());
+  } else if (coloured()) {
+    std::fprintf(stderr, "\033[1;%dmpointsman: %s:\033[0m %s\n", level == Level::kError ? 31 : 33, name,
+                 message.c_str());
+  } else {
+    std::fprintf(stderr, "pointsman: %s: %s\n", name, message.c_str());
+  }
+}
+
+void write_formatted(Level level, const char* format, va_list arguments) {
+  if (!is_shown(level)) return;
+  char text[2048];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  write_line(level, text);
+}
+
+}  // namespace
+
+void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, false}; }
+
+void log_debug(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_formatted(Level::kDebug, format, arguments);
+  va_end(arguments);
+}
+
+void log_info(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_formatted(Level::kInfo, format, arguments);
+  va_end(arguments);
+}
+
+void log_warning(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_formatted(Level::kWarning, format, arguments);
+  va_end(arguments);
+}
+
+void log_error(const std::string& message) { write_line(Level::kError, message); }
+
+ProgressLine::ProgressLine(double interval)
+    : terminal_(stderr_is_terminal() && !state.json),
+      interval_(terminal_ ? 100 : static_cast<int>(interval * 1000)),
+      next_(Clock::now() + std::chrono::milliseconds(500)) {}
+
+ProgressLine::~ProgressLine() { wipe_progress(); }
+
+bool ProgressLine::due() const { return !state.quiet && Clock::now() >= next_; }
+
+void ProgressLine::update(const std::string& text) {
+  if (!due()) return;
+  next_ = Clock::now() + interval_;
+  if (terminal_) {
+    std::fprintf(stderr, "\r%s\033[K", text.c_str());
+    std::fflush(stderr);
+    state.progress_shown = true;
+  } else {
+    log_info("%s", text.c_str());
+  }
+}
+
+}  // namespace pointsman

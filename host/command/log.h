@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log: one line an event on stderr, as text or as JSON, and a progress line that overwrites itself on a
+// terminal.
+#pragma once
+
+#include <string>
+
+#include "engine/search/search.h"
+
+namespace pointsman {
+
+// -q silences everything but errors.
+void configure_log(bool quiet, bool verbose, bool json);
+
+void log_debug(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with -v
+void log_info(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void log_warning(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void log_error(const std::string& message);  // never silenced
+
+// Progress of a long run. On a terminal one line is rewritten ten times a second; elsewhere a line every
+// `interval` seconds.
+class ProgressLine {
+ public:
+  explicit ProgressLine(double interval = 5.0);
+  ~ProgressLine();  // wipes the line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  bool due() const;  // whether update() would show anything now: ask before composing the text
+  void update(const std::string& text);
+
+ private:
+  bool terminal_;
+  std::chrono::milliseconds interval_;
+  Clock::time_point next_;
+};
+
+}  // namespace pointsman

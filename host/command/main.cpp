@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `pointsman`: parses the command line, runs one subcommand and turns every failure into one line
+// on stderr, the JSON error where JSON was asked for, and the documented exit code.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <system_error>
+
+#include "engine/training/trainer.h"
+#include "host/command/command.h"
+#include "host/command/config_file.h"
+#include "host/command/interrupt.h"
+#include "host/command/log.h"
+#include "host/command/output.h"
+#include "host/files/input_error.h"
+#include "models/parameter_file.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman solve berlin52.tsp                        a tour as JSON, or a table on a terminal
+  pointsman solve berlin52.tsp -o berlin52.tour -l 5  at most five seconds
+  pointsman generate tsp -n 20 -b 1000 -o set.npy     a thousand random instances
+  pointsman solve set.npy --mode greedy -o tours.npy  all of them in one pass of the network
+  producer | pointsman solve - --format ndjson        a stream, a solution a line
+  pointsman train tsp -n 20 -o my20.safetensors       a model of your own
+`pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a
+--config file. Exit codes: 0 done, 1 internal, 2 usage, 3 bad input or model, 4 memory, disk or device, 5 a check
+failed, 130/143 interrupted with the best kept.)";
+
+// What went wrong, as the error JSON says it.
+struct Failure {
+  int code = kExitInternal;
+  std::string message, file;
+  int64_t line = 0;
+};
+
+// Flags are the same with "_" and "-": --time_limit is --time-limit. Values and everything after "--" stay.
+std::vector<std::string> normalise_flags(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument.rfind("--", 0) != 0) continue;
+    const auto end =
+        argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
+    std::replace(argument.begin(), end, '_', '-');
+  }
+  return arguments;
+}
+
+// The value of a flag before the parse (--config decides what the parse sees; --format how its failure is
+// told).
+std::optional<std::string> raw_value(const std::vector<std::string>& arguments, const std::string& flag,
+                                     const char* variable) {
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i].rfind(flag + "=", 0) == 0) return arguments[i].substr(flag.size() + 1);
+  }
+  const char* value = std::getenv(variable);
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// CLI11 reads the environment for every subcommand, and what is right for one may be an error for another.
+void ignore_environment_of_others(const std::vector<std::string>& arguments,
+                                  const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    if (!arguments.empty() && arguments[0] == command.app->get_name()) continue;
+    for (CLI::Option* option : command.app->get_options()) option->envname("");
+  }
+}
+
+// CLI11 would only say that a subcommand is missing.
+void check_subcommand(const std::vector<std::string>& arguments, const std::vector<Command>& commands) {
+  if (arguments.empty() || arguments[0].rfind('-', 0) == 0) return;
+  std::string names;
+  for (const Command& command : commands) {
+    if (command.app->get_name() == arguments[0]) return;
+    names += (names.empty() ? "" : ", ") + command.app->get_name();
+  }
+  throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " + names);
+}
+
+Failure describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const InputError& e) {
+    return {kExitInput, e.what(), e.file(), e.line()};
+  } catch (const UsageError& e) {
+    return {kExitUsage, e.what(), "", 0};
+  } catch (const OutputRefused& e) {
+    return {kExitUsage, e.what(), "", 0};
+  } catch (const ModelFileError& e) {
+    return {kExitInput, e.what(), "", 0};
+  } catch (const CheckpointError& e) {
+    return {kExitInput, e.what(), "", 0};
+  } catch (const DeviceError& e) {
+    return {kExitResource, e.what(), "", 0};
+  } catch (const std::bad_alloc&) {
+    return {kExitResource, "out of memory; try a smaller --batch-size", "", 0};
+  } catch (const std::system_error& e) {
+    return {kExitResource, e.what(), "", 0};
+  } catch (const std::exception& e) {
+    return {kExitInternal, std::string("internal error: ") + e.what(), "", 0};
+  }
+}
+
+int report(const Failure& failure, bool as_json) {
+  std::string message = failure.message.substr(0, failure.message.find_last_not_of('\n') + 1);
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  log_error(message);
+  if (as_json) {
+    std::puts(error_json(failure.code, message, failure.file, failure.line).c_str());
+    std::fflush(stdout);
+  }
+  return failure.code;
+}
+
+std::string version_text() {
+  const DeviceInfo device = make_backend({"cpu", 1})->info();
+  return std::string("pointsman ") + POINTSMAN_VERSION + "\ncpu: " + device.detail +
+         "\ncuda: not in this build";
+}
+
+int run(const Command& command) {
+  const CommonOptions& common = *command.common;
+  configure_log(common.quiet, common.verbose, common.log_format == "json");
+  const bool as_json = is_json_on_stdout(common);
+  try {
+    return command.run();
+  } catch (...) {
+    Failure failure = describe(std::current_exception());
+    // Whatever a signal broke off (a file half read from a pipe) failed because of the signal.
+    if (interrupt_exit_code() != 0) failure.code = interrupt_exit_code();
+    return report(failure, as_json);
+  }
+}
+
+// Prints what --help and --version asked for; true when the error was one of the two.
+bool answered(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() != 0) return false;
+  app.exit(error);
+  return true;
+}
+
+int main_program(int argc, char** argv) {
+  CLI::App app("Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
+               "pointsman");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_text, "Version and what it runs on");
+  const std::vector<Command> commands = {add_solve(app),    add_train(app),  add_score(app), add_eval(app),
+                                         add_generate(app), add_verify(app), add_bench(app), add_info(app)};
+  std::vector<std::string> arguments = normalise_flags(argc, argv);
+  CommonOptions guess;  // how to tell a failure of the parse
+  guess.format = raw_value(arguments, "--format", "POINTSMAN_FORMAT").value_or("");
+  try {
+    check_subcommand(arguments, commands);
+    ignore_environment_of_others(arguments, commands);
+    if (const auto config = raw_value(arguments, "--config", "POINTSMAN_CONFIG")) {
+      for (const Command& command : commands) {
+        if (!arguments.empty() && arguments[0] == command.app->get_name()) {
+          apply_config_file(*config, app, *command.app);
+        }
+      }
+    }
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (answered(app, error)) return kExitDone;
+    return report({kExitUsage, std::string(error.what()) + " (see --help)", "", 0}, is_json_on_stdout(guess));
+  } catch (...) {
+    return report(describe(std::current_exception()), is_json_on_stdout(guess));
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return run(command);
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+
+}  // namespace pointsman
+
+int main(int argc, char** argv) {
+  pointsman::install_signal_handlers();
+  return pointsman::main_program(argc, argv);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/command/model_lookup.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "engine/problem/generate.h"
+#include "host/command/log.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kSuffix = ".safetensors";
+
+// Problem and size from a model file's header; nothing for a file that is not one.
+std::optional<ModelListing> peek(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  unsigned char length_bytes[8];
+  if (!file.read(reinterpret_cast<char*>(length_bytes), 8)) return std::nullopt;
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
+  if (length > (1u << 20)) return std::nullopt;
+  std::string header(length, '\0');
+  if (!file.read(header.data(), static_cast<std::streamsize>(length))) return std::nullopt;
+  try {
+    const auto metadata = nlohmann::json::parse(header).at("__metadata__");
+    return ModelListing{path, path.stem().string(), metadata.at("problem").get<std::string>(),
+                        std::stoi(metadata.at("n").get<std::string>())};
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string join_directories() {
+  std::string text;
+  for (const fs::path& directory : model_directories())
+    text += (text.empty() ? "" : ", ") + directory.string();
+  return text;
+}
+
+}  // namespace
+
+const char* problem_name(ProblemKind problem) { return problem == ProblemKind::kTsp ? "tsp" : "knapsack"; }
+
+std::vector<fs::path> model_directories() {
+  std::vector<fs::path> directories;
+  if (const char* variable = std::getenv("POINTSMAN_MODEL_PATH")) {
+    std::istringstream list(variable);
+    for (std::string entry; std::getline(list, entry, ':');) {
+      if (!entry.empty()) directories.emplace_back(entry);
+    }
+  }
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) directories.push_back(program.parent_path().parent_path() / "share" / "pointsman" / "models");
+  directories.emplace_back(POINTSMAN_SOURCE_MODELS);
+  return directories;
+}
+
+std::vector<ModelListing> list_models() {
+  std::vector<ModelListing> listings;
+  std::set<std::string> names;
+  for (const fs::path& directory : model_directories()) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
+      if (entry.path().extension() == kSuffix) files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) {
+      const auto listing = peek(file);
+      if (listing && names.insert(listing->name).second) listings.push_back(*listing);
+    }
+  }
+  return listings;
+}
+
+fs::path find_model(const std::string& model) {
+  std::error_code error;
+  if (fs::is_regular_file(model, error)) return model;
+  if (model.find('/') == std::string::npos) {
+    for (const fs::path& directory : model_directories()) {
+      for (const char* suffix : {kSuffix, ""}) {
+        const fs::path path = directory / (model + suffix);
+        if (fs::is_regular_file(path, error)) return path;
+      }
+    }
+  }
+  throw ModelFileError(model + ": expected a model file, or a model's name in one of " + join_directories() +
+                       "; found none (`pointsman info` lists the models)");
+}
+
+fs::path ModelStore::choose(ProblemKind problem, int n) const {
+  const ModelListing* best = nullptr;
+  for (const ModelListing& listing : listings_) {
+    if (listing.problem != problem_name(problem)) continue;
+    if (!best || std::abs(listing.n - n) < std::abs(best->n - n)) best = &listing;
+  }
+  if (!best) {
+    throw ModelFileError(std::string("no ") + problem_name(problem) + " model found in " +
+                         join_directories() + "; name one with -m, or train one with `pointsman train`");
+  }
+  return best->path;
+}
+
+const Model& ModelStore::fresh(ProblemKind problem, int n) {
+  std::unique_ptr<Model>& model =
+      models_[std::string("untrained ") + problem_name(problem) + std::to_string(n)];
+  if (!model) {
+    model = std::make_unique<Model>();
+    model->name = "untrained";
+    model->config.problem = problem_name(problem);
+    model->config.n = n;
+    model->config.capacity = problem == ProblemKind::kKnapsack ? default_capacity(n) : 0.0;
+    model->config.has_critic = false;
+    model->parameters = initial_parameters(model->config, model->config.seed);
+  }
+  return *model;
+}
+
+const Model& ModelStore::get(ProblemKind problem, int n) {
+  if (requested_.empty() && untrained_) return fresh(problem, n);
+  if (requested_.empty() && listings_.empty()) listings_ = list_models();
+  const fs::path path = requested_.empty() ? choose(problem, n) : find_model(requested_);
+  std::unique_ptr<Model>& model = models_[path];
+  if (!model) {
+    model = std::make_unique<Model>(read_model(path));
+    log_info("model %s: %s, trained on n = %d%s", model->name.c_str(), model->config.problem.c_str(),
+             model->config.n,
+             requested_.empty()
+                 ? (model->config.n == n ? " (the instance's own size)" : " (nearest to the instance's)")
+                 : "");
+  }
+  if (model->config.problem != problem_name(problem)) {
+    throw ModelFileError(path.string() + ": expected a model for " + problem_name(problem) +
+                         ", found one for " + model->config.problem);
+  }
+  return *model;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which model file a run uses: -m as a path or a name, else the shipped one of the nearest size.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/common/problem_kind.h"
+#include "models/parameter_file.h"
+
+namespace pointsman {
+
+// Where models are looked for, in order: the directories of POINTSMAN_MODEL_PATH (colon-separated),
+// <prefix>/share/pointsman/models of the running program, the source tree it was built from.
+std::vector<std::filesystem::path> model_directories();
+
+// A model file by what its header claims; the strict reader has the last word.
+struct ModelListing {
+  std::filesystem::path path;
+  std::string name;     // the file's stem
+  std::string problem;  // "tsp" or "knapsack"
+  int n = 0;
+};
+
+// Every readable model in the directories; of two with one name the first found.
+std::vector<ModelListing> list_models();
+
+// The file that `model` means: a path when it names a file or has a slash or suffix, else a name looked up in
+// the directories. Throws ModelFileError when there is none, naming the places looked in.
+std::filesystem::path find_model(const std::string& model);
+
+// Models by request, each file read once.
+class ModelStore {
+ public:
+  // requested: -m; empty: by problem and size, or with `untrained` one of fresh parameters of the instance's
+  // size.
+  explicit ModelStore(std::string requested, bool untrained = false)
+      : requested_(std::move(requested)), untrained_(untrained) {}
+
+  // The model for an instance of this problem and size. Says on the log, once a model, which one was chosen
+  // and when it was trained on another size. Throws ModelFileError, also when the requested model is of the
+  // other problem.
+  const Model& get(ProblemKind problem, int n);
+
+ private:
+  std::filesystem::path choose(ProblemKind problem, int n) const;
+  const Model& fresh(ProblemKind problem, int n);
+
+  std::string requested_;
+  bool untrained_;
+  std::vector<ModelListing> listings_;
+  std::map<std::filesystem::path, std::unique_ptr<Model>> models_;
+};
+
+const char* problem_name(ProblemKind problem);  // "tsp", "knapsack"
+
+}  // namespace pointsman

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/command/options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "host/command/interrupt.h"
+
+namespace pointsman {
+
+namespace {
+
+// As near to the start of the process as the program itself can get: static initialisation.
+const Clock::time_point kProcessStart = Clock::now();
+
+std::string check_device(const std::string& device) {
+  if (device == "auto" || device == "cpu" || device == "cuda") return {};
+  if (device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() < 9 &&
+      device.find_first_not_of("0123456789", 5) == std::string::npos) {
+    return {};
+  }
+  return "expected auto, cpu, cuda or cuda:NUMBER, found \"" + device + "\"";
+}
+
+std::string check_seconds(const std::string& text) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(seconds) || seconds < 0) {
+    return "expected a number of seconds >= 0, found \"" + text + "\"";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string environment_name(const std::string& names) {
+  std::string name = names.substr(names.find("--") + 2);
+  name = name.substr(0, name.find(','));
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return "POINTSMAN_" + name;
+}
+
+CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
+  return app.add_flag(names, value, help)->envname(environment_name(names));
+}
+
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
+  const std::string group = "Common options";
+  add_option(app, "-o,--output", options.output, "Write the result here instead of to stdout")->group(group);
+  add_flag(app, "-f,--force", options.force, "Replace an existing output file")->group(group);
+  add_option(app, "--format", options.format,
+             "Output format; default: by the suffix of -o, else a table on a "
+             "terminal and JSON off one")
+      ->check(CLI::IsMember(formats))
+      ->group(group);
+  add_option(app, "-s,--seed", options.seed, "Seed of every random number")->group(group);
+  add_option(app, "-t,--threads", options.threads, "CPU threads; 0: all")
+      ->check(CLI::Range(0, 4096))
+      ->group(group);
+  add_option(app, "-l,--time-limit", options.time_limit,
+             "Seconds from the start of the program, then the best so far "
+             "is the answer; 0: none")
+      ->check(CLI::Validator(check_seconds, ""))
+      ->group(group);
+  add_option(app, "--device", options.device, "auto, cpu or cuda[:i]; auto may fall back and says so")
+      ->check(CLI::Validator(check_device, ""))
+      ->group(group);
+  add_option(app, "--precision", options.precision, "fp32; tf32, tf32x3 and bf16 need a CUDA device")
+      ->check(CLI::IsMember(std::vector<std::string>{"fp32", "tf32", "tf32x3", "bf16"}))
+      ->group(group);
+  add_flag(app, "-q,--quiet", options.quiet, "No log on stderr except errors")->group(group);
+  add_flag(app, "-v,--verbose", options.verbose, "More log on stderr")->group(group);
+  add_option(app, "--log-format", options.log_format, "Log lines as text or as JSON")
+      ->check(CLI::IsMember(std::vector<std::string>{"text", "json"}))
+      ->group(group);
+  add_option(app, "--config", options.config,
+             "Read flags from this file: \"samples = 64\" lines, [solve] sections; "
+             "flags and environment come first")
+      ->group(group);
+}
+
+BackendOptions backend_options(const CommonOptions& options) {
+  if (options.precision != "fp32") {
+    throw DeviceError("--precision " + options.precision +
+                      ": needs a CUDA device, and this build has none; use fp32");
+  }
+  return {options.device, options.threads};
+}
+
+SearchControl search_control(const CommonOptions& options) {
+  SearchControl control;
+  if (options.time_limit > 0) {
+    control.deadline =
+        process_start() + std::chrono::duration_cast<Clock::duration>(
+                              std::chrono::duration<double>(std::min(options.time_limit, 1e9)));
+  }
+  control.interrupted = [] { return interrupt_signal() != 0; };
+  return control;
+}
+
+Clock::time_point process_start() { return kProcessStart; }
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+}  // namespace pointsman

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which format the answer has and where it goes.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "host/command/options.h"
+#include "host/files/write_solutions.h"
+
+namespace pointsman {
+
+// What --format says, else the suffix of -o, else text on a terminal and JSON off one.
+OutputFormat output_format(const CommonOptions& options);
+
+// The answer is JSON and goes to stdout, so a failure is told there too.
+bool is_json_on_stdout(const CommonOptions& options);
+
+// Opens -o or stdout. Call it before the work: throws OutputRefused for a file that is there already without
+// --force. std::system_error when the disk refuses, then and later.
+OutputFile open_output(const CommonOptions& options);
+
+// The answer of the subcommands that have no format of their own: `json` indented, or `text` as it is.
+void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
+                  const std::string& text);
+
+// "cpu (AVX-512, 2 threads)".
+std::string device_text(const DeviceInfo& device);
+
+// "time_limit" and so on, as the JSON says it.
+const char* status_name(Status status);
+
+}  // namespace pointsman

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman score`: what a model thinks of given solutions.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "host/command/command.h"
+#include "host/command/instance_flags.h"
+#include "host/command/log.h"
+#include "host/command/output.h"
+#include "host/command/solve_run.h"
+#include "host/files/read_solutions.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman score berlin52.tsp --solutions berlin52.tour -m tsp50
+  pointsman score set.npy --solutions tours.npy | jq '.solutions[].log_prob')";
+
+struct ScoreFlags {
+  std::string file, solutions, model;
+  InstanceFlags input;
+  float temperature = 1.0f;
+};
+
+// Given solutions must be valid: a probability of half a tour means nothing.
+SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
+  SolutionBatch solutions = read_solutions(path, instances);
+  for (size_t i = 0; i < solutions.size(); ++i) {
+    const std::string wrong = validate_solution(instances[i], solutions[i]);
+    if (!wrong.empty()) throw InputError(path, 0, "solution " + std::to_string(i) + ": " + wrong);
+  }
+  return solutions;
+}
+
+nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
+                                double log_prob) {
+  nlohmann::ordered_json row = {
+      {"index", index}, {"id", instance.id}, {"problem", problem_name(instance.problem)}};
+  row["n"] = instance.n();
+  row[instance.problem == ProblemKind::kTsp ? "cost" : "value"] = solution.cost;
+  row["log_prob"] = log_prob;  // null where the network could not have chosen this order
+  return row;
+}
+
+int run_score(const ScoreFlags& flags, const CommonOptions& common) {
+  OutputFile file = open_output(common);
+  const InstanceBatch instances = load_instances(flags.file, flags.input);
+  const SolutionBatch solutions = load_solutions(flags.solutions, instances);
+  SolveRun run(backend_options(common), flags.model, false);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string text = "index  log_prob  cost\n";
+  double sum = 0;
+  for (size_t begin = 0; begin < instances.size();) {
+    const Model& model = run.models.get(instances[begin].problem, instances[begin].n());
+    size_t end = begin;
+    while (end < instances.size() && instances[end].problem == instances[begin].problem &&
+           &run.models.get(instances[end].problem, instances[end].n()) == &model) {
+      ++end;
+    }
+    run.used.add(model);
+    const std::vector<double> log_probs = run.engine.score(
+        model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
+        SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)), flags.temperature);
+    for (size_t i = begin; i < end; ++i) {
+      rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i - begin]));
+      char line[96];
+      std::snprintf(line, sizeof line, "%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].cost);
+      text += line;
+      sum += log_probs[i - begin];
+    }
+    begin = end;
+  }
+  const nlohmann::ordered_json summary = {
+      {"instances", instances.size()},    {"mean_log_prob", sum / static_cast<double>(instances.size())},
+      {"temperature", flags.temperature}, {"model", run.used.names},
+      {"model_sha256", run.used.sha256},  {"device", device_text(run.engine.device())},
+      {"version", POINTSMAN_VERSION}};
+  write_answer(file, common, {{"code", kExitDone}, {"summary", summary}, {"solutions", rows}}, text);
+  return kExitDone;
+}
+
+}  // namespace
+
+Command add_score(CLI::App& parent) {
+  auto flags = std::make_shared<ScoreFlags>();
+  auto common = std::make_shared<CommonOptions>();
+  CLI::App* app = parent.add_subcommand("score", "Log probability of given solutions under a model");
+  app->footer(kExamples);
+  app->add_option("FILE", flags->file, "Instances; - is stdin")->required();
+  add_option(*app, "--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
+      ->required();
+  add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size");
+  add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)")
+      ->check(CLI::Range(1e-3, 1e3));
+  add_instance_options(*app, flags->input);
+  add_common_options(*app, *common, {"json", "text"});
+  return {app, common, [=] { return run_score(*flags, *common); }};
+}
+
+}  // namespace pointsman

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman solve`: answers for instances from files and streams.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "host/command/command.h"
+#include "host/command/interrupt.h"
+#include "host/command/log.h"
+#include "host/command/output.h"
+#include "host/command/solve_flags.h"
+#include "host/command/solve_run.h"
+#include "host/command/solve_stream.h"
+#include "host/command/solve_totals.h"
+#include "host/files/read_solutions.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman solve berlin52.tsp                             JSON, or a table on a terminal
+  pointsman solve berlin52.tsp -o berlin52.tour --ref 7542 a TSPLIB tour, and the gap on stderr
+  pointsman solve map.tsp --improve off                    the network alone
+  pointsman solve map.tsp --mode active -l 20              train on this instance for 20 seconds
+  pointsman solve set.npy --mode greedy -o tours.npy       one pass over a batch
+  pointsman solve knap.npy --problem knapsack --capacity 12.5
+  producer | pointsman solve - --format ndjson             a solution a line, in input order
+Ctrl-C keeps the best so far, writes it and ends with 130; a second one ends at once.)";
+
+// All instances of a run whose answer is one document.
+struct LoadedFiles {
+  InstanceBatch instances;
+  std::vector<uint64_t> rows;  // of each instance in its own file
+  double loading_ms = 0;
+};
+
+LoadedFiles load_all(const SolveFlags& flags) {
+  const Clock::time_point start = Clock::now();
+  LoadedFiles loaded;
+  for (const std::string& path : flags.files) {
+    InstanceBatch instances = load_instances(path, flags.input);
+    for (size_t row = 0; row < instances.size(); ++row) loaded.rows.push_back(row);
+    if (loaded.instances.empty()) {
+      loaded.instances = std::move(instances);
+    } else {
+      std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
+    }
+  }
+  for (const Instance& instance : loaded.instances) {
+    const auto [code, message] = check_instance(flags.options, instance);
+    if (code != 0) throw UsageError(message);
+  }
+  loaded.loading_ms = milliseconds_since(start);
+  return loaded;
+}
+
+// The formats that hold less than everything are refused before the work, not after it.
+void check_format(OutputFormat format, const InstanceBatch& instances) {
+  const Instance& first = instances.front();
+  if (format == OutputFormat::kTour && (instances.size() != 1 || first.problem != ProblemKind::kTsp)) {
+    throw UsageError("--format tour: holds one tour, and the input has " + std::to_string(instances.size()) +
+                     (first.problem == ProblemKind::kTsp ? " instances" : " KnapSack instances") +
+                     "; use json");
+  }
+  if (format != OutputFormat::kNpy && format != OutputFormat::kNpz) return;
+  for (const Instance& instance : instances) {
+    if (instance.n() != first.n() || instance.problem != first.problem) {
+      throw UsageError("--format npy: holds one problem and one size; use json or ndjson");
+    }
+  }
+}
+
+// Solutions of --init, ready to answer with: checked, and improved where the run improves.
+SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& instances,
+                              const SearchControl& control) {
+  if (flags.init.empty() || flags.options.untrained) return {};
+  SolutionBatch incumbents = read_solutions(flags.init, instances);
+  for (size_t i = 0; i < incumbents.size(); ++i) {
+    const std::string wrong = validate_solution(instances[i], incumbents[i]);
+    if (!wrong.empty()) throw InputError(flags.init, 0, "solution " + std::to_string(i) + ": " + wrong);
+    incumbents[i].log_prob = incumbents[i].network_cost = std::nan("");
+    if (improves(flags.options)) {
+      ImproveOptions improve;
+      improve.seed = flags.options.seed;
+      improve_solution(instances[i], incumbents[i], improve, control);
+    }
+  }
+  return incumbents;
+}
+
+SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const SolveTotals& totals,
+                       double loading_ms) {
+  SolveSummary summary;
+  summary.instances = totals.instances;
+  summary.mean_cost = totals.mean_cost();
+  summary.gap = totals.mean_gap();
+  if (run.report.improve) summary.mean_network_cost = totals.mean_network_cost();
+  summary.loading_ms = loading_ms;
+  summary.solving_ms = run.report.solving_ms;
+  summary.mode = mode_name(run.report.mode);
+  summary.samples = run.report.samples;
+  summary.augment = run.report.augment;
+  summary.shuffle = run.report.shuffle;
+  summary.improve = run.report.improve;
+  summary.model = run.used.names;
+  summary.model_sha256 = run.used.sha256;
+  summary.device = device_text(run.engine.device());
+  summary.seed = flags.options.seed;
+  summary.version = POINTSMAN_VERSION;
+  return summary;
+}
+
+void log_end(const SolveRun& run, const SolveTotals& totals) {
+  const SolveReport& report = run.report;
+  char text[320];
+  int length = std::snprintf(text, sizeof text, "%lld solved", static_cast<long long>(totals.instances));
+  const auto add = [&](const char* format, double value) {
+    if (std::isnan(value) || length >= static_cast<int>(sizeof text)) return;
+    length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), format, value);
+  };
+  if (totals.failed > 0) add(", %.0f could not be", static_cast<double>(totals.failed));
+  add(totals.knapsack ? ", mean value %.6g" : ", mean cost %.6g", totals.mean_cost());
+  if (report.improve) add(" (the network alone %.6g)", totals.mean_network_cost());
+  add(", gap %.3f%%", 100 * totals.mean_gap());
+  add(", %.2f s", milliseconds_since(process_start()) / 1000);
+  log_info("%s%s; mode %s, %lld samples, augment %d, shuffle %s, improve %s", text,
+           totals.interrupted  ? ", interrupted"
+           : totals.time_limit ? ", stopped by the time limit"
+                               : "",
+           mode_name(report.mode), static_cast<long long>(report.samples), report.augment,
+           report.shuffle ? "on" : "off", report.improve ? "on" : "off");
+}
+
+// One line for the running step of an active search.
+std::string step_text(const ActiveSearchProgress& at) {
+  char text[160];
+  std::snprintf(text, sizeof text, "active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
+                static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
+  return text;
+}
+
+int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
+  const SearchControl control = search_control(common);
+  const LoadedFiles loaded = load_all(flags);
+  const InstanceBatch& instances = loaded.instances;
+  check_format(output_format(common), instances);
+  const std::vector<double> reference =
+      flags.ref.empty() ? std::vector<double>() : read_reference(flags.ref, instances);
+  SolutionBatch incumbents = load_incumbents(flags, instances, control);
+  SolutionBatch solutions(instances.size());
+  std::vector<double> gaps;
+  SolveTotals totals;
+  {
+    ProgressLine line;
+    SolveOptions options = flags.options;
+    options.on_step = [&](const ActiveSearchProgress& at) {
+      if (line.due()) line.update(step_text(at));
+    };
+    run.solve(instances, loaded.rows, options, control, [&](size_t i, const Solution& found) {
+      solutions[i] = found;
+      if (!incumbents.empty() && is_better(instances[i], incumbents[i].cost, found.cost)) {
+        incumbents[i].status = found.status;
+        incumbents[i].network_cost = found.network_cost;
+        solutions[i] = std::move(incumbents[i]);
+      }
+      if (!reference.empty()) gaps.push_back(gap(instances[i], solutions[i].cost, reference[i]));
+      totals.add(instances[i], solutions[i], reference.empty() ? std::nan("") : gaps.back());
+      if (i + 1 < instances.size() && line.due()) {
+        line.update(std::to_string(i + 1) + "/" + std::to_string(instances.size()) + " solved, mean cost " +
+                    std::to_string(totals.mean_cost()));
+      }
+    });
+  }
+  SolveSummary summary = summarise(run, flags, totals, loaded.loading_ms);
+  summary.code = totals.interrupted ? interrupt_exit_code() : kExitDone;
+  file.write(format_solutions(output_format(common), instances, solutions, gaps, summary));
+  file.commit();
+  log_end(run, totals);
+  return summary.code;
+}
+
+int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
+  if (!flags.init.empty() && !flags.options.untrained) throw UsageError("--init FILE: needs --format json");
+  double reference = std::nan("");
+  if (!flags.ref.empty()) {
+    char* end = nullptr;
+    reference = std::strtod(flags.ref.c_str(), &end);
+    if (*end != '\0') throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
+  }
+  const SearchControl control = search_control(common);
+  SolveStream stream(
+      run, flags.options, control, file,
+      [&](const Instance& instance) -> std::pair<int, std::string> {
+        try {
+          run.models.get(instance.problem, instance.n());
+        } catch (const ModelFileError& error) {
+          return {kExitInput, error.what()};
+        }
+        return check_instance(flags.options, instance);
+      },
+      [&](const Instance& instance, double cost) {
+        return std::isnan(reference) ? reference : gap(instance, cost, reference);
+      });
+  for (const std::string& path : flags.files) {
+    stream.solve_file(path, read_options(flags.input));
+    if (stream.stopped()) break;
+  }
+  file.commit();
+  log_end(run, stream.totals());
+  if (interrupt_exit_code() != 0) return interrupt_exit_code();
+  return stream.totals().failed > 0 ? kExitInput : kExitDone;
+}
+
+int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& common) {
+  finish_solve_flags(flags, app, common);
+  OutputFile file = open_output(common);
+  SolveRun run(backend_options(common), flags.model, flags.options.untrained);
+  log_info("pointsman %s on %s, seed %llu", POINTSMAN_VERSION, device_text(run.engine.device()).c_str(),
+           static_cast<unsigned long long>(common.seed));
+  return output_format(common) == OutputFormat::kNdjson ? run_stream(run, flags, common, file)
+                                                        : run_document(run, flags, common, file);
+}
+
+}  // namespace
+
+Command add_solve(CLI::App& parent) {
+  auto flags = std::make_shared<SolveFlags>();
+  auto common = std::make_shared<CommonOptions>();
+  CLI::App* app = parent.add_subcommand("solve", "Solve instances from files or stdin");
+  app->footer(kExamples);
+  add_solve_flags(*app, *flags);
+  add_common_options(*app, *common, {"json", "ndjson", "tour", "npy", "npz", "text"});
+  return {app, common, [=] { return run_solve(*flags, *app, *common); }};
+}
+
+}  // namespace pointsman

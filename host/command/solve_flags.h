@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of `pointsman solve`.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "host/command/instance_flags.h"
+#include "host/command/options.h"
+
+namespace pointsman {
+
+struct SolveFlags {
+  std::vector<std::string> files;
+  InstanceFlags input;
+  std::string model, mode = "auto", improve, init, ref;
+  bool shuffle = false;
+  SolveOptions options;
+};
+
+void add_solve_flags(CLI::App& app, SolveFlags& flags);
+
+// Turns the flags into `flags.options`. Throws UsageError for combinations that mean nothing.
+void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOptions& common);
+
+// Why these options cannot solve this instance, as exit code and message; code 0: they can.
+std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance);
+
+// Whether the mode improves tours without being told.
+bool improves(const SolveOptions& options);
+
+}  // namespace pointsman

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman train`: a model from random instances made on the fly.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "engine/engine.h"
+#include "host/command/command.h"
+#include "host/command/interrupt.h"
+#include "host/command/log.h"
+#include "host/command/model_lookup.h"
+#include "host/command/output.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman train tsp -n 20 -o my20.safetensors
+  pointsman train knapsack -n 50 --steps 20000 --log knap50.jsonl
+  pointsman train tsp -n 50 --init tsp20              start from a shipped model
+  pointsman train tsp -n 20 --checkpoint my20.ckpt    and after a stop, with the same flags:
+  pointsman train tsp -n 20 --checkpoint my20.ckpt --resume my20.ckpt
+The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
+
+struct TrainFlags {
+  std::string problem, baseline = "shared", centre_logits = "on", init, resume, checkpoint, log;
+  double learning_rate = 1e-3;  // kept in double for the model file's metadata
+  TrainOptions options;
+};
+
+const std::vector<std::pair<std::string, Baseline>> kBaselines = {{"shared", Baseline::kShared},
+                                                                  {"critic", Baseline::kCritic},
+                                                                  {"ema", Baseline::kEma},
+                                                                  {"rollout", Baseline::kRollout}};
+
+std::string clock_text(double seconds) {
+  const auto total = static_cast<long long>(std::min(std::max(seconds, 0.0), 1e9));
+  char text[48];
+  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", total / 3600, total / 60 % 60, total % 60);
+  return text;
+}
+
+std::string describe(const TrainProgress& progress, int64_t steps) {
+  char text[256];
+  int length =
+      std::snprintf(text, sizeof text,
+                    "step %lld/%lld  %.0f tours/s  train %.4f  |grad| %.3g  entropy %.3f  mean u %.2f  "
+                    "saturated %.0f%%",
+                    static_cast<long long>(progress.step), static_cast<long long>(steps),
+                    progress.tours_per_second, progress.train_cost, progress.grad_norm, progress.entropy,
+                    progress.mean_logit, 100 * progress.saturated);
+  if (!std::isnan(progress.val_cost)) {
+    length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), "  val %.4f",
+                            progress.val_cost);
+  }
+  return text + ("  ETA " + clock_text(progress.eta_seconds));
+}
+
+// The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
+// says.
+std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, ModelConfig& config) {
+  config.problem = flags.problem;
+  config.centre_logits = flags.centre_logits == "on";
+  config.has_critic = flags.options.baseline == Baseline::kCritic;
+  if (config.problem == "tsp") {
+    config.capacity = 0;
+  } else if (config.capacity == 0) {
+    config.capacity = default_capacity(config.n);
+  }
+  if (flags.init.empty()) return initial_parameters(config, config.seed);
+  const Model model = read_model(find_model(flags.init));
+  if (model.config.problem != config.problem) {
+    throw UsageError("--init " + flags.init + ": is a model for " + model.config.problem + ", not " +
+                     config.problem);
+  }
+  for (const char* name : {"--glimpses", "--clip", "--centre-logits"}) {
+    if (app.count(name))
+      throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
+  }
+  config.glimpses = model.config.glimpses;
+  config.clip = model.config.clip;
+  config.centre_logits = model.config.centre_logits;
+  config.training_tours = model.config.training_tours;
+  std::vector<float> parameters = initial_parameters(config, config.seed);
+  std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
+              parameters.begin());
+  return parameters;
+}
+
+nlohmann::ordered_json summary(const TrainOptions& options, const TrainResult& result,
+                               const TrainProgress& last, const DeviceInfo& device) {
+  nlohmann::ordered_json json = {{"problem", result.config.problem},
+                                 {"n", result.config.n},
+                                 {"status", status_name(result.status)},
+                                 {"steps", last.step},
+                                 {"training_tours", result.config.training_tours},
+                                 {"seconds", last.seconds},
+                                 {"tours_per_second", last.tours_per_second},
+                                 {"train_cost", last.train_cost}};
+  if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
+  json["model"] = options.output.string();
+  json["model_sha256"] = read_model(options.output).sha256;
+  json["device"] = device_text(device);
+  json["seed"] = options.seed;
+  json["version"] = POINTSMAN_VERSION;
+  return json;
+}
+
+void prepare(TrainFlags& flags, CommonOptions& common) {
+  TrainOptions& options = flags.options;
+  const auto found = std::find_if(kBaselines.begin(), kBaselines.end(),
+                                  [&](const auto& entry) { return entry.first == flags.baseline; });
+  options.baseline = found->second;
+  if (options.baseline == Baseline::kShared && options.rollouts < 2) {
+    throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
+  }
+  if (flags.problem == "tsp" && options.model.capacity != 0)
+    throw UsageError("--capacity: is for knapsack only");
+  if (common.output.empty()) {
+    common.output =
+        (flags.problem == "tsp" ? "tsp" : "knap") + std::to_string(options.model.n) + ".safetensors";
+  }
+  // A continued training replaces its own earlier model.
+  if (flags.resume.empty()) OutputFile refused_if_there(common.output, common.force);
+  options.output = common.output;
+  options.checkpoint = flags.checkpoint;
+  options.log = flags.log;
+  options.seed = options.model.seed = common.seed;
+  options.learning_rate = static_cast<float>(flags.learning_rate);
+  options.model.learning_rate = flags.learning_rate;
+  options.model.version = POINTSMAN_VERSION;
+}
+
+int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
+  prepare(flags, common);
+  TrainOptions& options = flags.options;
+  const std::vector<float> initial = initial_state(flags, app, options.model);
+  Engine engine(backend_options(common));
+  const DeviceInfo device = engine.device();
+  if (!engine.device_note().empty()) log_info("%s", engine.device_note().c_str());
+  log_info("training %s n = %d, %s baseline, %lld steps of %d instances, seed %llu, on %s (%s)",
+           flags.problem.c_str(), options.model.n, flags.baseline.c_str(),
+           static_cast<long long>(options.steps), options.batch,
+           static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str());
+  TrainProgress last;
+  last.val_cost = std::nan("");
+  TrainResult result;
+  {
+    ProgressLine line(30.0);
+    result = train(engine.backend(), options, initial, flags.resume, search_control(common),
+                   [&](const TrainProgress& progress) {
+                     const double known = last.val_cost;
+                     last = progress;
+                     if (std::isnan(progress.val_cost)) {
+                       last.val_cost = known;
+                       if (line.due()) line.update(describe(progress, options.steps));
+                     } else {
+                       log_info("%s", describe(progress, options.steps).c_str());
+                     }
+                   });
+  }
+  const int code = interrupt_exit_code();
+  log_info("model written to %s", options.output.c_str());
+  const auto json = summary(options, result, last, device);
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    text += key + std::string(18 - std::min<size_t>(key.size(), 17), ' ') +
+            (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+  }
+  OutputFile file = open_output(common);
+  write_answer(file, common, {{"code", code}, {"summary", json}}, text);
+  return code;
+}
+
+void add_training_options(CLI::App& app, TrainFlags& flags) {
+  TrainOptions& options = flags.options;
+  std::vector<std::string> baselines;
+  for (const auto& [name, baseline] : kBaselines) baselines.push_back(name);
+  add_option(app, "--baseline", flags.baseline,
+             "b of the gradient (L - b): leave-one-out mean of the instance's other "
+             "rollouts, critic network, moving average, or greedy rollout of the best actor")
+      ->check(CLI::IsMember(baselines));
+  add_option(app, "--rollouts", options.rollouts, "Rollouts of an instance with the shared baseline")
+      ->check(CLI::Range(1, 4096));
+  add_option(app, "-b,--batch-size", options.batch, "Instances a step")->check(CLI::Range(1, 1 << 20));
+  add_option(app, "--steps", options.steps, "Gradient steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_option(app, "--learning-rate", flags.learning_rate, "Of Adam, at the start")
+      ->check(CLI::Range(1e-9, 1.0));
+  add_option(app, "--decay", options.decay, "The learning rate is multiplied by this every --decay-steps")
+      ->check(CLI::Range(0.01, 1.0));
+  add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays")
+      ->check(CLI::Range(1, 1 << 30));
+  add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this")
+      ->check(CLI::Range(1e-6, 1e6));
+  add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations")
+      ->check(CLI::Range(1.0, 1e12));
+  add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters");
+  add_option(app, "--resume", flags.resume,
+             "Continue from this checkpoint, bit for bit as if never stopped; give the "
+             "same flags again");
+  add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file");
+  add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints")
+      ->check(CLI::Range(1, 1 << 30));
+  add_option(app, "--log", flags.log, "Append one JSON line a step to this file");
+}
+
+}  // namespace
+
+Command add_train(CLI::App& parent) {
+  auto flags = std::make_shared<TrainFlags>();
+  auto common = std::make_shared<CommonOptions>();
+  common->answer_on_stdout = true;
+  CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient");
+  app->footer(kExamples);
+  ModelConfig& model = flags->options.model;
+  app->add_option("problem", flags->problem, "tsp or knapsack")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>{"tsp", "knapsack"}));
+  add_option(*app, "-n,--size", model.n, "Cities or items of an instance")
+      ->required()
+      ->check(CLI::Range(2, 10000));
+  add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
+      ->check(CLI::Range(0.0, 1e12));
+  add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer")->check(CLI::Range(0, 4));
+  add_option(*app, "--clip", model.clip, "C of the logits C tanh(u)")->check(CLI::Range(0.1, 1000.0));
+  add_option(*app, "--centre-logits", flags->centre_logits,
+             "Subtract the mean of u over the feasible cities before "
+             "the clip; off: the paper's literal form")
+      ->check(CLI::IsMember(std::vector<std::string>{"on", "off"}));
+  add_training_options(*app, *flags);
+  add_common_options(*app, *common, {"json", "text"});
+  return {app, common, [=] { return run_train(*flags, *app, *common); }};
+}
+
+}  // namespace pointsman

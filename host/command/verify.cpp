@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman verify`: whether solutions are tours or packings, and cost what they claim.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/problem/validate.h"
+#include "host/command/command.h"
+#include "host/command/instance_flags.h"
+#include "host/command/log.h"
+#include "host/command/model_lookup.h"
+#include "host/command/output.h"
+#include "host/files/read_solutions.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman verify berlin52.tsp berlin52.tour
+  pointsman verify set.npy tours.npy -q && echo all valid
+Ends with 5 when a solution is not one or does not cost what it claims.)";
+
+struct VerifyFlags {
+  std::string instances, solutions;
+  InstanceFlags input;
+};
+
+// Lengths of the TSPLIB metrics are integers; others may come from a program that sums in another order.
+constexpr double kRelativeTolerance = 1e-6;
+
+std::string wrong_claim(const Instance& instance, double claimed, double cost) {
+  if (std::isnan(claimed)) return {};
+  const bool rounded = instance.problem == ProblemKind::kTsp && instance.metric != Metric::kEuclidean;
+  const double allowed = rounded ? 1e-6 : kRelativeTolerance * std::max(1.0, std::abs(cost));
+  if (std::abs(claimed - cost) <= allowed) return {};
+  char text[96];
+  std::snprintf(text, sizeof text, "claims %.10g, found %.10g", claimed, cost);
+  return text;
+}
+
+std::string describe(const Instance& instance, const Solution& solution, const std::string& name,
+                     const std::string& wrong) {
+  char text[160];
+  if (instance.problem == ProblemKind::kTsp) {
+    std::snprintf(text, sizeof text, "length %.10g (Euclidean %.10g)", solution.cost,
+                  solution.cost_euclidean);
+  } else {
+    std::snprintf(text, sizeof text, "value %.10g, weight %.10g of %.10g", solution.cost, solution.weight,
+                  instance.capacity);
+  }
+  if (!wrong.empty()) return name + ": WRONG: " + wrong + "\n";
+  return name + (instance.problem == ProblemKind::kTsp ? ": valid tour, " : ": valid packing, ") + text +
+         "\n";
+}
+
+nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
+                                const std::string& wrong) {
+  nlohmann::ordered_json row = {
+      {"index", index}, {"id", instance.id}, {"problem", problem_name(instance.problem)}};
+  row["valid"] = wrong.empty();
+  if (!wrong.empty()) row["error"] = wrong;
+  if (instance.problem == ProblemKind::kTsp) {
+    row["cost"] = solution.cost;
+    row["cost_euclidean"] = solution.cost_euclidean;
+  } else {
+    row["value"] = solution.cost;
+    row["weight"] = solution.weight;
+  }
+  return row;
+}
+
+int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
+  OutputFile file = open_output(common);
+  const InstanceBatch instances = load_instances(flags.instances, flags.input);
+  SolutionBatch solutions = read_solutions(flags.solutions, instances);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string text;
+  size_t invalid = 0;
+  double sum = 0;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const double claimed = solutions[i].cost;
+    std::string wrong = validate_solution(instances[i], solutions[i]);
+    if (wrong.empty()) wrong = wrong_claim(instances[i], claimed, solutions[i].cost);
+    const std::string name = instances[i].id.empty() ? "solution " + std::to_string(i) : instances[i].id;
+    if (!wrong.empty()) {
+      ++invalid;
+      log_error(flags.solutions + ": " + name + ": " + wrong);
+    }
+    sum += solutions[i].cost;
+    rows.push_back(row_json(i, instances[i], solutions[i], wrong));
+    text += describe(instances[i], solutions[i], name, wrong);
+  }
+  const int code = invalid > 0 ? kExitCheck : kExitDone;
+  nlohmann::ordered_json summary = {
+      {"instances", instances.size()}, {"valid", instances.size() - invalid}, {"invalid", invalid}};
+  if (invalid == 0) summary["mean_cost"] = sum / static_cast<double>(instances.size());
+  write_answer(file, common, {{"code", code}, {"summary", summary}, {"solutions", rows}}, text);
+  return code;
+}
+
+}  // namespace
+
+Command add_verify(CLI::App& parent) {
+  auto flags = std::make_shared<VerifyFlags>();
+  auto common = std::make_shared<CommonOptions>();
+  CLI::App* app = parent.add_subcommand("verify", "Check solutions and their costs in double precision");
+  app->footer(kExamples);
+  app->add_option("INSTANCES", flags->instances, "Instances; - is stdin")->required();
+  app->add_option("SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
+      ->required();
+  add_instance_options(*app, flags->input);
+  add_common_options(*app, *common, {"json", "text"});
+  return {app, common, [=] { return run_verify(*flags, *common); }};
+}
+
+}  // namespace pointsman

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: exit codes, what goes to stdout and what to stderr, flags, signals and
+// limits.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "models/parameter_file.h"
+#include "models/parameter_layout.h"
+#include "tests/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using pointsman::ModelConfig;
+
+struct Answer {
+  int code;  // exit code; -1 when a signal killed the process
+  std::string out, err;
+  json parsed() const { return json::parse(out); }
+};
+
+std::string read_file(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// A folder of its own with two untrained models, and the program run in it.
+class Sandbox {
+ public:
+  Sandbox() {
+    std::string pattern = (fs::temp_directory_path() / "pointsman_command_XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    directory_ = pattern;
+    fs::create_directory(directory_ / "models");
+    add_model("tsp", 20, 0.0);
+    add_model("knapsack", 50, 12.5);
+  }
+  ~Sandbox() { fs::remove_all(directory_); }
+
+  // Starts `environment pointsman arguments` in the folder. The shell's own redirections may follow in
+  // `arguments`.
+  pid_t start(const std::string& arguments, const std::string& environment = "") const {
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string command = "cd '" + directory_.string() + "' && export POINTSMAN_MODEL_PATH=models " +
+                                  environment + " && exec '" POINTSMAN_BINARY "' >out 2>err </dev/null " +
+                                  arguments;
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+    return child;
+  }
+
+  Answer finish(pid_t child) const {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory_ / "out"),
+            read_file(directory_ / "err")};
+  }
+
+  Answer run(const std::string& arguments, const std::string& environment = "") const {
+    return finish(start(arguments, environment));
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ / name) << text;
+  }
+  std::string read(const std::string& name) const { return read_file(directory_ / name); }
+  bool exists(const std::string& name) const { return fs::exists(directory_ / name); }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+ private:
+  void add_model(const std::string& problem, int n, double capacity) const {
+    ModelConfig config;
+    config.problem = problem;
+    config.n = n;
+    config.capacity = capacity;
+    config.has_critic = false;
+    pointsman::write_model(directory_ / "models" / (problem + std::to_string(n) + ".safetensors"), config,
+                           pointsman::initial_parameters(config, 1));
+  }
+
+  fs::path directory_;
+};
+
+const std::string kMap = "'" POINTSMAN_SOURCE_DIR "/tests/data/capitals.tsp'";
+const std::string kMapTour = "'" POINTSMAN_SOURCE_DIR "/tests/data/capitals.opt.tour'";
+const std::string kKnapsack = "'" POINTSMAN_SOURCE_DIR "/tests/data/knapsack50.txt'";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string triangle(const std::string& id) {
+  return "{\"id\":\"" + id + "\",\"problem\":\"tsp\",\"coordinates\":[[0,0],[3,0],[3,4]]}\n";
+}
+
+}  // namespace
+
+TEST_CASE("version and help go to stdout and end with 0") {
+  const Sandbox sandbox;
+  const Answer version = sandbox.run("--version");
+  CHECK(version.code == 0);
+  CHECK(version.out.rfind("pointsman ", 0) == 0);
+  CHECK(version.err.empty());
+  for (const char* name :
+       {"", "solve ", "train ", "score ", "eval ", "generate ", "verify ", "bench ", "info "}) {
+    const Answer help = sandbox.run(std::string(name) + "--help");
+    CHECK(help.code == 0);
+    CHECK(help.out.find("Usage:") != std::string::npos);
+    CHECK(help.err.empty());
+  }
+  CHECK(sandbox.run("solve --help").out.find("Examples:") != std::string::npos);
+}
+
+TEST_CASE("a wrong command line ends with 2 and says so in JSON off a terminal") {
+  const Sandbox sandbox;
+  for (const std::string& arguments : std::vector<std::string>{
+           std::string(""), std::string("slove"), std::string("solve"), "solve --nope " + kMap,
+           "solve --samples many " + kMap, "solve --mode clever " + kMap, "solve --time-limit=-1 " + kMap,
+           "solve --device gpu " + kMap, "solve --mode greedy --steps 5 " + kMap, std::string("train tsp"),
+           "solve --augment 3 " + kMap, std::string("eval --modes greedy+nine ") + kMap,
+           "solve --mode greedy -n 9 " + kMap}) {
+    INFO(arguments);
+    const Answer answer = sandbox.run(arguments);
+    CHECK(answer.code == 2);
+    CHECK(answer.parsed().at("code") == 2);
+    CHECK(lines_of(answer.out).size() == 1);
+    CHECK(answer.err.find("pointsman: error: ") != std::string::npos);
+  }
+  const Answer text = sandbox.run("solve --format text --nope " + kMap);
+  CHECK(text.code == 2);
+  CHECK(text.out.empty());
+  CHECK(sandbox.run("solve --format tour " + kMap + " " + kMap).code == 2);
+  const Answer symmetry = sandbox.run("solve --augment 8 " + kKnapsack);
+  CHECK(symmetry.code == 2);
+  CHECK(symmetry.parsed().at("error").get<std::string>().find("--shuffle") != std::string::npos);
+}
+
+TEST_CASE("generate --like numpy gives NumPy's numbers") {
+  const Sandbox sandbox;
+  const Answer answer = sandbox.run("generate tsp -n 3 -b 2 -s 1234 --like numpy");
+  REQUIRE(answer.code == 0);
+  const json instances = answer.parsed().at("instances");
+  REQUIRE(instances.size() == 2);
+  // numpy.random.seed(1234); numpy.random.uniform(size=(2, 3, 2))
+  CHECK(instances[0].at("coordinates") == json::parse("[[0.1915194503788923,0.6221087710398319],"
+                                                      "[0.4377277390071145,0.7853585837137692],"
+                                                      "[0.7799758081188035,0.2725926052826416]]"));
+  CHECK(instances[1].at("coordinates")[0][0] == 0.2764642551430967);
+  REQUIRE(sandbox.run("generate knapsack -n 4 -b 2 -o set.npz").code == 0);
+  const json solved = sandbox.run("solve set.npz -n 8").parsed();
+  CHECK(solved.at("solutions").size() == 2);
+  CHECK(solved.at("solutions")[0].at("weight").get<double>() <= 12.5);
+}
+
+TEST_CASE("solve answers with the contract's JSON and nothing else on stdout") {
+  const Sandbox sandbox;
+  const Answer answer = sandbox.run("solve -n 16 --ref " + kMapTour + " " + kMap);
+  REQUIRE(answer.code == 0);
+  const json parsed = answer.parsed();
+  CHECK(parsed.at("code") == 0);
+  const json& summary = parsed.at("summary");
+  for (const char* key :
+       {"instances", "mean_cost", "gap", "computing_times", "mode", "samples", "augment", "shuffle",
+        "improve", "model", "model_sha256", "device", "seed", "version", "mean_network_cost"}) {
+    INFO(key);
+    CHECK(summary.contains(key));
+  }
+  CHECK(summary.at("mode") == "auto");
+  CHECK(summary.at("samples") == 16);
+  CHECK(summary.at("augment") == 8);
+  CHECK(summary.at("improve") == true);
+  CHECK(summary.at("model") == "tsp20");
+  const json& solution = parsed.at("solutions").at(0);
+  for (const char* key : {"index", "id", "problem", "n", "status", "cost", "cost_euclidean", "gap",
+                          "log_prob", "network_cost", "tour"}) {
+    INFO(key);
+    CHECK(solution.contains(key));
+  }
+  CHECK(solution.at("gap").get<double>() >= 0.0);
+  CHECK(solution.at("network_cost").get<double>() >= solution.at("cost").get<double>());
+  CHECK(answer.err.find("model tsp20") != std::string::npos);
+
+  const json packed = sandbox.run("solve -n 16 " + kKnapsack).parsed().at("solutions").at(0);
+  for (const char* key : {"value", "weight", "items"}) CHECK(packed.contains(key));
+  CHECK(!packed.contains("tour"));
+}
+
+TEST_CASE("quiet silences the log, and the log can be JSON") {
+  const Sandbox sandbox;
+  CHECK(sandbox.run("solve -q -n 8 " + kMap).err.empty());
+  const Answer answer = sandbox.run("solve --log-format json -n 8 " + kMap);
+  REQUIRE(answer.code == 0);
+  REQUIRE(!answer.err.empty());
+  for (const std::string& line : lines_of(answer.err)) CHECK(json::parse(line).contains("message"));
+}
+
+TEST_CASE("a .tour written is a .tour verified") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("solve -n 8 -o best.tour " + kMap).code == 0);
+  const Answer right = sandbox.run("verify --format text " + kMap + " best.tour");
+  CHECK(right.code == 0);
+  CHECK(right.out.find("valid tour") != std::string::npos);
+  sandbox.write("lie.json", "{\"solutions\":[{\"cost\":1,\"tour\":[0,1,2]}]}");
+  sandbox.write("three.json", triangle("t"));
+  const Answer lie = sandbox.run("verify three.json lie.json");
+  CHECK(lie.code == 5);
+  CHECK(lie.parsed().at("code") == 5);
+  CHECK(lie.parsed().at("solutions")[0].at("valid") == false);
+  CHECK(lie.parsed().at("solutions")[0].at("cost") == 12.0);
+  sandbox.write("twice.json", "{\"solutions\":[{\"cost\":12,\"tour\":[0,1,1]}]}");
+  CHECK(sandbox.run("verify three.json twice.json").code == 5);
+}
+
+TEST_CASE("flag before environment before config file before default") {
+  const Sandbox sandbox;
+  sandbox.write("flags.toml", "samples = 9\nseed = 3\n[train]\nsteps = 1\n[solve]\nmode = \"sample\"\n");
+  const auto summary = [&](const std::string& flags, const std::string& environment) {
+    return sandbox.run("solve -q " + flags + " " + kMap, environment).parsed().at("summary");
+  };
+  const json config = summary("--config flags.toml", "");
+  CHECK(config.at("samples") == 9);
+  CHECK(config.at("seed") == 3);
+  CHECK(config.at("mode") == "sample");
+  const json environment = summary("--config flags.toml", "POINTSMAN_SAMPLES=7");
+  CHECK(environment.at("samples") == 7);
+  CHECK(environment.at("seed") == 3);
+  CHECK(summary("-n 5 --config flags.toml", "POINTSMAN_SAMPLES=7").at("samples") == 5);
+  CHECK(summary("--first_sample 2 --batch_size=4 -n 5", "").at("samples") == 5);
+  CHECK(summary("-n 5", "POINTSMAN_CONFIG=flags.toml").at("seed") == 3);
+  CHECK(sandbox.run("info", "POINTSMAN_SAMPLES=many").code == 0);  // another subcommand's variable
+  sandbox.write("wrong.toml", "sampels = 9\n");
+  const Answer wrong = sandbox.run("solve --config wrong.toml " + kMap);
+  CHECK(wrong.code == 2);
+  CHECK(wrong.out.find("sampels") != std::string::npos);
+}
+
+TEST_CASE("bad input is named with file and line, exit code 3") {
+  const Sandbox sandbox;
+  sandbox.write("bad.tsp",
+                "NAME: bad\nTYPE: TSP\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n"
+                "1 0 0\n2 1.0\n3 1 1\nEOF\n");
+  const Answer answer = sandbox.run("solve bad.tsp");
+  CHECK(answer.code == 3);
+  CHECK(answer.parsed().at("code") == 3);
+  CHECK(answer.parsed().at("file") == "bad.tsp");
+  CHECK(answer.parsed().at("line") == 7);
+  CHECK(answer.err.find("bad.tsp:7: ") != std::string::npos);
+  CHECK(sandbox.run("solve missing.tsp").code == 3);
+  CHECK(sandbox.run("solve -m missing " + kMap).code == 3);
+  CHECK(sandbox.run("solve -m knapsack50 " + kMap).code == 3);
+  sandbox.write("broken.safetensors", "not a model");
+  CHECK(sandbox.run("solve -m broken.safetensors " + kMap).code == 3);
+}
+
+TEST_CASE("a bad line of a stream is answered in its place and the run goes on") {
+  const Sandbox sandbox;
+  sandbox.write("in.ndjson",
+                triangle("a") + "{\"id\":\"b\",\n" + triangle("c") +
+                    "{\"id\":\"k\",\"problem\":\"knapsack\",\"capacity\":1,\"weights\":[0.5,0.6],"
+                    "\"values\":[1,2]}\n");
+  for (const char* arguments :
+       {"solve -n 4 --format ndjson - <in.ndjson", "solve -n 4 -b 1 --format ndjson in.ndjson"}) {
+    INFO(arguments);
+    const Answer answer = sandbox.run(arguments);
+    CHECK(answer.code == 3);
+    const std::vector<std::string> lines = lines_of(answer.out);
+    REQUIRE(lines.size() == 4);
+    for (size_t i = 0; i < 4; ++i) CHECK(json::parse(lines[i]).at("index") == i);
+    CHECK(json::parse(lines[0]).at("id") == "a");
+    CHECK(json::parse(lines[1]).at("code") == 3);
+    CHECK(json::parse(lines[1]).at("line") == 2);
+    CHECK(json::parse(lines[2]).at("cost") == 12.0);
+    CHECK(json::parse(lines[3]).at("value") == 2.0);
+  }
+  const Answer partly = sandbox.run("solve -n 4 --augment 8 --format ndjson in.ndjson");
+  CHECK(json::parse(lines_of(partly.out).at(3)).at("code") == 2);
+  CHECK(sandbox.run("solve in.ndjson").code == 3);  // one document: all or nothing
+}
+
+TEST_CASE("a stream is answered while its producer still writes") {
+  const Sandbox sandbox;
+  const std::string pipe = sandbox.path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const pid_t child = sandbox.start("solve -q -n 4 --format ndjson - <pipe");
+  std::ofstream producer(pipe);
+  producer << triangle("a") << std::flush;
+  for (int i = 0; i < 200 && lines_of(sandbox.read("out")).empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(lines_of(sandbox.read("out")).size() == 1);
+  kill(child, SIGTERM);
+  CHECK(sandbox.finish(child).code == 143);
+}
+
+TEST_CASE("outputs: full disk 4, existing file 2, --force 0, failures leave no file") {
+  const Sandbox sandbox;
+  CHECK(sandbox.run("solve -n 4 " + kMap + " >/dev/full").code == 4);
+  CHECK(sandbox.run("solve -n 4 -o /dev/full " + kMap).code == 4);
+  CHECK(sandbox.run("solve -n 4 -o missing/x.json " + kMap).code == 4);
+  sandbox.write("here.json", "precious");
+  CHECK(sandbox.run("solve -n 4 -o here.json " + kMap).code == 2);
+  CHECK(sandbox.read("here.json") == "precious");
+  const Answer forced = sandbox.run("solve -n 4 -f -o here.json " + kMap);
+  CHECK(forced.code == 0);
+  CHECK(forced.out.empty());
+  CHECK(json::parse(sandbox.read("here.json")).at("code") == 0);
+  CHECK(sandbox.run("solve -n 4 -o never.json missing.tsp").code == 3);
+  CHECK(!sandbox.exists("never.json"));
+}
+
+TEST_CASE("what this build does not have is refused, not replaced") {
+  const Sandbox sandbox;
+  CHECK(sandbox.run("solve --device cuda " + kMap).code == 4);
+  CHECK(sandbox.run("solve --precision tf32 " + kMap).code == 4);
+}
+
+TEST_CASE("the time limit ends an endless search with its best and exit code 0") {
+  const Sandbox sandbox;
+  const auto start = std::chrono::steady_clock::now();
+  const Answer answer = sandbox.run("solve --mode active --steps 1000000 -l 0.7 " + kMap);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CHECK(answer.code == 0);
+  CHECK(answer.parsed().at("solutions")[0].at("status") == "time_limit");
+  CHECK(answer.parsed().at("solutions")[0].at("tour").size() == 45);
+  CHECK(seconds >= 0.7);
+  CHECK(seconds < 5.0);  // a step takes some 50 ms; the rest is for a loaded machine
+}
+
+TEST_CASE("a signal keeps the best") {
+  const Sandbox sandbox;
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    const pid_t child = sandbox.start("solve -f --mode active --steps 1000000 -o best.json " + kMap);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(child, signal);
+    const Answer answer = sandbox.finish(child);
+    CHECK(answer.code == code);
+    const json parsed = json::parse(sandbox.read("best.json"));
+    CHECK(parsed.at("code") == code);
+    CHECK(parsed.at("solutions")[0].at("status") == "interrupted");
+    CHECK(sandbox.run("verify " + kMap + " best.json").code == 0);
+  }
+}
+
+TEST_CASE("no answer is worse than the tour to start from") {
+  const Sandbox sandbox;
+  const json optimum = sandbox.run("verify " + kMap + " " + kMapTour).parsed().at("solutions")[0].at("cost");
+  const json answer = sandbox.run("solve --mode greedy --init " + kMapTour + " " + kMap).parsed();
+  CHECK(answer.at("solutions")[0].at("cost") == optimum);
+  CHECK(answer.at("solutions")[0].at("network_cost").get<double>() > optimum.get<double>());
+  CHECK(sandbox.run("solve -q --mode active --steps 2 --replicas 4 --init random " + kMap)
+            .parsed()
+            .at("code") == 0);
+}
+
+TEST_CASE("score and eval answer with the contract's keys") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 10 -b 6 -o set.npy").code == 0);
+  REQUIRE(sandbox.run("solve --mode greedy set.npy -o greedy.json").code == 0);
+  const json solved = json::parse(sandbox.read("greedy.json"));
+  const json scored = sandbox.run("score set.npy --solutions greedy.json -m tsp20").parsed();
+  REQUIRE(scored.at("solutions").size() == 6);
+  for (size_t i = 0; i < 6; ++i) {
+    const double expected = solved.at("solutions")[i].at("log_prob");
+    CHECK(scored.at("solutions")[i].at("log_prob").get<double>() == Approx(expected).epsilon(1e-5));
+  }
+  const json rows = sandbox.run("eval set.npy --ref 1 -n 4").parsed().at("rows");
+  REQUIRE(rows.size() == 3);
+  for (const json& row : rows) {
+    for (const char* key : {"mode", "augment", "samples", "mean_cost", "gap", "gap_ci95", "instances",
+                            "seconds", "tours_per_second"}) {
+      INFO(key);
+      CHECK(row.contains(key));
+    }
+    CHECK(row.at("gap").get<double>() == Approx(row.at("mean_cost").get<double>() - 1.0));
+  }
+  CHECK(rows[1].at("augment") == 8);
+  CHECK(rows[2].at("samples") == 4);
+}
+
+TEST_CASE("train writes a model that solve finds by name") {
+  const Sandbox sandbox;
+  const Answer answer =
+      sandbox.run("train tsp -n 8 --steps 2 -b 2 --rollouts 2 -o models/tsp8.safetensors --log log");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.parsed().at("summary").at("steps") == 2);
+  CHECK(!lines_of(sandbox.read("log")).empty());
+  CHECK(sandbox.run("train tsp -n 8 --steps 2 -o models/tsp8.safetensors").code == 2);  // there already
+  CHECK(sandbox.run("solve -q -n 4 -m tsp8 " + kMap).parsed().at("summary").at("model") == "tsp8");
+  const json info = sandbox.run("info").parsed();
+  CHECK(info.at("models").size() == 3);
+  CHECK(sandbox.run("info tsp8").parsed().at("model").at("n") == 8);
+}
