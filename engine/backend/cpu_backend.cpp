@@ -52,7 +52,6 @@ class CpuBackend final : public Backend {
     for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient}) std::fill(moments->begin(), moments->end(), 0.0f);
     p.actor_steps = p.critic_steps = 0;
     p.prepare();
-    kept_tiles_ = 0;
   }
 
   void read_parameters(int set, std::span<float> parameters) const override {
@@ -231,6 +230,11 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  try {
+    cpu::instruction_set();
+  } catch (const std::runtime_error& error) {
+    throw DeviceError(error.what());  // POINTSMAN_SIMD asks for what this processor lacks
+  }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return std::make_unique<CpuBackend>(threads > 0 ? threads : cores);
 }

@@ -26,11 +26,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kExamples = R"(Examples:
-  pointsman bench decode                     n = 20, 50, 100 on one core beside PyTorch, then two threads against one
+  pointsman bench decode                n = 20, 50, 100 on one core beside PyTorch, then two threads against one
   pointsman bench decode --json -o bench.json
-  pointsman bench decode --torch none        without the twin
-Rates are tours a second of CPU time, medians of turns; spread is (most - least) / median. Answers are compared with the
-twin's before anything is timed: a difference ends the bench with exit code 5.)";
+  pointsman bench decode --torch none   without the twin
+Rates are tours a second of CPU time, medians of turns; spread is (most - least) / median. Answers are compared
+with the twin's before anything is timed: a difference ends the bench with exit code 5.)";
 
 constexpr int kTrainBatch = 128;
 constexpr int kScored = 32;  // sampled tours whose log p the twin recomputes

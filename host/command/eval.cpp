@@ -23,7 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   pointsman eval -m tsp20 tsp20_test.npy --ref tsp20_test.opt.npy
   pointsman eval set.npy --modes greedy,greedy+x8,sample+1280+x8+shuffle+improve
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square), +shuffle and
-+improve. The default is greedy, greedy+x8 and sample+x8+shuffle for TSP; greedy, sample+shuffle for KnapSack.)";
++improve; or local, the same local search from a nearest-neighbour tour without any network, with +NUMBER kicks (TSP). The default is greedy, greedy+x8 and sample+x8+shuffle for TSP; greedy, sample+shuffle for KnapSack.)";
 
 struct EvalFlags {
   std::vector<std::string> files;
@@ -35,10 +35,11 @@ struct EvalFlags {
 struct EvalMode {
   std::string name;
   SolveOptions options;
+  bool local = false;  // no network: nearest neighbour, local search and options.samples kicks
 };
 
 EvalMode parse_eval_mode(const std::string& text, const EvalFlags& flags, uint64_t seed) {
-  EvalMode mode{text, {}};
+  EvalMode mode{text, {}, false};
   SolveOptions& options = mode.options;
   options.seed = seed;
   options.augment = 1;
@@ -46,14 +47,17 @@ EvalMode parse_eval_mode(const std::string& text, const EvalFlags& flags, uint64
   std::istringstream words(text);
   std::string word;
   std::getline(words, word, '+');
-  if (word != "greedy" && word != "sample" && word != "active" && word != "auto") {
-    throw UsageError("--modes: expected greedy, sample, active or auto, found \"" + word + "\"");
+  mode.local = word == "local";
+  if (!mode.local && word != "greedy" && word != "sample" && word != "active" && word != "auto") {
+    throw UsageError("--modes: expected greedy, sample, active, auto or local, found \"" + word + "\"");
   }
-  options.mode = parse_mode(word);
+  if (!mode.local) options.mode = parse_mode(word);
   if (options.mode == Mode::kSample) options.samples = flags.samples;
   if (options.mode == Mode::kAuto) options.augment = 0, options.shuffle = options.improve = -1;
   while (std::getline(words, word, '+')) {
-    if (word == "x8") {
+    if (mode.local && word.find_first_not_of("0123456789") != std::string::npos) {
+      throw UsageError("--modes: " + text + ": local takes only +NUMBER, its kicks");
+    } else if (word == "x8") {
       options.augment = 8;
     } else if (word == "shuffle") {
       options.shuffle = 1;
@@ -89,6 +93,21 @@ std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
   return {mean, values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("")};
 }
 
+// The rival without a network, instance by instance on one thread.
+void search_locally(const EvalMode& mode, const InstanceBatch& instances, const SearchControl& control,
+                    SolveReport& report, const SolutionSink& sink) {
+  report.samples = 1;
+  report.improve = true;
+  ImproveOptions options;
+  options.kicks = mode.options.samples;
+  options.seed = mode.options.seed;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    Solution solution = nearest_neighbour_tour(instances[i], 0);
+    improve_solution(instances[i], solution, options, control);
+    sink(i, solution);
+  }
+}
+
 Json eval_row(SolveRun& run, const EvalMode& mode, const InstanceBatch& instances,
               const std::vector<double>& reference, const SearchControl& control) {
   std::vector<uint64_t> rows(instances.size());
@@ -100,7 +119,7 @@ Json eval_row(SolveRun& run, const EvalMode& mode, const InstanceBatch& instance
   const Clock::time_point start = Clock::now();
   {
     ProgressLine line;
-    run.solve(instances, rows, mode.options, control, [&](size_t i, const Solution& solution) {
+    const SolutionSink sink = [&](size_t i, const Solution& solution) {
       cost += solution.cost;
       status = std::max(status, solution.status);
       if (!reference.empty()) gaps.push_back(gap(instances[i], solution.cost, reference[i]));
@@ -108,11 +127,16 @@ Json eval_row(SolveRun& run, const EvalMode& mode, const InstanceBatch& instance
         line.update(mode.name + ": " + std::to_string(i + 1) + "/" + std::to_string(instances.size()) +
                     ", mean cost " + std::to_string(cost / static_cast<double>(i + 1)));
       }
-    });
+    };
+    if (mode.local) {
+      search_locally(mode, instances, control, run.report, sink);
+    } else {
+      run.solve(instances, rows, mode.options, control, sink);
+    }
   }
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(instances.size());
-  Json row = {{"mode", mode_name(run.report.mode)}, {"augment", run.report.augment},
+  Json row = {{"mode", mode.local ? "local" : mode_name(run.report.mode)}, {"augment", run.report.augment},
               {"shuffle", run.report.shuffle},      {"improve", run.report.improve},
               {"samples", run.report.samples},      {"mean_cost", cost / count}};
   if (!gaps.empty()) {
@@ -163,6 +187,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   for (const EvalMode& mode : modes) {
     const auto [code, message] = check_instance(mode.options, instances.front());
     if (code != 0) throw UsageError(message);
+    if (mode.local && instances.front().problem != ProblemKind::kTsp) throw UsageError("--modes: local is for TSP");
   }
   const std::vector<double> reference =
       flags.ref.empty() ? std::vector<double>() : read_reference(flags.ref, instances);

@@ -91,6 +91,8 @@ Failure describe(const std::exception_ptr& error) {
     return {kExitInput, e.what(), e.file(), e.line()};
   } catch (const UsageError& e) {
     return {kExitUsage, e.what(), "", 0};
+  } catch (const std::invalid_argument& e) {  // an option that only the engine could judge
+    return {kExitUsage, e.what(), "", 0};
   } catch (const OutputRefused& e) {
     return {kExitUsage, e.what(), "", 0};
   } catch (const ModelFileError& e) {

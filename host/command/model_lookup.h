@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/problem_kind.h"
+#include "engine/problem/instance.h"
 #include "models/parameter_file.h"
 
 namespace pointsman {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -16,12 +17,17 @@ namespace pointsman {
 
 namespace {
 
+// In a process group of its own: Ctrl-C is for this program, which then ends its child.
 pid_t spawn(std::vector<std::string> arguments, posix_spawn_file_actions_t& actions) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   pid_t process = -1;
-  const int error = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = posix_spawnp(&process, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   return error == 0 ? process : -1;
 }
 
@@ -59,32 +65,41 @@ TorchTwin::TorchTwin(const std::string& python, const std::filesystem::path& scr
   posix_spawn_file_actions_destroy(&actions);
   close(to[0]);
   close(from[1]);
-  to_ = fdopen(to[1], "w");
-  from_ = fdopen(from[0], "r");
+  to_ = to[1];
+  from_ = from[0];
   settings_ = read_answer();
 }
 
 TorchTwin::~TorchTwin() {
-  std::fclose(to_);  // the end of its input ends it
-  std::fclose(from_);
+  close(to_);  // the end of its input ends it
+  close(from_);
   if (process_ >= 0) wait_for(process_);
 }
 
 nlohmann::json TorchTwin::ask(const nlohmann::json& command) {
-  std::fputs((command.dump() + "\n").c_str(), to_);
-  std::fflush(to_);
+  const std::string text = command.dump() + "\n";
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t written = write(to_, text.data() + done, text.size() - done);
+    if (written < 0 && errno != EINTR) break;  // it has gone: the answer's absence tells
+    if (written > 0) done += static_cast<size_t>(written);
+  }
   return read_answer();
 }
 
 nlohmann::json TorchTwin::read_answer() {
-  char* line = nullptr;
-  size_t capacity = 0;
-  const ssize_t length = getline(&line, &capacity, from_);
-  const std::string text(line ? line : "", length > 0 ? static_cast<size_t>(length) : 0);
-  std::free(line);
-  if (text.empty())
-    throw std::runtime_error("the PyTorch twin stopped without an answer (see its message above)");
-  return nlohmann::json::parse(text);
+  char bytes[4096];
+  size_t end;
+  while ((end = received_.find('\n')) == std::string::npos) {
+    const ssize_t length = read(from_, bytes, sizeof bytes);
+    if (length < 0 && errno == EINTR) continue;
+    if (length <= 0) {
+      throw std::runtime_error("the PyTorch twin stopped without an answer (see its message above)");
+    }
+    received_.append(bytes, static_cast<size_t>(length));
+  }
+  const std::string line = received_.substr(0, end);
+  received_.erase(0, end + 1);
+  return nlohmann::json::parse(line);
 }
 
 std::string find_torch_python(const std::string& wanted) {

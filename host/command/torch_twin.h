@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,8 +30,8 @@ class TorchTwin {
   nlohmann::json read_answer();
 
   pid_t process_ = -1;
-  std::FILE* to_ = nullptr;
-  std::FILE* from_ = nullptr;
+  int to_ = -1, from_ = -1;  // its stdin and stdout
+  std::string received_;     // beyond the last answer
   nlohmann::json settings_;
 };
 

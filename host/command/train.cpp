@@ -205,7 +205,7 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
   add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file");
   add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints")
       ->check(CLI::Range(1, 1 << 30));
-  add_option(app, "--log", flags.log, "Append one JSON line a step to this file");
+  add_option(app, "--log", flags.log, "Write a JSON line here every 100 steps and at each validation");
 }
 
 }  // namespace

@@ -24,7 +24,11 @@ struct RandomBatch {
   std::vector<uint64_t> keys;  // of the instances: their row numbers, until they are permuted
 
   RandomBatch(ProblemKind problem_, int n_, int count_, uint32_t seed, double capacity = 0.0)
-      : problem(problem_), n(n_), count(count_), features(2 * static_cast<size_t>(n_) * count_), keys(count_) {
+      : problem(problem_),
+        n(n_),
+        count(count_),
+        features(2 * static_cast<size_t>(n_) * count_),
+        keys(count_) {
     std::mt19937 random(seed);
     for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
     std::iota(keys.begin(), keys.end(), 0);
@@ -85,7 +89,8 @@ inline std::vector<float> scaled_parameters(const ModelConfig& config, float sca
   return parameters;
 }
 
-inline std::unique_ptr<Backend> cpu_with(const ModelConfig& config, const std::vector<float>& parameters, int threads = 1) {
+inline std::unique_ptr<Backend> cpu_with(const ModelConfig& config, const std::vector<float>& parameters,
+                                         int threads = 1) {
   auto backend = make_backend({"cpu", threads});
   backend->configure(config, 1);
   backend->load_parameters(0, parameters);
@@ -118,9 +123,11 @@ inline bool same_answers(const RolloutResult& a, const RolloutResult& b) {
 
 // Appends rollouts first .. first + count - 1 of `from`, of sequences of n items.
 inline void append(const RolloutResult& from, int n, size_t first, size_t count, RolloutResult& to) {
-  to.orders.insert(to.orders.end(), from.orders.begin() + first * n, from.orders.begin() + (first + count) * n);
+  to.orders.insert(to.orders.end(), from.orders.begin() + first * n,
+                   from.orders.begin() + (first + count) * n);
   to.costs.insert(to.costs.end(), from.costs.begin() + first, from.costs.begin() + first + count);
-  to.log_probs.insert(to.log_probs.end(), from.log_probs.begin() + first, from.log_probs.begin() + first + count);
+  to.log_probs.insert(to.log_probs.end(), from.log_probs.begin() + first,
+                      from.log_probs.begin() + first + count);
 }
 
 // The items of rollout r, without the -1 behind them.

@@ -98,7 +98,8 @@ TEST_CASE("samples in ten chunks, in strides and one by one give the same bits a
         const RolloutResult part = run(first, count, stride);
         RolloutResult expected;
         for (int s = 0; s < all.count; ++s) {
-          for (int j = 0; j < count; ++j) append(together, all.n, s * kMany + first + j * stride, 1, expected);
+          for (int j = 0; j < count; ++j)
+            append(together, all.n, s * kMany + first + j * stride, 1, expected);
         }
         return same_answers(part, expected);
       };
@@ -126,7 +127,8 @@ TEST_CASE("samples that share a prefix share its evaluation") {
     for (items.pop_back(); !items.empty(); items.pop_back()) ++prefixes[items];
   }
   // Without the ones that leave one city, and with the empty prefix.
-  const auto distinct = std::count_if(prefixes.begin(), prefixes.end(), [](const auto& p) { return p.first.size() < 11; });
+  const auto distinct =
+      std::count_if(prefixes.begin(), prefixes.end(), [](const auto& p) { return p.first.size() < 11; });
   CHECK(many.statistics.evaluations == distinct + 1);
   CHECK(many.statistics.evaluations < 200 * 11);
 }
@@ -206,7 +208,8 @@ TEST_CASE("greedy takes what the reference takes") {
         request.stop_at_first_misfit = literal;
         const RolloutResult result = roll_out(*backend, request);
         for (int s = 0; s < all.count; ++s) {
-          const reference::Rollout expected = reference::greedy(network, all.sequence(s), {1.0, 0.0, literal});
+          const reference::Rollout expected =
+              reference::greedy(network, all.sequence(s), {1.0, 0.0, literal});
           INFO(name_of(problem) << ", " << glimpses << " glimpses" << (literal ? ", literal rule" : ""));
           CHECK(items_of(result, 10, s) == expected.order);
           CHECK(result.log_probs[s] == Approx(expected.log_prob).epsilon(1e-4));
@@ -309,7 +312,8 @@ TEST_CASE("KnapSack: capacity 0, all fit, none fit") {
 
 TEST_CASE("KnapSack: what fits is decided in double") {
   RandomBatch batch(ProblemKind::kKnapsack, 3, 3, 12, 1.0);
-  // As floats three tenths fill 0.3 exactly; as doubles the third is too much by 3e-17, unless 0.1 lie in 0.30000001.
+  // As floats three tenths fill 0.3 exactly; as doubles the third is too much by 3e-17, unless 0.1 lie in
+  // 0.30000001.
   batch.weights = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.5, 0.5, 1e-12};
   batch.capacities = {0.3, 0.30000001, 1.0};
   const RolloutResult result = greedy_knapsack(batch);
@@ -405,7 +409,8 @@ TEST_CASE("scoring sampled orders gives their log p and costs again, bit for bit
 
 TEST_CASE("an order that cannot be has log p NaN, and harms no other") {
   const RandomBatch tsp(ProblemKind::kTsp, 4, 6, 16);
-  const std::vector<int32_t> orders{0, 1, 2, 3, 0, 1, 1, 3, 0, 1, 2, 4, 3, 2, 1, 0, 2, 1, -1, -1, 1000000, 1, 2, 3};
+  const std::vector<int32_t> orders{0, 1, 2, 3, 0, 1, 1,  3,  0,       1, 2, 4,
+                                    3, 2, 1, 0, 2, 1, -1, -1, 1000000, 1, 2, 3};
   const ModelConfig config = config_for(ProblemKind::kTsp, 4);
   auto backend = cpu_with(config, scaled_parameters(config, 3.0f));
   const RolloutResult result = roll_out(*backend, forced_request(tsp, orders));
@@ -435,7 +440,8 @@ TEST_CASE("costs are those of a double recomputation") {
     auto backend = cpu_with(config, scaled_parameters(config, 1.0f), 2);
     const RolloutResult result = in_batches(*backend, all, 30, Decode::kSample);
     for (size_t r = 0; r < result.costs.size(); ++r) {
-      const double expected = reference::cost(all.sequence(static_cast<int>(r) / kSamples), items_of(result, 19, r));
+      const double expected =
+          reference::cost(all.sequence(static_cast<int>(r) / kSamples), items_of(result, 19, r));
       CHECK(std::abs(result.costs[r] - expected) <= 19 * 4 * std::numeric_limits<double>::epsilon());
     }
   }
@@ -461,8 +467,9 @@ TEST_CASE("log p at the initialisation is within 1e-5 of double") {
           request.clip = temperature == 1.0f ? 0.0f : 5.0f;
           const RolloutResult result = roll_out(*backend, request);
           for (int s = 0; s < all.count; ++s) {
-            const double expected =
-                reference::forced(network, all.sequence(s), items_of(result, 25, s), {temperature, request.clip}).log_prob;
+            const double expected = reference::forced(network, all.sequence(s), items_of(result, 25, s),
+                                                      {temperature, request.clip})
+                                        .log_prob;
             CHECK(std::abs(result.log_probs[s] / expected - 1.0) <= 1e-5);
           }
         }
@@ -471,10 +478,12 @@ TEST_CASE("log p at the initialisation is within 1e-5 of double") {
   }
 }
 
-// The network of the paper in plain single precision, one glimpse, centred: what a straightforward program computes.
+// The network of the paper in plain single precision, one glimpse, centred: what a straightforward program
+// computes.
 class NaiveFloat {
  public:
-  NaiveFloat(const ModelConfig& config, const std::vector<float>& parameters) : layout_(config), p_(parameters.data()) {}
+  NaiveFloat(const ModelConfig& config, const std::vector<float>& parameters)
+      : layout_(config), p_(parameters.data()) {}
 
   double log_prob(const float* features, const std::vector<int>& order) {
     const int n = static_cast<int>(order.size());
@@ -517,9 +526,12 @@ class NaiveFloat {
     return y;
   }
 
-  std::vector<float> embed(const float* xy) const { return multiply(layout_.embedding, kH, 2, {xy[0], xy[1]}); }
+  std::vector<float> embed(const float* xy) const {
+    return multiply(layout_.embedding, kH, 2, {xy[0], xy[1]});
+  }
 
-  void lstm(const LstmSlots& slots, const std::vector<float>& input, std::vector<float>& h, std::vector<float>& c) const {
+  void lstm(const LstmSlots& slots, const std::vector<float>& input, std::vector<float>& h,
+            std::vector<float>& c) const {
     std::vector<float> gates = multiply(slots.weight_ih, 4 * kH, kH, input);
     const std::vector<float> recurrent = multiply(slots.weight_hh, 4 * kH, kH, h);
     for (int j = 0; j < 4 * kH; ++j) gates[j] += recurrent[j] + p_[slots.bias + j];
@@ -582,13 +594,15 @@ TEST_CASE("rows outside the factored range are counted, finite and right") {
   const ModelConfig config = config_for(ProblemKind::kTsp, 12);
   std::vector<float> parameters = scaled_parameters(config, 3.0f);
   const ParameterLayout layout(config);
-  for (size_t i = layout.glimpse.w_ref; i < layout.glimpse.w_ref + 2 * kHiddenSize * kHiddenSize; ++i) parameters[i] *= 40.0f;
+  for (size_t i = layout.glimpse.w_ref; i < layout.glimpse.w_ref + 2 * kHiddenSize * kHiddenSize; ++i)
+    parameters[i] *= 40.0f;
   const reference::Network network(config, parameters);
   auto backend = cpu_with(config, parameters);
   const RolloutResult result = in_batches(*backend, all, 4, Decode::kGreedy);
   for (int s = 0; s < all.count; ++s) {
     const double expected = reference::forced(network, all.sequence(s), items_of(result, 12, s)).log_prob;
-    // Arguments of some hundred keep 2^-24 of themselves; what is compared is that no range is taken for another.
+    // Arguments of some hundred keep 2^-24 of themselves; what is compared is that no range is taken for
+    // another.
     CHECK(result.log_probs[s] == Approx(expected).epsilon(2e-3));
   }
   RolloutRequest request;

@@ -25,7 +25,8 @@ struct Rollouts {
     orders = sample(backend, batch, counts).orders;
     std::mt19937 random(3);
     for (size_t r = 0; r < orders.size() / batch.n; ++r) {
-      weights.push_back((static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f) / static_cast<float>(batch.count));
+      weights.push_back((static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f) /
+                        static_cast<float>(batch.count));
     }
   }
 
@@ -56,12 +57,14 @@ std::vector<float> parameters_of(const Backend& backend, size_t size, int set = 
 }
 
 double largest(const std::vector<float>& x) {
-  return std::accumulate(x.begin(), x.end(), 0.0, [](double m, float y) { return std::max(m, std::abs(double{y})); });
+  return std::accumulate(x.begin(), x.end(), 0.0,
+                         [](double m, float y) { return std::max(m, std::abs(double{y})); });
 }
 
 // Within `relative` of each tensor's largest element.
 template <typename Expected>
-double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found, const Expected& expected) {
+double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found,
+                        const Expected& expected) {
   double worst = 0.0;
   for (const TensorSlot& slot : layout.tensors) {
     double most = 0.0, off = 0.0;
@@ -70,7 +73,8 @@ double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>&
       const double difference = std::abs(static_cast<double>(found[k]) - static_cast<double>(expected[k]));
       off = difference <= off ? off : difference;
     }
-    if (off > 0.0) worst = std::max(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
+    if (off > 0.0)
+      worst = std::max(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
   }
   return worst;
 }
@@ -98,8 +102,10 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
           reference::Vector expected(parameters.size(), 0.0);
           for (int s = 0, r = 0; s < batch.count; ++s) {
             for (int j = 0; j < rollouts.counts[s]; ++j, ++r) {
-              const std::vector<int> order(rollouts.orders.begin() + r * 8, rollouts.orders.begin() + (r + 1) * 8);
-              reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r], options, expected);
+              const std::vector<int> order(rollouts.orders.begin() + r * 8,
+                                           rollouts.orders.begin() + (r + 1) * 8);
+              reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r],
+                                               options, expected);
             }
           }
           CHECK(worst_of_tensors(network.layout, gradient_of(*backend, parameters.size()), expected) <= 1e-4);
@@ -141,7 +147,8 @@ TEST_CASE("gradients add up over calls") {
   backend->gradient(rollouts.request());
   const std::vector<float> whole = gradient_of(*backend, parameters.size());
   backend->load_parameters(0, parameters);
-  for (int first : {0, 17, 18}) backend->gradient(rollouts.part(first, first == 0 ? 17 : first == 17 ? 1 : 22));
+  for (int first : {0, 17, 18})
+    backend->gradient(rollouts.part(first, first == 0 ? 17 : first == 17 ? 1 : 22));
   // The parts round separately, some 20 sums each in another order.
   CHECK(worst_of_tensors(ParameterLayout(config), gradient_of(*backend, parameters.size()), whole) <= 1e-5);
 }
@@ -235,7 +242,8 @@ TEST_CASE("each parameter set gets the gradient of its own sequences, and no oth
   auto many = make_backend({"cpu", 2});
   many->configure(config, 4);
   for (int set = 0; set < 4; ++set) many->load_parameters(set, scaled_parameters(config, 2.0f, 30 + set));
-  for (int part = 0; part < 3; ++part) sets.insert(sets.end(), borders[part + 1] - borders[part], names[part]);
+  for (int part = 0; part < 3; ++part)
+    sets.insert(sets.end(), borders[part + 1] - borders[part], names[part]);
   const Rollouts rollouts(batch, *cpu_with(config, scaled_parameters(config, 2.0f, 30)));
   GradientRequest request = rollouts.request();
   request.sequences.parameter_sets = sets.data();
@@ -293,10 +301,12 @@ TEST_CASE("the weighted log p falls along the gradient's opposite, as fast as th
       const std::vector<float> gradient = gradient_of(*backend, parameters.size());
       double squared = 0.0;
       for (float g : gradient) squared += double{g} * double{g};
-      const double length = 1e-3;  // of the step; log p is good to 1e-5, its change is about length * |gradient|
+      const double length =
+          1e-3;  // of the step; log p is good to 1e-5, its change is about length * |gradient|
       const auto moved = [&](double sign) {
         std::vector<float> p = parameters;
-        for (size_t k = 0; k < p.size(); ++k) p[k] += static_cast<float>(sign * length / std::sqrt(squared) * gradient[k]);
+        for (size_t k = 0; k < p.size(); ++k)
+          p[k] += static_cast<float>(sign * length / std::sqrt(squared) * gradient[k]);
         return weighted_log_p(*backend, rollouts, p);
       };
       const double below = moved(-1.0), above = moved(1.0);
@@ -360,19 +370,23 @@ TEST_CASE("update is Adam on the clipped gradient, actor and critic apart") {
     if (request.actor) actor.update(gradient, 0, layout.actor_size, request);
     if (request.critic) critic.update(gradient, layout.actor_size, layout.size, request);
     if (request.actor) CHECK(norms.actor == Approx(norm(gradient, 0, layout.actor_size)).epsilon(1e-12));
-    if (request.critic) CHECK(norms.critic == Approx(norm(gradient, layout.actor_size, layout.size)).epsilon(1e-12));
+    if (request.critic)
+      CHECK(norms.critic == Approx(norm(gradient, layout.actor_size, layout.size)).epsilon(1e-12));
     CHECK(largest(gradient_of(*backend, layout.size)) == 0.0);
 
     const std::vector<float> after = parameters_of(*backend, layout.size);
     double worst = 0.0;
     for (size_t k = 0; k < layout.size; ++k) {
       const double expected = (k < layout.actor_size ? actor : critic).parameters[k];
-      // Each step rounds the parameter once (2^-24 of at most 0.2) and is itself good to 1e-5 of a learning rate.
-      worst = std::max(worst, std::abs(after[k] - expected) / ((step + 1) * (0.2 * 0x1p-24 + 1e-5 * request.learning_rate)));
+      // Each step rounds the parameter once (2^-24 of at most 0.2) and is itself good to 1e-5 of a learning
+      // rate.
+      worst = std::max(worst, std::abs(after[k] - expected) /
+                                  ((step + 1) * (0.2 * 0x1p-24 + 1e-5 * request.learning_rate)));
     }
     CHECK(worst <= 1.0);
     const bool actor_moved = !std::equal(after.begin(), after.begin() + layout.actor_size, before.begin());
-    const bool critic_moved = !std::equal(after.begin() + layout.actor_size, after.end(), before.begin() + layout.actor_size);
+    const bool critic_moved =
+        !std::equal(after.begin() + layout.actor_size, after.end(), before.begin() + layout.actor_size);
     CHECK(actor_moved == request.actor);
     CHECK(critic_moved == request.critic);
   }
@@ -426,7 +440,9 @@ TEST_CASE("an update takes effect in the next rollout") {
 
 // ------------------------------------------------------------------------------------------- the critic
 
-TEST_CASE("critic values: the reference's, the same bits for any batch and thread count, and from critic_gradient") {
+TEST_CASE(
+    "critic values: the reference's, the same bits for any batch and thread count, and from "
+    "critic_gradient") {
   for (ProblemKind problem : kProblems) {
     for (int n : {1, 2, 14}) {
       const RandomBatch batch(problem, n, 40, 11);

@@ -143,7 +143,7 @@ TEST_CASE("features are the instances in single precision") {
   CHECK(features == expected);
 }
 
-TEST_CASE("generated numbers are uniform in [0, 1)") {
+TEST_CASE("generated numbers are uniform from 0 up to 1") {
   double sum = 0.0, squares = 0.0, product = 0.0;
   constexpr int kPairs = 50000;
   for (const Instance& instance : generate_instances(ProblemKind::kTsp, 50, 1234, 0, kPairs / 50)) {

@@ -21,10 +21,10 @@ constexpr int kInstances = 200, kSamples = 4;
 
 // What one instruction set answered.
 struct Answers {
-  std::string detail;  // of the device, or "KIND: message" of the error that make_backend threw
+  std::string detail;          // of the device, or "KIND: message" of the error that make_backend threw
   std::vector<int32_t> tours;  // greedy and sampled
   std::vector<double> log_probs, forced_log_probs;  // of the tours; of given tours, the same on all targets
-  std::vector<float> gradient;  // actor and critic
+  std::vector<float> gradient;                      // actor and critic
 };
 
 template <typename T>
@@ -58,12 +58,14 @@ void add_answers(ProblemKind problem, int glimpses, float scale, Answers& answer
 
   std::vector<int32_t> given;
   for (int s = 0; s < kInstances; ++s) {
-    for (int i = 0; i < 20; ++i) given.push_back(problem == ProblemKind::kTsp ? (i * 7 + s) % 20 : i == 0 ? s % 20 : -1);
+    for (int i = 0; i < 20; ++i)
+      given.push_back(problem == ProblemKind::kTsp ? (i * 7 + s) % 20 : i == 0 ? s % 20 : -1);
   }
   request.decode = Decode::kForced;
   request.forced = given.data();
   const RolloutResult scored = roll_out(*backend, request);
-  answers.forced_log_probs.insert(answers.forced_log_probs.end(), scored.log_probs.begin(), scored.log_probs.end());
+  answers.forced_log_probs.insert(answers.forced_log_probs.end(), scored.log_probs.begin(),
+                                  scored.log_probs.end());
 
   const std::vector<float> weights(kInstances, 0.01f), targets(kInstances, 3.0f);
   std::vector<float> values(kInstances), gradient(ParameterLayout(config).size);
@@ -114,8 +116,8 @@ TEST_CASE("child of the SIMD tests", "[.][simd-child]") {
 Answers run_child(const std::string& simd, const std::string& environment = "") {
   const auto path = std::filesystem::temp_directory_path() / ("pointsman_simd_" + std::to_string(getpid()));
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = "POINTSMAN_SIMD='" + simd + "' POINTSMAN_TEST_ANSWERS='" + path.string() + "' " +
-                              environment + " '" + program + "' '[simd-child]' > /dev/null";
+  const std::string command = "POINTSMAN_SIMD='" + simd + "' POINTSMAN_TEST_ANSWERS='" + path.string() +
+                              "' " + environment + " '" + program + "' '[simd-child]' > /dev/null";
   REQUIRE(std::system(command.c_str()) == 0);
   Answers answers;
   std::ifstream file(path, std::ios::binary);
@@ -168,7 +170,8 @@ TEST_CASE("SSE4 has no fma: its answers are close, and how close is told") {
   int other_tours = 0;
   double log_p = 0.0, gradient = 0.0, most = 0.0;
   for (size_t r = 0; r < rollouts; ++r) {
-    other_tours += !std::equal(fma.tours.begin() + r * 20, fma.tours.begin() + (r + 1) * 20, sse4.tours.begin() + r * 20);
+    other_tours += !std::equal(fma.tours.begin() + r * 20, fma.tours.begin() + (r + 1) * 20,
+                               sse4.tours.begin() + r * 20);
   }
   for (size_t r = 0; r < fma.forced_log_probs.size(); ++r) {
     log_p = std::max(log_p, std::abs(sse4.forced_log_probs[r] / fma.forced_log_probs[r] - 1.0));
@@ -177,25 +180,29 @@ TEST_CASE("SSE4 has no fma: its answers are close, and how close is told") {
     most = std::max(most, std::abs(double{fma.gradient[k]}));
     gradient = std::max(gradient, std::abs(double{fma.gradient[k]} - double{sse4.gradient[k]}));
   }
-  WARN("SSE4 against AVX2: " << other_tours << " of " << rollouts << " tours differ; log p of given tours by at most "
-                             << log_p << " relative; gradients by at most " << gradient / most << " of the largest");
+  WARN("SSE4 against AVX2: " << other_tours << " of " << rollouts
+                             << " tours differ; log p of given tours by at most " << log_p
+                             << " relative; gradients by at most " << gradient / most << " of the largest");
   CHECK(log_p > 0.0);  // otherwise it was not SSE4 that ran
-  // Both are single precision, each within 1e-5 of double in log p; a gradient's largest element hardly cancels. A tour
-  // differs where a draw falls between two prefix sums that round differently.
+  // Both are single precision, each within 1e-5 of double in log p; a gradient's largest element hardly
+  // cancels. A tour differs where a draw falls between two prefix sums that round differently.
   CHECK(log_p <= 2e-5);
   CHECK(gradient <= 1e-5 * most);
   CHECK(other_tours <= static_cast<int>(rollouts) / 100);
 }
 
 TEST_CASE("an unset or empty POINTSMAN_SIMD takes the best there is") {
-  const std::string expected = processor_has(HWY_AVX3) ? "AVX-512" : processor_has(HWY_AVX2) ? "AVX2" : "SSE4";
+  const std::string expected = processor_has(HWY_AVX3)   ? "AVX-512"
+                               : processor_has(HWY_AVX2) ? "AVX2"
+                                                         : "SSE4";
   CHECK(name_of_child("") == expected + ", 1 thread");
 }
 
 TEST_CASE("a word that names no instruction set is refused with what was expected") {
   for (const char* word : {"AVX2", "neon", "avx", "avx512 "}) {
     const Answers answers = run_child(word);
-    CHECK(answers.detail == "invalid_argument: POINTSMAN_SIMD: expected avx512, avx2 or sse4, found \"" + std::string(word) + "\"");
+    CHECK(answers.detail == "invalid_argument: POINTSMAN_SIMD: expected avx512, avx2 or sse4, found \"" +
+                                std::string(word) + "\"");
     CHECK(answers.tours.empty());
   }
 }
@@ -203,8 +210,10 @@ TEST_CASE("a word that names no instruction set is refused with what was expecte
 TEST_CASE("an instruction set that the processor lacks is refused, never replaced") {
   // Highway is told that there is only SSE4.
   const std::string only_sse4 = "POINTSMAN_TEST_ONLY_SSE4=1";
-  CHECK(name_of_child("avx512", only_sse4) == "runtime_error: POINTSMAN_SIMD=avx512: this processor has no AVX-512, best is SSE4");
-  CHECK(name_of_child("avx2", only_sse4) == "runtime_error: POINTSMAN_SIMD=avx2: this processor has no AVX2, best is SSE4");
+  CHECK(name_of_child("avx512", only_sse4) ==
+        "runtime_error: POINTSMAN_SIMD=avx512: this processor has no AVX-512, best is SSE4");
+  CHECK(name_of_child("avx2", only_sse4) ==
+        "runtime_error: POINTSMAN_SIMD=avx2: this processor has no AVX2, best is SSE4");
   CHECK(name_of_child("sse4", only_sse4) == "SSE4, 1 thread");
 }
 

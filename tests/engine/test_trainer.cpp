@@ -462,7 +462,7 @@ TEST_CASE("an interruption saves the checkpoint and the model") {
   CHECK(result.config.training_tours == 1000 + 3 * 15);
 }
 
-TEST_CASE("checkpoints are written on the way; a gradient that is not finite ends the training") {
+TEST_CASE("checkpoints are written on the way, and a gradient that is not finite ends the training") {
   const TemporaryFolder folder;
   TrainOptions options = small_options("tsp", Baseline::kEma);
   options.checkpoint = folder / "x.ckpt";

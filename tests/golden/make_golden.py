@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the golden files that tests/golden/test_golden.cpp checks the engine against.
 
-An independent statement of the network of Bello et al. 2017 in PyTorch: float64, one city at a time, the plain
-unfolded formulas, gradients by autograd, Adam by torch.optim. It shares no code with the engine.
+An independent statement of the network of Bello et al. 2017 in PyTorch: float64, one city at a time, the
+plain unfolded formulas, gradients by autograd, Adam by torch.optim. It shares no code with the engine.
 
     python3 tests/golden/make_golden.py            write tests/golden/*.safetensors
     python3 tests/golden/make_golden.py --single   write nothing; print how far float32 is from float64 here
 
-Every number that the files do not hold is a formula of a name: uniforms(name, count) below is std::mt19937 seeded with
-the FNV-1a hash of the name. Parameters are scale (2 u - 1) rounded to float. In the cases called "initial" the scale is
-the paper's 0.08; in the others it is SCALES, under which attention is peaked and every gradient is far above the
-rounding of float32 (at 0.08 a glimpse is all but uniform, and what reaches the decoder is 1e-13). A large tensor's gradient and movement are
-kept as three summaries, which together see every element: G s ("rows"), s' G ("columns") with random signs s and s',
-and every 211th element ("sample"). Small tensors are kept whole ("full").
+Every number that the files do not hold is a formula of a name: uniforms(name, count) below is std::mt19937
+seeded with the FNV-1a hash of the name. Parameters are scale (2 u - 1) rounded to float. In the cases called
+"initial" the scale is the paper's 0.08; in the others it is SCALES, under which attention is peaked and every
+gradient is far above the rounding of float32 (at 0.08 a glimpse is all but uniform, and what reaches the
+decoder is 1e-13). A large tensor's gradient and movement are kept as three summaries, which together see every
+element: G s ("rows"), s' G ("columns") with random signs s and s', and every 211th element ("sample"). Small
+tensors are kept whole ("full").
 """
 import argparse
 import json
@@ -75,7 +76,8 @@ def make_parameters(case, network, dtype):
     result = {}
     for name, shape in shapes(case["glimpses"]).items():
         if name.startswith(network):
-            values = (scale_of(case, name) * (2.0 * uniforms(name, int(np.prod(shape))) - 1.0)).astype(np.float32)
+            u = uniforms(name, int(np.prod(shape)))
+            values = (scale_of(case, name) * (2.0 * u - 1.0)).astype(np.float32)
             result[name] = torch.tensor(values.reshape(shape), dtype=dtype, requires_grad=True)
     return result
 
@@ -254,8 +256,9 @@ def all_cases():
         for glimpses in (0, 1, 2):
             for centre in (True, False):
                 name = f"{problem}_glimpses{glimpses}_{'centred' if centre else 'literal'}"
-                cases.append({"name": name, "problem": problem, "n": 10, "capacity": capacity, "glimpses": glimpses,
-                              "centre_logits": centre, "temperature": 1.0, "network": "actor", "initial": False})
+                cases.append({"name": name, "problem": problem, "n": 10, "capacity": capacity,
+                              "glimpses": glimpses, "centre_logits": centre, "temperature": 1.0,
+                              "network": "actor", "initial": False})
     cases.append(dict(cases[2], name="tsp_glimpses1_temperature", temperature=1.6))
     cases.append(dict(cases[2], name="tsp_glimpses1_initial", initial=True))
     cases.append(dict(cases[8], name="knapsack_glimpses1_initial", initial=True))
@@ -288,16 +291,19 @@ def report_single(case):
         case, torch.float32)
     key = "log_probs" if case["network"] == "actor" else "values"
     relative = np.max(np.abs(tensors32[key] / tensors[key] - 1.0))
-    print(f"{case['name']}: {key} {relative:.1e}, norm {tensors['norms'].min():.2g} .. {tensors['norms'].max():.2g}")
+    norms = tensors["norms"]
+    print(f"{case['name']}: {key} {relative:.1e}, norm {norms.min():.2g} .. {norms.max():.2g}")
     for name, exact in gradient.items():
         off = (gradient32[name].double() - exact).abs().max() / exact.abs().max()
         move = (movement32[name].double() - movement[name]).abs()
         print(f"    {name:28s} gradient {off:.1e} of {exact.abs().max():.1e}; after Adam rms"
-              f" {(move**2).mean().sqrt() / LEARNING_RATE:.1e}, most {move.max() / LEARNING_RATE:.1e} learning rates")
+              f" {(move**2).mean().sqrt() / LEARNING_RATE:.1e}, most {move.max() / LEARNING_RATE:.1e}"
+              " learning rates")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--single", action="store_true", help="print the distance of float32 from float64")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

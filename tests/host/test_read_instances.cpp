@@ -117,7 +117,7 @@ TEST_CASE("the project's maps read, and their stored tours have the stated lengt
   CHECK(only(read_instances(kData + "capitals.tsp")).metric == Metric::kGeo);
 }
 
-TEST_CASE("the project's KnapSack text reads; profit comes first in the file, weight first in the instance") {
+TEST_CASE("the project's KnapSack text reads, profit comes first in the file, weight first in the instance") {
   const Instance instance = only(read_instances(kData + "knapsack50.txt"));
   CHECK(instance.problem == ProblemKind::kKnapsack);
   CHECK(instance.n() == 50);

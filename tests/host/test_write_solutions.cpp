@@ -134,7 +134,7 @@ TEST_CASE("JSON holds the fields of the contract, and numbers that read back to 
   CHECK(nlohmann::json::parse(text)["solutions"][0]["cost"] == 0.1 + 0.2);
 }
 
-TEST_CASE("KnapSack has value, weight and items; what is not known is null or absent") {
+TEST_CASE("KnapSack has value, weight and items, and what is not known is null or absent") {
   CHECK(solution_json(3, sack(), sack_items(), kNoNumber) ==
         "{\"index\":3,\"id\":\"\",\"problem\":\"knapsack\",\"n\":3,\"status\":\"time_limit\",\"value\":30,"
         "\"weight\":3,"

@@ -32,7 +32,7 @@ TEST_CASE("philox gives the published known answers") {
   }
 }
 
-TEST_CASE("a uniform lies in (0, 1]") {
+TEST_CASE("a uniform is above 0 and at most 1") {
   CHECK(uniform_from_word(0) == 0x1p-33f);
   CHECK(uniform_from_word(0xffffffff) == 1.0f);
   CHECK(uniform_from_word(0x80000000) == 0.5f);

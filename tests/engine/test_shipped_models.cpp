@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The canaries: every shipped model loads, agrees with the double oracle, and is as good as its card says on the first
+// 100 instances of the community's test set.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "engine/engine.h"
+#include "tests/catch.h"
+#include "tests/reference/reference.h"
+
+namespace pointsman {
+namespace {
+
+struct Shipped {
+  const char* name;
+  double greedy_gap;  // mean over the 100 instances; a tenth above what was measured when the model landed
+  double augmented_gap;
+};
+
+// KnapSack: mean share of the optimal value that is missing; the second number is best of 128 samples, shuffled.
+constexpr Shipped kShipped[] = {{"tsp20", 0.040, 0.015}, {"knap50", 0.0040, 0.0010}};
+
+Model load(const std::string& name) {
+  return read_model(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "models/pretrained" / (name + ".safetensors"));
+}
+
+ProblemKind problem_of(const Model& model) {
+  return model.config.problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+}
+
+InstanceBatch first_100(const Model& model) {
+  InstanceBatch all = generate_like_numpy(problem_of(model), model.config.n, 1234, 1000);
+  all.resize(100);
+  return all;
+}
+
+std::vector<double> optima(const std::string& name) {
+  std::ifstream file(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "tests/data" / (name + "_first100.opt.txt"));
+  std::vector<double> values;
+  for (double value; file >> value;) values.push_back(value);
+  REQUIRE(values.size() == 100);
+  return values;
+}
+
+double mean_gap(Engine& engine, const Model& model, const std::string& name, const SolveOptions& options) {
+  const InstanceBatch instances = first_100(model);
+  const std::vector<double> best = optima(name);
+  SolveReport report;
+  const SolutionBatch solutions = engine.solve(model, instances, 0, options, {}, report);
+  double sum = 0.0;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    sum += gap(instances[i], solutions[i].cost, best[i]);
+    CHECK(gap(instances[i], solutions[i].cost, best[i]) > -1e-9);  // nothing beats an optimum
+  }
+  return sum / static_cast<double>(instances.size());
+}
+
+reference::Sequence sequence_of(const Instance& instance) {
+  reference::Sequence sequence;
+  sequence.problem = instance.problem;
+  sequence.capacity = instance.capacity;
+  for (int i = 0; i < instance.n(); ++i) {
+    // The network reads single precision.
+    sequence.features.push_back(static_cast<float>(instance.first(i)));
+    sequence.features.push_back(static_cast<float>(instance.second(i)));
+    if (instance.problem == ProblemKind::kKnapsack) sequence.weights.push_back(instance.first(i));
+  }
+  return sequence;
+}
+
+}  // namespace
+
+TEST_CASE("shipped models are as good as their cards say", "[models]") {
+  Engine engine({"cpu", 2});
+  for (const Shipped& shipped : kShipped) {
+    INFO(shipped.name);
+    const Model model = load(shipped.name);
+    SolveOptions greedy;
+    greedy.mode = Mode::kGreedy;
+    CHECK(mean_gap(engine, model, shipped.name, greedy) <= shipped.greedy_gap);
+    SolveOptions more = greedy;
+    if (problem_of(model) == ProblemKind::kTsp) {
+      more.augment = 8;
+    } else {
+      more.mode = Mode::kSample;
+      more.samples = 128;
+      more.shuffle = 1;
+    }
+    CHECK(mean_gap(engine, model, shipped.name, more) <= shipped.augmented_gap);
+  }
+}
+
+TEST_CASE("log p of shipped models' answers is within 1e-5 of double", "[models]") {
+  Engine engine({"cpu", 1});
+  for (const Shipped& shipped : kShipped) {
+    const Model model = load(shipped.name);
+    const reference::Network network(model.config, model.parameters);
+    InstanceBatch instances = first_100(model);
+    instances.resize(10);
+    SolveOptions options;
+    options.mode = Mode::kSample;
+    options.samples = 1;
+    SolveReport report;
+    const SolutionBatch solutions = engine.solve(model, instances, 0, options, {}, report);
+    for (size_t i = 0; i < instances.size(); ++i) {
+      const std::vector<int> order(solutions[i].order.begin(), solutions[i].order.end());
+      const double expected = reference::forced(network, sequence_of(instances[i]), order).log_prob;
+      INFO(shipped.name << " instance " << i << ": " << solutions[i].log_prob << " against " << expected);
+      CHECK(std::abs(solutions[i].log_prob - expected) <= 1e-5 * std::abs(expected));
+    }
+  }
+}
+
+}  // namespace pointsman

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// The house rules that a program can check (docs/layout.md): who may include whom, one licence line a file,
+// include guards, no device in the preprocessor, no path of one machine. Every rule is also tried on text
+// that breaks it.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SourceFile {
+  std::string path;  // from the root of the repository
+  std::string text;
+};
+
+using Violations = std::vector<std::string>;
+
+bool starts_with(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool is_header(const SourceFile& file) { return ends_with(file.path, ".h"); }
+bool is_cpp(const SourceFile& file) { return is_header(file) || ends_with(file.path, ".cpp"); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// ------------------------------------------------------------------ the include table
+
+// Files whose path starts with `room` may include quoted paths that start with one of `rooms`, the C++
+// standard library, angle-bracket paths that start with one of `libraries`, and the system's <*.h> where
+// `system` is set.
+struct Row {
+  std::string room;
+  std::vector<std::string> rooms, libraries;
+  bool posix = false;
+};
+
+// A row stands before those that its room is part of. The same table is in docs/layout.md.
+const std::vector<Row> kTable = {
+    {"kernels/operations.h", {"kernels/common/"}, {}},
+    {"kernels/common/", {"kernels/common/"}, {}},
+    {"kernels/cpu/", {"kernels/operations.h", "kernels/common/", "kernels/cpu/"}, {"hwy/"}},
+    {"models/", {"models/", "kernels/common/"}, {"nlohmann/"}, true},
+    {"engine/problem/", {"engine/problem/", "kernels/common/"}, {}},
+    {"engine/backend/cpu_",
+     {"engine/backend/", "engine/problem/", "models/", "kernels/operations.h", "kernels/common/",
+      "kernels/cpu/"},
+     {}},
+    {"engine/backend/",
+     {"engine/backend/", "engine/problem/", "models/", "kernels/operations.h", "kernels/common/"},
+     {}},
+    {"engine/search/", {"engine/search/", "engine/backend/backend.h", "engine/problem/", "models/"}, {}},
+    {"engine/training/",
+     {"engine/training/", "engine/search/", "engine/backend/backend.h", "engine/problem/", "models/"},
+     {}},
+    {"engine/schedule/",
+     {"engine/schedule/", "engine/search/", "engine/training/", "engine/backend/backend.h", "engine/problem/",
+      "models/config.h"},
+     {}},
+    {"engine/engine.",
+     {"engine/engine.h", "engine/schedule/", "engine/search/", "engine/training/", "engine/backend/backend.h",
+      "engine/problem/", "models/"},
+     {}},
+    {"host/files/", {"host/files/", "engine/problem/"}, {"nlohmann/", "zlib.h"}, true},
+    {"host/command/",
+     {"host/", "engine/engine.h", "engine/schedule/", "engine/search/", "engine/training/",
+      "engine/backend/backend.h", "engine/problem/", "models/"},
+     {"CLI/", "nlohmann/"},
+     true},
+    {"bench/", {""}, {""}, true},
+    {"tests/", {""}, {""}, true},
+};
+
+bool starts_with_any(const std::string& path, const std::vector<std::string>& starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [&](const std::string& start) { return starts_with(path, start); });
+}
+
+bool may_include(const Row& row, const std::string& path, bool quoted) {
+  if (quoted) return starts_with_any(path, row.rooms);
+  static const std::regex standard("[a-z_0-9]+");
+  static const std::regex posix("(fcntl|pthread|sched|signal|spawn|unistd|sys/[a-z]+)\\.h");
+  return std::regex_match(path, standard) || starts_with_any(path, row.libraries) ||
+         (row.posix && std::regex_match(path, posix));
+}
+
+Violations check_includes(const SourceFile& file, const std::set<std::string>& tree) {
+  if (!is_cpp(file)) return {};
+  const auto row = std::find_if(kTable.begin(), kTable.end(),
+                                [&](const Row& candidate) { return starts_with(file.path, candidate.room); });
+  if (row == kTable.end()) return {file.path + ": belongs to no room of the table"};
+  static const std::regex include(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*)");
+  Violations violations;
+  for (const std::string& line : lines_of(file.text)) {
+    std::smatch match;
+    if (!std::regex_match(line, match, include)) continue;
+    const std::string path = match[2];
+    const bool quoted = match[1] == "\"";
+    if (!may_include(*row, path, quoted)) violations.push_back(file.path + ": may not include " + path);
+    if (quoted && tree.count(path) == 0)
+      violations.push_back(file.path + ": not a path from the root: " + path);
+  }
+  return violations;
+}
+
+// ------------------------------------------------------------------ the other rules
+
+bool needs_licence_line(const SourceFile& file) {
+  const std::string name = fs::path(file.path).filename().string();
+  return is_cpp(file) || ends_with(name, ".py") || ends_with(name, ".sh") || ends_with(name, ".cmake") ||
+         name == "CMakeLists.txt" || file.path == ".ci/run";
+}
+
+Violations check_licence(const SourceFile& file) {
+  if (!needs_licence_line(file)) return {};
+  static const std::regex licence("(//|#) SPDX-License-Identifier: Apache-2\\.0");
+  const std::vector<std::string> lines = lines_of(file.text);
+  const size_t place = !lines.empty() && starts_with(lines[0], "#!") ? 1 : 0;
+  const auto is_licence = [](const std::string& line) { return std::regex_match(line, licence); };
+  if (place < lines.size() && is_licence(lines[place]) &&
+      std::count_if(lines.begin(), lines.end(), is_licence) == 1) {
+    return {};
+  }
+  return {file.path + ": expected one licence line, the first (after #!)"};
+}
+
+Violations check_guard(const SourceFile& file) {
+  if (!is_header(file) || ends_with(file.path, "-inl.h"))
+    return {};  // Highway includes those once per target
+  const std::vector<std::string> lines = lines_of(file.text);
+  if (std::count(lines.begin(), lines.end(), "#pragma once") == 1) return {};
+  return {file.path + ": expected #pragma once"};
+}
+
+// Whether a device is there is known to CMake and to the registry of backends, and to nobody else.
+Violations check_devices(const SourceFile& file) {
+  if (!is_cpp(file) || file.path == "kernels/common/host_device.h" ||
+      file.path == "engine/backend/registry.cpp") {
+    return {};
+  }
+  static const std::regex conditional("\\s*#\\s*(if|ifdef|ifndef|elif)\\b.*(CUDA|NVCC).*");
+  Violations violations;
+  for (const std::string& line : lines_of(file.text)) {
+    if (std::regex_match(line, conditional))
+      violations.push_back(file.path + ": a device in the preprocessor: " + line);
+  }
+  return violations;
+}
+
+// Put together here, so that this file does not break its own rule.
+const std::string kWorkplace = std::string("/") + "work", kNeighbour = std::string("../") + "shared";
+
+Violations check_places(const SourceFile& file) {
+  if (file.path == ".ci/run") return {};
+  static const std::regex place(kWorkplace + "(?![A-Za-z0-9_-])|\\.\\./" + kNeighbour.substr(3));
+  if (!std::regex_search(file.text, place)) return {};
+  return {file.path + ": names a place that only one machine has"};
+}
+
+// CTest's lists break at these: a test of such a name is never run, and nobody is told.
+Violations check_test_names(const SourceFile& file) {
+  if (!is_cpp(file) || !starts_with(file.path, "tests/") || starts_with(file.path, "tests/structure/"))
+    return {};
+  static const std::regex name("TEST_CASE\\(\\s*\"([^\"]*)\"");
+  Violations violations;
+  for (std::sregex_iterator at(file.text.begin(), file.text.end(), name), end; at != end; ++at) {
+    const std::string found = (*at)[1];
+    if (found.find_first_of("[];") != std::string::npos) {
+      violations.push_back(file.path + ": a test's name has one of [ ] ;: " + found);
+    }
+  }
+  return violations;
+}
+
+// ------------------------------------------------------------------ the tree
+
+bool is_binary(const fs::path& path) {
+  const std::string suffix = path.extension().string();
+  return suffix == ".safetensors" || suffix == ".npy" || suffix == ".npz";
+}
+
+SourceFile read(const fs::path& root, const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {path.lexically_relative(root).generic_string(),
+          std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>())};
+}
+
+// What belongs to the repository: the files beside this list's folders and in them; not what a build or an
+// editor leaves.
+std::vector<SourceFile> read_tree(const fs::path& root) {
+  std::vector<SourceFile> files;
+  const auto add = [&](const fs::directory_entry& entry) {
+    if (entry.is_regular_file() && !is_binary(entry.path())) files.push_back(read(root, entry.path()));
+  };
+  for (const auto& entry : fs::directory_iterator(root)) add(entry);
+  for (const char* room : {".ci", "bench", "docs", "engine", "host", "kernels", "models", "tests"}) {
+    if (!fs::is_directory(root / room)) continue;
+    for (auto at = fs::recursive_directory_iterator(root / room); at != fs::recursive_directory_iterator();
+         ++at) {
+      if (at->path().filename() == "__pycache__") at.disable_recursion_pending();
+      add(*at);
+    }
+  }
+  return files;
+}
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = read_tree(POINTSMAN_SOURCE_DIR);
+  return files;
+}
+
+std::set<std::string> paths_of(const std::vector<SourceFile>& files) {
+  std::set<std::string> paths;
+  for (const SourceFile& file : files) paths.insert(file.path);
+  return paths;
+}
+
+template <typename Check>
+void require_none(Check check) {
+  REQUIRE(tree().size() > 100);  // the tree was found
+  std::string all;
+  for (const SourceFile& file : tree()) {
+    for (const std::string& violation : check(file)) all += violation + "\n";
+  }
+  INFO(all);
+  CHECK(all.empty());
+}
+
+size_t include_violations(const std::string& path, const std::string& include) {
+  const std::string name = include.substr(1, include.size() - 2);
+  return check_includes({path, "#include " + include + "\n"}, {name}).size();
+}
+
+}  // namespace
+
+TEST_CASE("every include keeps to the table") {
+  const std::set<std::string> paths = paths_of(tree());
+  require_none([&](const SourceFile& file) { return check_includes(file, paths); });
+}
+
+TEST_CASE("the table refuses what breaks it") {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"kernels/operations.h", "\"kernels/cpu/cpu_operations.h\""},
+      {"kernels/common/tsp.h", "\"kernels/operations.h\""},
+      {"kernels/common/tsp.h", "<hwy/highway.h>"},
+      {"kernels/cpu/lstm.cpp", "\"models/config.h\""},
+      {"kernels/cpu/lstm.cpp", "\"engine/backend/backend.h\""},
+      {"kernels/cpu/lstm.cpp", "<unistd.h>"},
+      {"models/config.h", "\"kernels/operations.h\""},
+      {"models/config.h", "\"engine/problem/instance.h\""},
+      {"engine/problem/validate.cpp", "\"models/config.h\""},
+      {"engine/problem/validate.cpp", "\"kernels/cpu/cpu_operations.h\""},
+      {"engine/backend/registry.cpp", "\"kernels/cpu/cpu_operations.h\""},
+      {"engine/backend/cpu_backend.cpp", "\"engine/search/search.h\""},
+      {"engine/search/sampling.cpp", "\"engine/backend/cpu_backend.h\""},
+      {"engine/search/sampling.cpp", "\"kernels/common/philox.h\""},
+      {"engine/search/sampling.cpp", "\"engine/training/trainer.h\""},
+      {"engine/training/trainer.cpp", "\"kernels/common/tsp.h\""},
+      {"engine/training/trainer.cpp", "\"engine/schedule/schedule.h\""},
+      {"engine/schedule/schedule.cpp", "\"kernels/common/tsp.h\""},
+      {"engine/engine.cpp", "\"host/files/formats.h\""},
+      {"engine/engine.cpp", "<nlohmann/json.hpp>"},
+      {"host/files/tsplib.cpp", "\"host/command/log.h\""},
+      {"host/files/tsplib.cpp", "<CLI/CLI.hpp>"},
+      {"host/command/solve.cpp", "\"kernels/common/problem_kind.h\""},
+      {"host/command/solve.cpp", "\"engine/backend/cpu_backend.h\""},
+      {"host/command/solve.cpp", "<zlib.h>"},
+      {"host/command/solve.cpp", "<hwy/highway.h>"},
+      {"host/command/solve.cpp", "<cuda_runtime.h>"},
+      {"host/command/solve.cpp", "\"tests/catch.h\""},
+      {"engine/search/sampling.cpp", "\"bench/timer.h\""},
+      {"attic/old.cpp", "<vector>"},
+  };
+  for (const auto& [path, include] : refused) {
+    INFO(path << " includes " << include);
+    CHECK(include_violations(path, include) > 0);
+  }
+  CHECK(check_includes({"attic/old.cpp", ""}, {}).size() == 1);
+  // A path that is allowed but is not one from the root.
+  CHECK(check_includes({"models/config.h", "#include \"models/absent.h\"\n"}, {}).size() == 1);
+  CHECK(check_includes({"models/config.h", "#  include  \"config.h\"\n"}, {"models/config.h"}).size() == 2);
+}
+
+TEST_CASE("the table allows what keeps to it") {
+  CHECK(include_violations("kernels/cpu/lstm.cpp", "<hwy/highway.h>") == 0);
+  CHECK(include_violations("models/atomic_file.cpp", "<unistd.h>") == 0);
+  CHECK(include_violations("engine/backend/cpu_backend.cpp", "\"kernels/cpu/cpu_operations.h\"") == 0);
+  CHECK(include_violations("host/files/zip_archive.cpp", "<zlib.h>") == 0);
+  CHECK(include_violations("host/command/main.cpp", "<CLI/CLI.hpp>") == 0);
+  CHECK(include_violations("tests/operations/test_philox.cpp", "\"kernels/common/philox.h\"") == 0);
+}
+
+TEST_CASE("every source file names its licence once") {
+  require_none(check_licence);
+  const std::string line = "// SPDX-License-Identifier: Apache-2.0\n";
+  CHECK(check_licence({"a.h", line + "#pragma once\n"}).empty());
+  CHECK(check_licence({"a.sh", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n"}).empty());
+  CHECK(check_licence({"a.h", "#pragma once\n"}).size() == 1);
+  CHECK(check_licence({"a.h", "#pragma once\n" + line}).size() == 1);
+  CHECK(check_licence({"a.cpp", line + line}).size() == 1);
+  CHECK(check_licence({"room/CMakeLists.txt", "add_library(a)\n"}).size() == 1);
+}
+
+TEST_CASE("every header guards itself") {
+  require_none(check_guard);
+  CHECK(check_guard({"a.h", "#pragma once\n"}).empty());
+  CHECK(check_guard({"a.h", "#ifndef A_H\n"}).size() == 1);
+  CHECK(check_guard({"kernels/cpu/simd-inl.h", ""}).empty());
+}
+
+TEST_CASE("no device is named in the preprocessor") {
+  require_none(check_devices);
+  CHECK(check_devices({"engine/a.cpp", "#ifdef POINTSMAN_CUDA\n"}).size() == 1);
+  CHECK(check_devices({"engine/a.cpp", "  #  if defined(__CUDACC__)\n"}).size() == 1);
+  CHECK(check_devices({"engine/a.cpp", "#elif __NVCC__\n"}).size() == 1);
+  CHECK(check_devices({"engine/a.cpp", "// without CUDA\n#if HWY_ONCE\n"}).empty());
+}
+
+TEST_CASE("no file names a place that only one machine has") {
+  require_none(check_places);
+  CHECK(check_places({"README.md", "in " + kWorkplace + "/main\n"}).size() == 1);
+  CHECK(check_places({"README.md", "`" + kWorkplace + "`\n"}).size() == 1);
+  CHECK(check_places({"bench/a.py", kNeighbour + "/data\n"}).size() == 1);
+  CHECK(check_places({".ci/run", kNeighbour + "/data\n"}).empty());
+  CHECK(check_places({"README.md", "kernels/cpu" + kWorkplace + "er_threads.h\n"}).empty());
+}
+
+TEST_CASE("no test has a name that CTest cannot hold") {
+  require_none(check_test_names);
+  CHECK(check_test_names({"tests/a.cpp", "TEST_CASE(\"x in [0, 1)\") {\n"}).size() == 1);
+  CHECK(check_test_names({"tests/a.cpp", "TEST_CASE(\n    \"x; y\", \"[.]\") {\n"}).size() == 1);
+  CHECK(check_test_names({"tests/a.cpp", "TEST_CASE(\"x from 0 to 1\", \"[.][tag]\") {\n"}).empty());
+}
