@@ -75,7 +75,8 @@ def fold_lstm(p, prefix, embedding):
 
     weight_ih = order(p[prefix + ".weight_ih"])
     return {"in": (weight_ih @ embedding).t().contiguous(),
-            "hh": order(p[prefix + ".weight_hh"]).t().contiguous(), "bias": order(p[prefix + ".bias"]), "weight_ih": weight_ih}
+            "hh": order(p[prefix + ".weight_hh"]).t().contiguous(), "bias": order(p[prefix + ".bias"]),
+            "weight_ih": weight_ih}
 
 
 def fold_attention(p, prefix):
@@ -124,7 +125,8 @@ class Twin:
     def fold_actor(self):
         p, embedding = self.p, self.p["actor.embedding.weight"]
         f = {"encoder": fold_lstm(p, "actor.encoder", embedding),
-             "decoder": fold_lstm(p, "actor.decoder", embedding), "pointer": fold_attention(p, "actor.pointer")}
+             "decoder": fold_lstm(p, "actor.decoder", embedding),
+             "pointer": fold_attention(p, "actor.pointer")}
         first = f["pointer"]
         if self.glimpses > 0:
             f["glimpse"] = first = fold_attention(p, "actor.glimpse")

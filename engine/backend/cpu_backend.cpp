@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return in tile
-// order, so that no number depends on how many threads there are.
+// order. Tiles of a gradient, and of a rollout kept for one, are cut the same for any number of threads; those of other
+// rollouts are not, which changes no answer, only the last bits of PolicyStatistics and its count of evaluations.
 #include "engine/backend/cpu_backend.h"
 
 #include <algorithm>
