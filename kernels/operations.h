@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation on one page: plain argument structs, one signature for every device, each tested alone against plain
-// double loops (tests/operations). H = 128 is the hidden size, 4H the LSTM gates in order i, f, g, o.
+// Every operation on one page: plain argument structs, one signature for every device, each tested alone
+// against plain double loops (tests/operations). H = 128 is the hidden size, 4H the gates i, f, g, o.
 //
-// Written orders (docs/numbers.md): products walk k upward with fma from 0; sums over H are 16 strided partial sums and
-// the tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); sums over cities run in the order of the list of remaining items.
+// Written orders (docs/numbers.md): products walk k upward with fma from 0; sums over H are 16 strided
+// partial sums and the tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); sums over cities run in the order of the
+// list of remaining items.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,15 @@ inline constexpr int kHidden = 128;
 inline constexpr int kGates = 4 * kHidden;
 inline constexpr int kLstmTape = kGates + kHidden;  // i, f, g, o, tanh(c) of one step
 
-// ---------------------------------------------------------------------------------------------- matrix_multiply
+// ------------------------------------------------------------------------------ matrix_multiply
+
 // A weight matrix W [columns, k] packed for multiply(): panels of 16 columns, [columns / 16][k][16].
 struct PackArgs {
   const float* weights;  // [columns][ld], or [k][ld] when transposed
   int ld;
-  int columns, k;        // columns a multiple of 16
-  bool transposed;       // pack W^T of the stored matrix instead
-  float* packed;         // [columns / 16][k][16]
+  int columns, k;   // columns a multiple of 16
+  bool transposed;  // pack W^T of the stored matrix instead
+  float* packed;    // [columns / 16][k][16]
 };
 
 // y = x W^T (+ y when accumulate).
@@ -48,9 +50,10 @@ struct OuterArgs {
   int rows, m, n;  // n a multiple of 16
 };
 
-// ---------------------------------------------------------------------------------------------- lstm
-// One step of `rows` cells. gate = fma(fold1, y, fma(fold0, x, product + bias)) with the input's half folded to
-// [4H, 2] (docs/algebra.md, identity 1); c' = f c + i g; h' = o tanh(c').
+// ------------------------------------------------------------------------------ lstm
+
+// One step of `rows` cells. gate = fma(fold1, y, fma(fold0, x, product + bias)) with the input's half folded
+// to [4H, 2] (docs/algebra.md, identity 1); c' = f c + i g; h' = o tanh(c').
 struct LstmCellArgs {
   int rows;
   const float* products;  // [rows][ld]: W_hh h in the first 4H columns
@@ -64,7 +67,7 @@ struct LstmCellArgs {
   float* tape;          // [rows][5H]: i, f, g, o, tanh(c') for the backward pass; null: not kept
 };
 
-// Back through one step: dgates (before the nonlinearities) from dh and dc; dc becomes that of the step before.
+// Back through one step: dgates (before the nonlinearities) from dh and dc; dc becomes the earlier step's.
 struct LstmCellBackwardArgs {
   int rows;
   const float* tape;    // [rows][5H]
@@ -86,7 +89,7 @@ struct ColumnSumsArgs {
   float* fold;   // [2][4H]
 };
 
-// ---------------------------------------------------------------------------------------------- pointer_attention
+// ------------------------------------------------------------------------------ pointer_attention
 inline constexpr float kFactoredLimit = 20.0f;  // |a| and |q| up to which exp(2a) exp(2q) is exact
 inline constexpr float kUncappedLimit = 10.0f;  // max|a| + max|q| up to which no cap is needed
 inline constexpr float kDenominatorCap = 1e9f;  // four joined denominators stay finite
@@ -146,8 +149,8 @@ struct GlimpseArgs {
   float* scratch;  // [count rounded up to 16]
 };
 
-// Gradient sums of the references of one sequence over many steps, without the factor v that is the same in all of
-// them (identity 9).
+// Gradient sums of the references of one sequence over many steps, without the factor v that is the same in
+// all of them (identity 9).
 struct ReferenceGradients {
   float* glimpse;    // [n][H] sum of du tanh'; times v: d W_ref^g r
   float* pointer;    // [n][H]
@@ -171,35 +174,37 @@ struct PointerGradientArgs {
   float* scratch;  // gradient_scratch(count, glimpses) floats
 };
 
-// Backward of GlimpseArgs: dout [H] -> dquery [H], sums of the references (without the factor v), of the values and of v.
+// Backward of GlimpseArgs: dout [H] -> dquery [H], sums of the references (without the factor v), of the
+// values and of v.
 struct GlimpseGradientArgs {
   GlimpseArgs forward;
-  const float* dout;        // [H]
-  float* reference_sums;    // [n][H]
-  float* value_sums;        // [n][H]
-  float* v_sums;            // [H]
-  float* dquery;            // [H] out
-  float* scratch;           // gradient_scratch(count, glimpses) floats
+  const float* dout;      // [H]
+  float* reference_sums;  // [n][H]
+  float* value_sums;      // [n][H]
+  float* v_sums;          // [H]
+  float* dquery;          // [H] out
+  float* scratch;         // [count rounded up to 16], apart from forward.scratch
 };
 
-// ---------------------------------------------------------------------------------------------- sample_next
+// ------------------------------------------------------------------------------ sample_next
+
 // Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max).
 struct SoftmaxPrefixArgs {
   const float* logits;  // [count rounded up to 16]
   int count;
-  float* prefix;   // [count rounded up to 16]
-  float* largest;  // out: max of the logits
+  float* prefix;    // [count rounded up to 16]
+  float* largest;   // out: max of the logits
   double* entropy;  // out, nats; null: not wanted
 };
 
-// ---------------------------------------------------------------------------------------------- adam_update
+// ------------------------------------------------------------------------------ adam_update
 struct AdamArgs {
   float* parameters;     // [count]
   float* first_moment;   // [count]
   float* second_moment;  // [count]
   float* gradient;       // [count]
   int64_t count;
-  float gradient_scale;        // of the L2 clip
+  float gradient_scale;  // of the L2 clip
   float learning_rate;
   float beta1, beta2, epsilon;
   float correction1, correction2;  // 1 - beta^t

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between search/training and a device: batch-sized calls only, never one per time step, so that a device may
-// fuse everything inside a call. All pointers are host memory owned by the caller and only read or written during the
-// call. One Backend serves one caller at a time.
+// The seam between search/training and a device: batch-sized calls only, never one per time step, so that a
+// device may fuse everything inside a call. All pointers are host memory owned by the caller and only read or
+// written during the call. One Backend serves one caller at a time.
 //
-// Every sequence names its parameter set, so active search over many instances, each with weights of its own, is the
-// same call as inference with one model.
+// Every sequence names its parameter set, so active search over many instances, each with weights of its own,
+// is the same call as inference with one model.
 #pragma once
 
 #include <cstdint>
@@ -38,58 +38,70 @@ enum class Decode { kGreedy, kSample, kForced };
 struct RolloutRequest {
   SequenceBatch sequences;
   Decode decode = Decode::kGreedy;
-  const int32_t* counts = nullptr;           // [count] rollouts per sequence; null: 1 each
-  const uint64_t* instance_keys = nullptr;   // [count]; sampling only
-  const uint32_t* first_samples = nullptr;   // [count]; null: all 0
+  const int32_t* counts = nullptr;          // [count] rollouts per sequence; null: 1 each
+  const uint64_t* instance_keys = nullptr;  // [count]; sampling only
+  const uint32_t* first_samples = nullptr;  // [count]; null: all 0
   uint32_t sample_stride = 1;
   uint64_t seed = 1234;
-  float temperature = 1.0f;                  // softmax(C tanh(u) / T)
-  float clip = 0.0f;                         // C; 0: the model's own
-  bool stop_at_first_misfit = false;         // KnapSack: the paper's literal rule (nothing masked; the first item
-                                             // that does not fit ends the packing and is dropped)
-  const int32_t* forced = nullptr;           // kForced: [rollouts][n], what to choose; -1 after the end
-  bool keep = false;                         // keep the activations for a gradient of these rollouts (GradientRequest::
-                                             // kept); one rollout per sequence only (counts null)
+  float temperature = 1.0f;           // softmax(C tanh(u) / T)
+  float clip = 0.0f;                  // C; 0: the model's own
+  bool stop_at_first_misfit = false;  // KnapSack: the paper's literal rule (nothing masked; the first item
+                                      // that does not fit ends the packing and is dropped)
+  const int32_t* forced = nullptr;    // kForced: [rollouts][n], what to choose; -1 after the end
+  bool keep = false;  // keep the activations for a gradient of these rollouts (GradientRequest::
+                      // kept); one rollout per sequence only (counts null)
 };
 
 // Sums over all steps of all rollouts of a call, for the training log.
 struct PolicyStatistics {
-  double entropy = 0.0;       // nats
-  double mean_logit = 0.0;    // of u before centring and clip, mean over the feasible, summed over steps
-  double saturated = 0.0;     // share of feasible items with |tanh| > 0.99, summed over steps
-  int64_t steps = 0;          // divide the three by this
-  int64_t evaluations = 0;    // network evaluations made: fewer than steps where rollouts share a prefix
-  int64_t direct_rows = 0;    // attention rows outside the factored tanh's exact range
+  double entropy = 0.0;     // nats
+  double mean_logit = 0.0;  // of u before centring and clip, mean over the feasible, summed over steps
+  double saturated = 0.0;   // share of feasible items with |tanh| > 0.99, summed over steps
+  int64_t steps = 0;        // divide the three by this
+  int64_t evaluations = 0;  // network evaluations made: fewer than steps where rollouts share a prefix
+  int64_t direct_rows = 0;  // attention rows outside the factored tanh's exact range
+
+  PolicyStatistics& operator+=(const PolicyStatistics& other) {
+    entropy += other.entropy;
+    mean_logit += other.mean_logit;
+    saturated += other.saturated;
+    steps += other.steps;
+    evaluations += other.evaluations;
+    direct_rows += other.direct_rows;
+    return *this;
+  }
 };
 
-// Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes permutations).
+// Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes
+// permutations). A forced order that asks for what cannot be chosen, or a forced tour that ends early, stops
+// there: cost and log p NaN.
 struct RolloutResult {
-  std::vector<int32_t> orders;    // [rollouts][n]; KnapSack: -1 after the last item taken
-  std::vector<double> costs;      // [rollouts] TSP: length of the tour in network units; KnapSack: -packed value
+  std::vector<int32_t> orders;  // [rollouts][n]; KnapSack: -1 after the last item taken
+  std::vector<double> costs;  // [rollouts] TSP: length of the tour in network units; KnapSack: -packed value
   std::vector<double> log_probs;  // [rollouts]
   PolicyStatistics statistics;
 };
 
-// d/dparameters of sum over rollouts of weights[r] * log p(orders[r] | sequence). With weights (L - b) / B this is the
-// REINFORCE gradient, equation (5); with -1 / B cross entropy on given tours.
+// d/dparameters of sum over rollouts of weights[r] * log p(orders[r] | sequence). With weights (L - b) / B
+// this is the REINFORCE gradient, equation (5); with -1 / B cross entropy on given tours.
 struct GradientRequest {
   SequenceBatch sequences;
-  const int32_t* counts = nullptr;    // [count] rollouts per sequence; null: 1 each
-  const int32_t* orders = nullptr;    // [rollouts][n]; -1 after the last
-  const float* weights = nullptr;     // [rollouts]
+  const int32_t* counts = nullptr;  // [count] rollouts per sequence; null: 1 each
+  const int32_t* orders = nullptr;  // [rollouts][n]; -1 after the last
+  const float* weights = nullptr;   // [rollouts]
   float temperature = 1.0f;
   bool stop_at_first_misfit = false;
-  bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have changed
-                      // since, its activations are used instead of computed again; the same bits
+  bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have
+                      // changed since, its activations are used instead of computed again; the same bits
 };
 
-// One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are clipped to
-// max_norm separately by their global L2 norms.
+// One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are
+// clipped to max_norm separately by their global L2 norms.
 struct UpdateRequest {
   float learning_rate = 1e-3f;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float max_norm = 1.0f;
-  bool actor = true;   // which networks to step
+  bool actor = true;  // which networks to step
   bool critic = false;
 };
 
@@ -118,7 +130,8 @@ class Backend {
 
   // Forgets everything and makes `sets` parameter sets of this model, all zero.
   virtual void configure(const ModelConfig& config, int sets) = 0;
-  virtual void load_parameters(int set, std::span<const float> parameters) = 0;  // [layout.size]; zeroes Adam state
+  // parameters: [layout.size]. Zeroes the Adam state and the gradient.
+  virtual void load_parameters(int set, std::span<const float> parameters) = 0;
   virtual void read_parameters(int set, std::span<float> parameters) const = 0;
   virtual void load_optimiser(int set, const OptimiserState& state) = 0;
   virtual OptimiserState read_optimiser(int set) const = 0;
@@ -130,7 +143,7 @@ class Backend {
 
   // Critic values b(s) [count], network units.
   virtual void critic_values(const SequenceBatch& sequences, std::span<float> values) = 0;
-  // Values [count] from the parameters as they are, and d/dparameters of weight * sum_s (b(s) - targets[s])^2 added.
+  // Values [count] from the parameters as they are; adds the gradient of weight * sum (b(s) - targets[s])^2.
   virtual void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                                std::span<float> values) = 0;
 

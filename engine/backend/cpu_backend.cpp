@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return in tile
-// order. Tiles of a gradient, and of a rollout kept for one, are cut the same for any number of threads; those of other
-// rollouts are not, which changes no answer, only the last bits of PolicyStatistics and its count of evaluations.
+// The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return
+// in tile order. Tiles of a gradient, and of a rollout kept for one, are cut the same for any number of
+// threads; those of other rollouts are not, which changes no answer, only the last bits of PolicyStatistics
+// and its count of evaluations.
 #include "engine/backend/cpu_backend.h"
 
 #include <algorithm>
@@ -18,10 +19,12 @@ namespace pointsman {
 
 namespace {
 
-constexpr int kMaxTileRollouts = 1024;  // more share more prefixes; their states stream from the caches behind the second
+// More rollouts in a tile share more prefixes; their states stream from the caches behind the second.
+constexpr int kMaxTileRollouts = 1024;
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
-constexpr int kGradientRows = 16;       // rollouts of a gradient tile: fixed, it decides the order of the sums
-constexpr int kWave = 8;                // gradient tiles in flight: fixed, for the same reason
+constexpr int kGradientRows = 16;  // rollouts of a gradient tile: fixed, it decides the order of the sums
+constexpr size_t kWave = 8;        // gradient tiles in flight, at least: bounds the memory of their sums
+constexpr size_t kKeptBytes = size_t{2} << 30;  // of activations kept; what is beyond is computed again
 
 class CpuBackend final : public Backend {
  public:
@@ -32,13 +35,16 @@ class CpuBackend final : public Backend {
 
   DeviceInfo info() const override {
     const int threads = workers_.count();
-    return {"cpu", std::string(instruction_set_) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+    return {"cpu",
+            std::string(instruction_set_) + ", " + std::to_string(threads) +
+                (threads == 1 ? " thread" : " threads"),
             threads};
   }
 
   double measure_fma_peak() override { return cpu::fma_peak_gflops(); }
 
   void configure(const ModelConfig& config, int sets) override {
+    kept_tiles_ = 0;
     sets_.clear();
     config_ = config;
     layout_.emplace(config_);
@@ -49,8 +55,10 @@ class CpuBackend final : public Backend {
   void load_parameters(int set, std::span<const float> parameters) override {
     kept_tiles_ = 0;
     CpuParameters& p = *sets_.at(set);
+    if (parameters.size() != layout_->size) throw std::invalid_argument("load_parameters: wrong number of parameters");
     std::copy(parameters.begin(), parameters.end(), p.flat.begin());
-    for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient}) std::fill(moments->begin(), moments->end(), 0.0f);
+    for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient})
+      std::fill(moments->begin(), moments->end(), 0.0f);
     p.actor_steps = p.critic_steps = 0;
     p.prepare();
   }
@@ -61,6 +69,9 @@ class CpuBackend final : public Backend {
 
   void load_optimiser(int set, const OptimiserState& state) override {
     CpuParameters& p = *sets_.at(set);
+    if (state.first_moment.size() != layout_->size || state.second_moment.size() != layout_->size) {
+      throw std::invalid_argument("load_optimiser: wrong number of moments");
+    }
     p.first_moment = state.first_moment;
     p.second_moment = state.second_moment;
     p.actor_steps = state.actor_steps;
@@ -83,32 +94,43 @@ class CpuBackend final : public Backend {
     result.orders.assign(rollouts * batch.n, -1);
     result.costs.assign(rollouts, 0.0);
     result.log_probs.assign(rollouts, 0.0);
-    if (request.keep && request.counts != nullptr) throw std::invalid_argument("rollout: keep needs one per sequence");
+    if (request.keep && request.counts != nullptr)
+      throw std::invalid_argument("rollout: keep needs one per sequence");
     const auto tiles = request.keep ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
                                     : cut_for_rollout(batch, request.counts, rollouts);
-    if (request.keep) kept_tiles_ = tiles.size();
-    if (kept_.size() < kept_tiles_) kept_.resize(kept_tiles_);
+    const size_t keepable = request.keep ? std::min(tiles.size(), kKeptBytes / kept_tile_bytes(batch.n)) : 0;
+    if (request.keep) kept_tiles_ = 0;  // until all of them are whole
+    if (kept_.size() < keepable) kept_.resize(keepable);
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
       const CpuParameters& p = parameters_of(batch, tiles[t]);
-      const AttentionWeights weights = attention_weights(p, config_, *layout_, request.clip, request.temperature);
+      const AttentionWeights weights =
+          attention_weights(p, config_, *layout_, request.clip, request.temperature);
       statistics[t] = roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
-                                    rollout_workspaces_[worker], request.keep ? &kept_[t] : nullptr, result);
+                                    rollout_workspaces_[worker], static_cast<size_t>(t) < keepable ? &kept_[t] : nullptr,
+                                    result);
     });
+    if (request.keep) {
+      kept_tiles_ = tiles.size();
+      kept_count_ = keepable;
+    }
     result.statistics = {};
-    for (const PolicyStatistics& s : statistics) add(s, result.statistics);
+    for (const PolicyStatistics& s : statistics) result.statistics += s;
   }
 
   void gradient(const GradientRequest& request) override {
     const FoldedLayout folded(slots_.count);
     const auto tiles = cut_into_tiles(request.sequences, request.counts, kGradientRows, kGradientRows);
-    const bool kept = request.kept && kept_tiles_ == tiles.size();
-    sum_tiles(request.sequences, tiles, folded.size, [&](size_t t, int worker, float* sums) {
-      const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
-      const AttentionWeights weights = attention_weights(p, config_, *layout_, 0.0f, request.temperature);
-      gradient_tile(p, weights, slots_, request, tiles[t], kept ? &kept_[t] : nullptr,
-                    gradient_workspaces_[worker], sums);
-    }, [&](CpuParameters& p, const float* sums) { unfold_actor(config_, *layout_, sums, p); });
+    const size_t kept = request.kept && kept_tiles_ == tiles.size() ? kept_count_ : 0;
+    sum_tiles(
+        request.sequences, tiles, folded.size,
+        [&](size_t t, int worker, float* sums) {
+          const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
+          const AttentionWeights weights = attention_weights(p, config_, *layout_, 0.0f, request.temperature);
+          gradient_tile(p, weights, slots_, request, tiles[t], t < kept ? &kept_[t] : nullptr,
+                        gradient_workspaces_[worker], sums);
+        },
+        [&](CpuParameters& p, const float* sums) { unfold_actor(config_, *layout_, sums, p); });
   }
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
@@ -122,16 +144,20 @@ class CpuBackend final : public Backend {
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values) override {
     const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
-    sum_tiles(sequences, tiles, CriticFoldedLayout().size, [&](size_t t, int worker, float* sums) {
-      critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], targets.data(), weight,
-                  gradient_workspaces_[worker], values.data(), sums);
-    }, [&](CpuParameters& p, const float* sums) { unfold_critic(*layout_, sums, p); });
+    sum_tiles(
+        sequences, tiles, CriticFoldedLayout().size,
+        [&](size_t t, int worker, float* sums) {
+          critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], targets.data(),
+                      weight, gradient_workspaces_[worker], values.data(), sums);
+        },
+        [&](CpuParameters& p, const float* sums) { unfold_critic(*layout_, sums, p); });
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
     kept_tiles_ = 0;
     std::vector<GradientNorms> norms(count);
-    workers_.for_each(count, [&](int64_t i, int) { norms[i] = update_set(*sets_.at(first_set + i), request); });
+    workers_.for_each(count,
+                      [&](int64_t i, int) { norms[i] = update_set(*sets_.at(first_set + i), request); });
     return norms;
   }
 
@@ -144,32 +170,30 @@ class CpuBackend final : public Backend {
     return batch.parameter_sets == nullptr ? 0 : batch.parameter_sets[tile.pieces.front().sequence];
   }
 
-  std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts, int64_t rollouts) const {
+  std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
+                                           int64_t rollouts) const {
     const size_t sequence_bytes = static_cast<size_t>(batch.n) * slots_.count * kHidden * sizeof(float);
     const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 6 * 6, 6, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
-    return cut_into_tiles(batch, counts, max_sequences, static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
+    return cut_into_tiles(batch, counts, max_sequences,
+                          static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
   }
 
-  static void add(const PolicyStatistics& from, PolicyStatistics& to) {
-    to.entropy += from.entropy;
-    to.mean_logit += from.mean_logit;
-    to.saturated += from.saturated;
-    to.steps += from.steps;
-    to.evaluations += from.evaluations;
-    to.direct_rows += from.direct_rows;
+  size_t kept_tile_bytes(int n) const {
+    const int floats = 2 * (kLstmTape + 2 * kHidden) + (slots_.count + 1) * kHidden;
+    return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
   }
 
-  // Runs tiles in waves of kWave buffers and adds each wave's folded sums in tile order; unfolds once per set.
+  // Runs tiles in waves of as many buffers as there are and adds their folded sums in tile order; unfolds once per set.
   template <typename Work, typename Unfold>
-  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, size_t size, const Work& work,
-                 const Unfold& unfold) {
-    wave_.resize(kWave);
+  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, size_t size,
+                 const Work& work, const Unfold& unfold) {
+    wave_.resize(std::max(kWave, static_cast<size_t>(workers_.count())));
     total_.assign(size, 0.0f);
     for (size_t first = 0; first < tiles.size();) {
       const int set = set_of(batch, tiles[first]);
       size_t last = first;
-      while (last < tiles.size() && last - first < kWave && set_of(batch, tiles[last]) == set) ++last;
+      while (last < tiles.size() && last - first < wave_.size() && set_of(batch, tiles[last]) == set) ++last;
       workers_.for_each(static_cast<int64_t>(last - first), [&](int64_t t, int worker) {
         wave_[t].assign(size, 0.0f);
         work(first + t, worker, wave_[t].data());
@@ -203,14 +227,18 @@ class CpuBackend final : public Backend {
     return norms;
   }
 
-  static double update_range(CpuParameters& p, size_t begin, size_t end, int64_t step, const UpdateRequest& request) {
-    const double norm = std::sqrt(cpu::squared_norm(p.gradient.data() + begin, static_cast<int64_t>(end - begin)));
+  static double update_range(CpuParameters& p, size_t begin, size_t end, int64_t step,
+                             const UpdateRequest& request) {
+    const double norm =
+        std::sqrt(cpu::squared_norm(p.gradient.data() + begin, static_cast<int64_t>(end - begin)));
     const double scale = norm > request.max_norm ? request.max_norm / norm : 1.0;
-    const auto correction = [&](float beta) { return static_cast<float>(1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step))); };
+    const auto correction = [&](float beta) {
+      return static_cast<float>(1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step)));
+    };
     cpu::adam_update({p.flat.data() + begin, p.first_moment.data() + begin, p.second_moment.data() + begin,
                       p.gradient.data() + begin, static_cast<int64_t>(end - begin), static_cast<float>(scale),
-                      request.learning_rate, request.beta1, request.beta2, request.epsilon, correction(request.beta1),
-                      correction(request.beta2)});
+                      request.learning_rate, request.beta1, request.beta2, request.epsilon,
+                      correction(request.beta1), correction(request.beta2)});
     return norm;
   }
 
@@ -223,7 +251,8 @@ class CpuBackend final : public Backend {
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;
   std::vector<TileActivations> kept_;  // by tile of the last rollout with keep
-  size_t kept_tiles_ = 0;              // how many of them still belong to the parameters as they are
+  size_t kept_tiles_ = 0;              // tiles of that rollout; 0 once the parameters have changed
+  size_t kept_count_ = 0;              // how many of them were kept: the first ones, as memory allows
   std::vector<std::vector<float>> wave_;
   std::vector<float> total_;
 };

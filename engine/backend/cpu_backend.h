@@ -7,7 +7,7 @@
 
 namespace pointsman {
 
-// threads >= 0; 0: all cores of this process. Throws DeviceError when POINTSMAN_SIMD forces an instruction set that this
+// threads >= 0; 0: all cores. Throws DeviceError when POINTSMAN_SIMD forces an instruction set that this
 // processor lacks, std::invalid_argument when it names none.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critic b(s): own embedding and encoder, P = 3 glimpses over all items with one set of weights, the encoder's last
-// state as the first query, then two layers (Bello et al., section 3.2 and docs/decisions.md).
+// The critic b(s): own embedding and encoder, P = 3 glimpses over all items with one set of weights, the
+// encoder's last state as the first query, then two layers (Bello et al., section 3.2 and docs/decisions.md).
 #include <algorithm>
 
 #include "engine/backend/cpu_gradient.h"
@@ -52,17 +52,18 @@ class CriticTile {
 
   void forward(bool keep_cells, float* values) {
     encode(keep_cells);
-    float* states = w_.critic_states.get(static_cast<size_t>(kProcessSteps + 1) * rows_ * kHidden);  // [P + 1][rows][H]
-    float* queries = w_.critic_queries.get(static_cast<size_t>(kProcessSteps) * rows_ * kHidden);    // [P][rows][H] W_q state
+    // [P + 1][rows][H], and [P][rows][H] W_q state
+    float* states = w_.critic_states.get(static_cast<size_t>(kProcessSteps + 1) * rows_ * kHidden);
+    float* queries = w_.critic_queries.get(static_cast<size_t>(kProcessSteps) * rows_ * kHidden);
     std::copy_n(tape_.h_slot(n_), static_cast<size_t>(rows_) * kHidden, states);
     for (int step = 0; step < kProcessSteps; ++step) {
-      cpu::multiply({at(states, step), kHidden, p_.critic_query.data(), at(queries, step), kHidden, rows_, kHidden,
-                     kHidden, false});
+      cpu::multiply({at(states, step), kHidden, p_.critic_query.data(), at(queries, step), kHidden, rows_,
+                     kHidden, kHidden, false});
       for (int row = 0; row < rows_; ++row) cpu::glimpse(glimpse_args(step, row));
     }
     hidden_.resize(static_cast<size_t>(rows_) * kHidden);
-    cpu::multiply({at(states, kProcessSteps), kHidden, p_.critic_fc1.data(), hidden_.data(), kHidden, rows_, kHidden,
-                   kHidden, false});
+    cpu::multiply({at(states, kProcessSteps), kHidden, p_.critic_fc1.data(), hidden_.data(), kHidden, rows_,
+                   kHidden, kHidden, false});
     const float* bias1 = p_.flat.data() + critic_.fc1_bias;
     const float* weight2 = p_.flat.data() + critic_.fc2_weight;
     for (int row = 0; row < rows_; ++row) {
@@ -100,13 +101,15 @@ class CriticTile {
     }
     lstm_forward(p_.critic_encoder, nullptr, true, keep_cells, tape_);
     const size_t slice = static_cast<size_t>(n_) * kHidden;
-    references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);  // [rows][n][H] W_ref r, then the states themselves
+    // [rows][n][H] W_ref r, then the states themselves
+    references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);
     values_ = references_ + rows_ * slice;
-    project_states(tape_, p_.critic_reference.data(), kHidden, w_.scratch, [&](int row, int step, const float* a) {
-      const size_t to = row * slice + static_cast<size_t>(step) * kHidden;
-      std::copy_n(a, kHidden, references_ + to);
-      std::copy_n(tape_.h_slot(step + 1) + row * kHidden, kHidden, values_ + to);
-    });
+    project_states(tape_, p_.critic_reference.data(), kHidden, w_.scratch,
+                   [&](int row, int step, const float* a) {
+                     const size_t to = row * slice + static_cast<size_t>(step) * kHidden;
+                     std::copy_n(a, kHidden, references_ + to);
+                     std::copy_n(tape_.h_slot(step + 1) + row * kHidden, kHidden, values_ + to);
+                   });
     bounds_.resize(rows_);
     for (int row = 0; row < rows_; ++row) {
       cpu::exp_references({references_ + row * slice, n_ * kHidden, &bounds_[row]});
@@ -117,8 +120,15 @@ class CriticTile {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     float* out = at(w_.critic_states.data.data(), step + 1) + row * kHidden;
     const float* query = at(w_.critic_queries.data.data(), step) + row * kHidden;
-    return {references_ + row * slice, bounds_[row], values_ + row * slice, p_.flat.data() + critic_.process.v, query,
-            items_.data(), n_, out, scores_.get((n_ + 15) / 16 * 16)};
+    return {references_ + row * slice,
+            bounds_[row],
+            values_ + row * slice,
+            p_.flat.data() + critic_.process.v,
+            query,
+            items_.data(),
+            n_,
+            out,
+            scores_.get((n_ + 15) / 16 * 16)};
   }
 
   // d(last process state) into dstate_.
@@ -138,11 +148,11 @@ class CriticTile {
       }
     }
     const float* last = at(w_.critic_states.data.data(), kProcessSteps);
-    cpu::accumulate_outer({dhidden.data(), kHidden, last, kHidden, folded + to.fc1_weight, kHidden, rows_, kHidden,
-                           kHidden});
+    cpu::accumulate_outer(
+        {dhidden.data(), kHidden, last, kHidden, folded + to.fc1_weight, kHidden, rows_, kHidden, kHidden});
     dstate_.resize(dhidden.size());
-    cpu::multiply({dhidden.data(), kHidden, p_.critic_fc1_t.data(), dstate_.data(), kHidden, rows_, kHidden, kHidden,
-                   false});
+    cpu::multiply({dhidden.data(), kHidden, p_.critic_fc1_t.data(), dstate_.data(), kHidden, rows_, kHidden,
+                   kHidden, false});
   }
 
   void process_backward(float* folded) {
@@ -159,10 +169,10 @@ class CriticTile {
                                w_.scratch.data.data()});
       }
       const float* state = at(w_.critic_states.data.data(), step);
-      cpu::accumulate_outer({dquery.data(), kHidden, state, kHidden, folded + to.query, kHidden, rows_, kHidden,
-                             kHidden});
-      cpu::multiply({dquery.data(), kHidden, p_.critic_query_t.data(), dstate_.data(), kHidden, rows_, kHidden, kHidden,
-                     false});
+      cpu::accumulate_outer(
+          {dquery.data(), kHidden, state, kHidden, folded + to.query, kHidden, rows_, kHidden, kHidden});
+      cpu::multiply({dquery.data(), kHidden, p_.critic_query_t.data(), dstate_.data(), kHidden, rows_,
+                     kHidden, kHidden, false});
     }
   }
 
@@ -185,9 +195,10 @@ class CriticTile {
       float* last = dh + (static_cast<size_t>(n_ - 1) * rows_ + row) * kHidden;
       for (int d = 0; d < kHidden; ++d) last[d] += dstate_[row * kHidden + d];
     }
-    cpu::accumulate_outer({dreferences, kHidden, tape_.h_slot(1), kHidden, folded + to.reference, kHidden, total,
-                           kHidden, kHidden});
-    cpu::multiply({dreferences, kHidden, p_.critic_reference_t.data(), dh, kHidden, total, kHidden, kHidden, true});
+    cpu::accumulate_outer({dreferences, kHidden, tape_.h_slot(1), kHidden, folded + to.reference, kHidden,
+                           total, kHidden, kHidden});
+    cpu::multiply(
+        {dreferences, kHidden, p_.critic_reference_t.data(), dh, kHidden, total, kHidden, kHidden, true});
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
     float* dgates = w_.dgates.get(static_cast<size_t>(total) * kGates);
@@ -210,9 +221,9 @@ class CriticTile {
 
 }  // namespace
 
-void critic_tile(const CpuParameters& parameters, const ParameterLayout& layout, const SequenceBatch& sequences,
-                 const RolloutTile& tile, const float* targets, float weight, GradientWorkspace& workspace,
-                 float* values, float* folded) {
+void critic_tile(const CpuParameters& parameters, const ParameterLayout& layout,
+                 const SequenceBatch& sequences, const RolloutTile& tile, const float* targets, float weight,
+                 GradientWorkspace& workspace, float* values, float* folded) {
   CriticTile critic(parameters, layout, sequences, tile, workspace);
   critic.forward(targets != nullptr, values);
   if (targets != nullptr) critic.backward(values, targets, weight, folded);

@@ -2,7 +2,6 @@
 #include "engine/backend/cpu_gradient.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/common/knapsack.h"
 #include "kernels/common/tsp.h"
@@ -92,8 +91,8 @@ class TileGradient {
     return most;
   }
 
-  // Encoder of each sequence; decoder of each rollout, fed with what it chose. Rollouts that ended run on with zero
-  // inputs: no gradient ever enters those steps.
+  // Encoder of each sequence; decoder of each rollout, fed with what it chose. Rollouts that ended run on
+  // with zero inputs (kept activations: with old finite numbers), for no gradient ever enters those steps.
   void forward() {
     std::vector<const float*> inputs;
     for (int s = 0; s < sequences_; ++s) inputs.push_back(features(s));
@@ -116,10 +115,11 @@ class TileGradient {
     lstm_forward(p_.decoder, p_.decoder_start_bias.data(), false, true, a_.decoder);
     const int total = steps_ * rows_;
     float* queries = a_.queries.get(static_cast<size_t>(total) * kHidden);
-    cpu::multiply({a_.decoder.h_slot(1), kHidden, p_.query.data(), queries, kHidden, total, kHidden, kHidden, false});
+    cpu::multiply(
+        {a_.decoder.h_slot(1), kHidden, p_.query.data(), queries, kHidden, total, kHidden, kHidden, false});
   }
 
-  // All steps of all rollouts, rollout by rollout: gradients of the queries, and per-item sums of the references.
+  // All steps of all rollouts, rollout by rollout: gradients of queries, per-item sums of references.
   void attention() {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     float* sums = w_.sums.get(sequences_ * slots_.count * slice);
@@ -130,8 +130,10 @@ class TileGradient {
     w_.items.resize(n_);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
-      const auto slot = [&](int i) { return i < 0 ? nullptr : sums + (static_cast<size_t>(s) * slots_.count + i) * slice; };
-      ReferenceGradients gradients{slot(slots_.glimpse), slot(slots_.pointer), slot(slots_.values),
+      const auto slot = [&](int i) {
+        return i < 0 ? nullptr : sums + (static_cast<size_t>(s) * slots_.count + i) * slice;
+      };
+      ReferenceGradients gradients{slot(slots_.glimpse),   slot(slots_.pointer),    slot(slots_.values),
                                    slot(slots_.requeries), folded_ + at_.glimpse_v, folded_ + at_.pointer_v};
       const RolloutPiece& piece = tile_.pieces[s];
       for (int i = 0; i < piece.count; ++i, ++row) {
@@ -155,12 +157,12 @@ class TileGradient {
     int count = initial_remaining(rules, list, n_);
     for (int step = 0; step < steps_ && count > 0 && items[step] >= 0; ++step) {
       const int position = static_cast<int>(std::find(list, list + count, items[step]) - list);
-      if (position == count) return;  // not an order that this problem allows: it has no gradient
+      if (position == count) return;  // not an order that this problem allows: its rest has no gradient
       if (count > 1) {
         const size_t at = (static_cast<size_t>(step) * rows_ + row) * kHidden;
-        cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, a_.queries.data.data() + at, list, count,
-                               position, request_.weights[result], &gradients, w_.dqueries.data.data() + at,
-                               w_.scratch.data.data()});
+        cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, a_.queries.data.data() + at, list,
+                               count, position, request_.weights[result], &gradients,
+                               w_.dqueries.data.data() + at, w_.scratch.data.data()});
       }
       rules.step(items[step]);
       count = remove_and_filter(rules, list, count, position);
@@ -170,8 +172,8 @@ class TileGradient {
   void decoder_backward() {
     const int total = steps_ * rows_;
     const float* dqueries = w_.dqueries.data.data();
-    cpu::accumulate_outer({dqueries, kHidden, a_.decoder.h_slot(1), kHidden, folded_ + at_.query, kHidden, total,
-                           kHidden, kHidden});
+    cpu::accumulate_outer({dqueries, kHidden, a_.decoder.h_slot(1), kHidden, folded_ + at_.query, kHidden,
+                           total, kHidden, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
     cpu::multiply({dqueries, kHidden, p_.query_t.data(), dh, kHidden, total, kHidden, kHidden, false});
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
@@ -190,11 +192,14 @@ class TileGradient {
     float* out = w_.dreferences.get(static_cast<size_t>(n_) * sequences_ * width);
     for (int s = 0; s < sequences_; ++s) {
       for (int slot = 0; slot < slots_.count; ++slot) {
-        const float* v = slot == slots_.glimpse ? weights_.glimpse_v : slot == slots_.pointer ? weights_.pointer_v : nullptr;
+        const float* v = slot == slots_.glimpse   ? weights_.glimpse_v
+                         : slot == slots_.pointer ? weights_.pointer_v
+                                                  : nullptr;
         const float* sums = w_.sums.data.data() + (static_cast<size_t>(s) * slots_.count + slot) * slice;
         for (int i = 0; i < n_; ++i) {
           float* to = out + (static_cast<size_t>(i) * sequences_ + s) * width + slot * kHidden;
-          for (int d = 0; d < kHidden; ++d) to[d] = v == nullptr ? sums[i * kHidden + d] : v[d] * sums[i * kHidden + d];
+          for (int d = 0; d < kHidden; ++d)
+            to[d] = v == nullptr ? sums[i * kHidden + d] : v[d] * sums[i * kHidden + d];
         }
       }
     }
@@ -206,8 +211,8 @@ class TileGradient {
     const size_t states = static_cast<size_t>(sequences_) * kHidden;
     const float* dreferences = reference_gradients();
     LstmTape& tape = a_.encoded.tape;
-    cpu::accumulate_outer({dreferences, width, tape.h_slot(1), kHidden, folded_ + at_.references, kHidden, total, width,
-                           kHidden});
+    cpu::accumulate_outer({dreferences, width, tape.h_slot(1), kHidden, folded_ + at_.references, kHidden,
+                           total, width, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
     cpu::multiply({dreferences, width, p_.references_t.data(), dh, kHidden, total, width, kHidden, false});
     float* dc = w_.encoder_dc.get(states);
@@ -223,8 +228,9 @@ class TileGradient {
       }
     }
     float* dgates = w_.dgates.get(static_cast<size_t>(total) * kGates);
-    lstm_backward(p_.encoder, tape, dh, dc, dgates, nullptr,
-                  {folded_ + at_.encoder_recurrent, folded_ + at_.encoder_bias, folded_ + at_.encoder_fold, nullptr});
+    lstm_backward(
+        p_.encoder, tape, dh, dc, dgates, nullptr,
+        {folded_ + at_.encoder_recurrent, folded_ + at_.encoder_bias, folded_ + at_.encoder_fold, nullptr});
   }
 
   const CpuParameters& p_;
@@ -244,9 +250,9 @@ class TileGradient {
 
 }  // namespace
 
-void gradient_tile(const CpuParameters& parameters, const AttentionWeights& weights, const ReferenceSlots& slots,
-                   const GradientRequest& request, const RolloutTile& tile, TileActivations* kept,
-                   GradientWorkspace& workspace, float* folded) {
+void gradient_tile(const CpuParameters& parameters, const AttentionWeights& weights,
+                   const ReferenceSlots& slots, const GradientRequest& request, const RolloutTile& tile,
+                   TileActivations* kept, GradientWorkspace& workspace, float* folded) {
   TileGradient(parameters, weights, slots, request, tile, kept, workspace, folded).run();
 }
 
@@ -257,8 +263,8 @@ void add(const float* from, size_t count, float* to) {
 }
 
 // Input half of an LSTM: dW_ih = dM E^T (+ d1 s^T), dE += W_ih^T dM, ds = W_ih^T d1 (algebra identity 1).
-void unfold_input(const float* fold, const float* start, const LstmSlots& lstm, size_t embedding, size_t decoder_start,
-                  CpuParameters& p) {
+void unfold_input(const float* fold, const float* start, const LstmSlots& lstm, size_t embedding,
+                  size_t decoder_start, CpuParameters& p) {
   const float* e = p.flat.data() + embedding;
   const float* s = p.flat.data() + decoder_start;
   for (int j = 0; j < kGates; ++j) {
@@ -280,7 +286,8 @@ void unfold_input(const float* fold, const float* start, const LstmSlots& lstm, 
 
 }  // namespace
 
-void unfold_actor(const ModelConfig& config, const ParameterLayout& layout, const float* folded, CpuParameters& p) {
+void unfold_actor(const ModelConfig& config, const ParameterLayout& layout, const float* folded,
+                  CpuParameters& p) {
   const ReferenceSlots slots = reference_slots(config);
   const FoldedLayout at(slots.count);
   float* g = p.gradient.data();

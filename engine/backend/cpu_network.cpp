@@ -20,35 +20,39 @@ void LstmTape::resize(int new_rows, int new_steps, bool keep_cells) {
   products.get(static_cast<size_t>(rows) * kGates);
 }
 
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells, LstmTape& tape) {
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells,
+                  LstmTape& tape) {
   float* products = tape.products.data.data();
   for (int step = 0; step < tape.steps; ++step) {
     if (step == 0 && zero_start) {
       std::fill_n(products, static_cast<size_t>(tape.rows) * kGates, 0.0f);
     } else {
-      cpu::multiply({tape.h_slot(step), kHidden, lstm.recurrent.data(), products, kGates, tape.rows, kHidden, kGates,
-                     false});
+      cpu::multiply({tape.h_slot(step), kHidden, lstm.recurrent.data(), products, kGates, tape.rows, kHidden,
+                     kGates, false});
     }
     const bool start = step == 0 && start_bias != nullptr;
     cpu::lstm_cell({tape.rows, products, kGates, lstm.fold.data(), start ? start_bias : lstm.bias.data(),
-                    start ? nullptr : tape.input(step), tape.c_slot(keep_cells ? step : 0), tape.h_slot(step + 1),
-                    tape.c_slot(keep_cells ? step + 1 : 0), keep_cells ? tape.cell(step) : nullptr});
+                    start ? nullptr : tape.input(step), tape.c_slot(keep_cells ? step : 0),
+                    tape.h_slot(step + 1), tape.c_slot(keep_cells ? step + 1 : 0),
+                    keep_cells ? tape.cell(step) : nullptr});
   }
 }
 
-void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates, float* dh_start,
-                   const LstmGradient& sums) {
-  const size_t states = static_cast<size_t>(tape.rows) * kHidden, gates = static_cast<size_t>(tape.rows) * kGates;
+void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates,
+                   float* dh_start, const LstmGradient& sums) {
+  const size_t states = static_cast<size_t>(tape.rows) * kHidden,
+               gates = static_cast<size_t>(tape.rows) * kGates;
   for (int step = tape.steps - 1; step >= 0; --step) {
     if (step + 1 < tape.steps) {
-      cpu::multiply({dgates + (step + 1) * gates, kGates, lstm.recurrent_t.data(), dh + step * states, kHidden,
-                     tape.rows, kGates, kHidden, true});
+      cpu::multiply({dgates + (step + 1) * gates, kGates, lstm.recurrent_t.data(), dh + step * states,
+                     kHidden, tape.rows, kGates, kHidden, true});
     }
-    cpu::lstm_cell_backward({tape.rows, tape.cell(step), tape.c_slot(step), dh + step * states, dc,
-                             dgates + step * gates});
+    cpu::lstm_cell_backward(
+        {tape.rows, tape.cell(step), tape.c_slot(step), dh + step * states, dc, dgates + step * gates});
   }
   if (dh_start != nullptr) {
-    cpu::multiply({dgates, kGates, lstm.recurrent_t.data(), dh_start, kHidden, tape.rows, kGates, kHidden, false});
+    cpu::multiply(
+        {dgates, kGates, lstm.recurrent_t.data(), dh_start, kHidden, tape.rows, kGates, kHidden, false});
   }
   // An encoder starts from h = 0: its first step adds nothing to W_hh.
   const int first = dh_start == nullptr ? 1 : 0;
@@ -59,8 +63,8 @@ void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc,
                            sums.bias, sums.fold});
 }
 
-void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features, int rows, int n,
-            bool keep_cells, EncodedTile& tile, Buffer& scratch) {
+void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
+            int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch) {
   LstmTape& tape = tile.tape;
   tape.resize(rows, n, keep_cells);
   std::fill_n(tape.h_slot(0), static_cast<size_t>(rows) * kHidden, 0.0f);
@@ -78,15 +82,19 @@ void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const 
   project_states(tape, parameters.references.data(), slots.count * kHidden, scratch,
                  [&](int row, int step, const float* values) {
                    for (int slot = 0; slot < slots.count; ++slot) {
-                     std::memcpy(slot_of(row, slot) + static_cast<size_t>(step) * kHidden, values + slot * kHidden,
-                                 kHidden * sizeof(float));
+                     std::memcpy(slot_of(row, slot) + static_cast<size_t>(step) * kHidden,
+                                 values + slot * kHidden, kHidden * sizeof(float));
                    }
                  });
   tile.references.resize(rows);
   for (int row = 0; row < rows; ++row) {
     References& r = tile.references[row];
-    r = {slot_of(row, slots.glimpse), slot_of(row, slots.pointer), slot_of(row, slots.values),
-         slot_of(row, slots.requeries), 0.0f, 0.0f};
+    r = {slot_of(row, slots.glimpse),
+         slot_of(row, slots.pointer),
+         slot_of(row, slots.values),
+         slot_of(row, slots.requeries),
+         0.0f,
+         0.0f};
     const int count = n * kHidden;
     cpu::exp_references({slot_of(row, slots.pointer), count, &r.pointer_bound});
     if (slots.glimpse >= 0) cpu::exp_references({slot_of(row, slots.glimpse), count, &r.glimpse_bound});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of the network that rollouts, gradients and the critic share on the CPU: a whole LSTM sequence forward and
-// backward, and what attention reads of an encoded sequence. Arrays are time-major: [step][row][..].
+// The pieces of the network that rollouts, gradients and the critic share on the CPU: a whole LSTM sequence
+// forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
+// [step][row][..].
 #pragma once
 
 #include <algorithm>
@@ -35,9 +36,10 @@ struct LstmTape {
   float* input(int step) { return inputs.data.data() + static_cast<size_t>(step) * rows * 2; }
 };
 
-// Runs steps 0 .. steps - 1 from slot 0. start_bias, when given, replaces bias and inputs in step 0 (the decoder's
-// trainable first input). A zero start state (encoder) saves step 0's product.
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells, LstmTape& tape);
+// Runs steps 0 .. steps - 1 from slot 0. start_bias, when given, replaces bias and inputs in step 0 (the
+// decoder's trainable first input). A zero start state (encoder) saves step 0's product.
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells,
+                  LstmTape& tape);
 
 // Gradient sums of one LSTM, folded: pointers into a tile's buffer.
 struct LstmGradient {
@@ -47,11 +49,11 @@ struct LstmGradient {
   float* start;      // [4H] the first step's gate gradients (decoder); null: encoder
 };
 
-// Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside, overwritten;
-// dc: [rows][H] starts with that of the last c and ends with that of slot 0; dgates: [steps][rows][4H] scratch.
-// dh_start: [rows][H] out, gradient of slot 0's h; null: not wanted.
-void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates, float* dh_start,
-                   const LstmGradient& sums);
+// Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside,
+// overwritten; dc: [rows][H] starts with that of the last c and ends with that of slot 0; dgates:
+// [steps][rows][4H] scratch. dh_start: [rows][H] out, gradient of slot 0's h; null: not wanted.
+void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates,
+                   float* dh_start, const LstmGradient& sums);
 
 // Encoded sequences of a tile.
 struct EncodedTile {
@@ -61,8 +63,8 @@ struct EncodedTile {
 };
 
 // Encodes rows sequences of n items. features: [rows] pointers to [n][2].
-void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features, int rows, int n,
-            bool keep_cells, EncodedTile& tile, Buffer& scratch);
+void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
+            int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch);
 
 // What the backward pass of a tile needs of its forward pass.
 struct TileActivations {
@@ -71,8 +73,8 @@ struct TileActivations {
   Buffer queries;    // [steps][rows][H] W_q h
 };
 
-// Projects states (slots 1 .. steps of the tape) with stacked matrices packed [width][H] and hands every row of results
-// on: put(row, step, values [width]).
+// Projects states (slots 1 .. steps of the tape) with stacked matrices packed [width][H] and hands every row
+// of results on: put(row, step, values [width]).
 template <typename Put>
 void project_states(LstmTape& tape, const float* packed, int width, Buffer& scratch, const Put& put) {
   constexpr int kRows = 24;  // the results of so many rows stay in the first-level cache
@@ -80,8 +82,8 @@ void project_states(LstmTape& tape, const float* packed, int width, Buffer& scra
   float* values = scratch.get(static_cast<size_t>(kRows) * width);
   for (int first = 0; first < total; first += kRows) {
     const int rows = std::min(kRows, total - first);
-    cpu::multiply({tape.h_slot(1) + static_cast<size_t>(first) * kHidden, kHidden, packed, values, width, rows, kHidden,
-                   width, false});
+    cpu::multiply({tape.h_slot(1) + static_cast<size_t>(first) * kHidden, kHidden, packed, values, width,
+                   rows, kHidden, width, false});
     for (int r = 0; r < rows; ++r) {
       put((first + r) % tape.rows, (first + r) / tape.rows, values + static_cast<size_t>(r) * width);
     }

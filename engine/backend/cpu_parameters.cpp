@@ -48,7 +48,8 @@ void CpuParameters::prepare_lstm(const LstmSlots& slots, size_t embedding, Packe
   }
 }
 
-void CpuParameters::prepare_square(size_t offset, std::vector<float>& packed, std::vector<float>& transposed) {
+void CpuParameters::prepare_square(size_t offset, std::vector<float>& packed,
+                                   std::vector<float>& transposed) {
   packed.resize(static_cast<size_t>(kHidden) * kHidden);
   transposed.resize(packed.size());
   cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, false, packed.data()});
@@ -72,7 +73,8 @@ void CpuParameters::prepare() {
   std::vector<float> stacked(static_cast<size_t>(slots.count) * kHidden * kHidden);
   const auto stack = [&](int slot, size_t offset) {
     if (slot < 0) return;
-    std::copy_n(flat.begin() + offset, kHidden * kHidden, stacked.begin() + static_cast<size_t>(slot) * kHidden * kHidden);
+    std::copy_n(flat.begin() + offset, kHidden * kHidden,
+                stacked.begin() + static_cast<size_t>(slot) * kHidden * kHidden);
   };
   stack(slots.glimpse, layout_.glimpse.w_ref);
   stack(slots.pointer, layout_.pointer.w_ref);

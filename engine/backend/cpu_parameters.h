@@ -32,18 +32,20 @@ class CpuParameters {
   // Must be called after `flat` changed, before the set is used.
   void prepare();
 
-  std::vector<float> flat;                          // [layout.size]
-  std::vector<float> first_moment, second_moment;   // [layout.size]
-  std::vector<float> gradient;                      // [layout.size]
+  std::vector<float> flat;                         // [layout.size]
+  std::vector<float> first_moment, second_moment;  // [layout.size]
+  std::vector<float> gradient;                     // [layout.size]
   int64_t actor_steps = 0, critic_steps = 0;
 
   PackedLstm encoder, decoder;
   std::vector<float> decoder_start_bias;  // [4H] bias + W_ih start
   std::vector<float> query, query_t;      // the step's query projection, packed [H][H], and transposed
-  std::vector<float> references, references_t;  // stacked reference projections [slots * H][H] packed; transposed
+  // The stacked reference projections [slots * H][H], packed, and transposed.
+  std::vector<float> references, references_t;
 
   PackedLstm critic_encoder;
-  std::vector<float> critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1, critic_fc1_t;
+  std::vector<float> critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1,
+      critic_fc1_t;
 
  private:
   void prepare_lstm(const LstmSlots& slots, size_t embedding, PackedLstm& lstm);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "kernels/common/knapsack.h"
@@ -14,12 +13,14 @@
 
 namespace pointsman {
 
-std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts, int max_sequences,
-                                        int max_rollouts) {
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
+                                        int max_sequences, int max_rollouts) {
   std::vector<RolloutTile> tiles;
   RolloutTile tile;
   int64_t result = 0;
-  const auto set_of = [&](int s) { return sequences.parameter_sets == nullptr ? 0 : sequences.parameter_sets[s]; };
+  const auto set_of = [&](int s) {
+    return sequences.parameter_sets == nullptr ? 0 : sequences.parameter_sets[s];
+  };
   const auto flush = [&] {
     if (!tile.pieces.empty()) tiles.push_back(std::move(tile));
     tile = {};
@@ -43,8 +44,8 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
 AttentionWeights attention_weights(const CpuParameters& parameters, const ModelConfig& config,
                                    const ParameterLayout& layout, float clip, float temperature) {
   const float c = clip > 0.0f ? clip : static_cast<float>(config.clip);
-  return {parameters.flat.data() + layout.glimpse.v, parameters.flat.data() + layout.pointer.v, config.glimpses,
-          config.centre_logits, c / temperature};
+  return {parameters.flat.data() + layout.glimpse.v, parameters.flat.data() + layout.pointer.v,
+          config.glimpses, config.centre_logits, c / temperature};
 }
 
 namespace {
@@ -62,7 +63,7 @@ struct Group {
 
 struct Member {
   int piece;
-  int index;        // rollout index inside the piece's sequence
+  int index;  // rollout index inside the piece's sequence
   int64_t result;
   double log_prob = 0.0;
 };
@@ -116,8 +117,8 @@ class TileRollout {
     }
     LstmTape& tape = encoded_.tape;
     float* products = w_.products.data.data();
-    cpu::multiply({tape.h_slot(n_), kHidden, parameters_.decoder.recurrent.data(), products, kGates, pieces, kHidden,
-                   kGates, false});
+    cpu::multiply({tape.h_slot(n_), kHidden, parameters_.decoder.recurrent.data(), products, kGates, pieces,
+                   kHidden, kGates, false});
     const float* c_last = tape.c_slot(kept_ == nullptr ? 0 : n_);
     if (kept_ != nullptr) {
       kept_->decoder.resize(pieces, n_, true);
@@ -126,12 +127,13 @@ class TileRollout {
       std::copy_n(c_last, pieces * kHidden, kept_->decoder.c_slot(0));
     }
     cpu::lstm_cell({pieces, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c_last,
-                    w_.h[0].data.data(), w_.c[0].data.data(), kept_ == nullptr ? nullptr : kept_->decoder.cell(0)});
+                    w_.h[0].data.data(), w_.c[0].data.data(),
+                    kept_ == nullptr ? nullptr : kept_->decoder.cell(0)});
     for (int p = 0; kept_ != nullptr && p < pieces; ++p) keep_state(0, 0, p, p);
     drop_finished();
   }
 
-  // The state of group `group` before step `step` goes to the activations' row.
+  // The state that group `group` chooses from at step `step` goes to the activations' row.
   void keep_state(int side, int step, size_t group, int row) {
     LstmTape& tape = kept_->decoder;
     std::copy_n(w_.h[side].data.data() + group * kHidden, kHidden, tape.h_slot(step + 1) + row * kHidden);
@@ -166,15 +168,16 @@ class TileRollout {
     for (int first = 0; first < count; first += kBlock) {
       const int last = std::min(first + kBlock, count);
       const bool states = make_products(first, last);
-      for (int g = first; g < last; ++g) choose(g, step, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
+      for (int g = first; g < last; ++g)
+        choose(g, step, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
     }
     groups_.swap(next_groups_);
     members_.swap(next_members_);
     side_ ^= 1;
   }
 
-  // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once every group
-  // is left with at most two items, since the last item needs no network.
+  // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once
+  // every group is left with at most two items, since the last item needs no network.
   bool make_products(int first, int last) {
     int most = 0;
     for (int g = first; g < last; ++g) most = std::max(most, groups_[g].remaining);
@@ -182,11 +185,11 @@ class TileRollout {
     const float* h = w_.h[side_].data.data() + static_cast<size_t>(first) * kHidden;
     float* products = w_.products.data.data();
     constexpr int kWidth = kGates + kHidden;
-    cpu::multiply({h, kHidden, parameters_.query.data(), products + kGates, kWidth, last - first, kHidden, kHidden,
-                   false});
+    cpu::multiply({h, kHidden, parameters_.query.data(), products + kGates, kWidth, last - first, kHidden,
+                   kHidden, false});
     if (most < 3) return false;
-    cpu::multiply({h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, last - first, kHidden, kGates,
-                   false});
+    cpu::multiply({h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, last - first, kHidden,
+                   kGates, false});
     return true;
   }
 
@@ -199,7 +202,8 @@ class TileRollout {
     if (group.remaining > 1) {
       if (kept_ != nullptr) {
         std::copy_n(products + kGates, kHidden,
-                    kept_->queries.data.data() + (static_cast<size_t>(step) * kept_->decoder.rows + group.piece) * kHidden);
+                    kept_->queries.data.data() +
+                        (static_cast<size_t>(step) * kept_->decoder.rows + group.piece) * kHidden);
       }
       largest = evaluate(group, list, products + kGates);
       log_total = log_f32(prefix[group.remaining - 1]);
@@ -224,7 +228,8 @@ class TileRollout {
         member.log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
       }
       result_.orders[member.result * n_ + step] = list[position];
-      if (child_of_[position] < 0) child_of_[position] = add_child(group, g, step, position, states, products);
+      if (child_of_[position] < 0)
+        child_of_[position] = add_child(group, g, step, position, states, products);
       ++next_groups_[child_of_[position]].members;
     }
     place_members(group, first_child);
@@ -270,15 +275,17 @@ class TileRollout {
     const float* prefix = w_.prefix.data.data();
     const int sequence = tile_.pieces[member.piece].sequence;
     const uint32_t first = request_.first_samples == nullptr ? 0 : request_.first_samples[sequence];
-    const float u = sampling_uniform(request_.seed, request_.instance_keys[sequence],
-                                     first + static_cast<uint32_t>(member.index) * request_.sample_stride, step);
+    const float u =
+        sampling_uniform(request_.seed, request_.instance_keys[sequence],
+                         first + static_cast<uint32_t>(member.index) * request_.sample_stride, step);
     const float target = u * prefix[count - 1];
     const int position = static_cast<int>(std::lower_bound(prefix, prefix + count, target) - prefix);
     return std::min(position, count - 1);
   }
 
   // A group after `position` was chosen: list, rules and, where another choice is left, network state.
-  int add_child(const Group<Rules>& group, int g, int step, int position, bool states, const float* products) {
+  int add_child(const Group<Rules>& group, int g, int step, int position, bool states,
+                const float* products) {
     const int child = static_cast<int>(next_groups_.size());
     int32_t* list = items(side_ ^ 1, child);
     std::copy_n(items(side_, g), group.remaining, list);
@@ -295,8 +302,9 @@ class TileRollout {
         cell = kept_->decoder.cell(step + 1) + group.piece * kLstmTape;
         std::copy_n(input, 2, kept_->decoder.input(step + 1) + 2 * group.piece);
       }
-      cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(), parameters_.decoder.bias.data(),
-                      input, w_.c[side_].data.data() + static_cast<size_t>(g) * kHidden,
+      cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(),
+                      parameters_.decoder.bias.data(), input,
+                      w_.c[side_].data.data() + static_cast<size_t>(g) * kHidden,
                       w_.h[side_ ^ 1].data.data() + at, w_.c[side_ ^ 1].data.data() + at, cell});
       if (kept_ != nullptr) keep_state(side_ ^ 1, step + 1, child, group.piece);
     }
@@ -321,11 +329,12 @@ class TileRollout {
     for (int m = 0; m < group.members; ++m) {
       if (positions_[m] >= 0) child_of_[positions_[m]] = -1;
     }
-    // Finished groups are only ever whole suffixes of what this parent made, or lie between live ones: close the gaps.
+    // Finished groups may lie anywhere among what this parent made: close the gaps.
     size_t kept = first_child;
     for (size_t c = first_child; c < next_groups_.size(); ++c) {
       if (next_groups_[c].remaining == 0) {
-        for (int m = 0; m < next_groups_[c].members; ++m) finish(next_members_[next_groups_[c].first_member + m]);
+        for (int m = 0; m < next_groups_[c].members; ++m)
+          finish(next_members_[next_groups_[c].first_member + m]);
         continue;
       }
       if (kept != c) move_group(c, kept);
@@ -342,7 +351,7 @@ class TileRollout {
     next_groups_[to] = next_groups_[from];
   }
 
-  // A forced order that ended in what cannot be chosen, or a tour that ended too early, has neither log p nor cost.
+  // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
   void finish(const Member& member) {
     const int32_t* order = result_.orders.data() + member.result * n_;
     const bool whole = (Rules::kDropsItems || order[n_ - 1] >= 0) && !std::isnan(member.log_prob);
@@ -383,18 +392,21 @@ KnapsackRules TileRollout<KnapsackRules>::make_rules(int sequence) const {
 }  // namespace
 
 PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionWeights& weights,
-                               const ReferenceSlots& slots, const RolloutRequest& request, const RolloutTile& tile,
-                               bool want_entropy, RolloutWorkspace& workspace, TileActivations* kept,
-                               RolloutResult& result) {
+                               const ReferenceSlots& slots, const RolloutRequest& request,
+                               const RolloutTile& tile, bool want_entropy, RolloutWorkspace& workspace,
+                               TileActivations* kept, RolloutResult& result) {
   std::vector<const float*> features;
   for (const RolloutPiece& piece : tile.pieces) {
-    features.push_back(request.sequences.features + static_cast<size_t>(piece.sequence) * request.sequences.n * 2);
+    features.push_back(request.sequences.features +
+                       static_cast<size_t>(piece.sequence) * request.sequences.n * 2);
   }
   EncodedTile& encoded = kept == nullptr ? workspace.encoded : kept->encoded;
-  encode(parameters, slots, features.data(), static_cast<int>(features.size()), request.sequences.n, kept != nullptr,
-         encoded, workspace.scratch);
+  encode(parameters, slots, features.data(), static_cast<int>(features.size()), request.sequences.n,
+         kept != nullptr, encoded, workspace.scratch);
   const auto run = [&]<typename Rules>() {
-    return TileRollout<Rules>(parameters, weights, request, tile, want_entropy, workspace, encoded, kept, result).run();
+    return TileRollout<Rules>(parameters, weights, request, tile, want_entropy, workspace, encoded, kept,
+                              result)
+        .run();
   };
   if (request.sequences.problem == ProblemKind::kTsp) return run.template operator()<TspRules>();
   return run.template operator()<KnapsackRules>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rollouts of a tile of sequences on one worker. Rollouts of one sequence that have chosen the same items so far have the
-// same state and the same probabilities, so the network is evaluated once for each distinct prefix (algebra identity 8)
-// and every rollout of the group draws with its own uniform: the same bits as one by one.
+// Rollouts of a tile of sequences on one worker. Rollouts of one sequence that have chosen the same items so
+// far have the same state and the same probabilities, so the network is evaluated once for each distinct
+// prefix (algebra identity 8) and each rollout of the group draws with its own uniform: bits as one by one.
 #pragma once
 
 #include <vector>
@@ -25,8 +25,8 @@ struct RolloutTile {
 };
 
 // Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts.
-std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts, int max_sequences,
-                                        int max_rollouts);
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
+                                        int max_sequences, int max_rollouts);
 
 struct RolloutWorkspace {
   EncodedTile encoded;
@@ -34,12 +34,12 @@ struct RolloutWorkspace {
   std::vector<int32_t> items[2];
 };
 
-// Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics. kept: where the tile's
-// activations go (one rollout a piece), or null.
+// Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics. kept: where the
+// tile's activations go (one rollout a piece), or null.
 PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionWeights& weights,
-                               const ReferenceSlots& slots, const RolloutRequest& request, const RolloutTile& tile,
-                               bool want_entropy, RolloutWorkspace& workspace, TileActivations* kept,
-                               RolloutResult& result);
+                               const ReferenceSlots& slots, const RolloutRequest& request,
+                               const RolloutTile& tile, bool want_entropy, RolloutWorkspace& workspace,
+                               TileActivations* kept, RolloutResult& result);
 
 AttentionWeights attention_weights(const CpuParameters& parameters, const ModelConfig& config,
                                    const ParameterLayout& layout, float clip, float temperature);

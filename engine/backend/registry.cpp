@@ -20,10 +20,12 @@ bool names_cuda(const std::string& device) {
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note) {
   if (note != nullptr) note->clear();
   if (names_cuda(options.device)) {
-    throw DeviceError("device " + options.device + ": this build has no CUDA module (use --device cpu or auto)");
+    throw DeviceError("device " + options.device +
+                      ": this build has no CUDA module (use --device cpu or auto)");
   }
   if (options.device != "auto" && options.device != "cpu") {
-    throw std::invalid_argument("device: expected auto, cpu, cuda or cuda:INDEX, found \"" + options.device + "\"");
+    throw std::invalid_argument("device: expected auto, cpu, cuda or cuda:INDEX, found \"" + options.device +
+                                "\"");
   }
   return make_cpu_backend(options.threads);
 }

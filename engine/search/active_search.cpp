@@ -10,7 +10,6 @@
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
-#include "engine/search/statistics.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -72,7 +71,7 @@ class Wave {
     request.seed = options_.seed;
     request.keep = true;
     backend_.rollout(request, result_);
-    add_statistics(statistics_, result_.statistics);
+    statistics_ += result_.statistics;
     for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas);
   }
 
@@ -87,8 +86,8 @@ class Wave {
       double& baseline = searched_[i].baseline;
       if (step == 0) baseline = mean;
       for (int r = 0; r < batch; ++r) {
-        const double others = (mean * batch - costs[r]) / (batch - 1);
-        const double expected = options_.leave_one_out ? others : baseline;
+        const double expected =
+            options_.leave_one_out ? (mean * batch - costs[r]) / (batch - 1) : baseline;
         weights[i * batch + r] = static_cast<float>((costs[r] - expected) / batch);
       }
       baseline = options_.baseline_decay * baseline + (1.0 - options_.baseline_decay) * mean;
@@ -224,7 +223,7 @@ std::vector<Solution> active_search(Backend& backend, const ModelConfig& config,
     Wave wave(backend, config, instances.subspan(first, size), keys.subspan(first, size), options);
     const Status status = run_wave(backend, initial, options, share, wave, first, size, progress);
     for (size_t i = 0; i < size; ++i) answers.push_back(wave.answer(i, status));
-    if (statistics) add_statistics(*statistics, wave.statistics());
+    if (statistics) *statistics += wave.statistics();
   }
   return answers;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "engine/problem/network_input.h"
@@ -9,7 +8,6 @@
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
-#include "engine/search/statistics.h"
 
 namespace pointsman {
 
@@ -198,7 +196,7 @@ class Sampler {
     const Clock::time_point start = Clock::now();
     backend_.rollout(request, result_);
     pacer_.record(planned_rollouts_, Clock::now() - start);
-    add_statistics(statistics_, result_.statistics);
+    statistics_ += result_.statistics;
     collect();
     plan_.clear();
     planned_rollouts_ = 0;
@@ -282,7 +280,7 @@ std::vector<SampledInstance> sample_search(Backend& backend, const ModelConfig& 
   check_options(options, instances[0].problem);
   Sampler sampler(backend, config, instances, keys, options, control);
   std::vector<SampledInstance> answers = sampler.run();
-  if (statistics) add_statistics(*statistics, sampler.statistics());
+  if (statistics) *statistics += sampler.statistics();
   return answers;
 }
 

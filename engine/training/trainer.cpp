@@ -47,7 +47,7 @@ void check_options(const TrainOptions& o) {
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
   require(o.decay_steps >= 1, "training: decay_steps must be at least 1");
   require(o.checkpoint_every >= 1, "training: checkpoint_every must be at least 1");
-  require(o.validation_every >= 1 && o.validation_every <= 1e15,
+  require(o.validation_every >= 1,
           "training: validation_every must be at least 1");
   require(o.validation_instances >= 2, "training: at least 2 validation instances are needed");
 }
@@ -117,7 +117,7 @@ class Trainer {
 
  private:
   bool is_validation_step(int64_t step) const {
-    return step % static_cast<int64_t>(options_.validation_every) == 0;
+    return step % options_.validation_every == 0;
   }
   bool is_log_step(int64_t step) const { return step % kLogEvery == 0 || is_validation_step(step); }
 
@@ -247,7 +247,7 @@ class Trainer {
   // kRollout: Kool et al. 2019. The instances are new ones each time, so that no actor is chosen for luck on
   // old ones.
   void challenge_frozen() {
-    const int64_t round = state_.step / static_cast<int64_t>(options_.validation_every);
+    const int64_t round = state_.step / options_.validation_every;
     const uint64_t first =
         static_cast<uint64_t>(round) * static_cast<uint64_t>(options_.validation_instances);
     TrainingBatch batch =

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct TrainOptions {
   int decay_steps = 1000;       // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
   float max_norm = 1.0f;
   float ema_decay = 0.8f;
-  double validation_every = 500;  // steps
+  int64_t validation_every = 500;  // steps
   int validation_instances = 1000;
   uint64_t seed = 1234;
   std::filesystem::path output;      // model file; written at each checkpoint and at the end

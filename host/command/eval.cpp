@@ -139,14 +139,14 @@ Json eval_row(SolveRun& run, const EvalMode& mode, const InstanceBatch& instance
   Json row = {{"mode", mode.local ? "local" : mode_name(run.report.mode)}, {"augment", run.report.augment},
               {"shuffle", run.report.shuffle},      {"improve", run.report.improve},
               {"samples", run.report.samples},      {"mean_cost", cost / count}};
-  if (!gaps.empty()) {
-    const auto [mean, ci95] = mean_and_ci95(gaps);
-    row["gap"] = mean;
-    row["gap_ci95"] = ci95;
-  }
+  const auto [mean_gap, ci95] = mean_and_ci95(gaps);  // NaN, in JSON null, without a reference
+  row["gap"] = mean_gap;
+  row["gap_ci95"] = ci95;
   row["instances"] = instances.size();
   row["seconds"] = seconds;
-  row["tours_per_second"] = count * static_cast<double>(run.report.samples) / seconds;
+  // A limit leaves fewer samples than were asked for.
+  row["tours_per_second"] = status == Status::kDone ? count * static_cast<double>(run.report.samples) / seconds
+                                                    : std::nan("");
   row["status"] = status_name(status);
   return row;
 }
@@ -156,9 +156,9 @@ std::string row_text(const std::string& name, const Json& row) {
   std::snprintf(text, sizeof text, "%-32s %8lld %12.6g ", name.c_str(), row["samples"].get<long long>(),
                 row["mean_cost"].get<double>());
   std::string line = text;
-  if (row.contains("gap")) {
+  if (!std::isnan(row["gap"].get<double>())) {
     std::snprintf(text, sizeof text, "%8.3f%% +- %.3f", 100 * row["gap"].get<double>(),
-                  row["gap_ci95"].is_number() ? 100 * row["gap_ci95"].get<double>() : std::nan(""));
+                  100 * row["gap_ci95"].get<double>());
     line += text;
   } else {
     line += "               -";

@@ -25,7 +25,7 @@ struct GenerateFlags {
 };
 
 InputFormat chosen_format(const CommonOptions& common) {
-  if (!common.format.empty()) return instance_format_of("." + common.format).value();
+  if (!common.format.empty()) return instance_format_of("x." + common.format).value();
   if (common.output.empty() || common.output == "-") return InputFormat::kJson;
   const auto format = instance_format_of(common.output);
   if (!format) throw UsageError("-o " + common.output + ": the suffix tells no format; give --format");

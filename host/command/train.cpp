@@ -146,7 +146,7 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
            static_cast<long long>(options.steps), options.batch,
            static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str());
   TrainProgress last;
-  last.val_cost = std::nan("");
+  last.train_cost = last.val_cost = std::nan("");
   TrainResult result;
   {
     ProgressLine line(30.0);

@@ -143,9 +143,11 @@ InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options
     open_file(path, file_);
     stream_ = &file_;
   }
+  head_taken_ = format_ != InputFormat::kAuto;  // forced: a stream whose first line is late is waited for later
+  if (head_taken_) return;
   read_line(*stream_, head_);
   check_stream(*stream_, name_);
-  if (format_ == InputFormat::kAuto) format_ = detect_format(name_, head_, head_.ends_with('\n'));
+  format_ = detect_format(name_, head_, head_.ends_with('\n'));
 }
 
 std::optional<InstanceLine> InstanceInput::next_line() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam (Kingma & Ba 2015) with the gradient's L2 clip folded in: one pass over parameters, moments and gradient.
+// Adam (Kingma & Ba 2015), the gradient's L2 clip folded in: one pass over parameters, moments, gradient.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/adam_update.cpp"
 #include <hwy/foreach_target.h>
@@ -18,7 +18,8 @@ HWY_INLINE F16 sqrt16(const F16& a) {
   return r;
 }
 
-// Sixteen parameters. m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g^2, p <- p - lr (m / c1) / (sqrt(v / c2) + eps).
+// Sixteen parameters. m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g^2,
+// p <- p - lr (m / c1) / (sqrt(v / c2) + eps).
 HWY_INLINE void adam16(const AdamArgs& a, float* p, float* m1, float* m2, float* gradient) {
   const F16 g = load16(gradient) * splat(a.gradient_scale);
   const F16 m = fma(splat(a.beta1), load16(m1), splat(1.0f - a.beta1) * g);

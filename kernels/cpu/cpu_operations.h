@@ -28,10 +28,10 @@ constexpr int gradient_scratch(int count, int glimpses) {
 void softmax_prefix(const SoftmaxPrefixArgs& args);
 
 void adam_update(const AdamArgs& args);
-// Sum of squares in double, blocks of fixed size in order.
+// Sum of squares in double: 8 strided partial sums and the tree (l, l+4), (l, l+2), (l, l+1).
 double squared_norm(const float* x, int64_t count);
 
-// Single-precision fma rate of this thread now, GFLOP/s: independent chains in registers, best of several tries.
+// Single-precision fma rate of this thread now, GFLOP/s: independent chains in registers, best of some tries.
 double fma_peak_gflops();
 
 // The instruction set in use: "AVX-512", "AVX2" or "SSE4". POINTSMAN_SIMD=avx512|avx2|sse4 forces one; throws

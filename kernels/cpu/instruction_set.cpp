@@ -20,10 +20,14 @@ namespace HWY_NAMESPACE {
 
 const char* TargetName() {
   switch (HWY_TARGET) {
-    case HWY_AVX3: return "AVX-512";
-    case HWY_AVX2: return "AVX2";
-    case HWY_SSE4: return "SSE4";
-    default: return hwy::TargetName(HWY_TARGET);
+    case HWY_AVX3:
+      return "AVX-512";
+    case HWY_AVX2:
+      return "AVX2";
+    case HWY_SSE4:
+      return "SSE4";
+    default:
+      return hwy::TargetName(HWY_TARGET);
   }
 }
 
@@ -96,7 +100,8 @@ const char* choose_instruction_set() {
     const std::string wanted = forced;
     const std::string expected = wanted == "avx512" ? "AVX-512" : wanted == "avx2" ? "AVX2" : "SSE4";
     if (chosen != expected) {
-      throw std::runtime_error("POINTSMAN_SIMD=" + wanted + ": this processor has no " + expected + ", best is " + chosen);
+      throw std::runtime_error("POINTSMAN_SIMD=" + wanted + ": this processor has no " + expected +
+                               ", best is " + chosen);
     }
   }
   return HWY_DYNAMIC_DISPATCH(TargetName)();

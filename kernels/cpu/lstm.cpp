@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM cell, pointwise part. Three divisions a unit instead of five: sigmoid(i) tanh(g) and sigmoid(o) tanh(c) are each
-// one quotient of products.
+// LSTM cell, pointwise part. Three divisions a unit instead of five: sigmoid(i) tanh(g) and sigmoid(o)
+// tanh(c) are each one quotient of products.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/lstm.cpp"
 #include <hwy/foreach_target.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the network's fixed widths. multiply: 6 rows x 64 columns (AVX-512) or x 16 (AVX2, SSE4) stay in registers
-// while k walks upward; a panel of 64 columns is 32 KB at k = 128, so it is read from L2 once per tile of rows.
-// accumulate_outer: the tall products of the weight gradients, 6 x 64 sums in registers over blocks of 128 rows.
+// Products of the network's fixed widths. multiply: 6 rows x 64 columns (AVX-512) or x 16 (AVX2) or x 8
+// (SSE4) stay in registers while k walks upward; a panel of 64 columns is 32 KB at k = 128, so it is read
+// from L2 once per tile of rows. accumulate_outer: the tall products of the weight gradients, 6 x 64 sums in
+// registers over blocks of 128 rows.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/matrix_multiply.cpp"
 #include <hwy/foreach_target.h>
@@ -14,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pointsman::cpu {
 namespace HWY_NAMESPACE {
 
-// Vectors of a register tile's width and rows of it: 24 sums on AVX-512 (32 registers), 12 elsewhere (16 registers).
+// Vectors of a register tile's width and rows of it: 24 sums on AVX-512 (32 registers), 12 elsewhere (16).
 inline constexpr int kTileVectors = kLanes == 16 ? 4 : 2;
 inline constexpr int kTileColumns = kTileVectors * kLanes;
 inline constexpr int kTileRows = 6;
@@ -54,12 +55,23 @@ HWY_INLINE void multiply_column(const MultiplyArgs& a, int column) {
   int row = 0;
   for (; row + kTileRows <= a.rows; row += kTileRows) multiply_tile<kTileRows, kVectors>(a, row, column);
   switch (a.rows - row) {
-    case 5: multiply_tile<5, kVectors>(a, row, column); break;
-    case 4: multiply_tile<4, kVectors>(a, row, column); break;
-    case 3: multiply_tile<3, kVectors>(a, row, column); break;
-    case 2: multiply_tile<2, kVectors>(a, row, column); break;
-    case 1: multiply_tile<1, kVectors>(a, row, column); break;
-    default: break;
+    case 5:
+      multiply_tile<5, kVectors>(a, row, column);
+      break;
+    case 4:
+      multiply_tile<4, kVectors>(a, row, column);
+      break;
+    case 3:
+      multiply_tile<3, kVectors>(a, row, column);
+      break;
+    case 2:
+      multiply_tile<2, kVectors>(a, row, column);
+      break;
+    case 1:
+      multiply_tile<1, kVectors>(a, row, column);
+      break;
+    default:
+      break;
   }
 }
 
@@ -73,7 +85,8 @@ inline constexpr int kOuterBlock = 128;
 
 // sum[0..kRows)[0..kVectors) += x^T y over `rows` rows.
 template <int kRows, int kVectors>
-HWY_INLINE void outer_tile(const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum, int ldsum) {
+HWY_INLINE void outer_tile(const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum,
+                           int ldsum) {
   const D d;
   V acc[kRows][kVectors];
   for (int i = 0; i < kRows; ++i) {
@@ -101,12 +114,24 @@ template <int kVectors>
 HWY_INLINE void outer_rows(int m, const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum,
                            int ldsum) {
   switch (m) {
-    case 6: outer_tile<6, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
-    case 5: outer_tile<5, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
-    case 4: outer_tile<4, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
-    case 3: outer_tile<3, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
-    case 2: outer_tile<2, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
-    default: outer_tile<1, kVectors>(x, ldx, y, ldy, rows, sum, ldsum); break;
+    case 6:
+      outer_tile<6, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
+      break;
+    case 5:
+      outer_tile<5, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
+      break;
+    case 4:
+      outer_tile<4, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
+      break;
+    case 3:
+      outer_tile<3, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
+      break;
+    case 2:
+      outer_tile<2, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
+      break;
+    default:
+      outer_tile<1, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
+      break;
   }
 }
 
@@ -120,7 +145,8 @@ void AccumulateOuter(const OuterArgs& a) {
       // Rows of y may lie a power of two apart: copied together, they do not fight for the same cache sets.
       for (int r = 0; r < rows; ++r) {
         for (int j = 0; j < width; j += kLanes) {
-          hn::StoreU(hn::LoadU(D(), y + static_cast<int64_t>(r) * a.ldy + j), D(), panel + r * kTileColumns + j);
+          hn::StoreU(hn::LoadU(D(), y + static_cast<int64_t>(r) * a.ldy + j), D(),
+                     panel + r * kTileColumns + j);
         }
       }
       for (int i = 0; i < a.m; i += kTileRows) {

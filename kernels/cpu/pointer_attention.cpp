@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Glimpse and pointer with the factored tanh (docs/algebra.md, identities 2, 4, 5, 9). A score is
 //   u_i = sum_d v_d tanh(a_id + q_d) = sum_d v_d - 2 sum_d v_d / x_id,  x = 1 + exp(2a) exp(2q),
-// four denominators (d, d+16, d+32, d+48) joined over one division: about 3.5 fma-class operations an element.
+// four denominators (d, d+16, d+32, d+48) joined over one division: some 3.5 fma-class operations an element.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pointer_attention.cpp"
 #include <hwy/foreach_target.h>
@@ -19,7 +19,7 @@ inline constexpr int kVectors = kHidden / 16;
 // Where |a| and |q| lie decides how x is formed.
 enum class Range {
   kUncapped,  // max|a| + max|q| <= 10: four x multiply to less than 6e34
-  kCapped,    // each within 20: x = min(x, 1e9), wrong by 1e-9 in the tanh
+  kCapped,    // each within 20: x = min(x, 1e9), at most 2e-9 wrong in the tanh
   kDirect,    // beyond: exp(2 (a + q)) element by element, since exp(2a) alone would overflow
 };
 
@@ -62,7 +62,8 @@ template <Range kRange>
 HWY_INLINE F16 denominator(const float* reference, const Query& q, int i) {
   const F16 one = splat(1.0f);
   if constexpr (kRange == Range::kDirect) {
-    return min16(direct_factor(reference + 16 * i, q.factor[i], q.references_are_raw) + one, splat(kDenominatorCap));
+    return min16(direct_factor(reference + 16 * i, q.factor[i], q.references_are_raw) + one,
+                 splat(kDenominatorCap));
   } else {
     const F16 x = fma(load16(reference + 16 * i), q.factor[i], one);
     return kRange == Range::kCapped ? min16(x, splat(kDenominatorCap)) : x;
@@ -92,8 +93,8 @@ HWY_INLINE float sum_of(const F16* v) {
 }
 
 template <Range kRange>
-HWY_INLINE void scores_in_range(const float* references, const Query& query, const float* v_row, const int32_t* items,
-                                int count, float* scores) {
+HWY_INLINE void scores_in_range(const float* references, const Query& query, const float* v_row,
+                                const int32_t* items, int count, float* scores) {
   const D4 d4;
   const Query q = query;  // local: the stores below cannot alias it, so it stays in registers
   F16 v[kVectors];
@@ -114,13 +115,19 @@ HWY_INLINE void pad_to_16(float* x, int count) {
   for (int j = count; j % 16 != 0; ++j) x[j] = x[0];
 }
 
-// u of each item; the last group of 16 is padded with the first score. Not inlined: three ranges are enough code once.
-HWY_NOINLINE void attention_scores(const float* references, const Query& q, const float* v, const int32_t* items,
-                                   int count, float* scores) {
+// u of each item; the last group of 16 is padded with the first score. Not inlined: it is much code.
+HWY_NOINLINE void attention_scores(const float* references, const Query& q, const float* v,
+                                   const int32_t* items, int count, float* scores) {
   switch (q.range) {
-    case Range::kUncapped: scores_in_range<Range::kUncapped>(references, q, v, items, count, scores); break;
-    case Range::kCapped: scores_in_range<Range::kCapped>(references, q, v, items, count, scores); break;
-    case Range::kDirect: scores_in_range<Range::kDirect>(references, q, v, items, count, scores); break;
+    case Range::kUncapped:
+      scores_in_range<Range::kUncapped>(references, q, v, items, count, scores);
+      break;
+    case Range::kCapped:
+      scores_in_range<Range::kCapped>(references, q, v, items, count, scores);
+      break;
+    case Range::kDirect:
+      scores_in_range<Range::kDirect>(references, q, v, items, count, scores);
+      break;
   }
   pad_to_16(scores, count);
 }
@@ -155,13 +162,13 @@ HWY_INLINE float readout(const float* values, const float* e, const int32_t* ite
 
 // Scores, exponentials and readout of one glimpse. e: [count rounded up to 16] out. Returns the sum of e.
 HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
-                              const int32_t* items, int count, float* e, float* out) {
+                                const int32_t* items, int count, float* e, float* out) {
   attention_scores(references, q, v, items, count, e);
   exponentials(e, count);
   return readout(values, e, items, count, out);
 }
 
-// u -> tanh(u - mean). Returns the mean of u over the items (0 where it is not subtracted from u).
+// u -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the items either way.
 HWY_NOINLINE float centred_tanh(float* u, int count, bool centre) {
   float sum = 0.0f;
   for (int j = 0; j < count; ++j) sum += u[j];
@@ -201,7 +208,8 @@ void PointerLogits(const PointerLogitsArgs& a) {
 }
 
 void Glimpse(const GlimpseArgs& a) {
-  glimpse_step(a.references, prepare_query(a.query, a.bound), a.v, a.values, a.items, a.count, a.scratch, a.out);
+  glimpse_step(a.references, prepare_query(a.query, a.bound), a.v, a.values, a.items, a.count, a.scratch,
+               a.out);
 }
 
 // s = 1 / x of four joined denominators.
@@ -218,8 +226,9 @@ HWY_INLINE void joined_reciprocals(const F16 x[4], F16 s[4]) {
 // Backward of u_j = v . tanh(a_j + q) for all items: sums[items[j]] += du_j tanh', v_sums += du_j tanh,
 // dquery = v sum_j du_j tanh', with tanh = (x - 2) / x.
 template <Range kRange>
-HWY_INLINE void scores_gradient_in_range(const float* references, const Query& query, const float* v, const int32_t* items,
-                                         int count, const float* du, float* sums, float* v_sums, float* dquery) {
+HWY_INLINE void scores_gradient_in_range(const float* references, const Query& query, const float* v,
+                                         const int32_t* items, int count, const float* du, float* sums,
+                                         float* v_sums, float* dquery) {
   const Query q = query;
   F16 dq[kVectors], dv[kVectors];
   for (int i = 0; i < kVectors; ++i) dq[i] = dv[i] = splat(0.0f);
@@ -232,7 +241,8 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
       joined_reciprocals(x, s);
       for (int t = 0; t < 4; ++t) {
         float* sum = sums + at + 16 * (i + t);
-        const F16 minus_tanh = (splat(2.0f) - x[t]) * s[t];  // exact to the last bits also where tanh is small
+        // Exact to the last bits also where tanh is small.
+        const F16 minus_tanh = (splat(2.0f) - x[t]) * s[t];
         const F16 g = weight * fnma(minus_tanh, minus_tanh, splat(1.0f));
         store16(load16(sum) + g, sum);
         dq[i + t] = dq[i + t] + g;
@@ -246,8 +256,9 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
   }
 }
 
-HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v, const int32_t* items,
-                                  int count, const float* du, float* sums, float* v_sums, float* dquery) {
+HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v,
+                                  const int32_t* items, int count, const float* du, float* sums,
+                                  float* v_sums, float* dquery) {
   switch (q.range) {
     case Range::kUncapped:
       scores_gradient_in_range<Range::kUncapped>(references, q, v, items, count, du, sums, v_sums, dquery);
@@ -263,8 +274,8 @@ HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const
 
 // Backward of the softmax readout: e (not normalised, sum `total`) becomes the gradient of the scores;
 // value_sums[items[j]] += p_j dout.
-HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, int count, float total, const float* dout,
-                                 float* value_sums, float* e, float* dp) {
+HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, int count, float total,
+                                   const float* dout, float* value_sums, float* e, float* dp) {
   const D4 d4;
   F16 d[kVectors];
   for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
@@ -289,8 +300,9 @@ HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, in
   for (int j = 0; j < count; ++j) e[j] *= dp[j] - mean;
 }
 
-// tanh values -> du of weight * log p(chosen), in place; e: scratch. In double up to the last rounding: all rows of
-// references are nearly alike in a fresh network, and the gradient of v is what is left after du cancels over them.
+// tanh values -> du of weight * log p(chosen), in place; e: scratch. In double up to the last rounding: all
+// rows of references are nearly alike in a fresh network, and the gradient of v is what is left after du
+// cancels over them.
 HWY_INLINE void log_softmax_gradient(float* t, float* e, const AttentionWeights& w, int count, int chosen,
                                      float weight) {
   const F16 scale = splat(w.scale);
@@ -317,29 +329,30 @@ void PointerGradient(const PointerGradientArgs& a) {
   const int stride = (a.count + 15) / 16 * 16;
   float* u = a.scratch;
   float* work = u + stride;
-  float* e = work + stride;                      // [glimpses][stride]
-  float* queries = e + w.glimpses * stride;      // [glimpses][H], the readouts
+  float* e = work + stride;                        // [glimpses][stride]
+  float* queries = e + w.glimpses * stride;        // [glimpses][H], the readouts
   float* dquery = queries + w.glimpses * kHidden;  // [H]
-  float* totals = dquery + kHidden;              // [glimpses]
+  float* totals = dquery + kHidden;                // [glimpses]
 
   const float* query = a.query;
   for (int g = 0; g < w.glimpses; ++g) {
-    totals[g] = glimpse_step(r.glimpse, prepare_query(query, r.glimpse_bound), w.glimpse_v,
-                             next_values(r, g, w.glimpses), a.items, a.count, e + g * stride, queries + g * kHidden);
+    totals[g] =
+        glimpse_step(r.glimpse, prepare_query(query, r.glimpse_bound), w.glimpse_v,
+                     next_values(r, g, w.glimpses), a.items, a.count, e + g * stride, queries + g * kHidden);
     query = queries + g * kHidden;
   }
   const Query pointer_query = prepare_query(query, r.pointer_bound);
   attention_scores(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u);
   centred_tanh(u, a.count, w.centre);
   log_softmax_gradient(u, work, w, a.count, a.chosen, a.weight);
-  scores_gradient(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u, a.sums->pointer, a.sums->pointer_v,
-                  w.glimpses == 0 ? a.dquery : dquery);
+  scores_gradient(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u, a.sums->pointer,
+                  a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery);
   for (int g = w.glimpses - 1; g >= 0; --g) {
     readout_gradient(next_values(r, g, w.glimpses), a.items, a.count, totals[g], dquery,
                      g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, e + g * stride, work);
     const float* from = g == 0 ? a.query : queries + (g - 1) * kHidden;
-    scores_gradient(r.glimpse, prepare_query(from, r.glimpse_bound), w.glimpse_v, a.items, a.count, e + g * stride,
-                    a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery);
+    scores_gradient(r.glimpse, prepare_query(from, r.glimpse_bound), w.glimpse_v, a.items, a.count,
+                    e + g * stride, a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery);
   }
 }
 

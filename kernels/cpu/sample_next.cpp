@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over the remaining items as running sums in list order: the last is the normaliser, and a draw is the first
-// position whose running sum reaches u times it.
+// Softmax over the remaining items as running sums in list order: the last is the normaliser, and a draw is
+// the first position whose running sum reaches u times it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/sample_next.cpp"
 #include <hwy/foreach_target.h>

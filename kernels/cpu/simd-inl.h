@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen floats at a time on any target: one AVX-512 vector, two of AVX2, four of SSE4. Every sum over the hidden
-// size is 16 strided partial sums joined by one fixed tree, so all targets with fma give the same bits.
-// Included once per target by Highway's foreach_target; no include guard by design of that scheme.
+// Sixteen floats at a time on any target: one AVX-512 vector, two of AVX2, four of SSE4. Every sum over the
+// hidden size is 16 strided partial sums joined by one fixed tree, so all targets with fma give the same
+// bits. Included once per target by Highway's foreach_target, so its guard toggles with the target.
 
 #include <hwy/highway.h>
 
@@ -138,8 +138,8 @@ HWY_INLINE F16 tanh16(const F16& x) {
   return m / (m + splat(2.0f));
 }
 
-// First two levels of the tree: lanes l, l+8 then l, l+4. Leaves four partial sums. Templates, so that each target
-// compiles just its own branch.
+// First two levels of the tree: lanes l, l+8 then l, l+4. Leaves four partial sums. Templates, so that each
+// target compiles just its own branch.
 template <typename V8>
 HWY_INLINE V4 fold_eight(const V8& v) {
   return hn::Add(hn::LowerHalf(D4(), v), hn::UpperHalf(D4(), v));

@@ -4,10 +4,17 @@
 namespace pointsman::cpu {
 
 WorkerThreads::WorkerThreads(int threads) {
-  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { run(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { run(worker); });
+  } catch (...) {
+    stop();  // the system refuses another thread: those there are must end before their pool does
+    throw;
+  }
 }
 
-WorkerThreads::~WorkerThreads() {
+WorkerThreads::~WorkerThreads() { stop(); }
+
+void WorkerThreads::stop() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;

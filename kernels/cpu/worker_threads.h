@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of threads for independent items. Which thread takes which item changes from run to run; results must not
-// depend on it: every item writes only what is its own, and sums over items are made afterwards in item order.
+// A pool of threads for independent items. Which thread takes which item changes from run to run; results
+// must not depend on it: every item writes only what is its own, and sums are made afterwards in item order.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace pointsman::cpu {
 
 class WorkerThreads {
  public:
-  // threads >= 1, the calling one included.
+  // threads >= 1, the calling one included. Throws std::system_error when the system gives no more of them.
   explicit WorkerThreads(int threads);
   ~WorkerThreads();
   WorkerThreads(const WorkerThreads&) = delete;
@@ -24,11 +24,12 @@ class WorkerThreads {
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls work(item, worker) for every item in [0, items), worker in [0, count()). Returns when all are done; the
-  // first exception thrown by an item is thrown again here and the items not yet begun are dropped.
+  // Calls work(item, worker) for every item in [0, items), worker in [0, count()). Returns when all are done;
+  // the first exception thrown by an item is thrown again here and the items not yet begun are dropped.
   void for_each(int64_t items, const std::function<void(int64_t item, int worker)>& work);
 
  private:
+  void stop();
   void run(int worker);
   void take_items(int worker);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as a user meets it: exit codes, what goes to stdout and what to stderr, flags, signals and
 // limits.
+#include <algorithm>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -403,7 +404,7 @@ TEST_CASE("train writes a model that solve finds by name") {
   CHECK(!lines_of(sandbox.read("log")).empty());
   CHECK(sandbox.run("train tsp -n 8 --steps 2 -o models/tsp8.safetensors").code == 2);  // there already
   CHECK(sandbox.run("solve -q -n 4 -m tsp8 " + kMap).parsed().at("summary").at("model") == "tsp8");
-  const json info = sandbox.run("info").parsed();
-  CHECK(info.at("models").size() == 3);
+  const json models = sandbox.run("info").parsed().at("models");
+  CHECK(std::any_of(models.begin(), models.end(), [](const json& model) { return model.at("name") == "tsp8"; }));
   CHECK(sandbox.run("info tsp8").parsed().at("model").at("n") == 8);
 }
