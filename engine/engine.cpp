@@ -69,6 +69,8 @@ ActiveSearchOptions active_options(const SolveOptions& options, const ModelConfi
   active.learning_rate = options.learning_rate > 0.0f ? options.learning_rate
                          : options.untrained          ? kUntrainedRate
                                              : static_cast<float>(config.learning_rate * kTrainedRateShare);
+  const bool is_tsp = config.problem == "tsp";
+  active.augment = options.augment != 0 ? options.augment : is_tsp && !options.untrained ? 8 : 1;
   active.seed = options.seed;
   return active;
 }
@@ -92,7 +94,7 @@ SolveReport report_of(const SolvePlan& plan, Mode mode) {
   report.mode = mode;
   report.samples = plan.active ? static_cast<int64_t>(plan.active_search.steps) * plan.active_search.batch
                                : plan.sampling.samples;
-  report.augment = plan.active ? 1 : plan.sampling.augment;
+  report.augment = plan.active ? plan.active_search.augment : plan.sampling.augment;
   report.shuffle = plan.active || plan.sampling.shuffle;
   report.improve = plan.improve;
   return report;

@@ -29,7 +29,7 @@ struct SolveOptions {
   int batch_size = 0;           // instances per backend call; 0: chosen
   float temperature = 1.0f;
   float clip = 0.0f;            // 0: the model's
-  int augment = 0;              // 1 or 8; 0: the mode's own (auto: 8 for TSP, else 1)
+  int augment = 0;              // 1 or 8; 0: the mode's own (TSP: auto 8, active from a model 8; else 1)
   int shuffle = -1;             // 0 or 1; -1: the mode's own (auto: 1, else 0)
   int improve = -1;             // 0 or 1; -1: the mode's own (auto: 1 for TSP, else 0)
   bool stop_at_first_misfit = false;

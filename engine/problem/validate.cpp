@@ -50,6 +50,14 @@ std::string check_distinct(const Instance& instance, const std::vector<int32_t>&
   return "";
 }
 
+// The same round trip from city 0 towards its lower-numbered neighbour: a tour has one cost, to the last bit, wherever
+// it starts and whichever way it goes.
+std::vector<int32_t> canonical_cycle(std::vector<int32_t> order) {
+  std::rotate(order.begin(), std::min_element(order.begin(), order.end()), order.end());
+  if (order.size() > 2 && order.back() < order[1]) std::reverse(order.begin() + 1, order.end());
+  return order;
+}
+
 std::string validate_tour(const Instance& instance, Solution& solution) {
   const std::vector<int32_t>& order = solution.order;
   const std::string problem = check_distinct(instance, order, "city");
@@ -58,12 +66,13 @@ std::string validate_tour(const Instance& instance, Solution& solution) {
   if (static_cast<int>(order.size()) != n) {
     return "the tour visits " + std::to_string(order.size()) + " of " + std::to_string(n) + " cities";
   }
-  solution.cost_euclidean = tour_length(instance.values.data(), order.data(), n);
+  const std::vector<int32_t> cycle = canonical_cycle(solution.order);
+  solution.cost_euclidean = tour_length(instance.values.data(), cycle.data(), n);
   solution.cost = solution.cost_euclidean;
   if (instance.metric != Metric::kEuclidean) {
     solution.cost = 0.0;
     for (int i = 0; i < n; ++i)
-      solution.cost += city_distance(instance, order[i], order[i + 1 < n ? i + 1 : 0]);
+      solution.cost += city_distance(instance, cycle[i], cycle[i + 1 < n ? i + 1 : 0]);
   }
   return "";
 }
@@ -73,9 +82,11 @@ std::string validate_packing(const Instance& instance, Solution& solution) {
   const std::string problem = check_distinct(instance, order, "item");
   if (!problem.empty()) return problem;
   const int taken = static_cast<int>(order.size());
-  solution.cost = packed_value(instance.values.data(), order.data(), taken);
+  std::vector<int32_t> items = order;
+  std::sort(items.begin(), items.end());
+  solution.cost = packed_value(instance.values.data(), items.data(), taken);
   solution.weight = 0.0;
-  for (const int32_t item : order) solution.weight += instance.first(item);
+  for (const int32_t item : items) solution.weight += instance.first(item);
   // The rollout subtracted the weights from the capacity, this adds them up: each of the two sums may round
   // by half a unit in the last place per item. More than that is too much weight.
   const double rounding = taken * std::numeric_limits<double>::epsilon() * solution.weight;

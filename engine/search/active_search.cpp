@@ -58,7 +58,7 @@ class Wave {
     for (size_t i = 0; i < instances_.size(); ++i) {
       for (int r = 0; r < replicas; ++r) {
         const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.batch + r);
-        packer_.add(i, 0, input_order(options_.seed, keys_[i], sample, n), static_cast<int32_t>(i));
+        packer_.add(i, r % options_.augment, input_order(options_.seed, keys_[i], sample, n), static_cast<int32_t>(i));
         sequence_keys.push_back(keys_[i]);
         samples.push_back(sample);
       }
@@ -157,11 +157,14 @@ class Wave {
   PolicyStatistics statistics_;
 };
 
-void check_options(const ActiveSearchOptions& options, const ModelConfig& config,
+void check_options(const ActiveSearchOptions& options, const ModelConfig& config, ProblemKind problem,
                    std::span<const float> initial) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("active search: " + what); };
   if (options.steps < 1) refuse("expected at least one step, found " + std::to_string(options.steps));
   if (options.batch < 1) refuse("expected at least one replica, found " + std::to_string(options.batch));
+  if (options.augment != 1 && (options.augment != 8 || problem != ProblemKind::kTsp)) {
+    refuse("expected augment 1, or 8 for TSP, found " + std::to_string(options.augment));
+  }
   if (options.leave_one_out && options.batch < 2) refuse("leaving one out takes two replicas");
   if (static_cast<int64_t>(options.steps) * options.batch > int64_t{1} << 32) {
     refuse("more than 2^32 samples of one instance");
@@ -209,7 +212,7 @@ std::vector<Solution> active_search(Backend& backend, const ModelConfig& config,
                                     const std::function<void(const ActiveSearchProgress&)>& progress,
                                     PolicyStatistics* statistics) {
   if (instances.empty()) return {};
-  check_options(options, config, initial);
+  check_options(options, config, instances[0].problem, initial);
   const size_t at_once = options.instances_at_once > 0
                              ? options.instances_at_once
                              : active_instances_at_once(config, options.batch, instances[0].n());

@@ -72,6 +72,7 @@ struct ActiveSearchOptions {
   float learning_rate = 1e-3f;   // 1e-3 untrained; the model's own / 100 from a trained one
   float baseline_decay = 0.99f;  // alpha
   bool leave_one_out = false;    // baseline: mean of the other replicas instead of the moving average
+  int augment = 1;               // 8: replica r reads dihedral copy r mod 8 (TSP only)
   uint64_t seed = 1234;
   int instances_at_once = 0;     // parameter sets held; 0: by memory
 };

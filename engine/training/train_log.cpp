@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/training/train_log.h"
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "models/atomic_file.h"
 
 namespace pointsman {
 namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path) {
+  throw std::system_error(errno, std::generic_category(), path.string() + ": cannot write the training log");
+}
 
 constexpr std::string_view kStepPrefix = "{\"step\":";
 
@@ -69,13 +75,13 @@ TrainLog::TrainLog(const std::filesystem::path& path, int64_t step, bool keep_st
 void TrainLog::open(std::ios::openmode mode) {
   if (path_.empty()) return;
   file_.open(path_, std::ios::binary | mode);
-  if (!file_) throw std::runtime_error(path_.string() + ": cannot write the training log");
+  if (!file_) fail(path_);
 }
 
 void TrainLog::write(const TrainProgress& progress) {
   if (path_.empty()) return;
   file_ << log_line(progress) << '\n' << std::flush;
-  if (!file_) throw std::runtime_error(path_.string() + ": cannot write the training log");
+  if (!file_) fail(path_);
 }
 
 }  // namespace pointsman

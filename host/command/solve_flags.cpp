@@ -31,7 +31,7 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
   add_option(app, "--clip", options.clip, "C of the logits; 0: the model's")->check(CLI::Range(0.0, 1e3));
   add_option(app, "--augment", options.augment,
              "TSP: spread the samples over the 8 symmetries of the square; 1: one "
-             "copy; 0: 8 in mode auto, else 1")
+             "copy; 0: 8 in mode auto and in mode active from a model, else 1")
       ->check(CLI::IsMember(std::vector<int>{0, 1, 8}));
   app.add_flag("--shuffle,!--no-shuffle", flags.shuffle,
                "Spread the samples over random input orders; on in mode auto")
@@ -86,7 +86,7 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   for (const char* name : {"--steps", "--replicas", "--learning-rate"}) {
     if (app.count(name) > 0 && !active) throw UsageError(std::string(name) + ": is for --mode active");
   }
-  for (const char* name : {"--samples", "--first-sample", "--augment", "--shuffle", "--temperature"}) {
+  for (const char* name : {"--samples", "--first-sample", "--shuffle", "--temperature"}) {
     if (app.count(name) > 0 && active) throw UsageError(std::string(name) + ": is not for --mode active");
   }
   if (options.untrained && !active) throw UsageError("--init random: is for --mode active");
