@@ -2,6 +2,7 @@
 #include "host/command/solve_flags.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "host/command/solve_run.h"
 
@@ -60,6 +61,12 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
       ->group(group);
 }
 
+// On the command line itself: what the environment or a configuration file sets for every run is no mistake in this one.
+bool is_typed(const CLI::App& app, const char* name) {
+  const CLI::Option* option = app.get_option(name);
+  return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
+}
+
 }  // namespace
 
 void add_solve_flags(CLI::App& app, SolveFlags& flags) {
@@ -84,10 +91,10 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   options.untrained = flags.init == "random";
   const bool active = options.mode == Mode::kActive;
   for (const char* name : {"--steps", "--replicas", "--learning-rate"}) {
-    if (app.count(name) > 0 && !active) throw UsageError(std::string(name) + ": is for --mode active");
+    if (is_typed(app, name) && !active) throw UsageError(std::string(name) + ": is for --mode active");
   }
   for (const char* name : {"--samples", "--first-sample", "--shuffle", "--temperature"}) {
-    if (app.count(name) > 0 && active) throw UsageError(std::string(name) + ": is not for --mode active");
+    if (is_typed(app, name) && active) throw UsageError(std::string(name) + ": is not for --mode active");
   }
   if (options.untrained && !active) throw UsageError("--init random: is for --mode active");
   const int64_t copies = std::max(1, options.augment);

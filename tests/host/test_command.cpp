@@ -395,6 +395,12 @@ TEST_CASE("score and eval answer with the contract's keys") {
   CHECK(rows[2].at("samples") == 4);
 }
 
+TEST_CASE("a variable for another mode is no mistake, a flag is") {
+  const Sandbox sandbox;
+  CHECK(sandbox.run("solve -q --mode greedy --steps 5 " + kMap).code == 2);
+  CHECK(sandbox.run("solve -q --mode greedy " + kMap, "POINTSMAN_STEPS=5").code == 0);
+}
+
 TEST_CASE("train writes a model that solve finds by name") {
   const Sandbox sandbox;
   const Answer answer =
