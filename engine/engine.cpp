@@ -24,14 +24,14 @@ constexpr int kImprovedSamples = 16;  // how many of the best distinct samples l
 constexpr float kUntrainedRate = 1e-3f;
 constexpr double kTrainedRateShare = 0.01;  // of the rate that the model was trained with
 
-ProblemKind problem_of(const Model& model) {
-  return model.config.problem == "knapsack" ? ProblemKind::kKnapsack : ProblemKind::kTsp;
+ProblemKind problem_of(const ModelConfig& config) {
+  return config.problem == "knapsack" ? ProblemKind::kKnapsack : ProblemKind::kTsp;
 }
 
 void check_instances(const Model& model, const InstanceBatch& instances) {
   for (const Instance& instance : instances) {
     if (instance.n() < 1) throw std::invalid_argument("an instance without items");
-    if (instance.problem != problem_of(model)) {
+    if (instance.problem != problem_of(model.config)) {
       throw std::invalid_argument("the model solves " + model.config.problem +
                                   ", the instance is another problem");
     }
@@ -69,14 +69,14 @@ ActiveSearchOptions active_options(const SolveOptions& options, const ModelConfi
   active.learning_rate = options.learning_rate > 0.0f ? options.learning_rate
                          : options.untrained          ? kUntrainedRate
                                              : static_cast<float>(config.learning_rate * kTrainedRateShare);
-  const bool is_tsp = config.problem == "tsp";
+  const bool is_tsp = problem_of(config) == ProblemKind::kTsp;
   active.augment = options.augment != 0 ? options.augment : is_tsp && !options.untrained ? 8 : 1;
   active.seed = options.seed;
   return active;
 }
 
 SolvePlan make_plan(const SolveOptions& options, const Model& model) {
-  const bool is_tsp = problem_of(model) == ProblemKind::kTsp;
+  const bool is_tsp = problem_of(model.config) == ProblemKind::kTsp;
   const bool automatic = options.mode == Mode::kAuto;
   SolvePlan plan;
   plan.active = options.mode == Mode::kActive;

@@ -55,7 +55,8 @@ class CpuBackend final : public Backend {
   void load_parameters(int set, std::span<const float> parameters) override {
     kept_tiles_ = 0;
     CpuParameters& p = *sets_.at(set);
-    if (parameters.size() != layout_->size) throw std::invalid_argument("load_parameters: wrong number of parameters");
+    if (parameters.size() != layout_->size)
+      throw std::invalid_argument("load_parameters: wrong number of parameters");
     std::copy(parameters.begin(), parameters.end(), p.flat.begin());
     for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient})
       std::fill(moments->begin(), moments->end(), 0.0f);
@@ -107,8 +108,8 @@ class CpuBackend final : public Backend {
       const AttentionWeights weights =
           attention_weights(p, config_, *layout_, request.clip, request.temperature);
       statistics[t] = roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
-                                    rollout_workspaces_[worker], static_cast<size_t>(t) < keepable ? &kept_[t] : nullptr,
-                                    result);
+                                    rollout_workspaces_[worker],
+                                    static_cast<size_t>(t) < keepable ? &kept_[t] : nullptr, result);
     });
     if (request.keep) {
       kept_tiles_ = tiles.size();
@@ -184,7 +185,8 @@ class CpuBackend final : public Backend {
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
   }
 
-  // Runs tiles in waves of as many buffers as there are and adds their folded sums in tile order; unfolds once per set.
+  // Runs tiles in waves of as many buffers as there are and adds their folded sums in tile order; unfolds
+  // once per set.
   template <typename Work, typename Unfold>
   void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, size_t size,
                  const Work& work, const Unfold& unfold) {

@@ -92,14 +92,11 @@ class CriticTile {
   float* at(float* base, int step) const { return base + static_cast<size_t>(step) * rows_ * kHidden; }
 
   void encode(bool keep_cells) {
-    tape_.resize(rows_, n_, keep_cells);
-    std::fill_n(tape_.h_slot(0), static_cast<size_t>(rows_) * kHidden, 0.0f);
-    std::fill_n(tape_.c_slot(0), static_cast<size_t>(rows_) * kHidden, 0.0f);
-    for (int row = 0; row < rows_; ++row) {
-      const float* features = batch_.features + static_cast<size_t>(tile_.pieces[row].sequence) * n_ * 2;
-      for (int step = 0; step < n_; ++step) std::copy_n(features + 2 * step, 2, tape_.input(step) + 2 * row);
+    std::vector<const float*> features;
+    for (const RolloutPiece& piece : tile_.pieces) {
+      features.push_back(batch_.features + static_cast<size_t>(piece.sequence) * n_ * 2);
     }
-    lstm_forward(p_.critic_encoder, nullptr, true, keep_cells, tape_);
+    encode_states(p_.critic_encoder, features.data(), rows_, n_, keep_cells, tape_);
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     // [rows][n][H] W_ref r, then the states themselves
     references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);

@@ -63,16 +63,21 @@ void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc,
                            sums.bias, sums.fold});
 }
 
-void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
-            int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch) {
-  LstmTape& tape = tile.tape;
+void encode_states(const PackedLstm& encoder, const float* const* features, int rows, int n, bool keep_cells,
+                   LstmTape& tape) {
   tape.resize(rows, n, keep_cells);
   std::fill_n(tape.h_slot(0), static_cast<size_t>(rows) * kHidden, 0.0f);
   std::fill_n(tape.c_slot(0), static_cast<size_t>(rows) * kHidden, 0.0f);
   for (int step = 0; step < n; ++step) {
-    for (int row = 0; row < rows; ++row) std::memcpy(tape.input(step) + 2 * row, features[row] + 2 * step, 8);
+    for (int row = 0; row < rows; ++row) std::copy_n(features[row] + 2 * step, 2, tape.input(step) + 2 * row);
   }
-  lstm_forward(parameters.encoder, nullptr, true, keep_cells, tape);
+  lstm_forward(encoder, nullptr, true, keep_cells, tape);
+}
+
+void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
+            int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch) {
+  LstmTape& tape = tile.tape;
+  encode_states(parameters.encoder, features, rows, n, keep_cells, tape);
 
   const size_t slice = static_cast<size_t>(n) * kHidden;
   float* storage = tile.storage.get(rows * slots.count * slice);

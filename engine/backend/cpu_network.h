@@ -62,6 +62,10 @@ struct EncodedTile {
   LstmTape tape;
 };
 
+// Runs an encoder over rows sequences of n items from the zero state. features: [rows] pointers to [n][2].
+void encode_states(const PackedLstm& encoder, const float* const* features, int rows, int n, bool keep_cells,
+                   LstmTape& tape);
+
 // Encodes rows sequences of n items. features: [rows] pointers to [n][2].
 void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
             int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch);
