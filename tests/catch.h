@@ -8,3 +8,8 @@ using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif
+
+#include <cmath>
+
+// The larger of two errors, NaN if either is: std::max would drop the one that was never written.
+inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }

@@ -19,13 +19,14 @@ inline constexpr float kLog2E = 1.44269504f;
 inline constexpr float kLn2Hi = 0.693115234375f;  // 12 bits, so that k * kLn2Hi is exact
 inline constexpr float kLn2Lo = 3.1946183e-5f;
 inline constexpr float kRoundMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
-inline constexpr float kExpP[5] = {0.5f, 0.16666541993618011f, 0.04166628047823906f, 0.008366644382476807f,
-                                   0.0013946554390713573f};
+// Scalars, not arrays: device code may not name a constant array of the host.
+inline constexpr float kExpP0 = 0.5f, kExpP1 = 0.16666541993618011f, kExpP2 = 0.04166628047823906f,
+                       kExpP3 = 0.008366644382476807f, kExpP4 = 0.0013946554390713573f;
 inline constexpr float kExpMin = -87.0f, kExpMax = 88.0f;  // the result stays normal and finite
 inline constexpr float kTanhMax = 9.2f;                    // tanh(9.2) = 1 - 2.0e-8, 1 in single precision
-inline constexpr float kLogP[8] = {0.33333316445350647f,  -0.25000810623168945f, 0.2000228613615036f,
-                                   -0.16624553501605988f, 0.14181192219257355f,  -0.13128754496574402f,
-                                   0.12881647050380707f,  -0.07859611511230469f};
+inline constexpr float kLogP0 = 0.33333316445350647f, kLogP1 = -0.25000810623168945f, kLogP2 = 0.2000228613615036f,
+                       kLogP3 = -0.16624553501605988f, kLogP4 = 0.14181192219257355f, kLogP5 = -0.13128754496574402f,
+                       kLogP6 = 0.12881647050380707f, kLogP7 = -0.07859611511230469f;
 }  // namespace math
 
 POINTSMAN_HOST_DEVICE inline float clamp_f32(float x, float low, float high) {
@@ -42,10 +43,10 @@ POINTSMAN_HOST_DEVICE inline ExpParts exp_parts(float x) {
   const float shifted = ::fmaf(x, math::kLog2E, math::kRoundMagic);
   const float k = shifted - math::kRoundMagic;
   const float r = ::fmaf(-k, math::kLn2Lo, ::fmaf(-k, math::kLn2Hi, x));
-  float p = ::fmaf(math::kExpP[4], r, math::kExpP[3]);
-  p = ::fmaf(p, r, math::kExpP[2]);
-  p = ::fmaf(p, r, math::kExpP[1]);
-  p = ::fmaf(p, r, math::kExpP[0]);
+  float p = ::fmaf(math::kExpP4, r, math::kExpP3);
+  p = ::fmaf(p, r, math::kExpP2);
+  p = ::fmaf(p, r, math::kExpP1);
+  p = ::fmaf(p, r, math::kExpP0);
   uint32_t bits;
   std::memcpy(&bits, &shifted, 4);
   bits = (bits + 127u) << 23;
@@ -78,8 +79,13 @@ POINTSMAN_HOST_DEVICE inline float log_f32(float x) {
   float mantissa;
   std::memcpy(&mantissa, &bits, 4);
   const float t = mantissa - 1.0f;
-  float p = ::fmaf(math::kLogP[7], t, math::kLogP[6]);
-  for (int i = 5; i >= 0; --i) p = ::fmaf(p, t, math::kLogP[i]);
+  float p = ::fmaf(math::kLogP7, t, math::kLogP6);
+  p = ::fmaf(p, t, math::kLogP5);
+  p = ::fmaf(p, t, math::kLogP4);
+  p = ::fmaf(p, t, math::kLogP3);
+  p = ::fmaf(p, t, math::kLogP2);
+  p = ::fmaf(p, t, math::kLogP1);
+  p = ::fmaf(p, t, math::kLogP0);
   const float k = static_cast<float>(exponent);
   const float t2 = t * t;
   const float small = ::fmaf(t2 * t, p, k * math::kLn2Lo);

@@ -92,44 +92,50 @@ HWY_INLINE float sum_of(const F16* v) {
   return sum16(sum);
 }
 
+// Scores relative to the first item's, scores[j] = u_j - u_0: what the rows share (in a trained network most of a
+// score) goes before it can round the rest away. Returns u_0.
 template <Range kRange>
-HWY_INLINE void scores_in_range(const float* references, const Query& query, const float* v_row,
-                                const int32_t* items, int count, float* scores) {
+HWY_INLINE float scores_in_range(const float* references, const Query& query, const float* v_row,
+                                 const int32_t* items, int count, float* scores) {
   const D4 d4;
   const Query q = query;  // local: the stores below cannot alias it, so it stays in registers
   F16 v[kVectors];
   for (int i = 0; i < kVectors; ++i) v[i] = load16(v_row + 16 * i);
-  const V4 v_sum = hn::Set(d4, sum_of(v));
+  const F16 base = joined_quotients<kRange>(references + static_cast<int64_t>(items[0]) * kHidden, q, v);
   for (int j = 0; j < count; j += 4) {
     const float* row[4];
     for (int t = 0; t < 4; ++t) {
       row[t] = references + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
     }
-    const F16 s0 = joined_quotients<kRange>(row[0], q, v), s1 = joined_quotients<kRange>(row[1], q, v);
-    const F16 s2 = joined_quotients<kRange>(row[2], q, v), s3 = joined_quotients<kRange>(row[3], q, v);
-    hn::StoreU(hn::NegMulAdd(hn::Set(d4, 2.0f), sum_four(s0, s1, s2, s3), v_sum), d4, scores + j);
+    const F16 s0 = joined_quotients<kRange>(row[0], q, v) - base, s1 = joined_quotients<kRange>(row[1], q, v) - base;
+    const F16 s2 = joined_quotients<kRange>(row[2], q, v) - base, s3 = joined_quotients<kRange>(row[3], q, v) - base;
+    hn::StoreU(hn::Mul(hn::Set(d4, -2.0f), sum_four(s0, s1, s2, s3)), d4, scores + j);
   }
+  return sum_of(v) - 2.0f * sum16(base);
 }
 
 HWY_INLINE void pad_to_16(float* x, int count) {
   for (int j = count; j % 16 != 0; ++j) x[j] = x[0];
 }
 
-// u of each item; the last group of 16 is padded with the first score. Not inlined: it is much code.
-HWY_NOINLINE void attention_scores(const float* references, const Query& q, const float* v,
-                                   const int32_t* items, int count, float* scores) {
+// u_j - u_0 of each item; the last group of 16 is padded with the first score. Returns u_0. Not inlined: it is much
+// code.
+HWY_NOINLINE float attention_scores(const float* references, const Query& q, const float* v,
+                                    const int32_t* items, int count, float* scores) {
+  float first = 0.0f;
   switch (q.range) {
     case Range::kUncapped:
-      scores_in_range<Range::kUncapped>(references, q, v, items, count, scores);
+      first = scores_in_range<Range::kUncapped>(references, q, v, items, count, scores);
       break;
     case Range::kCapped:
-      scores_in_range<Range::kCapped>(references, q, v, items, count, scores);
+      first = scores_in_range<Range::kCapped>(references, q, v, items, count, scores);
       break;
     case Range::kDirect:
-      scores_in_range<Range::kDirect>(references, q, v, items, count, scores);
+      first = scores_in_range<Range::kDirect>(references, q, v, items, count, scores);
       break;
   }
   pad_to_16(scores, count);
+  return first;
 }
 
 HWY_INLINE float largest_of(const float* x, int count) {
@@ -168,14 +174,15 @@ HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const f
   return readout(values, e, items, count, out);
 }
 
-// u -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the items either way.
-HWY_NOINLINE float centred_tanh(float* u, int count, bool centre) {
+// Scores relative to `first` -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the items
+// either way.
+HWY_NOINLINE float centred_tanh(float* u, int count, float first, bool centre) {
   float sum = 0.0f;
   for (int j = 0; j < count; ++j) sum += u[j];
   const float mean = sum / static_cast<float>(count);
-  const F16 shift = splat(centre ? mean : 0.0f);
+  const F16 shift = splat(centre ? mean : -first);
   for (int j = 0; j < count; j += 16) store16(tanh16(load16(u + j) - shift), u + j);
-  return mean;
+  return mean + first;
 }
 
 const float* next_values(const References& r, int g, int glimpses) {
@@ -197,8 +204,8 @@ void PointerLogits(const PointerLogitsArgs& a) {
   }
   const Query q = prepare_query(query, r.pointer_bound);
   direct |= q.range == Range::kDirect;
-  attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, a.logits);
-  a.statistics->mean_u = centred_tanh(a.logits, a.count, w.centre);
+  const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, a.logits);
+  a.statistics->mean_u = centred_tanh(a.logits, a.count, first, w.centre);
   int saturated = 0;
   for (int j = 0; j < a.count; ++j) saturated += a.logits[j] > 0.99f || a.logits[j] < -0.99f;
   a.statistics->saturated = static_cast<float>(saturated) / static_cast<float>(a.count);
@@ -279,25 +286,33 @@ HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, in
   const D4 d4;
   F16 d[kVectors];
   for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
+  // Relative to the first item's value, as the scores: only differences of dp matter.
+  const float* base = values + static_cast<int64_t>(items[0]) * kHidden;
   for (int j = 0; j < count; j += 4) {
     F16 dot[4];
     for (int t = 0; t < 4; ++t) {
       const float* row = values + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
-      dot[t] = d[0] * load16(row);
-      for (int i = 1; i < kVectors; ++i) dot[t] = fma(d[i], load16(row + 16 * i), dot[t]);
+      dot[t] = d[0] * (load16(row) - load16(base));
+      for (int i = 1; i < kVectors; ++i) {
+        dot[t] = fma(d[i], load16(row + 16 * i) - load16(base + 16 * i), dot[t]);
+      }
     }
     hn::StoreU(sum_four(dot[0], dot[1], dot[2], dot[3]), d4, dp + j);
   }
   const float inverse = 1.0f / total;
-  float mean = 0.0f;
+  double weighted = 0.0, weights = 0.0;  // what the gradient cancels over must be the weights as rounded
   for (int j = 0; j < count; ++j) {
     e[j] *= inverse;
-    mean += e[j] * dp[j];
+    weights += static_cast<double>(e[j]);
+    weighted += static_cast<double>(e[j]) * static_cast<double>(dp[j]);
     const F16 p = splat(e[j]);
     float* sum = value_sums + static_cast<int64_t>(items[j]) * kHidden;
     for (int i = 0; i < kVectors; ++i) store16(fma(p, d[i], load16(sum + 16 * i)), sum + 16 * i);
   }
-  for (int j = 0; j < count; ++j) e[j] *= dp[j] - mean;
+  const double mean = weighted / weights;
+  for (int j = 0; j < count; ++j) {
+    e[j] = static_cast<float>(static_cast<double>(e[j]) * (static_cast<double>(dp[j]) - mean));
+  }
 }
 
 // tanh values -> du of weight * log p(chosen), in place; e: scratch. In double up to the last rounding: all
@@ -342,8 +357,8 @@ void PointerGradient(const PointerGradientArgs& a) {
     query = queries + g * kHidden;
   }
   const Query pointer_query = prepare_query(query, r.pointer_bound);
-  attention_scores(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u);
-  centred_tanh(u, a.count, w.centre);
+  const float first = attention_scores(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u);
+  centred_tanh(u, a.count, first, w.centre);
   log_softmax_gradient(u, work, w, a.count, a.chosen, a.weight);
   scores_gradient(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u, a.sums->pointer,
                   a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery);

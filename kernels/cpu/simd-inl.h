@@ -109,10 +109,10 @@ HWY_INLINE Exp16 exp_parts16(const F16& x) {
   const F16 shifted = fma(x, splat(math::kLog2E), magic);
   const F16 k = shifted - magic;
   const F16 r = fnma(k, splat(math::kLn2Lo), fnma(k, splat(math::kLn2Hi), x));
-  F16 poly = fma(splat(math::kExpP[4]), r, splat(math::kExpP[3]));
-  poly = fma(poly, r, splat(math::kExpP[2]));
-  poly = fma(poly, r, splat(math::kExpP[1]));
-  poly = fma(poly, r, splat(math::kExpP[0]));
+  F16 poly = fma(splat(math::kExpP4), r, splat(math::kExpP3));
+  poly = fma(poly, r, splat(math::kExpP2));
+  poly = fma(poly, r, splat(math::kExpP1));
+  poly = fma(poly, r, splat(math::kExpP0));
   Exp16 e;
   for (int p = 0; p < kParts; ++p) {
     const auto bits = hn::Add(hn::BitCast(DI(), shifted.part[p]), hn::Set(DI(), 127));

@@ -92,26 +92,25 @@ TEST_CASE("shipped models are as good as their cards say", "[models]") {
   }
 }
 
-TEST_CASE("log p of shipped models' answers is within 1e-5 of double, root mean square", "[models]") {
+TEST_CASE("log p of shipped models' answers is within 1e-5 of double", "[models]") {
   Engine engine({"cpu", 1});
   for (const Shipped& shipped : kShipped) {
     const Model model = load(shipped.name);
     const reference::Network network(model.config, model.parameters);
     InstanceBatch instances = first_100(model);
-    instances.resize(20);
     SolveOptions options;
     options.mode = Mode::kSample;
     options.samples = 1;
     SolveReport report;
     const SolutionBatch solutions = engine.solve(model, instances, 0, options, {}, report);
-    double squares = 0.0;
+    double worst = 0.0;
     for (size_t i = 0; i < instances.size(); ++i) {
       const std::vector<int> order(solutions[i].order.begin(), solutions[i].order.end());
       const double expected = reference::forced(network, sequence_of(instances[i]), order).log_prob;
-      squares += std::pow((solutions[i].log_prob - expected) / expected, 2);
+      worst = worse(worst, std::abs((solutions[i].log_prob - expected) / expected));
     }
     INFO(shipped.name);
-    CHECK(std::sqrt(squares / static_cast<double>(instances.size())) <= 1e-5);
+    CHECK(worst <= 1e-5);
   }
 }
 

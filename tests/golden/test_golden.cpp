@@ -201,7 +201,7 @@ void check_gradient(const Golden& golden, const ParameterLayout& layout, const V
       const double bound =
           relative * (sum ? largest(expected) : tensor_largest) + std::sqrt(terms) * absolute;
       double off = 0.0;
-      for (size_t k = 0; k < values.size(); ++k) off = std::max(off, std::abs(values[k] - expected[k]));
+      for (size_t k = 0; k < values.size(); ++k) off = worse(off, std::abs(values[k] - expected[k]));
       INFO(golden.name << " gradient of " << slot.name << ", " << kind);
       CHECK(off <= bound);
     }
@@ -232,7 +232,7 @@ void check_movement(const Golden& golden, const ParameterLayout& layout, const V
       for (size_t k = 0; k < values.size(); ++k) {
         const double off = std::abs(values[k] - expected[k]) / kLearningRate;
         squares += off * off;
-        most = std::max(most, off);
+        most = worse(most, off);
       }
       INFO(golden.name << " movement of " << slot.name << ", " << kind);
       CHECK(std::sqrt(squares / static_cast<double>(values.size())) <= 2e-3 * std::sqrt(terms));

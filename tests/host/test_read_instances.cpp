@@ -370,7 +370,7 @@ TEST_CASE("benchmark data: every TSPLIB file reads, and the stored tours have th
   double worst = 0.0;
   for (size_t i = 0; i < tours.size(); ++i) {
     REQUIRE(validate_solution(tsp.instances[i], tours[i]).empty());
-    worst = std::max(worst, std::fabs(tours[i].cost - optima[i]));
+    worst = worse(worst, std::fabs(tours[i].cost - optima[i]));
   }
   CHECK(worst <= 20 * 2 * 2.22e-16 * 8);  // 20 additions of a length below 8, each way
   ReadOptions options;

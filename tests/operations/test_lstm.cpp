@@ -71,7 +71,7 @@ void check_cell(const Cell& cell) {
   const Cell::Output out = cell.run();
   double worst = 0.0;
   const auto compare = [&](float found, double exact, double bound) {
-    worst = std::max(worst, std::abs(found - exact) / bound);
+    worst = worse(worst, std::abs(found - exact) / bound);
   };
   for (int row = 0; row < cell.rows; ++row) {
     for (int d = 0; d < kHidden; ++d) {
@@ -204,12 +204,12 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
             const double above = unit_loss(x, previous, h, c);
             x[t] -= 2 * step;
             const double slope = (above - unit_loss(x, previous, h, c)) / (2 * step);
-            worst = std::max(worst, std::abs(dgates[row * kGates + t * kHidden + d] - slope) / bound);
+            worst = worse(worst, std::abs(dgates[row * kGates + t * kHidden + d] - slope) / bound);
           }
           gates_of(row, d, x);
           const double slope =
               (unit_loss(x, previous + step, h, c) - unit_loss(x, previous - step, h, c)) / (2 * step);
-          worst = std::max(worst, std::abs(dc[at] - slope) / bound);
+          worst = worse(worst, std::abs(dc[at] - slope) / bound);
         }
       }
       CHECK(worst <= 1.0);
@@ -253,7 +253,7 @@ void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
     }
     // Roundings of a term: its product, the rows of its block, one for each block.
     const int roundings = 1 + std::min(end - first, 128) + (end - first + 127) / 128 + 1;
-    worst = std::max(worst, std::abs(found - exact) / (roundings * kUnit * absolute));
+    worst = worse(worst, std::abs(found - exact) / (roundings * kUnit * absolute));
   };
   const auto plain = [&](int j) {
     return [&, j](float sum, int row) { return sum + dgates[row * kGates + j]; };

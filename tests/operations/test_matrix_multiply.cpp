@@ -52,7 +52,7 @@ void check_against_double(const Product& p, const std::vector<float>& y, bool ac
         sum += term;
         absolute += std::abs(term);
       }
-      worst = std::max(worst, std::abs(y[row * p.ldy + c] - sum) / ((p.k + 2) * kUnit * absolute));
+      worst = worse(worst, std::abs(y[row * p.ldy + c] - sum) / ((p.k + 2) * kUnit * absolute));
     }
   }
   CHECK(worst <= 1.0);
@@ -173,7 +173,7 @@ void check_outer(const Outer& o, const CpuTarget& target) {
       different += !same_bits(sum[i * o.ldsum + j], expected);
       // Roundings of a term: its product, up to 128 sums in its block, one sum for each block.
       const double roundings = std::min(o.rows, 128) + 1 + (o.rows + 127) / 128;
-      worst = std::max(worst, std::abs(sum[i * o.ldsum + j] - exact) / (roundings * kUnit * absolute));
+      worst = worse(worst, std::abs(sum[i * o.ldsum + j] - exact) / (roundings * kUnit * absolute));
     }
   }
   CHECK(different == 0);

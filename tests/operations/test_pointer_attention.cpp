@@ -2,6 +2,7 @@
 // Glimpse and pointer, forward and backward, against plain double loops over tanh(a + q): nothing factored,
 // nothing joined.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -194,7 +195,7 @@ double largest_difference(const std::vector<float>& found, const Vector& exact) 
   double worst = 0.0;
   for (size_t j = 0; j < exact.size(); ++j) {
     const double off = std::abs(found[j] - exact[j]);
-    worst = off <= worst ? worst : off;  // NaN stays
+    worst = worse(worst, off);
   }
   return worst;
 }
@@ -216,7 +217,7 @@ TEST_CASE("exp_references: exp(2a) and the largest |a|, untouched beyond the lim
       CHECK(bound == static_cast<float>(largest(a)));
       double worst = 0.0;
       for (int i = 0; i < count; ++i)
-        worst = std::max(worst, std::abs(values[i] / std::exp(2.0 * a[i]) - 1.0));
+        worst = worse(worst, std::abs(values[i] / std::exp(2.0 * a[i]) - 1.0));
       // Two units, and without fma what the argument's reduction rounds away: 60 units of it, times 2^-24.
       CHECK(worst <= 4.0 * kUnit);
       for (float outlier : {20.5f, -20.5f}) {
@@ -330,9 +331,9 @@ TEST_CASE("every row alike gives every item the same logit") {
   });
 }
 
-// The kernels' own arithmetic, one number at a time.
-float score_in_written_order(const float* factors, const float* query, const float* v) {
-  float quotients[16], v_sums[16];
+// The kernels' own arithmetic, one number at a time: a score's 16 partial sums of quotients.
+std::array<float, 16> quotients_in_written_order(const float* factors, const float* query, const float* v) {
+  std::array<float, 16> quotients;
   for (int l = 0; l < 16; ++l) {
     float half[2];
     for (int h = 0; h < 2; ++h) {
@@ -347,17 +348,22 @@ float score_in_written_order(const float* factors, const float* query, const flo
       half[h] = std::fma(n01, d23, n23 * d01) / (d01 * d23);
     }
     quotients[l] = half[0] + half[1];
-    v_sums[l] = v[l];
-    for (int i = 1; i < 8; ++i) v_sums[l] = v_sums[l] + v[16 * i + l];
   }
-  return std::fma(-2.0f, tree_sum(quotients), tree_sum(v_sums));
+  return quotients;
 }
 
+// Relative to the first item's.
 std::vector<float> scores_in_written_order(const Step& s, const std::vector<float>& factors,
                                            const std::vector<float>& query, const std::vector<float>& v) {
+  const auto quotients = [&](int item) {
+    return quotients_in_written_order(factors.data() + item * kHidden, query.data(), v.data());
+  };
+  const std::array<float, 16> first = quotients(s.items[0]);
   std::vector<float> u;
   for (int item : s.items) {
-    u.push_back(score_in_written_order(factors.data() + item * kHidden, query.data(), v.data()));
+    std::array<float, 16> relative = quotients(item);
+    for (int l = 0; l < 16; ++l) relative[l] -= first[l];
+    u.push_back(-2.0f * tree_sum(relative.data()));
   }
   return u;
 }
@@ -543,7 +549,7 @@ double relative_to(double scale, const std::vector<float>& found, const std::vec
         static_cast<double>(found[k]) - (before.empty() ? 0.0 : static_cast<double>(before[k]));
     const double off =
         std::abs((v == nullptr ? 1.0 : static_cast<double>((*v)[k % kHidden])) * sum - exact[k]);
-    worst = off <= worst ? worst : off;
+    worst = worse(worst, off);
   }
   return worst / scale;
 }

@@ -50,7 +50,7 @@ TEST_CASE("softmax_prefix: running sums, maximum and entropy against double") {
           // e: the difference of logits rounds (up to 120 units of 2^-24 in the exponent), 4 roundings in
           // exp; each of the j sums rounds once. Beyond -87 exp stays at its smallest normal value.
           const double bound = (2 * scale + 4 + j) * kUnit * running + (j + 1) * std::exp(-87.0);
-          worst = std::max(worst, std::abs(found.prefix[j] - running) / bound);
+          worst = worse(worst, std::abs(found.prefix[j] - running) / bound);
         }
         CHECK(worst <= 1.0);
         const double entropy = std::log(running) - weighted / running;

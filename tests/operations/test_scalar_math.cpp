@@ -43,7 +43,7 @@ double relative_error(float found, double exact) {
 TEST_CASE("exp_f32 between -87 and 88") {
   double worst = 0.0;
   const auto visit = [&](float x) {
-    worst = std::max(worst, relative_error(exp_f32(x), std::exp(double{x})));
+    worst = worse(worst, relative_error(exp_f32(x), std::exp(double{x})));
   };
   sweep(1e-30f, 88.0f, visit);
   sweep(1e-30f, 87.0f, [&](float x) { visit(-x); });
@@ -68,8 +68,8 @@ TEST_CASE("tanh_f32 is accurate relative to its value, also near 0") {
   double worst = 0.0;
   int beyond_one = 0;
   sweep(1e-30f, 100.0f, [&](float x) {
-    worst = std::max(worst, relative_error(tanh_f32(x), std::tanh(double{x})));
-    worst = std::max(worst, relative_error(tanh_f32(-x), -std::tanh(double{x})));
+    worst = worse(worst, relative_error(tanh_f32(x), std::tanh(double{x})));
+    worst = worse(worst, relative_error(tanh_f32(-x), -std::tanh(double{x})));
     beyond_one += std::abs(tanh_f32(x)) > 1.0f || std::abs(tanh_f32(-x)) > 1.0f;
   });
   INFO("largest relative error of tanh_f32: " << worst / kUnit << " * 2^-24");
@@ -87,10 +87,10 @@ TEST_CASE("tanh_f32 is accurate relative to its value, also near 0") {
 TEST_CASE("log_f32 over all normal numbers") {
   double worst = 0.0;
   sweep(std::numeric_limits<float>::min(), std::numeric_limits<float>::max(), [&](float x) {
-    if (x != 1.0f) worst = std::max(worst, relative_error(log_f32(x), std::log(double{x})));
+    if (x != 1.0f) worst = worse(worst, relative_error(log_f32(x), std::log(double{x})));
   });
   sweep(0.99f, 1.01f, [&](float x) {
-    if (x != 1.0f) worst = std::max(worst, relative_error(log_f32(x), std::log(double{x})));
+    if (x != 1.0f) worst = worse(worst, relative_error(log_f32(x), std::log(double{x})));
   });
   INFO("largest relative error of log_f32: " << worst / kUnit << " * 2^-24");
   CHECK(worst <= 1.5 * kUnit);
