@@ -22,6 +22,7 @@ constexpr int64_t kDefaultSamples = 1280;
 constexpr int kDefaultSteps = 5000;
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
 constexpr float kUntrainedRate = 1e-3f;
+constexpr double kUntrainedEntropy = 0.2;  // tours are random above some 0.15 network units and ordered below 0.1
 constexpr double kTrainedRateShare = 0.01;  // of the rate that the model was trained with
 
 ProblemKind problem_of(const ModelConfig& config) {
@@ -69,6 +70,7 @@ ActiveSearchOptions active_options(const SolveOptions& options, const ModelConfi
   active.learning_rate = options.learning_rate > 0.0f ? options.learning_rate
                          : options.untrained          ? kUntrainedRate
                                              : static_cast<float>(config.learning_rate * kTrainedRateShare);
+  active.entropy = options.entropy >= 0.0 ? options.entropy : options.untrained ? kUntrainedEntropy : 0.0;
   const bool is_tsp = problem_of(config) == ProblemKind::kTsp;
   active.augment = options.augment != 0 ? options.augment : is_tsp && !options.untrained ? 8 : 1;
   active.seed = options.seed;

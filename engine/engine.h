@@ -36,6 +36,7 @@ struct SolveOptions {
   int64_t steps = 0;            // active search; 0: 5,000
   int active_batch = 128;
   float learning_rate = 0.0f;   // active search; 0: 1e-3 untrained, the model's own / 100 from a trained one
+  double entropy = -1.0;        // active search: temperature it anneals from; -1: 0.2 untrained, 0 from a trained model
   bool untrained = false;       // active search: start from fresh parameters instead of the model's
   uint64_t seed = 1234;
   std::function<void(const ActiveSearchProgress&)> on_step;  // active search: after each step of each instance

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Algorithm 2 of Bello et al. 2017 for many instances at once, each with weights of its own.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -75,20 +76,26 @@ class Wave {
     for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas);
   }
 
-  // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, the
-  // baseline being the batch's own mean at the first step (a baseline of 0 would push every tour away).
-  void learn(int step) {
+  // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, of the free
+  // energy L + T log p in place of L. The baseline is the batch's own mean at the first step (a baseline of 0
+  // would push every tour away).
+  void learn(int step, double temperature) {
     const int batch = options_.batch;
     std::vector<float> weights(result_.costs.size());
+    std::vector<double> energies(batch);
     for (size_t i = 0; i < instances_.size(); ++i) {
-      const double* costs = &result_.costs[i * batch];
-      const double mean = mean_cost(i);
+      double mean = 0.0;
+      for (int r = 0; r < batch; ++r) {
+        energies[r] = result_.costs[i * batch + r] + temperature * result_.log_probs[i * batch + r];
+        mean += energies[r];
+      }
+      mean /= batch;
       double& baseline = searched_[i].baseline;
       if (step == 0) baseline = mean;
       for (int r = 0; r < batch; ++r) {
         const double expected =
-            options_.leave_one_out ? (mean * batch - costs[r]) / (batch - 1) : baseline;
-        weights[i * batch + r] = static_cast<float>((costs[r] - expected) / batch);
+            options_.leave_one_out ? (mean * batch - energies[r]) / (batch - 1) : baseline;
+        weights[i * batch + r] = static_cast<float>((energies[r] - expected) / batch);
       }
       baseline = options_.baseline_decay * baseline + (1.0 - options_.baseline_decay) * mean;
     }
@@ -165,6 +172,9 @@ void check_options(const ActiveSearchOptions& options, const ModelConfig& config
   if (options.augment != 1 && (options.augment != 8 || problem != ProblemKind::kTsp)) {
     refuse("expected augment 1, or 8 for TSP, found " + std::to_string(options.augment));
   }
+  if (!(options.entropy >= 0.0) || !std::isfinite(options.entropy)) {
+    refuse("expected an entropy temperature of 0 or more, found " + std::to_string(options.entropy));
+  }
   if (options.leave_one_out && options.batch < 2) refuse("leaving one out takes two replicas");
   if (static_cast<int64_t>(options.steps) * options.batch > int64_t{1} << 32) {
     refuse("more than 2^32 samples of one instance");
@@ -173,6 +183,13 @@ void check_options(const ActiveSearchOptions& options, const ModelConfig& config
     refuse("the model has " + std::to_string(ParameterLayout(config).size) + " parameters, found " +
            std::to_string(initial.size()));
   }
+}
+
+// Share of the time limit that has passed since `start`; 0 without a limit.
+double time_used(const SearchControl& control, Clock::time_point start) {
+  if (!control.deadline) return 0.0;
+  const std::chrono::duration<double> used = Clock::now() - start, all = *control.deadline - start;
+  return std::clamp(used.count() / std::max(all.count(), 1e-9), 0.0, 1.0);
 }
 
 // Runs one wave to its end or to a limit.
@@ -186,11 +203,15 @@ Status run_wave(Backend& backend, std::span<const float> initial, const ActiveSe
     wave.draw(0, 1);
     return status;
   }
+  const Clock::time_point start = Clock::now();
   for (int step = 0; step < options.steps; ++step) {
     wave.draw(step, options.batch);
     const bool is_last = step + 1 == options.steps;
     if (!is_last) status = control.check();
-    if (status == Status::kDone) wave.learn(step);
+    if (status == Status::kDone) {
+      const double left = 1.0 - std::max(static_cast<double>(step) / options.steps, time_used(control, start));
+      wave.learn(step, options.entropy * left);
+    }
     if (progress) wave.report(first, step, progress);
     if (status != Status::kDone) break;
   }

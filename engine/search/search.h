@@ -72,6 +72,10 @@ struct ActiveSearchOptions {
   float learning_rate = 1e-3f;   // 1e-3 untrained; the model's own / 100 from a trained one
   float baseline_decay = 0.99f;  // alpha
   bool leave_one_out = false;    // baseline: mean of the other replicas instead of the moving average
+  // T0 >= 0, network units. Instead of L the steps lower the free energy L + T log p, T falling from T0 to 0 over
+  // the steps or the time limit, whichever is nearer its end (variational annealing, Hibat-Allah et al. 2021).
+  // 0 is Algorithm 2 to the letter.
+  double entropy = 0.0;
   int augment = 1;               // 8: replica r reads dihedral copy r mod 8 (TSP only)
   uint64_t seed = 1234;
   int instances_at_once = 0;     // parameter sets held; 0: by memory

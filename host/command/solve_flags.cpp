@@ -59,6 +59,11 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
              "from a trained one")
       ->check(CLI::Range(0.0, 1.0))
       ->group(group);
+  add_option(app, "--entropy", options.entropy,
+             "Temperature of the entropy term, falling to 0 over the steps or the limit; -1: 0.2 from fresh "
+             "parameters, 0 from a model")
+      ->check(CLI::Range(-1.0, 1e6))
+      ->group(group);
 }
 
 // On the command line itself: what the environment or a configuration file sets for every run is no mistake in this one.
@@ -90,7 +95,7 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   if (!flags.improve.empty()) options.improve = flags.improve == "on" ? 1 : 0;
   options.untrained = flags.init == "random";
   const bool active = options.mode == Mode::kActive;
-  for (const char* name : {"--steps", "--replicas", "--learning-rate"}) {
+  for (const char* name : {"--steps", "--replicas", "--learning-rate", "--entropy"}) {
     if (is_typed(app, name) && !active) throw UsageError(std::string(name) + ": is for --mode active");
   }
   for (const char* name : {"--samples", "--first-sample", "--shuffle", "--temperature"}) {

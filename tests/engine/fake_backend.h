@@ -37,7 +37,7 @@ class FakeBackend : public Backend {
   std::map<std::pair<uint64_t, uint32_t>, Drawn> drawn;
   std::vector<Loaded> loads;
   std::vector<float> weights;  // of the last gradient request
-  std::vector<double> costs;   // of the last rollout
+  std::vector<double> costs, log_probs;  // of the last rollout
   std::vector<float> updated;  // parameter 0 of set 0 after each update
   std::vector<UpdateRequest> updates;
   std::chrono::microseconds time_per_rollout{0};
@@ -73,6 +73,7 @@ class FakeBackend : public Backend {
     largest_call = std::max(largest_call, rollouts);
     result.statistics.steps = static_cast<int64_t>(rollouts) * batch.n;
     costs = result.costs;
+    log_probs = result.log_probs;
     std::this_thread::sleep_for(time_per_rollout * rollouts);
   }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -22,6 +23,7 @@ struct Run {
   std::vector<Instance> instances;
   std::vector<ActiveSearchProgress> progress;
   std::vector<std::vector<double>> costs;  // of every step's rollouts
+  std::vector<std::vector<double>> log_probs;
   std::vector<std::vector<float>> weights;
 
   std::vector<Solution> search(const ActiveSearchOptions& options, const SearchControl& control = {}) {
@@ -31,6 +33,7 @@ struct Run {
     return active_search(backend, config, initial, instances, keys, options, control, [&](const auto& state) {
       progress.push_back(state);
       costs.push_back(backend.costs);
+      log_probs.push_back(backend.log_probs);
       weights.push_back(backend.weights);
     });
   }
@@ -111,6 +114,47 @@ TEST_CASE("leave-one-out compares with the other replicas") {
       CHECK(run.weights[step][r] == Approx((cost - (sum - cost) / 4) / 5).margin(1e-7));
     }
   }
+}
+
+TEST_CASE("an entropy temperature adds T log p to the cost and falls to 0 over the steps") {
+  Run run;
+  run.instances = {random_knapsack(8, 1, 2.0)};  // its log p differ, a tour's here do not
+  run.config.capacity = 2.0;
+  ActiveSearchOptions options = small_options();
+  options.entropy = 0.3;
+  options.leave_one_out = true;
+  run.search(options);
+  for (size_t step = 0; step < 6; ++step) {
+    const double temperature = 0.3 * (1.0 - static_cast<double>(step) / 6.0);
+    std::vector<double> energies;
+    for (size_t r = 0; r < 5; ++r) energies.push_back(run.costs[step][r] + temperature * run.log_probs[step][r]);
+    const double sum = 5 * mean_of(energies);
+    for (size_t r = 0; r < 5; ++r) {
+      CHECK(run.weights[step][r] == Approx((energies[r] - (sum - energies[r]) / 4) / 5).margin(1e-7));
+    }
+  }
+}
+
+TEST_CASE("under a time limit the entropy temperature falls with the time") {
+  Run run;
+  run.instances = {random_knapsack(8, 1, 2.0)};  // its log p differ, a tour's here do not
+  run.config.capacity = 2.0;
+  ActiveSearchOptions options = small_options();
+  options.steps = 1'000'000;
+  options.entropy = 1000.0;  // so that weights are the temperature's
+  options.leave_one_out = true;
+  run.backend.time_per_rollout = std::chrono::milliseconds(2);
+  run.search(options, {Clock::now() + std::chrono::milliseconds(300), {}});
+  const auto temperature = [&](size_t step) {  // from the spread of the weights against that of log p
+    const auto [low, high] = std::minmax_element(run.log_probs[step].begin(), run.log_probs[step].end());
+    const size_t a = low - run.log_probs[step].begin(), b = high - run.log_probs[step].begin();
+    return 4.0 * (run.weights[step][b] - run.weights[step][a]) / (*high - *low);
+  };
+  REQUIRE(run.weights.size() > 8);
+  const size_t last = run.weights.size() - 2;  // the last step draws and does not learn
+  CHECK(temperature(0) > 800.0);
+  CHECK(temperature(last / 2) < 0.8 * temperature(0));
+  CHECK(temperature(last) < 200.0);
 }
 
 TEST_CASE("every replica of every step reads an order of its own") {
@@ -228,6 +272,11 @@ TEST_CASE("active search refuses what makes no sense") {
   CHECK(run.search(options)[0].order.size() == 5);
   options.leave_one_out = true;
   CHECK_THROWS_AS(run.search(options), std::invalid_argument);
+  for (const double entropy : {-0.1, std::nan(""), 1.0 / 0.0}) {
+    options = small_options();
+    options.entropy = entropy;
+    CHECK_THROWS_AS(run.search(options), std::invalid_argument);
+  }
   options = small_options();
   options.steps = 2'000'000'000;
   CHECK_THROWS_AS(run.search(options), std::invalid_argument);
