@@ -17,7 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian memory images");
 
 constexpr std::string_view kMagic = "PNTSMNCK";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
 constexpr size_t kChecksumSize = 8;
 
@@ -41,6 +41,8 @@ void visit_identity(Visitor& visit, Options& options) {
   visit("learning_rate", options.learning_rate);
   visit("decay", options.decay);
   visit("decay_steps", options.decay_steps);
+  visit("entropy", options.entropy);
+  visit("entropy_steps", options.entropy_steps);
   visit("max_norm", options.max_norm);
   visit("ema_decay", options.ema_decay);
   visit("validation_every", options.validation_every);

@@ -46,6 +46,8 @@ void check_options(const TrainOptions& o) {
           "training: the shared baseline needs 2 rollouts or more");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
   require(o.decay_steps >= 1, "training: decay_steps must be at least 1");
+  require(o.entropy >= 0.0f && std::isfinite(o.entropy), "training: entropy must not be negative");
+  require(o.entropy_steps >= 1, "training: entropy_steps must be at least 1");
   require(o.checkpoint_every >= 1, "training: checkpoint_every must be at least 1");
   require(o.validation_every >= 1,
           "training: validation_every must be at least 1");
@@ -126,13 +128,21 @@ class Trainer {
     return static_cast<float>(options_.learning_rate * std::pow(static_cast<double>(options_.decay), decays));
   }
 
+  double entropy_temperature(int64_t step) const {
+    const double left = 1.0 - static_cast<double>(step) / static_cast<double>(options_.entropy_steps);
+    return static_cast<double>(options_.entropy) * std::max(left, 0.0);
+  }
+
   void train_step() {
     const TrainingBatch batch = training_batch(options_, state_.step);
     const RolloutResult sampled = sample(batch);
     const std::vector<double> baseline = baseline_of(batch, sampled.costs);
+    const std::vector<double> expected = expected_log_probs(sampled.log_probs);
+    const double temperature = entropy_temperature(state_.step);
     std::vector<float> weights(batch.count);
     for (int s = 0; s < batch.count; ++s) {
-      weights[s] = static_cast<float>((sampled.costs[s] - baseline[s]) / batch.count);
+      const double surprise = temperature * (sampled.log_probs[s] - expected[s]);
+      weights[s] = static_cast<float>((sampled.costs[s] - baseline[s] + surprise) / batch.count);
     }
     GradientRequest request;
     request.sequences = batch.view();
@@ -184,6 +194,12 @@ class Trainer {
       }
     }
     return {};
+  }
+
+  // What log p is compared with: the instance's other rollouts where there are any, else the batch.
+  std::vector<double> expected_log_probs(const std::vector<double>& log_probs) const {
+    if (options_.baseline == Baseline::kShared) return leave_one_out_baseline(log_probs, options_.rollouts);
+    return std::vector<double>(log_probs.size(), mean_of(log_probs));
   }
 
   std::vector<double> critic_baseline(const TrainingBatch& batch, const std::vector<double>& costs) {

@@ -32,6 +32,10 @@ struct TrainOptions {
   float learning_rate = 1e-3f;
   float decay = 0.96f;          // learning rate x decay every decay_steps
   int decay_steps = 1000;       // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
+  // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better. T falls
+  // linearly to 0 over entropy_steps; 0 is the paper's objective.
+  float entropy = 0.1f;
+  int64_t entropy_steps = 30000;
   float max_norm = 1.0f;
   float ema_decay = 0.8f;
   int64_t validation_every = 500;  // steps

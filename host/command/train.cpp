@@ -194,6 +194,11 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::Range(0.01, 1.0));
   add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays")
       ->check(CLI::Range(1, 1 << 30));
+  add_option(app, "--entropy", options.entropy,
+             "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised")
+      ->check(CLI::Range(0.0, 1e6));
+  add_option(app, "--entropy-steps", options.entropy_steps, "T falls linearly to 0 over so many steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this")
       ->check(CLI::Range(1e-6, 1e6));
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations")

@@ -20,7 +20,7 @@ class LinearBackend : public Backend {
  public:
   // What each call of a training was given, in order.
   std::vector<std::vector<float>> sampled_features;  // of the sampling rollouts
-  std::vector<std::vector<double>> sampled_costs;
+  std::vector<std::vector<double>> sampled_costs, sampled_log_probs;
   std::vector<std::vector<double>> greedy_costs;
   std::vector<int> greedy_sets;
   std::vector<std::vector<float>> gradient_weights;
@@ -56,6 +56,7 @@ class LinearBackend : public Backend {
     for (int s = 0; s < batch.count; ++s) decode(request, s, result);
     if (request.decode == Decode::kSample) {
       sampled_costs.push_back(result.costs);
+      sampled_log_probs.push_back(result.log_probs);
       sampled_features.emplace_back(batch.features, batch.features + 2 * batch.count * batch.n);
     } else {
       greedy_costs.push_back(result.costs);
@@ -193,6 +194,7 @@ class LinearBackend : public Backend {
     const std::vector<float>& parameters = sets_.at(batch.parameter_sets[s]).parameters;
     Episode episode(batch, s);
     std::vector<int32_t> order;
+    double log_prob = 0.0;
     while (!episode.finished()) {
       const std::vector<double> p = episode.probabilities(parameters);
       const uint32_t step = static_cast<uint32_t>(order.size());
@@ -200,6 +202,7 @@ class LinearBackend : public Backend {
                              ? draw(p, sampling_uniform(request.seed, request.instance_keys[s],
                                                         request.first_samples[s], step))
                              : static_cast<int>(std::max_element(p.begin(), p.end()) - p.begin());
+      log_prob += std::log(p[chosen]);
       result.statistics.entropy -= std::log(p[chosen]);
       result.statistics.mean_logit += parameters[0];
       result.statistics.steps += 1;
@@ -207,7 +210,7 @@ class LinearBackend : public Backend {
       episode.take(chosen);
     }
     result.costs.push_back(episode.cost(order));
-    result.log_probs.push_back(0.0);
+    result.log_probs.push_back(log_prob);
     order.resize(batch.n, -1);
     result.orders.insert(result.orders.end(), order.begin(), order.end());
   }

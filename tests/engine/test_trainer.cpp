@@ -67,6 +67,7 @@ TrainOptions small_options(const std::string& problem, Baseline baseline) {
   options.steps = 40;
   options.learning_rate = 0.05f;
   options.decay_steps = 10;
+  options.entropy = 0.0f;
   options.validation_every = 7;
   options.validation_instances = 20;
   options.checkpoint_every = 9;
@@ -247,6 +248,35 @@ TEST_CASE("training, validation, challenge and the seed's own instances are diff
   for (const uint64_t seed : {uint64_t{5}, training_seed(5), validation_seed(5), challenge_seed(5)}) {
     sets.push_back(plain_batch(model, seed, 0, 3).features);
     for (size_t i = 0; i + 1 < sets.size(); ++i) CHECK(sets[i] != sets.back());
+  }
+}
+
+TEST_CASE("entropy: weights gain T (log p - expected), T falls linearly to 0") {
+  for (const Baseline baseline : {Baseline::kShared, Baseline::kEma}) {
+    TrainOptions options = small_options("tsp", baseline);
+    options.steps = 8;
+    options.entropy_steps = 4;
+    options.learning_rate = 0.0f;  // the same rollouts with and without
+    LinearBackend plain, annealed;
+    run(plain, options);
+    options.entropy = 0.5f;
+    run(annealed, options);
+    REQUIRE(annealed.sampled_log_probs == plain.sampled_log_probs);
+    const bool shared = baseline == Baseline::kShared;
+    const int k = shared ? options.rollouts : 5;  // rollouts that are compared with one another
+    for (int step = 0; step < 8; ++step) {
+      CAPTURE(shared, step);
+      const double temperature = 0.5 * std::max(0.0, 1.0 - step / 4.0);
+      const std::vector<double>& log_probs = annealed.sampled_log_probs[step];
+      const auto count = static_cast<double>(log_probs.size());
+      for (size_t r = 0; r < log_probs.size(); ++r) {
+        const auto group = log_probs.begin() + static_cast<int64_t>(r) / k * k;
+        const double sum = std::accumulate(group, group + k, 0.0);
+        const double expected = shared ? (sum - log_probs[r]) / (k - 1) : sum / k;
+        const double gained = annealed.gradient_weights[step][r] - plain.gradient_weights[step][r];
+        CHECK(gained == Approx(temperature * (log_probs[r] - expected) / count).margin(1e-7));
+      }
+    }
   }
 }
 
@@ -494,6 +524,8 @@ TEST_CASE("a resume with other options is refused by name") {
       {"learning_rate", [](TrainOptions& o) { o.learning_rate = 0.1f; }},
       {"decay", [](TrainOptions& o) { o.decay = 0.9f; }},
       {"decay_steps", [](TrainOptions& o) { o.decay_steps = 11; }},
+      {"entropy", [](TrainOptions& o) { o.entropy = 0.2f; }},
+      {"entropy_steps", [](TrainOptions& o) { o.entropy_steps = 11; }},
       {"max_norm", [](TrainOptions& o) { o.max_norm = 2; }},
       {"ema_decay", [](TrainOptions& o) { o.ema_decay = 0.9f; }},
       {"validation_every", [](TrainOptions& o) { o.validation_every = 8; }},
@@ -599,6 +631,8 @@ TEST_CASE("options that cannot be trained with are refused") {
       [](TrainOptions& o) { o.steps = -1; },
       [](TrainOptions& o) { o.rollouts = 1; },
       [](TrainOptions& o) { o.decay_steps = 0; },
+      [](TrainOptions& o) { o.entropy = -0.1f; },
+      [](TrainOptions& o) { o.entropy_steps = 0; },
       [](TrainOptions& o) { o.checkpoint_every = 0; },
       [](TrainOptions& o) { o.validation_every = 0.5; },
       [](TrainOptions& o) { o.validation_instances = 1; },
