@@ -25,5 +25,6 @@ Command add_generate(CLI::App& parent);
 Command add_verify(CLI::App& parent);
 Command add_bench(CLI::App& parent);
 Command add_info(CLI::App& parent);
+Command add_plot(CLI::App& parent);
 
 }  // namespace pointsman

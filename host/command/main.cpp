@@ -123,8 +123,9 @@ int report(const Failure& failure, bool as_json) {
 
 std::string version_text() {
   const DeviceInfo device = make_backend({"cpu", 1})->info();
+  const std::string module = find_cuda_module();  // not loaded: that takes longer than the rest
   return std::string("pointsman ") + POINTSMAN_VERSION + "\ncpu: " + device.detail +
-         "\ncuda: not in this build";
+         "\ncuda: " + (module.empty() ? "not in this build" : module);
 }
 
 int run(const Command& command) {
@@ -155,7 +156,8 @@ int main_program(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text, "Version and what it runs on");
   const std::vector<Command> commands = {add_solve(app),    add_train(app),  add_score(app), add_eval(app),
-                                         add_generate(app), add_verify(app), add_bench(app), add_info(app)};
+                                         add_generate(app), add_verify(app), add_bench(app), add_info(app),
+                                         add_plot(app)};
   std::vector<std::string> arguments = normalise_flags(argc, argv);
   CommonOptions guess;  // how to tell a failure of the parse
   guess.format = raw_value(arguments, "--format", "POINTSMAN_FORMAT").value_or("");

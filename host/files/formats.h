@@ -32,6 +32,9 @@ Instance parse_json_instance(std::string_view bytes, const std::string& file, in
 // A TSPLIB tour file: cities counted from 0 (the file counts from 1). Whether it is a tour is not checked.
 std::vector<int32_t> parse_tsplib_tour(std::string_view bytes, const std::string& file);
 
+// Whether the program's own answers are one JSON object a line, by the suffix, else by the first line.
+bool is_ndjson(std::string_view bytes, const std::string& file);
+
 // "EUC_2D", "CEIL_2D", "GEO" or "ATT"; "EUCLIDEAN" for the unrounded metric, which TSPLIB does not have.
 const char* metric_name(Metric metric);
 

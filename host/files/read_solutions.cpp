@@ -44,20 +44,6 @@ Solution read_json_solution(const JsonValue& object, size_t index, const Instanc
   return solution;
 }
 
-// The bytes hold one JSON object a line.
-bool is_ndjson(std::string_view bytes, const std::string& file) {
-  const std::string suffix = file_suffix(file);
-  if (suffix == ".ndjson" || suffix == ".jsonl") return true;
-  if (suffix == ".json") return false;
-  const size_t end = bytes.find('\n');
-  if (end == std::string_view::npos) return false;
-  try {
-    return !JsonDocument(bytes.substr(0, end), file).root().has("solutions");
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
 SolutionBatch read_json_solutions(std::string_view bytes, const std::string& file,
                                   const InstanceBatch& instances) {
   SolutionBatch out;
@@ -215,6 +201,19 @@ std::vector<double> read_number_lines(std::string_view bytes, const std::string&
 }
 
 }  // namespace
+
+bool is_ndjson(std::string_view bytes, const std::string& file) {
+  const std::string suffix = file_suffix(file);
+  if (suffix == ".ndjson" || suffix == ".jsonl") return true;
+  if (suffix == ".json") return false;
+  const size_t end = bytes.find('\n');
+  if (end == std::string_view::npos) return false;
+  try {
+    return !JsonDocument(bytes.substr(0, end), file).root().has("solutions");
+  } catch (const InputError&) {
+    return false;
+  }
+}
 
 SolutionBatch read_solutions(const std::string& path, const InstanceBatch& instances) {
   return parse_solutions(read_file(path), path, instances);

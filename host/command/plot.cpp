@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman plot`: tours, ratios to the optimum and training curves as SVG.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "engine/problem/validate.h"
+#include "host/command/command.h"
+#include "host/command/instance_flags.h"
+#include "host/command/log.h"
+#include "host/command/output.h"
+#include "host/files/read_series.h"
+#include "host/files/read_solutions.h"
+#include "host/files/svg_chart.h"
+#include "host/files/svg_tour.h"
+#include "host/files/text_scan.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman plot tour berlin52.tsp berlin52.tour -o berlin52.svg       the cities and the round trip
+  pointsman plot tour map.tsp greedy.json best.json -o both.svg        two answers side by side
+  pointsman solve set.npy --ref opt.txt --mode greedy -o greedy.json
+  pointsman plot ratio greedy.json sampled.json -o ratio.svg           sorted ratios to optimal, a line a file
+  pointsman plot curve run1.jsonl run2.jsonl --ref 3.83 -o curve.svg   validation cost against tours seen
+  pointsman plot curve run1.jsonl --y entropy --log-x >entropy.svg)";
+
+constexpr size_t kMostMaps = 25;
+
+struct PlotFlags {
+  std::string kind;
+  std::vector<std::string> files, labels;
+  std::string title;
+  int index = -1;  // tour: of the instance; -1: all
+  std::string x = "tours", y = "val_cost";
+  bool log_x = false;
+  double reference = std::nan("");
+  InstanceFlags input;
+};
+
+// The columns of a training log (docs/file-formats.md), as an axis names them.
+struct Column {
+  const char* name;
+  const char* label;
+};
+constexpr Column kColumns[] = {{"step", "training steps"},
+                               {"tours", "tours seen in training"},
+                               {"seconds", "training time (seconds)"},
+                               {"tours_per_second", "speed (tours per second)"},
+                               {"train_cost", "mean cost of the training samples"},
+                               {"val_cost", "mean cost of the validation set"},
+                               {"baseline_loss", "mean squared error of the baseline"},
+                               {"grad_norm", "norm of the actor's gradient"},
+                               {"entropy", "mean entropy of a step (nats)"},
+                               {"mean_logit", "mean logit u before centring"},
+                               {"saturated", "share of saturated logits, |tanh| > 0.99"},
+                               {"learning_rate", "learning rate"}};
+
+std::vector<std::string> column_names() {
+  std::vector<std::string> names;
+  for (const Column& column : kColumns) names.emplace_back(column.name);
+  return names;
+}
+
+std::string column_label(const std::string& name) {
+  for (const Column& column : kColumns) {
+    if (name == column.name) return column.label;
+  }
+  return name;
+}
+
+// One for each of the files from `first` on: --label, else the file's name, with its folders where two share
+// one.
+std::vector<std::string> labels_of(const PlotFlags& flags, size_t first) {
+  const size_t count = flags.files.size() - first;
+  if (!flags.labels.empty()) {
+    if (flags.labels.size() == count) return flags.labels;
+    throw UsageError("--label: expected " + std::to_string(count) + ", one for each file drawn, found " +
+                     std::to_string(flags.labels.size()));
+  }
+  std::vector<std::string> names;
+  for (size_t i = first; i < flags.files.size(); ++i) {
+    names.push_back(flags.files[i] == "-" ? "stdin" : file_stem(flags.files[i]));
+  }
+  if (std::set<std::string>(names.begin(), names.end()).size() == count) return names;
+  return {flags.files.begin() + static_cast<std::ptrdiff_t>(first), flags.files.end()};
+}
+
+// "berlin52: 52 cities, length 7542".
+std::string caption(const std::string& name, const Instance& instance, double cost) {
+  char text[96];
+  std::snprintf(text, sizeof text, instance.metric == Metric::kEuclidean ? "%.6g" : "%.15g", cost);
+  return name + (name.empty() ? "" : ": ") + std::to_string(instance.n()) +
+         (instance.n() == 1 ? " city" : " cities") + ", length " + text;
+}
+
+// The instances to draw: all, or that of --index.
+std::vector<size_t> chosen_instances(const PlotFlags& flags, size_t instances, size_t answers) {
+  if (flags.index >= 0) {
+    if (static_cast<size_t>(flags.index) < instances) return {static_cast<size_t>(flags.index)};
+    throw UsageError("--index " + std::to_string(flags.index) + ": " + flags.files[0] + " has " +
+                     std::to_string(instances) + ", counted from 0");
+  }
+  if (instances * answers > kMostMaps) {
+    throw UsageError("plot tour: " + std::to_string(instances * answers) + " maps are more than " +
+                     std::to_string(kMostMaps) + "; choose an instance with --index");
+  }
+  std::vector<size_t> all(instances);
+  for (size_t i = 0; i < instances; ++i) all[i] = i;
+  return all;
+}
+
+std::string plot_tours(const PlotFlags& flags) {
+  if (flags.files.size() < 2)
+    throw UsageError("plot tour: expected instances and at least one file of tours");
+  const std::vector<std::string> labels = labels_of(flags, 1);
+  const InstanceBatch instances = load_instances(flags.files[0], flags.input);
+  const std::vector<size_t> chosen = chosen_instances(flags, instances.size(), labels.size());
+  for (const size_t i : chosen) {
+    if (instances[i].problem != ProblemKind::kTsp) {
+      throw UsageError("plot tour: " + flags.files[0] + ": a knapsack has no map");
+    }
+  }
+  std::vector<TourMap> maps;
+  std::vector<SolutionBatch> answers;
+  for (size_t file = 1; file < flags.files.size(); ++file) {
+    answers.push_back(read_solutions(flags.files[file], instances));
+  }
+  for (const size_t i : chosen) {
+    for (size_t file = 0; file < answers.size(); ++file) {
+      Solution& solution = answers[file][i];
+      const std::string wrong = validate_solution(instances[i], solution);
+      if (!wrong.empty()) {
+        throw InputError(flags.files[file + 1], 0, "solution " + std::to_string(i) + ": " + wrong);
+      }
+      std::string name = instances[i].id.empty() ? "instance " + std::to_string(i) : instances[i].id;
+      if (!flags.labels.empty() || answers.size() > 1)
+        name = labels[file] + (chosen.size() > 1 ? ", " + name : "");
+      maps.push_back({&instances[i], solution.order, caption(name, instances[i], solution.cost)});
+    }
+  }
+  return format_tour_maps(maps, flags.title);
+}
+
+// Over a hundredth of the width for each of a hundred ratios, and so on: what share lies below, exactly.
+ChartSeries sorted_ratios(const std::string& label, std::vector<double> ratios) {
+  std::sort(ratios.begin(), ratios.end());
+  ChartSeries series{label, {}};
+  const double share = 100.0 / static_cast<double>(ratios.size());
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    series.points.push_back({share * static_cast<double>(i), ratios[i]});
+    series.points.push_back({share * static_cast<double>(i + 1), ratios[i]});
+  }
+  return series;
+}
+
+std::string plot_ratios(const PlotFlags& flags) {
+  const std::vector<std::string> labels = labels_of(flags, 0);
+  LineChart chart;
+  std::optional<ProblemKind> problem;
+  for (size_t i = 0; i < flags.files.size(); ++i) {
+    RatioRow row = read_ratios(flags.files[i], problem);
+    problem = row.problem;
+    if (row.failed > 0) {
+      log_warning("%s: %lld lines hold errors and no solutions", flags.files[i].c_str(),
+                  static_cast<long long>(row.failed));
+    }
+    chart.series.push_back(sorted_ratios(labels[i], std::move(row.ratios)));
+  }
+  chart.title = flags.title;
+  chart.x_label = "share of the instances, sorted (%)";
+  chart.y_label = problem == ProblemKind::kTsp ? "ratio to optimal (tour length / reference)"
+                                               : "ratio to optimal (packed value / reference)";
+  chart.reference = {1.0, "reference"};
+  return format_line_chart(chart);
+}
+
+std::string plot_curves(const PlotFlags& flags) {
+  const std::vector<std::string> labels = labels_of(flags, 0);
+  LineChart chart;
+  for (size_t i = 0; i < flags.files.size(); ++i) {
+    const LogCurve curve = read_log_curve(flags.files[i], {flags.x, flags.y, flags.log_x});
+    if (curve.is_cut) log_warning("%s: the last line is cut short and is left out", flags.files[i].c_str());
+    ChartSeries series{labels[i], {}};
+    for (const LogPoint& point : curve.points) series.points.push_back({point.x, point.y});
+    chart.series.push_back(std::move(series));
+  }
+  chart.title = flags.title;
+  chart.x_label = column_label(flags.x);
+  chart.y_label = column_label(flags.y);
+  chart.logarithmic_x = flags.log_x;
+  chart.has_dots = true;
+  if (!std::isnan(flags.reference)) {
+    chart.reference = {flags.reference, "reference " + number_text(flags.reference)};
+  }
+  return format_line_chart(chart);
+}
+
+void check_flags(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
+  // What the environment or a configuration file sets for every run is no mistake in this one.
+  const auto is_typed = [&](const char* name) {
+    const CLI::Option* option = app.get_option(name);
+    return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
+  };
+  for (const char* name : {"--x", "--y", "--log-x", "--ref"}) {
+    if (is_typed(name) && flags.kind != "curve") throw UsageError(std::string(name) + ": is for plot curve");
+  }
+  for (const char* name : {"--index", "--input-format", "--problem", "--capacity"}) {
+    if (is_typed(name) && flags.kind != "tour") throw UsageError(std::string(name) + ": is for plot tour");
+  }
+  if (std::count(flags.files.begin(), flags.files.end(), "-") > 1) {
+    throw UsageError("- (stdin) can be read only once");
+  }
+  const std::string suffix = file_suffix(common.output);
+  if (common.format.empty() && !suffix.empty() && suffix != ".svg") {
+    throw UsageError("-o " + common.output + ": plot writes SVG; name it .svg, or give --format svg");
+  }
+}
+
+int run_plot(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
+  check_flags(flags, app, common);
+  OutputFile file = open_output(common);
+  file.write(flags.kind == "tour"    ? plot_tours(flags)
+             : flags.kind == "ratio" ? plot_ratios(flags)
+                                     : plot_curves(flags));
+  file.commit();
+  return kExitDone;
+}
+
+}  // namespace
+
+Command add_plot(CLI::App& parent) {
+  auto flags = std::make_shared<PlotFlags>();
+  auto common = std::make_shared<CommonOptions>();
+  CLI::App* app = parent.add_subcommand("plot", "Tours, ratios to optimal and training curves as SVG");
+  app->footer(kExamples);
+  app->add_option("KIND", flags->kind, "tour, ratio or curve")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve"}));
+  app->add_option(
+         "FILE", flags->files,
+         "tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
+         "curve: logs of train; - is stdin")
+      ->required();
+  add_option(*app, "--label", flags->labels,
+             "Name of a file in the legend or caption; repeat it for each, in order")
+      ->allow_extra_args(false);
+  add_option(*app, "--title", flags->title, "Title above the picture");
+  add_option(*app, "--x", flags->x, "curve: column along the bottom")
+      ->check(CLI::IsMember(std::vector<std::string>{"tours", "step", "seconds"}));
+  add_option(*app, "--y", flags->y, "curve: column up the side")->check(CLI::IsMember(column_names()));
+  add_flag(*app, "--log-x", flags->log_x, "curve: the bottom axis is logarithmic");
+  add_option(*app, "--ref", flags->reference, "curve: a horizontal line here, say at the mean optimum")
+      ->check(CLI::Range(-1e100, 1e100));
+  add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all")
+      ->check(CLI::Range(-1, 1 << 30));
+  add_instance_options(*app, flags->input);
+  add_common_options(*app, *common, {"svg"});
+  return {app, common, [=] { return run_plot(*flags, *app, *common); }};
+}
+
+}  // namespace pointsman

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axes with round ticks, for every picture that has them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/files/svg_canvas.h"
+
+namespace pointsman {
+
+// The numbers that an axis shows, low to high. Finite and within ±1e100; above 0 where logarithmic.
+struct Scale {
+  double low = 0, high = 1;
+  bool logarithmic = false;
+
+  double fraction(double value) const;  // 0 at low, 1 at high
+};
+
+// From `low` to `high` and on both ends `margin` of the length more; around a single number some room.
+Scale make_scale(double low, double high, bool logarithmic, double margin);
+
+struct Tick {
+  double value = 0;
+  std::string label;
+};
+
+// Ticks at 1, 2 or 5 times a power of ten, about `wanted` of them, all within the scale. Large numbers have
+// k, M, G or T (thousand to million million), others as many digits as tell neighbours apart.
+std::vector<Tick> make_ticks(const Scale& scale, int wanted);
+
+// One axis of a frame.
+struct Axis {
+  std::string label;
+  Scale scale;
+  std::vector<Tick> ticks;
+};
+
+// A rectangle with an axis below and one on its left.
+struct Frame {
+  double left = 0, top = 0, width = 0, height = 0;  // pixels
+  Axis x, y;
+
+  Pixel at(double x_value, double y_value) const;
+  double right() const { return left + width; }
+  double bottom() const { return top + height; }
+};
+
+// Pixels that the axes need outside of the frame.
+double space_left_of(const Axis& y);
+inline constexpr double kSpaceBelow = 50;
+
+// Grid, axes, ticks and labels.
+void draw_axes(SvgCanvas& canvas, const Frame& frame);
+
+}  // namespace pointsman

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/svg_canvas.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "host/files/text_scan.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD", kEllipsis = "\xE2\x80\xA6";
+
+// A tenth of a pixel is more than an eye sees.
+std::string pixel_text(double value) { return number_text(std::round(value * 10) / 10 + 0.0); }
+
+std::string pixel_text(Pixel at) { return pixel_text(at.x) + " " + pixel_text(at.y); }
+
+// Bytes of the character at the start of a text that is not empty; 0 when they are not UTF-8.
+size_t character_length(std::string_view text) {
+  for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
+    if (is_utf8(text.substr(0, length))) return length;
+  }
+  return 0;
+}
+
+// Control characters, and the two non-characters that XML 1.0 names.
+bool is_xml(std::string_view character) {
+  const auto byte = static_cast<unsigned char>(character[0]);
+  if (byte < 0x20) return byte == '\t';
+  return byte != 0x7F && character != "\xEF\xBF\xBE" && character != "\xEF\xBF\xBF";
+}
+
+// Of the letter size. East Asian letters and pictures are square.
+double character_width(std::string_view character) {
+  if (character.size() >= 3 && static_cast<unsigned char>(character[0]) >= 0xE3) return 1.0;
+  if (character.size() > 1) return 0.7;
+  if (std::string_view("MW@%mw").find(character) != std::string_view::npos) return 0.98;
+  if (std::string_view(" .,:;'|!ijl()[]").find(character) != std::string_view::npos) return 0.4;
+  return 0.66;
+}
+
+// Calls visit(character) for each; an empty one where the bytes are not UTF-8.
+template <typename Visit>
+void for_each_character(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const size_t length = character_length(text);
+    visit(text.substr(0, length));
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  std::string out;
+  for_each_character(text, [&](std::string_view character) {
+    if (character.empty() || !is_xml(character)) {
+      out += kReplacement;
+    } else if (character == "&") {
+      out += "&amp;";
+    } else if (character == "<") {
+      out += "&lt;";
+    } else if (character == ">") {
+      out += "&gt;";
+    } else if (character == "\"") {
+      out += "&quot;";
+    } else {
+      out += character;
+    }
+  });
+  return out;
+}
+
+double text_width(std::string_view text, double size) {
+  double width = 0;
+  for_each_character(text, [&](std::string_view character) {
+    width += character.empty() ? 1.0 : character_width(character);
+  });
+  return width * size;
+}
+
+std::string fitting_text(std::string_view text, double width, double size) {
+  if (text_width(text, size) <= width) return std::string(text);
+  std::string out;
+  double left = width - text_width(kEllipsis, size);
+  for_each_character(text, [&](std::string_view character) {
+    left -= text_width(character.empty() ? kReplacement : character, size);
+    if (left >= 0) out += character.empty() ? kReplacement : character;
+  });
+  return out.append(kEllipsis);
+}
+
+std::string fixed_text(double value, int decimals) {
+  char text[512];  // a double has at most 309 digits before the point
+  const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals);
+  std::string out(text, result.ptr);
+  return out.find_first_not_of("-0.") == std::string::npos && out[0] == '-' ? out.substr(1) : out;
+}
+
+SvgCanvas::SvgCanvas(double width, double height, std::string_view title) {
+  const std::string w = pixel_text(std::ceil(width)), h = pixel_text(std::ceil(height));
+  out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h + "\" viewBox=\"0 0 " +
+         w + " " + h + "\" font-family=\"sans-serif\">\n<title>" + xml_text(title) +
+         "</title>\n<rect width=\"" + w + "\" height=\"" + h + "\" fill=\"#fff\"/>\n";
+}
+
+void SvgCanvas::stroke(const Stroke& stroke) {
+  out_ += "\" fill=\"none\" stroke=\"" + stroke.colour + "\" stroke-width=\"" + fixed_text(stroke.width, 2) +
+          "\" stroke-linejoin=\"round\"";
+  if (!stroke.dashes.empty()) out_ += " stroke-dasharray=\"" + stroke.dashes + "\"";
+  out_ += "/>\n";
+}
+
+void SvgCanvas::lines(const std::vector<std::pair<Pixel, Pixel>>& lines, const Stroke& style) {
+  if (lines.empty()) return;
+  out_ += "<path d=\"";
+  for (const auto& [from, to] : lines) out_ += "M" + pixel_text(from) + "L" + pixel_text(to);
+  stroke(style);
+}
+
+void SvgCanvas::path(const std::vector<Pixel>& pixels, const Stroke& style, bool closed) {
+  if (pixels.empty()) return;
+  out_ += "<path d=\"M";
+  for (size_t i = 0; i < pixels.size(); ++i) out_ += (i > 0 ? "L" : "") + pixel_text(pixels[i]);
+  if (closed) out_ += "Z";
+  stroke(style);
+}
+
+// Lines of no length with round ends: a third of the bytes of as many circles.
+void SvgCanvas::dots(const std::vector<Pixel>& pixels, double radius, const std::string& colour) {
+  if (pixels.empty()) return;
+  out_ += "<path stroke-linecap=\"round\" d=\"";
+  for (const Pixel& at : pixels) out_ += "M" + pixel_text(at) + "h0";
+  stroke({colour, 2 * radius, ""});
+}
+
+void SvgCanvas::text(Pixel at, std::string_view text, const TextStyle& style) {
+  static const char* const kAnchors[] = {"start", "middle", "end"};
+  // Not every viewer knows dominant-baseline; small letters are about 0.7 of the size high with their
+  // ascenders.
+  const double shift = 0.35 * style.size;
+  out_ += "<text ";
+  if (style.upwards) {
+    out_ += "transform=\"translate(" + pixel_text({at.x + shift, at.y}) + ") rotate(-90)\"";
+  } else {
+    out_ += "x=\"" + pixel_text(at.x) + "\" y=\"" + pixel_text(at.y + shift) + "\"";
+  }
+  out_ += " font-size=\"" + pixel_text(style.size) + "\" fill=\"" + style.colour + "\" text-anchor=\"" +
+          kAnchors[static_cast<int>(style.anchor)] + "\">" + xml_text(text) + "</text>\n";
+}
+
+std::string SvgCanvas::finish() && { return std::move(out_) + "</svg>\n"; }
+
+}  // namespace pointsman

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman plot`: where the ink is, what the words say, and what is refused.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "host/files/svg_chart.h"
+#include "host/files/svg_tour.h"
+#include "tests/catch.h"
+
+using namespace pointsman;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kData = std::string(POINTSMAN_SOURCE_DIR) + "/tests/data/";
+
+struct Answer {
+  int code;  // exit code; -1 when a signal killed the process
+  std::string out, err;
+};
+
+// A folder of its own, and the program run in it.
+class Sandbox {
+ public:
+  Sandbox() {
+    std::string pattern = (fs::temp_directory_path() / "pointsman_plot_XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    directory_ = pattern;
+  }
+  ~Sandbox() { fs::remove_all(directory_); }
+
+  Answer run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string command = "cd '" + directory_.string() + "' && " + environment +
+                                " '" POINTSMAN_BINARY "' >out 2>err </dev/null " + arguments;
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ / name, std::ios::binary) << text;
+  }
+  std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(directory_ / name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  void make_folder(const std::string& name) const { fs::create_directory(directory_ / name); }
+  bool exists(const std::string& name) const { return fs::exists(directory_ / name); }
+
+ private:
+  fs::path directory_;
+};
+
+// Tags nest, attributes are quoted, and nothing stands unescaped. Enough XML for what the program writes.
+bool is_well_formed(const std::string& svg) {
+  static const std::regex tag(R"re(<(/?)([a-z]+)((?: [a-zA-Z:-]+="[^"<]*")*)(/?)>)re");
+  static const std::regex loose(R"(&(?!(amp|lt|gt|quot);)|[<>\x01-\x08\x0B-\x1F\x7F])");
+  std::vector<std::string> open;
+  std::string words;
+  auto last = svg.begin();
+  for (std::sregex_iterator at(svg.begin(), svg.end(), tag), end; at != end; ++at) {
+    words.append(last, svg.begin() + at->position());
+    words += (*at)[3];
+    last = svg.begin() + at->position() + at->length();
+    if ((*at)[1].length() > 0) {
+      if (open.empty() || open.back() != (*at)[2]) return false;
+      open.pop_back();
+    } else if ((*at)[4].length() == 0) {
+      open.push_back((*at)[2]);
+    }
+  }
+  words.append(last, svg.end());
+  return open.empty() && !std::regex_search(words, loose);
+}
+
+struct Path {
+  std::string attributes;
+  std::vector<Pixel> pixels;
+  bool has(const std::string& text) const { return attributes.find(text) != std::string::npos; }
+};
+
+// By hand: regular expressions of the standard library overflow the stack on long texts.
+std::vector<Path> paths_of(const std::string& svg) {
+  std::vector<Path> paths;
+  for (size_t at = svg.find("<path "); at != std::string::npos; at = svg.find("<path ", at + 1)) {
+    Path path{svg.substr(at, svg.find('>', at) - at), {}};
+    const size_t data = path.attributes.find(" d=\"") + 4;
+    std::string numbers = path.attributes.substr(data, path.attributes.find('"', data) - data);
+    path.attributes.erase(data, numbers.find_last_not_of('Z') + 1);
+    for (char& c : numbers) c = c == 'M' || c == 'L' || c == 'Z' || c == 'h' ? ' ' : c;
+    const bool dots = path.has("linecap");  // "M x y h0"
+    std::istringstream stream(numbers);
+    double length;
+    for (Pixel pixel; stream >> pixel.x >> pixel.y; path.pixels.push_back(pixel)) {
+      if (dots) stream >> length;
+    }
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+// The only one whose attributes have the text.
+Path path_with(const std::string& svg, const std::string& text) {
+  std::vector<Path> found;
+  for (const Path& path : paths_of(svg)) {
+    if (path.has(text)) found.push_back(path);
+  }
+  INFO(text);
+  REQUIRE(found.size() == 1);
+  return found[0];
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+bool shows(const std::string& svg, const std::string& words) {
+  return count(svg, ">" + words + "</text>") == 1;
+}
+
+// The lines of a chart are thicker than everything else.
+const std::string kLine = "stroke-width=\"1.80\"", kBlue = "#0072b2", kOrange = "#d55e00";
+
+std::vector<Path> curves_of(const std::string& svg) {
+  std::vector<Path> curves;
+  for (const Path& path : paths_of(svg)) {
+    const bool legend = path.pixels.size() == 2 && path.pixels[1].x - path.pixels[0].x == Approx(28);
+    if (path.has(kLine) && !legend) curves.push_back(path);
+  }
+  return curves;
+}
+
+std::string triangle() { return "{\"id\":\"t\",\"problem\":\"tsp\",\"coordinates\":[[0,0],[3,0],[3,4]]}\n"; }
+
+std::string result(const std::string& problem, const std::vector<std::string>& gaps, bool lines = false) {
+  std::string out = lines ? "" : "{\"code\":0,\"summary\":{},\n \"solutions\":[";
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    out += (i > 0 && !lines ? ",\n" : "") + std::string("{\"index\":") + std::to_string(i) +
+           ",\"problem\":\"" + problem + "\",\"gap\":" + gaps[i] + "}" + (lines ? "\n" : "");
+  }
+  return lines ? out : out + "]}\n";
+}
+
+std::string log_line(const std::string& tours, const std::string& cost) {
+  return "{\"step\":1,\"tours\":" + tours + ",\"seconds\":2.5,\"val_cost\":" + cost + ",\"entropy\":0.5}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a tour is drawn true to scale with north up") {
+  const Sandbox sandbox;
+  sandbox.write("t.json", triangle());
+  sandbox.write("s.json", "{\"solutions\":[{\"tour\":[0,1,2]}]}");
+  const Answer answer = sandbox.run("plot tour t.json s.json");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.err.empty());
+  CHECK(is_well_formed(answer.out));
+  CHECK(answer.out.find("fill=\"#fff\"") != std::string::npos);
+  CHECK(shows(answer.out, "t: 3 cities, length 12"));
+  CHECK(shows(answer.out, "x"));
+  const Path tour = path_with(answer.out, kBlue);
+  CHECK(tour.has(" d=\"Z\""));  // and home again
+  REQUIRE(tour.pixels.size() == 3);
+  CHECK(path_with(answer.out, "stroke-linecap=\"round\"").pixels.size() == 3);
+  const double pixels = (tour.pixels[1].x - tour.pixels[0].x) / 3;
+  CHECK(pixels > 50);
+  CHECK(tour.pixels[1].y == tour.pixels[0].y);
+  CHECK(tour.pixels[2].x == tour.pixels[1].x);
+  CHECK(tour.pixels[1].y - tour.pixels[2].y == Approx(4 * pixels).margin(0.3));  // pixels are told to 0.1
+}
+
+TEST_CASE("a geographic tour has east on the right") {
+  const Sandbox sandbox;
+  const Answer answer = sandbox.run("plot tour " + kData + "capitals.tsp " + kData + "capitals.opt.tour");
+  REQUIRE(answer.code == 0);
+  CHECK(is_well_formed(answer.out));
+  CHECK(shows(answer.out, "longitude (degrees east)"));
+  const Path tour = path_with(answer.out, kBlue);
+  REQUIRE(tour.pixels.size() == 45);
+  // The place of a city in the tour file, counted from its section on.
+  std::ifstream file(kData + "capitals.opt.tour");
+  std::string word;
+  while (file >> word && word != "TOUR_SECTION") {
+  }
+  std::vector<int> order;
+  for (int city; file >> city && city > 0;) order.push_back(city);
+  const auto at = [&](int city) {
+    return tour.pixels[std::find(order.begin(), order.end(), city) - order.begin()];
+  };
+  for (const Pixel& pixel : tour.pixels) {
+    CHECK(pixel.x >=
+          at(30).x);  // Reykjavik is the most western and northern, Moscow the most eastern, Nicosia
+    CHECK(pixel.y >= at(30).y);  // the most southern
+    CHECK(pixel.x <= at(23).x);
+    CHECK(pixel.y <= at(24).y);
+  }
+  // Moscow is 59.58 degrees east of Reykjavik, which is 28.98 degrees north of Nicosia, the map's middle
+  // at 49.65.
+  const double shape = (at(23).x - at(30).x) / (at(24).y - at(30).y);
+  CHECK(shape == Approx(59.58 / 28.98 * std::cos(49.65 * 3.14159265 / 180)).epsilon(0.01));
+}
+
+TEST_CASE("several tours stand side by side") {
+  const Sandbox sandbox;
+  sandbox.write("two.ndjson", triangle() + triangle());
+  sandbox.write("a.ndjson", "{\"tour\":[0,1,2]}\n{\"tour\":[2,1,0]}\n");
+  sandbox.write("b.ndjson", "{\"tour\":[0,2,1]}\n{\"tour\":[1,2,0]}\n");
+  const Answer four = sandbox.run("plot tour two.ndjson a.ndjson b.ndjson --title '4 maps'");
+  REQUIRE(four.code == 0);
+  CHECK(count(four.out, "length 12</text>") == 4);
+  CHECK(shows(four.out, "4 maps"));
+  std::set<std::pair<double, double>> corners;
+  for (const Path& path : paths_of(four.out)) {
+    if (path.has(kBlue)) corners.insert({path.pixels[0].x, path.pixels[0].y});
+  }
+  CHECK(corners.size() == 4);
+  const Answer one = sandbox.run("plot tour two.ndjson a.ndjson b.ndjson --index 1 --label old --label new");
+  REQUIRE(one.code == 0);
+  CHECK(shows(one.out, "old: 3 cities, length 12"));
+  CHECK(shows(one.out, "new: 3 cities, length 12"));
+}
+
+TEST_CASE("ratios are sorted over the share of the instances") {
+  const Sandbox sandbox;
+  sandbox.write("greedy.json", result("tsp", {"0.1", "0", "0.3", "0.2"}));
+  sandbox.write("best.ndjson",
+                result("tsp", {"0.05", "0"}, true) + "{\"index\":2,\"code\":3,\"error\":\"no\"}\n");
+  const Answer answer = sandbox.run("plot ratio greedy.json best.ndjson");
+  REQUIRE(answer.code == 0);
+  CHECK(is_well_formed(answer.out));
+  CHECK(answer.err.find("best.ndjson: 1 lines hold errors") != std::string::npos);
+  CHECK(shows(answer.out, "greedy"));
+  CHECK(shows(answer.out, "best"));
+  CHECK(shows(answer.out, "ratio to optimal (tour length / reference)"));
+  const std::vector<Path> curves = curves_of(answer.out);
+  REQUIRE(curves.size() == 2);
+  const std::vector<Pixel>& greedy = curves[0].pixels;
+  const std::vector<Pixel>& best = curves[1].pixels;
+  REQUIRE(greedy.size() == 8);  // two ends for each of the four
+  REQUIRE(best.size() == 4);
+  CHECK(curves[0].has(kBlue));
+  CHECK(curves[1].has(kOrange));
+  const double width = greedy.back().x - greedy.front().x, tenth = (greedy[0].y - greedy[7].y) / 3;
+  CHECK(tenth > 20);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(greedy[2 * i + 1].x == Approx(greedy[0].x + width * (static_cast<double>(i) + 1) / 4).margin(0.2));
+    CHECK(greedy[2 * i].y == Approx(greedy[0].y - tenth * static_cast<double>(i)).margin(0.2));
+  }
+  CHECK(best[0].y == greedy[0].y);
+  CHECK(best[2].y == Approx(greedy[0].y - tenth / 2).margin(0.2));
+  CHECK(best.back().x == greedy.back().x);  // half as many instances fill the same width
+  std::vector<Path> reference;
+  for (const Path& path : paths_of(answer.out)) {
+    if (path.has("#666") && path.pixels[1].x - path.pixels[0].x > 100) reference.push_back(path);
+  }
+  REQUIRE(reference.size() == 1);
+  CHECK(reference[0].pixels[0].y == greedy[0].y);
+}
+
+TEST_CASE("a knapsack's ratio is at most 1") {
+  const Sandbox sandbox;
+  sandbox.write("k.json", result("knapsack", {"0", "0.25"}));
+  const Answer answer = sandbox.run("plot ratio k.json");
+  REQUIRE(answer.code == 0);
+  CHECK(shows(answer.out, "ratio to optimal (packed value / reference)"));
+  CHECK(shows(answer.out, "0.75"));
+  CHECK(shows(answer.out, "1.00"));
+  const std::vector<Path> curves = curves_of(answer.out);
+  REQUIRE(curves.size() == 1);
+  CHECK(curves[0].pixels.front().y > curves[0].pixels.back().y);
+}
+
+TEST_CASE("a training curve skips what was not measured") {
+  const Sandbox sandbox;
+  sandbox.write("run.jsonl", log_line("100", "8") + log_line("500", "null") + log_line("1000", "6") + "\n" +
+                                 log_line("10000", "4"));
+  const Answer answer = sandbox.run("plot curve run.jsonl --log-x --ref 3.5");
+  REQUIRE(answer.code == 0);
+  CHECK(is_well_formed(answer.out));
+  CHECK(answer.err.empty());
+  for (const char* words : {"run", "reference 3.5", "tours seen in training",
+                            "mean cost of the validation set", "100", "1k", "10k", "4", "8"}) {
+    INFO(words);
+    CHECK(shows(answer.out, words));
+  }
+  const std::vector<Path> curves = curves_of(answer.out);
+  REQUIRE(curves.size() == 1);
+  const std::vector<Pixel>& pixels = curves[0].pixels;
+  REQUIRE(pixels.size() == 3);
+  CHECK(pixels[1].x - pixels[0].x == Approx(pixels[2].x - pixels[1].x).margin(0.2));  // one decade each
+  CHECK(pixels[1].y - pixels[0].y == Approx(pixels[2].y - pixels[1].y).margin(0.2));
+  CHECK(pixels[2].y > pixels[0].y);
+  const std::string linear = sandbox.run("plot curve run.jsonl").out;
+  CHECK(shows(linear, "2000"));
+  const std::vector<Pixel> straight = curves_of(linear).at(0).pixels;
+  CHECK(straight[2].x - straight[1].x == Approx(10 * (straight[1].x - straight[0].x)).epsilon(0.02));
+
+  const Answer entropy = sandbox.run("plot curve run.jsonl --y entropy --x seconds");
+  REQUIRE(entropy.code == 0);
+  CHECK(shows(entropy.out, "mean entropy of a step (nats)"));
+  CHECK(shows(entropy.out, "training time (seconds)"));
+}
+
+TEST_CASE("a line that is still being written is left out") {
+  const Sandbox sandbox;
+  sandbox.write("run.jsonl", log_line("100", "8") + "{\"step\":2,\"tou");
+  const Answer answer = sandbox.run("plot curve run.jsonl");
+  CHECK(answer.code == 0);
+  CHECK(answer.err.find("the last line is cut short") != std::string::npos);
+  sandbox.write("run.jsonl", log_line("100", "8") + "{\"step\":2,\"tou\n");
+  CHECK(sandbox.run("plot curve run.jsonl").code == 3);
+}
+
+TEST_CASE("words are escaped, and labels that cannot be shown are not lost") {
+  const Sandbox sandbox;
+  sandbox.write("a<b>&\".jsonl", log_line("1", "8"));
+  sandbox.write("b\xFF.jsonl", log_line("1", "8"));
+  const Answer names = sandbox.run("plot curve 'a<b>&\".jsonl' 'b\xFF.jsonl' --title '\xC3\xA9\x01<'");
+  REQUIRE(names.code == 0);
+  CHECK(is_well_formed(names.out));
+  CHECK(shows(names.out, "a&lt;b&gt;&amp;&quot;"));
+  CHECK(shows(names.out, "b\xEF\xBF\xBD"));
+  CHECK(shows(names.out, "\xC3\xA9\xEF\xBF\xBD&lt;"));
+}
+
+TEST_CASE("files of one name are told apart by their folders") {
+  const Sandbox sandbox;
+  sandbox.make_folder("x");
+  sandbox.make_folder("y");
+  sandbox.write("x/log.jsonl", log_line("1", "8"));
+  sandbox.write("y/log.jsonl", log_line("1", "8"));
+  const Answer answer = sandbox.run("plot curve x/log.jsonl y/log.jsonl");
+  CHECK(shows(answer.out, "x/log.jsonl"));
+  CHECK(shows(answer.out, "y/log.jsonl"));
+  CHECK(shows(sandbox.run("plot curve - <x/log.jsonl").out, "stdin"));
+}
+
+TEST_CASE("a legend covers nothing however many lines it has") {
+  LineChart chart;
+  chart.x_label = "x";
+  chart.y_label = "y";
+  for (int i = 0; i < 30; ++i) {
+    chart.series.push_back(
+        {"a rather long name " + std::to_string(i), {{0, 0}, {1, static_cast<double>(i)}}});
+  }
+  chart.series[0].label = std::string(500, 'm');
+  const std::string svg = format_line_chart(chart);
+  CHECK(is_well_formed(svg));
+  const std::vector<Path> curves = curves_of(svg);
+  REQUIRE(curves.size() == 30);
+  double top = 1e9;
+  std::set<std::string> styles;
+  for (const Path& curve : curves) {
+    for (const Pixel& pixel : curve.pixels) top = std::min(top, pixel.y);
+    styles.insert(curve.attributes.substr(curve.attributes.find("stroke=")));
+  }
+  CHECK(styles.size() == 28);  // seven colours, four dashes
+  static const std::regex label(
+      "<text x=\"([0-9.]+)\" y=\"([0-9.]+)\"[^>]*>(a rather long name [0-9]+|m+\xE2\x80\xA6)<");
+  std::set<std::pair<std::string, std::string>> places;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), label), end; at != end; ++at) {
+    CHECK(std::stod((*at)[2]) < top);
+    CHECK(std::stod((*at)[1]) + text_width((*at)[3].str(), 13) <= 800);
+    places.insert({(*at)[1], (*at)[2]});
+  }
+  CHECK(places.size() == 30);
+}
+
+TEST_CASE("many points make a small file that still has the peaks") {
+  LineChart chart;
+  chart.x_label = "x";
+  chart.y_label = "y";
+  chart.series.push_back({"s", {}});
+  for (int i = 0; i < 200000; ++i)
+    chart.series[0].points.push_back({static_cast<double>(i), std::sin(0.1 * i)});
+  chart.series[0].points[77777].y = 9;
+  const std::string svg = format_line_chart(chart);
+  CHECK(svg.size() < 60000);
+  const std::vector<Pixel> pixels = curves_of(svg).at(0).pixels;
+  const auto lower = [](Pixel a, Pixel b) { return a.y < b.y; };
+  const auto [top, bottom] = std::minmax_element(pixels.begin(), pixels.end(), lower);
+  // Peak and trough are 10 apart, and 5% of that is free at either end of 400 pixels.
+  CHECK(bottom->y - top->y == Approx(400 / 1.1).margin(0.2));
+  CHECK(top->x == Approx(pixels[0].x + (pixels.back().x - pixels[0].x) * 77777 / 199999).margin(0.2));
+  CHECK(format_line_chart(chart) == svg);
+}
+
+TEST_CASE("ticks are round and labels tell them apart") {
+  const auto labels = [](double low, double high, bool logarithmic, int wanted) {
+    std::string out;
+    for (const Tick& tick : make_ticks({low, high, logarithmic}, wanted)) out += tick.label + " ";
+    return out;
+  };
+  CHECK(labels(0, 1, false, 5) == "0 0.2 0.4 0.6 0.8 1.0 ");
+  CHECK(labels(-0.3, 1.2, false, 3) == "0 0.5 1.0 ");
+  CHECK(labels(7400, 7850, false, 5) == "7400 7500 7600 7700 7800 ");
+  CHECK(labels(0, 4.6e6, false, 5) == "0 1M 2M 3M 4M ");
+  CHECK(labels(0, 1.2e6, false, 8) == "0 0.2M 0.4M 0.6M 0.8M 1.0M 1.2M ");
+  CHECK(labels(2e4, 1.9e6, true, 8) == "20k 50k 100k 200k 500k 1M ");
+  CHECK(labels(10, 9e7, true, 8) == "10 100 1k 10k 100k 1M 10M ");
+  CHECK(labels(110, 190, true, 4) == "120 140 160 180 ");
+  for (const bool logarithmic : {false, true}) {
+    for (int exponent = -90; exponent <= 100; ++exponent) {
+      for (const double span : {1.000001, 1.01, 1.7, 3.0, 40.0, 1e5}) {
+        const double low = std::pow(10.0, exponent) / span;
+        const Scale scale = make_scale(low, low * span, logarithmic, 0.05);
+        INFO(low << " to " << low * span << (logarithmic ? ", logarithmic" : ""));
+        const std::vector<Tick> ticks = make_ticks(scale, 8);
+        CHECK(ticks.size() >= 2);
+        CHECK(ticks.size() <= 16);
+        std::set<std::string> seen;
+        for (const Tick& tick : ticks) {
+          CHECK(scale.fraction(tick.value) >= -1e-9);  // powers of ten are rounded
+          CHECK(scale.fraction(tick.value) <= 1 + 1e-9);
+          seen.insert(tick.label);
+          CHECK(tick.label.size() <= 16);
+        }
+        CHECK(seen.size() == ticks.size());
+      }
+    }
+  }
+}
+
+TEST_CASE("one number, one place and the largest numbers have a picture") {
+  for (const double value : {0.0, 5.0, -1e9, 1e100, 1e-300}) {
+    INFO(value);
+    LineChart chart;
+    chart.x_label = chart.y_label = "v";
+    chart.has_dots = true;
+    chart.series = {{"s", {{value, value}}}};
+    const std::string svg = format_line_chart(chart);
+    CHECK(is_well_formed(svg));
+    CHECK(count(svg, "nan") + count(svg, "inf") + count(svg, "null") == 0);
+    Instance instance;
+    instance.values = {value, 1, value, 1};
+    const std::string map = format_tour_maps({{&instance, {0, 1}, "c"}}, "");
+    CHECK(count(map, "nan") + count(map, "inf") + count(map, "null") == 0);
+    CHECK(path_with(map, kBlue).pixels.size() == 2);
+  }
+}
+
+TEST_CASE("bad files are named with their line, exit code 3") {
+  const Sandbox sandbox;
+  sandbox.write("t.json", triangle());
+  sandbox.write("twice.json", "{\"solutions\":[{\"tour\":[0,1,1]}]}");
+  sandbox.write("short.json", "{\"solutions\":[]}");
+  sandbox.write("noref.json", result("tsp", {"0.1", "null"}));
+  sandbox.write("mixed.ndjson", result("tsp", {"0.1"}, true) + result("knapsack", {"0.1"}, true));
+  sandbox.write("tsp.json", result("tsp", {"0.1"}));
+  sandbox.write("knapsack.json", result("knapsack", {"0.1"}));
+  sandbox.write("none.json", "{\"rows\":[]}");
+  sandbox.write("huge.json", result("tsp", {"1e200"}));
+  sandbox.write("empty.jsonl", "");
+  sandbox.write("null.jsonl", log_line("1", "null"));
+  sandbox.write("text.jsonl", log_line("1", "8") + log_line("2", "\"x\"") + log_line("3", "8"));
+  sandbox.write("zero.jsonl", log_line("0", "8"));
+  sandbox.write("key.jsonl", "{\"tours\":1}\n");
+  sandbox.write("array.jsonl", "[]\n");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"tour t.json twice.json", "twice.json: solution 0: "},
+      {"tour t.json short.json", "short.json: expected 1 solution"},
+      {"tour t.json missing.tour", "missing.tour: "},
+      {"ratio noref.json",
+       "noref.json:3:34: solutions[1].gap: expected a number (of solve --ref), found null"},
+      {"ratio mixed.ndjson",
+       "mixed.ndjson:2:22: problem: expected the same problem throughout, found the string"},
+      {"ratio tsp.json knapsack.json", "knapsack.json:2:"},
+      {"ratio none.json", "none.json:1:1: expected the key \"solutions\", found none"},
+      {"ratio short.json", "short.json: expected at least one solution, found none"},
+      {"ratio huge.json", "huge.json:2:"},
+      {"ratio missing.json", "missing.json: "},
+      {"curve empty.jsonl", "empty.jsonl: expected at least one line with a number in val_cost, found none"},
+      {"curve null.jsonl", "null.jsonl: expected at least one line with a number in val_cost, found none"},
+      {"curve text.jsonl", "text.jsonl:2:46: val_cost: expected a number, found the string \"x\""},
+      {"curve zero.jsonl --log-x", "zero.jsonl:1:19: tours: expected a number above 0 (--log-x), found 0"},
+      {"curve key.jsonl", "key.jsonl:1:1: expected the key \"val_cost\", found none"},
+      {"curve array.jsonl",
+       "array.jsonl:1:1: expected a line of a training log (an object), found an array of 0"}};
+  for (const auto& [arguments, message] : cases) {
+    INFO(arguments);
+    const Answer answer = sandbox.run("plot -o never.svg " + arguments);
+    INFO(answer.err);
+    CHECK(answer.code == 3);
+    CHECK(answer.err.find("error: " + message) != std::string::npos);
+    CHECK(!sandbox.exists("never.svg"));
+  }
+  CHECK(nlohmann::json::parse(sandbox.run("plot ratio noref.json").out).at("line") == 3);
+}
+
+TEST_CASE("a wrong plot command ends with 2") {
+  const Sandbox sandbox;
+  sandbox.write("t.json", triangle());
+  sandbox.write("k.json", "{\"problem\":\"knapsack\",\"capacity\":1,\"weights\":[1],\"values\":[1]}");
+  sandbox.write("s.json", "{\"solutions\":[{\"tour\":[0,1,2],\"items\":[0]}]}");
+  sandbox.write("run.jsonl", log_line("1", "8"));
+  std::string many, answers;
+  for (int i = 0; i < 26; ++i) {
+    many += triangle();
+    answers += "{\"tour\":[0,1,2]}\n";
+  }
+  sandbox.write("many.ndjson", many);
+  sandbox.write("answers.ndjson", answers);
+  for (const char* arguments :
+       {"plot", "plot pie t.json", "plot tour", "plot tour t.json", "plot tour k.json s.json",
+        "plot tour t.json s.json --index 1", "plot tour many.ndjson answers.ndjson",
+        "plot tour t.json s.json --log-x", "plot ratio s.json --ref 1", "plot curve run.jsonl --index 0",
+        "plot curve run.jsonl --y nope", "plot curve run.jsonl --ref x",
+        "plot curve run.jsonl --label a --label b", "plot curve - -", "plot curve run.jsonl -o run.png",
+        "plot curve run.jsonl --format json"}) {
+    INFO(arguments);
+    const Answer answer = sandbox.run(arguments);
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find("pointsman: error: ") != std::string::npos);
+  }
+  CHECK(sandbox.run("plot tour many.ndjson answers.ndjson --index 25").code == 0);
+  CHECK(sandbox.run("plot tour t.json s.json", "POINTSMAN_LOG_X=1").code == 0);  // meant for plot curve
+  CHECK(sandbox.run("plot --help").out.find("Examples:") != std::string::npos);
+}
+
+TEST_CASE("a picture is kept as every other output is") {
+  const Sandbox sandbox;
+  sandbox.write("run.jsonl", log_line("1", "8") + log_line("2", "7.5"));
+  const std::string svg = sandbox.run("plot curve run.jsonl").out;
+  REQUIRE(svg.substr(0, 5) == "<svg ");
+  CHECK(sandbox.run("plot curve run.jsonl -o run.svg").code == 0);
+  CHECK(sandbox.read("run.svg") == svg);
+  sandbox.write("run.svg", "precious");
+  CHECK(sandbox.run("plot curve run.jsonl -o run.svg").code == 2);
+  CHECK(sandbox.read("run.svg") == "precious");
+  CHECK(sandbox.run("plot curve run.jsonl -f -o run.svg", "LC_ALL=de_DE.UTF-8").code == 0);
+  CHECK(sandbox.read("run.svg") == svg);
+  CHECK(sandbox.run("plot curve run.jsonl -o plain.txt --format svg").code == 0);
+  CHECK(sandbox.run("plot curve run.jsonl -o /dev/full").code == 4);
+}
