@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace pointsman {
+
+// How a rollout's products are made (docs/numbers.md). Everything but kFp32 needs tensor cores.
+enum class Precision : int32_t {
+  kFp32,    // one written order for every sum: the same bits everywhere
+  kTf32,    // factors rounded to 11 bits
+  kTf32x3,  // factors as sums of two such numbers: nearly fp32's error
+  kBf16,    // factors rounded to 8 bits
+};
+
+inline constexpr const char* kPrecisionNames[] = {"fp32", "tf32", "tf32x3", "bf16"};
+constexpr const char* name_of(Precision precision) { return kPrecisionNames[static_cast<int>(precision)]; }
+
+}  // namespace pointsman

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+#include <string>
+
+#include "kernels/cuda/cublas_multiply.h"
+
+namespace pointsman::cuda {
+
+namespace {
+
+void require_cublas(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    throw std::runtime_error(std::string("cuBLAS: ") + what + ": status " + std::to_string(status));
+  }
+}
+
+// A column-major product c = op(a) op(b) + beta c; of set s the pointers advance by s strides.
+struct Gemm {
+  cublasOperation_t op_a, op_b;
+  int m, n, k;
+  const float* a;
+  int64_t lda, stride_a;
+  const float* b;
+  int64_t ldb, stride_b;
+  float beta;
+  float* c;
+  int64_t ldc, stride_c;
+};
+
+void run(cublasHandle_t handle, const Gemm& g, int sets) {
+  const float one = 1.0f;
+  const int lda = static_cast<int>(g.lda), ldb = static_cast<int>(g.ldb), ldc = static_cast<int>(g.ldc);
+  if (sets == 1) {
+    require_cublas(
+        cublasSgemm(handle, g.op_a, g.op_b, g.m, g.n, g.k, &one, g.a, lda, g.b, ldb, &g.beta, g.c, ldc),
+        "product");
+    return;
+  }
+  require_cublas(cublasSgemmStridedBatched(handle, g.op_a, g.op_b, g.m, g.n, g.k, &one, g.a, lda, g.stride_a,
+                                           g.b, ldb, g.stride_b, &g.beta, g.c, ldc, g.stride_c, sets),
+                 "batched product");
+}
+
+// Consecutive sets with as many rows each: one strided batched product.
+bool is_even(std::span<const SetRange> ranges) {
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].rows != ranges[0].rows || ranges[i].set != ranges[i - 1].set + 1) return false;
+  }
+  return true;
+}
+
+template <typename Run>
+void for_each_range(std::span<const SetRange> ranges, const Run& run_range) {
+  if (ranges.empty()) return;
+  if (is_even(ranges)) return run_range(ranges[0], static_cast<int>(ranges.size()));
+  for (const SetRange& range : ranges) run_range(range, 1);
+}
+
+}  // namespace
+
+Cublas::Cublas(cudaStream_t stream) {
+  require_cublas(cublasCreate(&handle_), "handle");
+  require_cublas(cublasSetStream(handle_, stream), "stream");
+  require_cublas(cublasSetMathMode(handle_, CUBLAS_PEDANTIC_MATH), "math mode");
+}
+
+Cublas::~Cublas() { cublasDestroy(handle_); }
+
+// cuBLAS reads a row-major matrix as its transpose: what is computed is sum^T = y^T x.
+void Cublas::accumulate_outer(const TallOuterArgs& args, std::span<const SetRange> ranges) const {
+  for_each_range(ranges, [&](const SetRange& range, int sets) {
+    const int64_t first = static_cast<int64_t>(range.first_row) * args.slots;
+    const int64_t rows = static_cast<int64_t>(range.rows) * args.slots;
+    run(handle_,
+        {CUBLAS_OP_N, CUBLAS_OP_T, args.n, args.m, static_cast<int>(rows), args.y + first * args.ldy,
+         args.ldy, rows * args.ldy, args.x + first * args.ldx, args.ldx, rows * args.ldx, 1.0f,
+         args.sum.data + range.set * args.sum.stride, args.n, args.sum.stride},
+        sets);
+  });
+}
+
+void Cublas::multiply(const TallMultiplyArgs& args, std::span<const SetRange> ranges) const {
+  for_each_range(ranges, [&](const SetRange& range, int sets) {
+    const int64_t first = static_cast<int64_t>(range.first_row) * args.slots;
+    const int64_t rows = static_cast<int64_t>(range.rows) * args.slots;
+    run(handle_,
+        {args.transposed ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, args.columns, static_cast<int>(rows),
+         args.k, args.weights.data + range.set * args.weights.stride, args.transposed ? args.columns : args.k,
+         args.weights.stride, args.x + first * args.k, args.k, rows * args.k, args.accumulate ? 1.0f : 0.0f,
+         args.y + first * args.columns, args.columns, rows * args.columns},
+        sets);
+  });
+}
+
+}  // namespace pointsman::cuda

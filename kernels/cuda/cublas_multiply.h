@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tall products of the backward pass by cuBLAS, in plain single precision: strided batched over the
+// parameter sets where all of them have as many rows, else set by set. Run-to-run bits only.
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <span>
+
+#include "kernels/cuda/cuda_operations.h"
+
+namespace pointsman::cuda {
+
+// sum of set s += x^T y over the set's rows. `slots` rows of x and y belong to one row of the ranges.
+struct TallOuterArgs {
+  const float* x;  // [rows * slots][ldx], m columns used
+  int64_t ldx;
+  const float* y;  // [rows * slots][ldy], n columns used
+  int64_t ldy;
+  MutableSetArray sum;  // [m][n]
+  int m, n;
+  int slots;
+};
+
+// y = x W^T (+ y when accumulate); with `transposed`, x W.
+struct TallMultiplyArgs {
+  const float* x;    // [rows * slots][k]
+  SetArray weights;  // W: [columns][k], transposed [k][columns]
+  bool transposed;
+  float* y;  // [rows * slots][columns]
+  int k, columns;
+  int slots;
+  bool accumulate;
+};
+
+class Cublas {
+ public:
+  explicit Cublas(cudaStream_t stream);
+  ~Cublas();
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+
+  // ranges: host memory.
+  void accumulate_outer(const TallOuterArgs& args, std::span<const SetRange> ranges) const;
+  void multiply(const TallMultiplyArgs& args, std::span<const SetRange> ranges) const;
+
+ private:
+  cublasHandle_t handle_ = nullptr;
+};
+
+}  // namespace pointsman::cuda

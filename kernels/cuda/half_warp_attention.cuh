@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of one query by a half-warp: 16 threads, lane l of which holds the elements d = l + 16 i (i = 0
+// .. 7) of every vector of length H, with the bits of kernels/cpu/pointer_attention.cpp and sample_next.cpp.
+// Lists and scores lie in shared memory; a function that writes them ends with a barrier of the half-warp.
+// All its lanes call together.
+//
+// An element of a score in the uncapped range costs 1 fma for its denominator and, with four denominators
+// joined over one division, 9/4 operations to join and 5/4 to divide; the tree adds 5/32 (four items at a
+// time: 5 shuffles and 6 selects for 32 elements a lane) and the sum of halves 1/8: 4.8 single-precision
+// operations and 1/4 special-function operation, besides a quarter of a minimum. An element of the readout
+// costs 1 fma.
+#pragma once
+
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/operations.h"
+
+namespace pointsman::cuda {
+
+inline constexpr int kHalfWarp = 16;
+inline constexpr int kOwned = kHidden / kHalfWarp;  // elements of a vector that a lane holds
+
+struct HalfWarp {
+  unsigned mask;
+  int lane;  // 0 .. 15
+};
+
+// Of a one-dimensional block.
+__device__ __forceinline__ HalfWarp this_half_warp() {
+  return {0xFFFFu << (threadIdx.x & 16), static_cast<int>(threadIdx.x & 15)};
+}
+
+// ---------------------------------------------------------------------------- over the lanes
+
+__device__ __forceinline__ float largest_lane(HalfWarp w, float x) {
+#pragma unroll
+  for (int step = 8; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(w.mask, x, step));
+  return x;
+}
+
+__device__ __forceinline__ int smallest_lane(HalfWarp w, int x) {
+#pragma unroll
+  for (int step = 8; step > 0; step /= 2) x = min(x, __shfl_xor_sync(w.mask, x, step));
+  return x;
+}
+
+__device__ __forceinline__ int sum_lanes(HalfWarp w, int x) {
+#pragma unroll
+  for (int step = 8; step > 0; step /= 2) x += __shfl_xor_sync(w.mask, x, step);
+  return x;
+}
+
+// The tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); every lane gets the sum.
+__device__ __forceinline__ float sum_lanes(HalfWarp w, float x) {
+#pragma unroll
+  for (int step = 8; step > 0; step /= 2) x += __shfl_xor_sync(w.mask, x, step);
+  return x;
+}
+
+// The same trees over four values at once: lane l gets the sum of value l / 4.
+__device__ __forceinline__ float sum_lanes_of_four(HalfWarp w, const float (&x)[4]) {
+  const bool upper = (w.lane & 8) != 0, odd = (w.lane & 4) != 0;
+  float a = upper ? x[2] : x[0], b = upper ? x[3] : x[1];
+  a += __shfl_xor_sync(w.mask, upper ? x[0] : x[2], 8);
+  b += __shfl_xor_sync(w.mask, upper ? x[1] : x[3], 8);
+  float sum = odd ? b : a;
+  sum += __shfl_xor_sync(w.mask, odd ? a : b, 4);
+  sum += __shfl_xor_sync(w.mask, sum, 2);
+  sum += __shfl_xor_sync(w.mask, sum, 1);
+  return sum;
+}
+
+// ---------------------------------------------------------------------------- vectors
+
+// The lane's elements of a vector in natural order ..
+__device__ __forceinline__ void load_owned(HalfWarp w, const float* vector, float (&x)[kOwned]) {
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) x[i] = vector[w.lane + kHalfWarp * i];
+}
+
+// .. and of a row in reference_index order.
+__device__ __forceinline__ void load_reference(HalfWarp w, const float* row, float (&x)[kOwned]) {
+  const float4 low = *reinterpret_cast<const float4*>(row + 4 * w.lane);
+  const float4 high = *reinterpret_cast<const float4*>(row + kHidden / 2 + 4 * w.lane);
+  x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
+  x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
+}
+
+// x within [kExpMin, kExpMax].
+__device__ __forceinline__ float exp_bounded(float x) {
+  const ExpParts e = exp_parts(x);
+  return (e.remainder + 1.0f) * e.scale;
+}
+
+// ---------------------------------------------------------------------------- query
+
+// Where |a| and |q| lie decides how x = 1 + exp(2a) exp(2q) is formed.
+enum class Range {
+  kUncapped,  // max|a| + max|q| <= 10: four x multiply to less than 6e34
+  kCapped,    // each within 20: x = min(x, 1e9), at most 2e-9 wrong in the tanh
+  kDirect,    // beyond: exp(2 (a + q)) element by element, since exp(2a) alone would overflow
+};
+
+struct Query {
+  float factor[kOwned];  // exp(2q); kDirect: q
+  Range range;
+  bool references_are_raw;  // kDirect: the references hold a, not exp(2a)
+};
+
+__device__ __forceinline__ Query prepare_query(HalfWarp w, const float (&query)[kOwned], float bound) {
+  float largest = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) largest = fmaxf(largest, fabsf(query[i]));
+  const float query_bound = largest_lane(w, largest);
+  Query q;
+  q.references_are_raw = bound > kFactoredLimit;
+  if (q.references_are_raw || query_bound > kFactoredLimit) {
+    q.range = Range::kDirect;
+  } else {
+    q.range = bound + query_bound <= kUncappedLimit ? Range::kUncapped : Range::kCapped;
+  }
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) {
+    q.factor[i] = q.range == Range::kDirect ? query[i] : exp_bounded(query[i] + query[i]);
+  }
+  return q;
+}
+
+template <Range kRange>
+__device__ __forceinline__ float denominator(float reference, const Query& q, int i) {
+  if constexpr (kRange == Range::kDirect) {
+    const float a = q.references_are_raw ? reference : 0.5f * log_f32(reference);
+    return fminf(exp_f32(2.0f * (a + q.factor[i])) + 1.0f, kDenominatorCap);
+  } else {
+    const float x = fmaf(reference, q.factor[i], 1.0f);
+    return kRange == Range::kCapped ? fminf(x, kDenominatorCap) : x;
+  }
+}
+
+// ---------------------------------------------------------------------------- division
+
+// n / d as IEEE rounds it, for d in [1, 1e36], n finite and |n / d| >= kSmallestQuotient, without the check
+// of the operands that `/` makes. Why it is that quotient: these are the five steps that nvcc emits for `/`
+// (sm_80, sm_90) from the same approximation, once its check has found both exponents harmless; that division
+// is IEEE's; and a power of two in n or d changes no digit of any step as long as none leaves the range of
+// normal numbers. None does here:
+// - 1 / d >= 1e-36 is normal; 1 - d r is exact (r has an error of one unit), a multiple of 2^-47;
+// - q is normal, and the remainder n - d q a multiple of ulp(d) ulp(q) >= 2^-23 2^-123: no digit falls below
+// 2^-149. Smaller quotients, 0 among them, may lose digits of the remainder, or 0's sign.
+inline constexpr float kSmallestQuotient = 7.8886090522101181e-31f;  // 2^-100
+
+__device__ __forceinline__ float quick_quotient(float n, float d) {
+  float r = approximate_reciprocal(d);
+  r = fmaf(r, fmaf(-d, r, 1.0f), r);
+  const float q = n * r;
+  return fmaf(fmaf(-d, q, n), r, q);
+}
+
+// How n / d is made.
+enum class Quotient {
+  kExact,        // n / d as IEEE rounds it
+  kQuick,        // the same in the range of quick_quotient
+  kApproximate,  // n times the approximate reciprocal: up to 3 units in the last place away
+};
+
+// ---------------------------------------------------------------------------- scores
+
+// The lane's partial sum of v_d / x_d over one row. Quick division: the smaller of `smallest` and the
+// quotients' sizes goes to `smallest`.
+template <Range kRange, Quotient kQuotient>
+__device__ __forceinline__ float joined_quotients(const float (&reference)[kOwned], const Query& q,
+                                                  const float (&v)[kOwned], float& smallest) {
+  float sum[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = 4 * half;
+    const float x0 = denominator<kRange>(reference[i], q, i),
+                x1 = denominator<kRange>(reference[i + 1], q, i + 1);
+    const float x2 = denominator<kRange>(reference[i + 2], q, i + 2),
+                x3 = denominator<kRange>(reference[i + 3], q, i + 3);
+    const float n01 = fmaf(v[i], x1, v[i + 1] * x0), d01 = x0 * x1;
+    const float n23 = fmaf(v[i + 2], x3, v[i + 3] * x2), d23 = x2 * x3;
+    const float n = fmaf(n01, d23, n23 * d01), d = d01 * d23;
+    if constexpr (kQuotient == Quotient::kQuick) {
+      sum[half] = quick_quotient(n, d);
+      smallest = fminf(smallest, fabsf(sum[half]));
+    } else if constexpr (kQuotient == Quotient::kApproximate) {
+      sum[half] = n * approximate_reciprocal(d);
+    } else {
+      sum[half] = n / d;
+    }
+  }
+  return sum[0] + sum[1];
+}
+
+// sum_d v_d in the written order.
+__device__ __forceinline__ float sum_of_vector(HalfWarp w, const float (&v)[kOwned]) {
+  float sum = v[0];
+#pragma unroll
+  for (int i = 1; i < kOwned; ++i) sum += v[i];
+  return sum_lanes(w, sum);
+}
+
+template <Range kRange, Quotient kQuotient>
+__device__ __forceinline__ void quotients_of_four(HalfWarp w, const float* references, int4 items,
+                                                  const Query& q, const float (&v)[kOwned], float (&sum)[4],
+                                                  float& smallest) {
+  const int item[4] = {items.x, items.y, items.z, items.w};
+#pragma unroll
+  for (int t = 0; t < 4; ++t) {
+    float reference[kOwned];
+    load_reference(w, references + item[t] * kHidden, reference);
+    sum[t] = joined_quotients<kRange, kQuotient>(reference, q, v, smallest);
+  }
+}
+
+// The lane's partial sum of the item that scores are relative to.
+template <Range kRange, Quotient kQuotient>
+__device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* references, int item, const Query& q,
+                                                  const float (&v)[kOwned]) {
+  float reference[kOwned], unused = 0.0f;
+  load_reference(w, references + item * kHidden, reference);
+  return joined_quotients<kRange, kQuotient>(reference, q, v, unused);
+}
+
+template <Range kRange, bool kApproximate>
+__device__ __forceinline__ float scores_in_range(HalfWarp w, const float* references, const Query& q,
+                                                 const float (&v)[kOwned], int first, const int32_t* items, int count,
+                                                 float* scores) {
+  constexpr bool kQuick = kRange != Range::kDirect && !kApproximate;
+  constexpr Quotient kSure = kApproximate ? Quotient::kApproximate : Quotient::kExact;
+  const float base = quotients_of_one<kRange, kSure>(w, references, first, q, v);
+#pragma unroll 1
+  for (int j = 0; j < count; j += 4) {
+    const int4 four = *reinterpret_cast<const int4*>(items + j);
+    float sum[4], smallest = kSmallestQuotient;
+    quotients_of_four<kRange, kQuick ? Quotient::kQuick : kSure>(w, references, four, q, v, sum, smallest);
+    // Next to never: elements of v that are zero, or cancel to next to nothing.
+    if (kQuick && smallest < kSmallestQuotient) {
+      quotients_of_four<kRange, kSure>(w, references, four, q, v, sum, smallest);
+    }
+#pragma unroll
+    for (int t = 0; t < 4; ++t) sum[t] -= base;
+    const float score = -2.0f * sum_lanes_of_four(w, sum);
+    const int at = j + w.lane / 4;
+    if (w.lane % 4 == 0 && at < count) scores[at] = score;
+  }
+  return fmaf(-2.0f, sum_lanes(w, base), sum_of_vector(w, v));
+}
+
+// Each item's u less that of item `first`, the first of the whole list: what all rows share goes before it can round
+// the rest away. Returns u of `first`. items: 16-byte aligned and filled up to a multiple of four with numbers of
+// existing rows. kApproximate: with Quotient::kApproximate, an operation an element less.
+template <bool kApproximate = false>
+__device__ __forceinline__ float attention_scores(HalfWarp w, const float* references, const Query& q,
+                                                  const float (&v)[kOwned], int first, const int32_t* items,
+                                                  int count, float* scores) {
+  float u_first = 0.0f;
+  switch (q.range) {
+    case Range::kUncapped:
+      u_first = scores_in_range<Range::kUncapped, kApproximate>(w, references, q, v, first, items, count, scores);
+      break;
+    case Range::kCapped:
+      u_first = scores_in_range<Range::kCapped, kApproximate>(w, references, q, v, first, items, count, scores);
+      break;
+    case Range::kDirect:
+      u_first = scores_in_range<Range::kDirect, kApproximate>(w, references, q, v, first, items, count, scores);
+      break;
+  }
+  __syncwarp(w.mask);
+  return u_first;
+}
+
+// ---------------------------------------------------------------------------- softmax
+
+__device__ __forceinline__ float largest_of(HalfWarp w, const float* x, int count) {
+  float largest = x[0];
+  for (int j = w.lane; j < count; j += kHalfWarp) largest = fmaxf(largest, x[j]);
+  return largest_lane(w, largest);
+}
+
+// out = exp(u - shift); out may be u.
+__device__ __forceinline__ void exponentials(HalfWarp w, const float* u, int count, float shift, float* out) {
+  for (int j = w.lane; j < count; j += kHalfWarp) out[j] = exp_f32(u[j] - shift);
+  __syncwarp(w.mask);
+}
+
+// out = sum_j e_j values[items[j]] / sum_j e_j, items in list order; returns the sum of e.
+__device__ __forceinline__ float readout(HalfWarp w, const float* values, const float* e,
+                                         const int32_t* items, int count, float (&out)[kOwned]) {
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) out[i] = 0.0f;
+  float total = 0.0f;
+#pragma unroll 4
+  for (int j = 0; j < count; ++j) {
+    float value[kOwned];
+    load_reference(w, values + items[j] * kHidden, value);
+    const float weight = e[j];
+    total += weight;
+#pragma unroll
+    for (int i = 0; i < kOwned; ++i) out[i] = fmaf(weight, value[i], out[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) out[i] /= total;
+  return total;
+}
+
+// Turns scores into exp(u - max), then reads out. Returns the sum of the exponentials.
+__device__ __forceinline__ float softmax_readout(HalfWarp w, const float* values, const int32_t* items,
+                                                 int count, float* scores, float (&out)[kOwned]) {
+  const float largest = largest_of(w, scores, count);
+  __syncwarp(w.mask);
+  exponentials(w, scores, count, largest, scores);
+  const float total = readout(w, values, scores, items, count, out);
+  __syncwarp(w.mask);  // the next scores overwrite these
+  return total;
+}
+
+// In list order.
+__device__ __forceinline__ float mean_of(const float* u, int count) {
+  float sum = 0.0f;
+#pragma unroll 4
+  for (int j = 0; j < count; ++j) sum += u[j];
+  return sum / static_cast<float>(count);
+}
+
+// ---------------------------------------------------------------------------- the whole step
+
+// References of one sequence and the weights that read them.
+struct AttentionView {
+  const float* references;  // [count][n][H]
+  ReferenceSlices slices;
+  int n;
+  float glimpse_bound, pointer_bound;
+  const float* glimpse_v;  // [H]
+  const float* pointer_v;  // [H]
+  int glimpses;
+
+  __device__ __forceinline__ const float* slice(int index) const {
+    return references + static_cast<int64_t>(index) * n * kHidden;
+  }
+};
+
+struct PointerScores {
+  float first;  // u of the first item
+  bool direct;  // some row took the direct way
+};
+
+// Scores of every item, relative to the first, from the step's query: the glimpses, then the pointer.
+template <bool kApproximate = false>
+__device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const AttentionView& a, float (&query)[kOwned],
+                                                        const int32_t* items, int count, float* scores) {
+  PointerScores result{0.0f, false};
+#pragma unroll 1
+  for (int g = 0; g <= a.glimpses; ++g) {
+    const bool last = g == a.glimpses;
+    const Query q = prepare_query(w, query, last ? a.pointer_bound : a.glimpse_bound);
+    result.direct |= q.range == Range::kDirect;
+    float v[kOwned];
+    load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
+    result.first = attention_scores<kApproximate>(w, a.slice(last ? a.slices.pointer : a.slices.glimpse), q, v,
+                                                  items[0], items, count, scores);
+    if (last) break;
+    const float* values = a.slice(g + 1 < a.glimpses ? a.slices.requeries : a.slices.values);
+    softmax_readout(w, values, items, count, scores, query);
+  }
+  return result;
+}
+
+struct PointerStatistics {
+  float mean_u;     // mean of u over the items
+  float saturated;  // share of items with |tanh| > 0.99
+};
+
+// Scores relative to `first` -> scale tanh(u - mean), or scale tanh(u) without `centre`.
+__device__ __forceinline__ PointerStatistics clipped_logits(HalfWarp w, float* u, int count, float first, bool centre,
+                                                            float scale) {
+  const float mean = mean_of(u, count);
+  __syncwarp(w.mask);
+  const float shift = centre ? mean : -first;
+  int saturated = 0;
+  for (int j = w.lane; j < count; j += kHalfWarp) {
+    const float t = tanh_f32(u[j] - shift);
+    saturated += t > 0.99f || t < -0.99f;
+    u[j] = t * scale;
+  }
+  saturated = sum_lanes(w, saturated);
+  __syncwarp(w.mask);
+  return {mean + first, static_cast<float>(saturated) / static_cast<float>(count)};
+}
+
+}  // namespace pointsman::cuda

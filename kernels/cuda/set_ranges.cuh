@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a block finds its rows: every SetRange is cut into tiles of tile_rows rows, so that no tile reads two
+// parameter sets. Range r's tiles are numbered from first_row / tile_rows + r on: they fit before the next
+// range's, and a block finds its range by bisection. At most one number a range is left without rows.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device.cuh"
+
+namespace pointsman::cuda {
+
+// Tile numbers, blocks to launch, for ranges that cover `rows` rows.
+POINTSMAN_HOST_DEVICE constexpr int row_tile_count(int rows, int range_count, int tile_rows) {
+  return rows / tile_rows + range_count;
+}
+
+__device__ __forceinline__ int first_row_tile(const SetRange* ranges, int range, int tile_rows) {
+  return ranges[range].first_row / tile_rows + range;
+}
+
+// Rows first_row .. first_row + rows - 1 of parameter set `set`; rows <= 0: the block has nothing to do. The
+// same for every thread that asks for the same tile.
+__device__ __forceinline__ SetRange find_row_tile(const SetRange* ranges, int range_count, int tile,
+                                                  int tile_rows) {
+  int range = 0;
+  for (int end = range_count; end - range > 1;) {
+    const int middle = range + (end - range) / 2;
+    if (first_row_tile(ranges, middle, tile_rows) <= tile) {
+      range = middle;
+    } else {
+      end = middle;
+    }
+  }
+  const int skipped = (tile - first_row_tile(ranges, range, tile_rows)) * tile_rows;
+  const SetRange whole = ranges[range];
+  const int left = whole.rows - skipped;
+  return {whole.set, whole.first_row + skipped, left < tile_rows ? left : tile_rows};
+}
+
+}  // namespace pointsman::cuda

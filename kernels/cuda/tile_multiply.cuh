@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product of a tile of rows with a 128 x N matrix, out of registers: a thread holds the sums of 8 rows in
+// kColumns columns. Four steps of k read 8 float4 of x (shared memory, the same for the whole warp) and 4
+// kColumns weights (coalesced) for 32 kColumns fma; the next four weights are on their way meanwhile.
+//
+// Blocks have 128 threads for every 8 rows: thread % 128 is the column (the unit), thread / 128 the group of
+// rows.
+#pragma once
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/operations.h"
+
+namespace pointsman::cuda {
+
+inline constexpr int kTileRows = 8;  // rows of a thread
+
+template <int kColumns, int kStride>
+__device__ __forceinline__ void load_weights(const float* weights, int ld, float (&w)[4][kColumns]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) w[k][c] = __ldg(weights + k * ld + c * kStride);
+  }
+}
+
+// sum[c][r] = sum over k of x[r][k] weights[k][c kStride], k = 0 .. 127 upward with fma from 0: the CPU's
+// bits. x: shared memory, 16-byte aligned, rows ldx (a multiple of 4) apart. weights: device memory, at the
+// thread's first column, rows ld apart.
+template <int kColumns, int kStride = kHidden>
+__device__ __forceinline__ void tile_multiply(const float* x, int ldx, const float* weights, int ld,
+                                              float (&sum)[kColumns][kTileRows]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+#pragma unroll
+    for (int r = 0; r < kTileRows; ++r) sum[c][r] = 0.0f;
+  }
+  float w[4][kColumns];
+  load_weights<kColumns, kStride>(weights, ld, w);
+#pragma unroll 1
+  for (int k = 0; k < kHidden; k += 4) {
+    // The last round reads its own weights again rather than past the matrix.
+    const int next = k + 4 < kHidden ? k + 4 : k;
+    float w_next[4][kColumns];
+    load_weights<kColumns, kStride>(weights + static_cast<size_t>(next) * ld, ld, w_next);
+#pragma unroll
+    for (int r = 0; r < kTileRows; ++r) {
+      const float4 v = *reinterpret_cast<const float4*>(x + r * ldx + k);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        sum[c][r] = fmaf(v.x, w[0][c], sum[c][r]);
+        sum[c][r] = fmaf(v.y, w[1][c], sum[c][r]);
+        sum[c][r] = fmaf(v.z, w[2][c], sum[c][r]);
+        sum[c][r] = fmaf(v.w, w[3][c], sum[c][r]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) w[j][c] = w_next[j][c];
+    }
+  }
+}
+
+}  // namespace pointsman::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the CUDA kernels share. It knows CUDA's runtime only, so that the same tests run under
+// the emulation and on a GPU.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pointsman::cuda {
+
+inline void require_success(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
+}
+
+// An array in device memory. Without values its bytes are 0xFF: floats are NaN, so that what a kernel leaves
+// unwritten, or reads too early, shows.
+template <typename T>
+class DeviceArray {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>);
+
+  explicit DeviceArray(size_t size) : size_(size) {
+    if (size_ == 0) return;
+    require_success(cudaMalloc(&data_, size_ * sizeof(T)));
+    require_success(cudaMemset(data_, 0xFF, size_ * sizeof(T)));
+  }
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(DeviceArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  DeviceArray& operator=(DeviceArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  size_t size() const { return size_; }
+
+  void upload(const std::vector<T>& values) {
+    if (values.size() != size_) throw std::invalid_argument("DeviceArray::upload: another size");
+    if (size_ > 0)
+      require_success(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  // Waits for all kernels first.
+  std::vector<T> download() const {
+    require_success(cudaDeviceSynchronize());
+    std::vector<T> values(size_);
+    if (size_ > 0)
+      require_success(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace pointsman::cuda

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is special about the CUDA backend: calls cut to the device's memory, many parameter sets in one
+// product, and the CPU's answers. What every Backend promises is tested by tests/engine/test_backend*.cpp,
+// which are built for it too.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/backend/check_backend.h"
+#include "engine/backend/cpu_backend.h"
+#include "engine/backend/cuda_backend.h"
+#include "tests/catch.h"
+#include "tests/engine/random_batch.h"
+
+namespace pointsman {
+namespace {
+
+constexpr ProblemKind kProblems[] = {ProblemKind::kTsp, ProblemKind::kKnapsack};
+
+std::unique_ptr<Backend> with(std::unique_ptr<Backend> backend, const ModelConfig& config, int sets = 1) {
+  backend->configure(config, sets);
+  for (int set = 0; set < sets; ++set)
+    backend->load_parameters(set, scaled_parameters(config, 3.0f, 1 + set));
+  return backend;
+}
+
+// Both sides of every call; a difference throws.
+std::unique_ptr<Backend> cpu_against_cuda(const ModelConfig& config, int sets = 1, int64_t limit = 0) {
+  return with(make_check_backend(make_cpu_backend(1), make_cuda_backend(0, limit)), config, sets);
+}
+
+GradientRequest gradient_of(const RolloutRequest& rollouts, const RolloutResult& result,
+                            const std::vector<float>& weights) {
+  GradientRequest request;
+  request.sequences = rollouts.sequences;
+  request.counts = rollouts.counts;
+  request.orders = result.orders.data();
+  request.weights = weights.data();
+  request.temperature = rollouts.temperature;
+  return request;
+}
+
+std::vector<float> some_weights(size_t count) {
+  std::vector<float> weights(count);
+  for (size_t r = 0; r < count; ++r) weights[r] = 0.25f * static_cast<float>(static_cast<int>(r % 5) - 2);
+  return weights;
+}
+
+RolloutRequest sampling(const RandomBatch& batch) {
+  RolloutRequest request;
+  request.sequences = batch.batch();
+  request.decode = Decode::kSample;
+  request.instance_keys = batch.keys.data();
+  return request;
+}
+
+std::vector<float> gradient_of_set(const Backend& backend, const ModelConfig& config, int set = 0) {
+  std::vector<float> gradient(ParameterLayout(config).size);
+  backend.read_gradient(set, gradient);
+  return gradient;
+}
+
+TEST_CASE("cuda: the same orders, log p and costs as on the CPU, to the last bit", "[race]") {
+  for (ProblemKind problem : kProblems) {
+    for (int n : {1, 2, 9}) {
+      const RandomBatch batch(problem, n, 5, 21);
+      const ModelConfig config = config_for(problem, n, n == 2 ? 2 : 1);
+      const auto cpu = with(make_cpu_backend(1), config), cuda = with(make_cuda_backend(0), config);
+      const std::vector<int32_t> counts{3, 1, 1, 0, 6};
+      RolloutRequest request = sampling(batch);
+      request.counts = counts.data();
+      const RolloutResult expected = roll_out(*cpu, request), found = roll_out(*cuda, request);
+      INFO("n = " << n);
+      CHECK(found.orders == expected.orders);
+      CHECK(same_answers(found, expected));
+      CHECK(found.statistics.steps == expected.statistics.steps);
+      CHECK(found.statistics.entropy == Approx(expected.statistics.entropy).epsilon(1e-5));
+      request.decode = Decode::kGreedy;
+      CHECK(same_answers(roll_out(*cuda, request), roll_out(*cpu, request)));
+    }
+  }
+}
+
+TEST_CASE("cuda: training steps of actor and critic against the CPU", "[race]") {
+  const RandomBatch batch(ProblemKind::kTsp, 5, 6, 22);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 5);
+  const auto both = cpu_against_cuda(config);
+  RolloutRequest request = sampling(batch);
+  request.keep = true;
+  std::vector<float> values(batch.count);
+  const std::vector<float> weights = some_weights(batch.count), targets(batch.count, 2.0f);
+  for (int step = 0; step < 2; ++step) {
+    request.seed = step;
+    const RolloutResult result = roll_out(*both, request);
+    both->critic_gradient(batch.batch(), targets, 0.1f, values);
+    GradientRequest gradient = gradient_of(request, result, weights);
+    gradient.kept = true;
+    both->gradient(gradient);
+    UpdateRequest update;
+    update.critic = true;
+    const GradientNorms norms = both->update(0, 1, update).at(0);
+    CHECK(norms.actor > 0.0);
+    CHECK(norms.critic > 0.0);
+  }
+}
+
+// Active search over several instances: as many rows for each set is one strided batched product, else set by
+// set.
+TEST_CASE("cuda: many parameter sets, with even and uneven shares, against the CPU") {
+  const ModelConfig config = config_for(ProblemKind::kTsp, 6, 2);
+  for (const std::vector<int32_t>& sets :
+       {std::vector<int32_t>{0, 0, 1, 1, 2, 2}, std::vector<int32_t>{0, 0, 0, 2, 2, 3}}) {
+    const RandomBatch batch(ProblemKind::kTsp, 6, 6, 23);
+    const auto both = cpu_against_cuda(config, 4);
+    RolloutRequest request = sampling(batch);
+    request.sequences.parameter_sets = sets.data();
+    const std::vector<int32_t> counts{2, 1, 1, 2, 3, 0};
+    if (sets[5] == 3) request.counts = counts.data();
+    const RolloutResult result = roll_out(*both, request);
+    const std::vector<float> weights = some_weights(result.costs.size()), targets(6, 1.0f);
+    std::vector<float> values(6);
+    both->gradient(gradient_of(request, result, weights));
+    both->critic_gradient(request.sequences, targets, 0.5f, values);
+    UpdateRequest update;
+    update.critic = true;
+    CHECK(both->update(0, 4, update).size() == 4);
+    roll_out(*both, request);
+  }
+}
+
+TEST_CASE("cuda: a call larger than the device's memory is cut, and gives the same answers") {
+  for (ProblemKind problem : kProblems) {
+    const RandomBatch batch(problem, 7, 6, 24);
+    const ModelConfig config = config_for(problem, 7);
+    // A rollout of seven items with its gradient takes about 200 kB; three times that cuts sequences and
+    // rollouts.
+    constexpr int64_t kLimit = 600'000;
+    const auto whole = with(make_cuda_backend(0), config), cut = with(make_cuda_backend(0, kLimit), config);
+    const std::vector<int32_t> counts{1, 9, 1, 1, 0, 4};
+    RolloutRequest request = sampling(batch);
+    request.counts = counts.data();
+    const RolloutResult result = roll_out(*whole, request);
+    CHECK(same_answers(roll_out(*cut, request), result));
+    const std::vector<float> weights = some_weights(result.costs.size()), targets(6, 1.0f);
+    std::vector<float> values(6), cut_values(6);
+    for (Backend* backend : {whole.get(), cut.get()})
+      backend->gradient(gradient_of(request, result, weights));
+    whole->critic_gradient(batch.batch(), targets, 0.5f, values);
+    cut->critic_gradient(batch.batch(), targets, 0.5f, cut_values);
+    CHECK(same_bytes(values, cut_values));
+    const std::vector<float> expected = gradient_of_set(*whole, config),
+                             found = gradient_of_set(*cut, config);
+    for (const TensorSlot& slot : ParameterLayout(config).tensors) {
+      double largest = 0.0, worst = 0.0;
+      for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+        largest = std::max(largest, std::abs(double{expected[k]}));
+        worst = std::max(worst, std::abs(double{expected[k]} - double{found[k]}));
+      }
+      INFO(slot.name);
+      CHECK(worst <= 1e-5 * largest);  // some 20 sums each in another order
+    }
+  }
+}
+
+TEST_CASE("cuda: the best rollouts of a call that is cut", "[race]") {
+  constexpr int64_t kLimit = 26'000;  // about 50 rollouts of one sequence of seven items
+  const std::vector<int32_t> counts{1, 70, 1, 0, 70};
+  for (ProblemKind problem : kProblems) {
+    const bool tsp = problem == ProblemKind::kTsp;
+    RandomBatch batch(problem, 7, 5, tsp ? 53 : 51);
+    // Of the second sequence every rollout costs the same, so the first chunk has its best; that of the last
+    // sequence is in a later one.
+    std::fill_n(batch.features.begin() + 7 * 2, 7 * 2, 0.25f);
+    if (!tsp) std::fill_n(batch.weights.begin() + 7, 7, 0.25);
+    const ModelConfig config = config_for(problem, 7);
+    RolloutRequest request = sampling(batch);
+    request.counts = counts.data();
+    request.best_only = true;
+    const RolloutResult expected = roll_out(*with(make_cpu_backend(1), config), request);
+    CHECK(expected.winners == std::vector<int32_t>{0, 0, 0, -1, tsp ? 61 : 67});
+    for (int64_t limit : {int64_t{0}, kLimit}) {
+      const RolloutResult found = roll_out(*with(make_cuda_backend(0, limit), config), request);
+      INFO("limit " << limit);
+      CHECK(found.winners == expected.winners);
+      CHECK(same_answers(found, expected));
+      CHECK(found.statistics.steps == expected.statistics.steps);
+    }
+  }
+}
+
+TEST_CASE(
+    "cuda: kept activations are forgotten where another call needs their memory, with no other answer") {
+  const RandomBatch batch(ProblemKind::kTsp, 7, 4, 25);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  const std::vector<float> weights = some_weights(4), targets(4, 1.0f);
+  std::vector<std::vector<float>> gradients;
+  for (int64_t limit : {0, 1'000'000, 600'000}) {
+    const auto backend = with(make_cuda_backend(0, limit), config);
+    RolloutRequest request = sampling(batch);
+    request.keep = true;
+    const RolloutResult result = roll_out(*backend, request);
+    std::vector<float> values(4);
+    backend->critic_gradient(batch.batch(), targets, 0.5f, values);
+    GradientRequest gradient = gradient_of(request, result, weights);
+    gradient.kept = true;
+    backend->gradient(gradient);
+    gradients.push_back(gradient_of_set(*backend, config));
+  }
+  for (size_t k = 0; k < gradients[0].size(); ++k) {
+    REQUIRE(gradients[1][k] == Approx(gradients[0][k]).epsilon(1e-3).margin(1e-6));
+    REQUIRE(gradients[2][k] == Approx(gradients[0][k]).epsilon(1e-3).margin(1e-6));
+  }
+}
+
+TEST_CASE("cuda: what can never fit says what it needs and what there is") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 2, 26);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 9);
+  const auto backend = with(make_cuda_backend(0, 20'000), config);
+  RolloutRequest request;
+  request.sequences = batch.batch();
+  RolloutResult result;
+  std::string message;
+  try {
+    backend->rollout(request, result);
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  INFO(message);
+  CHECK(message.find("needs") != std::string::npos);
+  CHECK(message.find("MiB") != std::string::npos);
+}
+
+TEST_CASE("cuda: an index without a device is refused, one with a device describes it") {
+  CHECK_THROWS_AS(make_cuda_backend(97), DeviceError);
+  const auto backend = make_cuda_backend(0);
+  const DeviceInfo info = backend->info();
+  CHECK(info.name == "cuda");
+  CHECK(info.detail.find("sm_") != std::string::npos);
+  CHECK(backend->measure_fma_peak() > 0.0);
+}
+
+}  // namespace
+}  // namespace pointsman

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+// decode() makes the CPU's rollouts bit for bit: orders, costs, log p, and the activations kept for a
+// gradient.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "engine/backend/cpu_rollout.h"
+#include "kernels/common/knapsack.h"
+#include "tests/catch.h"
+#include "tests/cuda/encoded_batch.h"
+
+namespace pointsman::cuda {
+namespace {
+
+struct Case {
+  ProblemKind problem = ProblemKind::kTsp;
+  int n = 0;
+  std::vector<int32_t> counts;  // rollouts of each sequence
+  std::vector<int> set_of;      // parameter set of each sequence; empty: all 0
+  int glimpses = 1;
+  bool centre = true;
+  Decode decode = Decode::kSample;
+  float scale = 4.0f;  // of the parameters
+  float temperature = 1.0f;
+  bool stop_at_first_misfit = false;
+  double capacity = 0.0;  // 0: n / 6
+  bool few = true;
+  bool across_sequences = false;  // a tile's rows are of consecutive sequences; counts all 1
+  std::vector<int32_t> forced;
+  void (*change)(const ParameterLayout&, std::vector<float>&) = nullptr;  // of the parameters
+};
+
+struct Fixture {
+  Case c;
+  ModelConfig config;
+  std::vector<std::vector<float>> parameters;
+  RandomBatch batch;
+  std::vector<uint32_t> first_samples;
+  int64_t rollouts = 0;
+
+  explicit Fixture(Case c_)
+      : c(std::move(c_)),
+        config(config_for(c.problem, c.n, c.glimpses, c.centre)),
+        batch(c.problem, c.n, static_cast<int>(c.counts.size()), 5, c.capacity) {
+    if (c.set_of.empty()) c.set_of.assign(batch.count, 0);
+    for (int set = 0; set <= c.set_of.back(); ++set) {
+      parameters.push_back(scaled_parameters(config, c.scale, set + 1));
+      if (c.change != nullptr) c.change(ParameterLayout(config), parameters.back());
+    }
+    for (int s = 0; s < batch.count; ++s) {
+      rollouts += c.counts[s];
+      first_samples.push_back(10 * s);
+    }
+  }
+
+  RolloutRequest request() const {
+    RolloutRequest r;
+    r.sequences = batch.batch();
+    r.sequences.parameter_sets = c.set_of.data();
+    r.decode = c.decode;
+    r.counts = c.counts.data();
+    r.instance_keys = batch.keys.data();
+    r.first_samples = first_samples.data();
+    r.sample_stride = 3;
+    r.temperature = c.temperature;
+    r.stop_at_first_misfit = c.stop_at_first_misfit;
+    r.forced = c.forced.empty() ? nullptr : c.forced.data();
+    return r;
+  }
+
+  RolloutResult on_cpu() const {
+    auto backend = make_backend({"cpu", 1});
+    backend->configure(config, static_cast<int>(parameters.size()));
+    for (size_t set = 0; set < parameters.size(); ++set) {
+      backend->load_parameters(static_cast<int>(set), parameters[set]);
+    }
+    return roll_out(*backend, request());
+  }
+
+  std::vector<DecodeTile> tiles(int most) const {
+    std::vector<DecodeTile> result;
+    int64_t at = 0;
+    for (int s = 0; s < batch.count; ++s) {
+      if (c.across_sequences) {
+        if (result.empty() || result.back().rows == most || result.back().set != c.set_of[s]) {
+          result.push_back({c.set_of[s], s, 1, 0, 0, s});
+        }
+        ++result.back().rows;
+        continue;
+      }
+      for (int first = 0; first < c.counts[s]; first += most, at += result.back().rows) {
+        result.push_back({c.set_of[s], s, 0, first, std::min(most, c.counts[s] - first), at});
+      }
+    }
+    return result;
+  }
+};
+
+struct DeviceDecode {
+  RolloutResult result;
+  std::vector<float> h, c, tape, queries;
+  std::vector<int32_t> row_steps;
+  int tile_count = 0;
+};
+
+// The decoder's matrices of every set as the kernel reads them.
+struct DeviceDecoder {
+  DeviceArray<float> recurrent, fold, bias, start_bias, query, flat;
+
+  explicit DeviceDecoder(const HostModel& model)
+      : recurrent(model.stacked([&](const CpuParameters& p) {
+          std::vector<float> out;
+          transpose_into(p.flat, model.layout.decoder.weight_hh, kGates, 0, kGates, out);
+          return out;
+        })),
+        fold(model.stacked([](const CpuParameters& p) { return p.decoder.fold; })),
+        bias(model.stacked([](const CpuParameters& p) { return p.decoder.bias; })),
+        start_bias(model.stacked([](const CpuParameters& p) { return p.decoder_start_bias; })),
+        query(model.stacked([&](const CpuParameters& p) {
+          const size_t offset =
+              model.config.glimpses > 0 ? model.layout.glimpse.w_q : model.layout.pointer.w_q;
+          std::vector<float> out;
+          transpose_into(p.flat, offset, kHidden, 0, kHidden, out);
+          return out;
+        })),
+        flat(model.stacked([](const CpuParameters& p) { return p.flat; })) {}
+
+  void fill(const HostModel& model, float temperature, DecodeArgs& args) const {
+    const int64_t size = static_cast<int64_t>(model.layout.size);
+    args.recurrent = {recurrent.data(), kHidden * kGates};
+    args.fold = {fold.data(), 2 * kGates};
+    args.bias = {bias.data(), kGates};
+    args.start_bias = {start_bias.data(), kGates};
+    args.query = {query.data(), kHidden * kHidden};
+    args.attention = {{flat.data() + model.layout.glimpse.v, size},
+                      {flat.data() + model.layout.pointer.v, size},
+                      model.config.glimpses,
+                      model.config.centre_logits,
+                      static_cast<float>(model.config.clip) / temperature};
+    args.slices = model.slices();
+  }
+};
+
+DecodeMode mode_of(Decode decode) {
+  return decode == Decode::kGreedy ? DecodeMode::kGreedy
+                                   : (decode == Decode::kSample ? DecodeMode::kSample : DecodeMode::kForced);
+}
+
+DeviceDecode on_device(const Fixture& f, bool keep) {
+  const HostModel model(f.config, f.parameters);
+  const HostEncoding encoding(model, f.batch, f.c.set_of);
+  const DeviceDecoder decoder(model);
+  const int n = f.c.n;
+  const size_t rollouts = f.rollouts;
+  const int most = decode_tile_rows(n, f.c.few);
+  const std::vector<DecodeTile> host_tiles = f.tiles(most);
+
+  const DeviceArray<float> references(encoding.references), bounds(encoding.bounds), h(encoding.h),
+      c(encoding.c_last);
+  const DeviceArray<float> features(f.batch.features);
+  const DeviceArray<double> weights(f.batch.weights), capacities(f.batch.capacities);
+  const DeviceArray<uint64_t> keys(f.batch.keys);
+  const DeviceArray<uint32_t> first_samples(f.first_samples);
+  const DeviceArray<int32_t> forced(f.c.forced);
+  const DeviceArray<DecodeTile> tiles(host_tiles);
+  DeviceArray<int32_t> orders(rollouts * n), row_steps(keep ? rollouts : 0);
+  DeviceArray<double> costs(rollouts), log_probs(rollouts);
+  DeviceArray<DecodeStatistics> statistics(host_tiles.size());
+  const size_t states = keep ? rollouts * (n + 1) * kHidden : 0, steps = keep ? rollouts * n : 0;
+  DeviceArray<float> kept_h(states), kept_c(states), tape(steps * kLstmTape), queries(steps * kHidden);
+
+  DecodeArgs args{};
+  args.problem = f.c.problem;
+  args.mode = mode_of(f.c.decode);
+  decoder.fill(model, f.c.temperature, args);
+  args.references = references.data();
+  args.bounds = bounds.data();
+  args.encoder_h = h.data();
+  args.encoder_c = c.data();
+  args.features = features.data();
+  args.item_weights = weights.data();
+  args.capacities = capacities.data();
+  args.stop_at_first_misfit = f.c.stop_at_first_misfit;
+  args.instance_keys = keys.data();
+  args.first_samples = first_samples.data();
+  args.sample_stride = 3;
+  args.seed = f.request().seed;
+  args.forced = forced.data();
+  args.want_entropy = f.c.decode == Decode::kSample;  // as the CPU
+  args.tiles = tiles.data();
+  args.tile_count = static_cast<int>(host_tiles.size());
+  args.tile_rows = most;
+  args.n = n;
+  args.orders = orders.data();
+  args.costs = costs.data();
+  args.log_probs = log_probs.data();
+  args.statistics = statistics.data();
+  args.h = kept_h.data();
+  args.c = kept_c.data();
+  args.tape = tape.data();
+  args.queries = queries.data();
+  args.row_steps = row_steps.data();
+  decode(args, nullptr);
+
+  DeviceDecode d{{orders.download(), costs.download(), log_probs.download(), {}},
+                 kept_h.download(),
+                 kept_c.download(),
+                 tape.download(),
+                 queries.download(),
+                 row_steps.download(),
+                 args.tile_count};
+  for (const DecodeStatistics& s : statistics.download()) {
+    d.result.statistics += {s.entropy, s.mean_logit, s.saturated, s.steps, 0, s.direct_rows};
+  }
+  return d;
+}
+
+// Statistics are sums of the same numbers in another order.
+void check_statistics(const PolicyStatistics& device, const PolicyStatistics& cpu, int n) {
+  const double slack = static_cast<double>(cpu.steps + 1) * n * std::numeric_limits<double>::epsilon();
+  CHECK(device.steps == cpu.steps);
+  CHECK(std::fabs(device.entropy - cpu.entropy) <= slack * 8.0);
+  CHECK(std::fabs(device.mean_logit - cpu.mean_logit) <= slack * (1.0 + std::fabs(cpu.mean_logit)) * 8.0);
+  CHECK(std::fabs(device.saturated - cpu.saturated) <= slack);
+  CHECK((device.direct_rows > 0) == (cpu.direct_rows > 0));
+}
+
+RolloutResult expect_cpu_rollouts(const Case& c) {
+  CAPTURE(c.n, c.glimpses, c.centre, c.scale, static_cast<int>(c.problem), static_cast<int>(c.decode));
+  const Fixture fixture(c);
+  const RolloutResult cpu = fixture.on_cpu();
+  const DeviceDecode device = on_device(fixture, false);
+  CHECK(device.result.orders == cpu.orders);
+  CHECK(same_bytes(device.result.log_probs, cpu.log_probs));
+  CHECK(same_bytes(device.result.costs, cpu.costs));
+  check_statistics(device.result.statistics, cpu.statistics, c.n);
+  return cpu;
+}
+
+Case small_case(ProblemKind problem, int n) {
+  Case c;
+  c.problem = problem;
+  c.n = n;
+  c.counts = {3, 1};
+  return c;
+}
+
+// What the CPU keeps of a rollout of one sequence.
+struct HostActivations {
+  TileActivations kept;
+  RolloutResult result;
+
+  HostActivations(const Fixture& f, const HostModel& model, int sequence) {
+    const CpuParameters& parameters = *model.sets[f.c.set_of[sequence]];
+    RolloutRequest request = f.request();
+    request.counts = nullptr;
+    result.orders.assign(static_cast<size_t>(f.batch.count) * f.c.n, -1);
+    result.costs.resize(f.batch.count);
+    result.log_probs.resize(f.batch.count);
+    RolloutTile tile;
+    tile.pieces.push_back({sequence, 0, 1, sequence});
+    tile.rollouts = 1;
+    RolloutWorkspace workspace;
+    roll_out_tile(parameters, attention_weights(parameters, f.config, model.layout, 0.0f, f.c.temperature),
+                  reference_slots(f.config), request, tile, false, workspace, &kept, result);
+  }
+};
+
+bool same_floats(const float* a, const float* b, size_t count) {
+  return std::memcmp(a, b, count * sizeof(float)) == 0;
+}
+
+bool all_zero(const std::vector<float>& x, size_t begin, size_t end) {
+  return std::all_of(x.begin() + begin, x.begin() + end, [](float f) { return f == 0.0f; });
+}
+
+// Everything kept of rollout s, and zeros behind it.
+void check_activations(const Fixture& f, const HostModel& model, const DeviceDecode& d, int s) {
+  CAPTURE(s);
+  const size_t n = f.c.n;
+  HostActivations cpu(f, model, s);
+  // Steps that evaluated the network: those with a gradient, and perhaps one whose choice ended the packing.
+  size_t made = d.row_steps[s];
+  if (made < n && !all_zero(d.queries, (s * n + made) * kHidden, (s * n + made + 1) * kHidden)) ++made;
+  CHECK(made <= static_cast<size_t>(d.row_steps[s]) + (f.c.stop_at_first_misfit ? 1 : 0));
+  for (size_t t = 0; t <= made; ++t) {
+    CHECK(same_floats(d.h.data() + (s * (n + 1) + t) * kHidden, cpu.kept.decoder.h_slot(static_cast<int>(t)),
+                      kHidden));
+    CHECK(same_floats(d.c.data() + (s * (n + 1) + t) * kHidden, cpu.kept.decoder.c_slot(static_cast<int>(t)),
+                      kHidden));
+  }
+  for (size_t t = 0; t < made; ++t) {
+    CHECK(same_floats(d.tape.data() + (s * n + t) * kLstmTape, cpu.kept.decoder.cell(static_cast<int>(t)),
+                      kLstmTape));
+    CHECK(same_floats(d.queries.data() + (s * n + t) * kHidden, cpu.kept.queries.data.data() + t * kHidden,
+                      kHidden));
+  }
+  CHECK(all_zero(d.h, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
+  CHECK(all_zero(d.c, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
+  CHECK(all_zero(d.tape, (s * n + made) * kLstmTape, (s + 1) * n * kLstmTape));
+  CHECK(all_zero(d.queries, (s * n + made) * kHidden, (s + 1) * n * kHidden));
+}
+
+// Choices that were made among two items or more and are in the order, by the rules' own list.
+int weighed_choices(const Fixture& f, const RolloutResult& result, int s) {
+  const std::vector<int> items = items_of(result, f.c.n, s);
+  if (f.c.problem == ProblemKind::kTsp) return std::max(0, f.c.n - 1);
+  KnapsackRules rules{f.batch.weights.data() + static_cast<size_t>(s) * f.c.n, f.batch.capacities[s],
+                      f.c.stop_at_first_misfit};
+  std::vector<int32_t> list(f.c.n);
+  int count = initial_remaining(rules, list.data(), f.c.n), weighed = 0;
+  for (const int item : items) {
+    weighed += count > 1;
+    rules.step(item);
+    const int position = static_cast<int>(std::find(list.begin(), list.begin() + count, item) - list.begin());
+    count = remove_and_filter(rules, list.data(), count, position);
+  }
+  return weighed;
+}
+
+}  // namespace
+
+TEST_CASE("decode: every length") {
+  for (const int n : {1, 2, 3, 16, 17, 31, 32, 33}) {
+    expect_cpu_rollouts(small_case(ProblemKind::kTsp, n));
+    expect_cpu_rollouts(small_case(ProblemKind::kKnapsack, n));
+  }
+}
+
+TEST_CASE("decode: glimpses, centring, temperature, greedy") {
+  for (const int glimpses : {0, 1, 2}) {
+    for (const bool centre : {false, true}) {
+      Case c = small_case(glimpses == 1 ? ProblemKind::kKnapsack : ProblemKind::kTsp, 11);
+      c.glimpses = glimpses;
+      c.centre = centre;
+      c.temperature = centre ? 1.0f : 0.7f;
+      expect_cpu_rollouts(c);
+      c.decode = Decode::kGreedy;
+      expect_cpu_rollouts(c);
+    }
+  }
+}
+
+TEST_CASE("decode: blocks of 32 rows and several tiles") {
+  Case c = small_case(ProblemKind::kTsp, 9);
+  c.few = false;
+  c.counts = {37, 8, 21};
+  expect_cpu_rollouts(c);
+  c.few = true;
+  c.set_of = {0, 1, 1};
+  expect_cpu_rollouts(c);
+}
+
+TEST_CASE("decode: a hundred items") {
+  Case c = small_case(ProblemKind::kTsp, 100);
+  c.counts = {2};
+  expect_cpu_rollouts(c);
+  c.problem = ProblemKind::kKnapsack;
+  c.capacity = 25.0;
+  c.decode = Decode::kGreedy;
+  expect_cpu_rollouts(c);
+}
+
+// References that do not fit into shared memory.
+TEST_CASE("decode: a thousand items") {
+  Case c = small_case(ProblemKind::kKnapsack, 1000);
+  c.counts = {2};
+  c.capacity = 1.0;
+  expect_cpu_rollouts(c);
+}
+
+TEST_CASE("decode: rows of consecutive sequences", "[race]") {
+  Case c = small_case(ProblemKind::kKnapsack, 7);
+  c.counts.assign(11, 1);
+  c.set_of = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1};
+  c.across_sequences = true;
+  expect_cpu_rollouts(c);
+}
+
+TEST_CASE("decode: packings that stop at the first misfit, and empty ones", "[race]") {
+  Case c = small_case(ProblemKind::kKnapsack, 12);
+  c.counts = {9, 4};
+  c.stop_at_first_misfit = true;
+  expect_cpu_rollouts(c);
+  c.capacity = 1e-9;
+  expect_cpu_rollouts(c);
+  c.stop_at_first_misfit = false;
+  const RolloutResult empty = expect_cpu_rollouts(c);
+  CHECK(empty.orders == std::vector<int32_t>(13 * 12, -1));
+}
+
+TEST_CASE("decode: forced orders, whole, cut short and infeasible") {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    Case c = small_case(problem, 10);
+    c.counts = {6};
+    const RolloutResult sampled = expect_cpu_rollouts(c);
+    c.decode = Decode::kForced;
+    c.forced = sampled.orders;
+    CHECK(same_answers(expect_cpu_rollouts(c), sampled));
+    c.forced[1 * c.n + 1] = c.forced[1 * c.n];  // twice the same item
+    c.forced[2 * c.n + 1] = -1;                 // ends early
+    c.forced[3 * c.n] = -1;                     // never begins
+    const RolloutResult cut = expect_cpu_rollouts(c);
+    CHECK(std::isnan(cut.log_probs[1]));
+    CHECK(std::isnan(cut.costs[2]) == (problem == ProblemKind::kTsp));
+    c.stop_at_first_misfit = true;
+    expect_cpu_rollouts(c);
+  }
+}
+
+// Where exp(2a) exp(2q) needs a cap, and beyond the limit of the factored tanh.
+TEST_CASE("decode: wide references") {
+  for (const float scale : {20.0f, 200.0f}) {
+    for (const int glimpses : {0, 2}) {
+      Case c = small_case(ProblemKind::kTsp, 13);
+      c.glimpses = glimpses;
+      c.scale = scale;
+      const RolloutResult result = expect_cpu_rollouts(c);
+      CHECK((result.statistics.direct_rows > 0) == (scale > 100.0f));
+    }
+  }
+}
+
+// With v = 0 all logits are equal; the list's order is not the items' after the first choice.
+TEST_CASE("decode: equal logits go to the lowest item") {
+  Case c = small_case(ProblemKind::kTsp, 20);
+  c.counts = {1};
+  c.decode = Decode::kGreedy;
+  c.change = [](const ParameterLayout& layout, std::vector<float>& p) {
+    std::fill_n(p.begin() + layout.pointer.v, kHidden, 0.0f);
+  };
+  const RolloutResult result = expect_cpu_rollouts(c);
+  CHECK(std::is_sorted(result.orders.begin(), result.orders.end()));
+}
+
+// Quotients that are zero, or too small for the quick division; a temperature as low shows their last digits
+// in log p.
+TEST_CASE("decode: elements of v that are zero or tiny") {
+  Case c = small_case(ProblemKind::kTsp, 33);
+  c.scale = 4.0f;
+  c.change = [](const ParameterLayout& layout, std::vector<float>& p) {
+    std::fill_n(p.begin() + layout.pointer.v, kHidden / 2, 0.0f);
+    std::fill_n(p.begin() + layout.glimpse.v, kHidden, -0.0f);
+  };
+  expect_cpu_rollouts(c);
+  c.temperature = 1e-37f;
+  c.change = [](const ParameterLayout& layout, std::vector<float>& p) {
+    for (int d = 0; d < kHidden; ++d) p[layout.pointer.v + d] *= 3e-38f;
+  };
+  expect_cpu_rollouts(c);
+}
+
+TEST_CASE("decode: activations kept for a gradient", "[race]") {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    for (const bool stop : {false, true}) {
+      Case c = small_case(problem, 6);
+      c.counts.assign(9, 1);
+      c.across_sequences = true;
+      c.stop_at_first_misfit = stop;
+      const Fixture fixture(c);
+      const HostModel model(fixture.config, fixture.parameters);
+      const RolloutResult cpu = fixture.on_cpu();
+      const DeviceDecode device = on_device(fixture, true);
+      CHECK(same_answers(device.result, cpu));
+      for (int s = 0; s < fixture.batch.count; ++s) {
+        CHECK(device.row_steps[s] == weighed_choices(fixture, cpu, s));
+        check_activations(fixture, model, device, s);
+      }
+    }
+  }
+}
+
+TEST_CASE("decode: rows that a block can take") {
+  CHECK(decode_tile_rows(20, false) == 32);
+  CHECK(decode_tile_rows(100, true) == 8);
+  CHECK(decode_tile_rows(1000, true) == 8);
+  CHECK(decode_tile_rows(1000, false) >= 8);
+  CHECK(decode_tile_rows(1000000, false) == 0);
+}
+
+}  // namespace pointsman::cuda

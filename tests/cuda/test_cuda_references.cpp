@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// project_references() holds the CPU's bits.
+#include "tests/catch.h"
+#include "tests/cuda/encoded_batch.h"
+
+namespace pointsman::cuda {
+namespace {
+
+void expect_cpu_bits(int n, int glimpses, const std::vector<int>& set_of, float scale) {
+  CAPTURE(n, glimpses, scale);
+  const ModelConfig config = config_for(ProblemKind::kTsp, n, glimpses);
+  std::vector<std::vector<float>> parameters;
+  for (int set = 0; set <= set_of.back(); ++set)
+    parameters.push_back(scaled_parameters(config, scale, set + 1));
+  const HostModel model(config, parameters);
+  const int sequences = static_cast<int>(set_of.size());
+  const RandomBatch batch(ProblemKind::kTsp, n, sequences, 7);
+  const HostEncoding expected(model, batch, set_of);
+
+  const ReferenceSlices slices = model.slices();
+  const int width = slices.count * kHidden;
+  const DeviceArray<float> projections(model.stacked([&](const CpuParameters& p) {
+    std::vector<float> out;
+    const auto put = [&](int slice, size_t offset) {
+      if (slice >= 0) transpose_into(p.flat, offset, kHidden, slice * kHidden, width, out);
+    };
+    put(slices.glimpse, model.layout.glimpse.w_ref);
+    put(slices.pointer, model.layout.pointer.w_ref);
+    put(slices.values, model.layout.pointer.w_q);
+    put(slices.requeries, model.layout.glimpse.w_q);
+    return out;
+  }));
+  const DeviceArray<float> h(expected.h);
+  DeviceArray<float> references(expected.references.size()), bounds(expected.bounds.size());
+  const std::vector<SetRange> host_ranges = ranges_of(set_of);
+  const DeviceArray<SetRange> ranges(host_ranges);
+  ProjectReferencesArgs args{};
+  args.projections = {projections.data(), static_cast<int64_t>(kHidden) * width};
+  args.slices = slices;
+  args.h = h.data();
+  args.references = references.data();
+  args.bounds = bounds.data();
+  args.ranges = ranges.data();
+  args.range_count = static_cast<int>(host_ranges.size());
+  args.sequences = sequences;
+  args.n = n;
+  project_references(args, nullptr);
+  CHECK(same_bytes(bounds.download(), expected.bounds));
+  CHECK(same_bytes(references.download(), expected.references));
+  const bool beyond = *std::max_element(expected.bounds.begin(), expected.bounds.end()) > kFactoredLimit;
+  CHECK(beyond == (scale > 50.0f));
+}
+
+}  // namespace
+
+TEST_CASE("projected references have the CPU's bits", "[race]") {
+  for (const int glimpses : {0, 1, 2}) {
+    for (const int n : {1, 3, 33}) expect_cpu_bits(n, glimpses, {0, 0, 1}, 4.0f);
+  }
+}
+
+TEST_CASE("projected references of long sequences, and beyond the factored limit") {
+  expect_cpu_bits(100, 1, {0, 1, 2}, 2.0f);
+  expect_cpu_bits(100, 0, {0}, 200.0f);
+  expect_cpu_bits(32, 2, {0, 1}, 200.0f);
+}
+
+}  // namespace pointsman::cuda

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs CUDA kernels from their own source on a host: one fiber for every CUDA thread, block after block
+// (docs/emulation.md). The tests read the first part; the second is what shadow/ is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace pointsman::emulation {
+
+// What a kernel did wrong, with file, line, block and thread. Thrown from the launch.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Which of the threads that could go on does so. Greedy: warps have random priorities, a warp runs until it
+// is stuck, and now and then falls behind all others; seeds differ. The environment variable
+// POINTSMAN_EMULATION_SCHEDULE (forward, reverse, greedy:<seed>) sets the first one. Blocks run in the order
+// of the schedule, too.
+struct Schedule {
+  enum Kind { kForward, kReverse, kGreedy };
+  Kind kind = kForward;
+  uint64_t seed = 0;
+};
+void set_schedule(Schedule schedule);
+Schedule current_schedule();
+
+// The device's memory; at first POINTSMAN_EMULATION_MEMORY bytes, or 1 GiB.
+void set_device_memory(size_t total_bytes);
+size_t allocated_bytes();
+
+// Demangled names of all kernels launched so far. They are also appended to the file
+// POINTSMAN_EMULATION_RECORD.
+std::vector<std::string> launched_kernels();
+
+// Complaints about calls of the runtime (double free, copy past an allocation): counted here and written to
+// stderr.
+int complaints();
+
+// ------------------------------------------------------------------------------ for shadow/ only
+
+enum class BlockOp { kSync, kCount, kAnd, kOr };
+enum class WarpOp {
+  kSync,
+  kShuffle,
+  kShuffleUp,
+  kShuffleDown,
+  kShuffleXor,
+  kBallot,
+  kAny,
+  kAll,
+  kReduceAdd,
+  kReduceMinSigned,
+  kReduceMaxSigned,
+  kReduceMinUnsigned,
+  kReduceMaxUnsigned,
+  kReduceAnd,
+  kReduceOr,
+  kReduceXor,
+  kMmaTf32,
+  kMmaBf16,
+};
+
+// All threads of the block meet; returns the result of the predicates.
+int meet_block(BlockOp op, bool predicate, const char* file, int line);
+
+// The lanes of `mask` meet; returns the lane's result. argument: source lane, delta or lane mask of a
+// shuffle.
+uint64_t meet_warp(WarpOp op, uint32_t mask, uint64_t value, int argument, int width, const char* file,
+                   int line);
+
+// What a lane hands to meet_warp (as an address) for d += a b with m16n8k8 (tf32) or m16n8k16 (bf16)
+// tiles; fragments as in PTX.
+struct MmaFragments {
+  float d[4];
+  uint32_t a[4];
+  uint32_t b[2];
+};
+
+void* dynamic_shared_memory();
+
+struct Extent {
+  unsigned x, y, z;
+};
+// body(context) is one thread of the kernel whose address is `kernel`.
+void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes, void (*body)(void*),
+              void* context);
+
+// What lies before and behind an array without AddressSanitizer: NaNs that differ from word to word, so that
+// copying one red zone to another shows, too.
+void fill_red_zone(unsigned char* zone, size_t bytes);
+bool red_zone_intact(const unsigned char* zone, size_t bytes);
+
+// Throws Error when a red zone of device memory was written.
+void check_red_zones(const std::string& kernel);
+// Is [pointer, pointer + bytes) inside one allocation of device memory?
+bool is_device_range(const void* pointer, size_t bytes);
+void complain(const std::string& what);
+std::string kernel_name(const void* kernel);
+void record_launch(const std::string& name);
+
+}  // namespace pointsman::emulation

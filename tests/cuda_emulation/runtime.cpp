@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's runtime and cuBLAS over host memory. A stream's work is done when it is enqueued.
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "tests/cuda_emulation/emulation.h"
+#include "tests/cuda_emulation/fiber.h"
+
+struct CUstream_st {};
+struct CUevent_st {
+  std::chrono::steady_clock::time_point time;
+  bool recorded = false;
+};
+struct cublasContext {};
+
+namespace pointsman::emulation {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr size_t kRedZone = 2048;  // at both ends of an allocation, without AddressSanitizer
+constexpr size_t kMaxSharedBytes = 227 * 1024, kSharedBytesWithoutConsent = 48 * 1024,
+                 kMaxParameterBytes = 4096;
+
+size_t memory_from_environment() {
+  const char* text = std::getenv("POINTSMAN_EMULATION_MEMORY");
+  return text ? std::strtoull(text, nullptr, 10) : size_t{1} << 30;
+}
+
+struct Device {
+  std::mutex mutex;
+  size_t total = memory_from_environment(), used = 0;
+  std::map<uintptr_t, size_t> allocations;
+  std::set<void*> pinned;
+  std::set<cudaStream_t> streams;
+  std::set<cudaEvent_t> events;
+  std::set<cublasHandle_t> handles;
+  std::map<const void*, size_t> shared_consent;
+  int complaints = 0;
+  cudaError_t last_error = cudaSuccess;
+};
+
+void report_leaks();
+
+Device& device() {
+  static Device* const instance = [] {
+    std::atexit(report_leaks);
+    return new Device;  // never destroyed: arrays may be freed at the end of the program
+  }();
+  return *instance;
+}
+
+void report_leaks() {
+  const Device& d = device();
+  if (!d.allocations.empty() || !d.pinned.empty()) {
+    std::fprintf(stderr, "cuda emulation: %zu allocations with %zu bytes were never freed\n",
+                 d.allocations.size() + d.pinned.size(), d.used);
+  }
+}
+
+cudaError_t error(cudaError_t code, const std::string& what) {
+  complain(what);
+  device().last_error = code;
+  return code;
+}
+
+size_t red_zone() { return has_address_sanitizer() ? 0 : kRedZone; }
+
+bool intact(uintptr_t data, size_t bytes) {
+  const auto* begin = reinterpret_cast<const unsigned char*>(data);
+  return red_zone_intact(begin - red_zone(), red_zone()) && red_zone_intact(begin + bytes, red_zone());
+}
+
+uint32_t red_word(const unsigned char* address) {
+  return 0xFFC00000u | (static_cast<uint32_t>(reinterpret_cast<uintptr_t>(address) * 0x9E3779B1u) >> 10);
+}
+
+// Does the range touch an allocation at all?
+bool touches_device(const void* pointer, size_t bytes) {
+  Device& d = device();
+  const std::lock_guard lock(d.mutex);
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  auto next = d.allocations.lower_bound(begin + std::max<size_t>(bytes, 1));
+  return next != d.allocations.begin() && (--next)->first + next->second > begin;
+}
+
+std::string text(const void* pointer, size_t bytes) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%zu bytes at %p", bytes, pointer);
+  return buffer;
+}
+
+// Is the memory on the side that the copy's kind says?
+bool side_is(bool on_device, const void* pointer, size_t bytes, const char* what) {
+  if (on_device ? is_device_range(pointer, bytes) : !touches_device(pointer, bytes)) return true;
+  complain(std::string(what) + ": " + text(pointer, bytes) +
+           (on_device ? " are not in one allocation of device memory" : " are device memory"));
+  return false;
+}
+
+}  // namespace
+
+void complain(const std::string& what) {
+  ++device().complaints;
+  std::fprintf(stderr, "cuda emulation: %s\n", what.c_str());
+}
+int complaints() { return device().complaints; }
+
+void fill_red_zone(unsigned char* zone, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 4) {
+    const uint32_t word = red_word(zone + i);
+    std::memcpy(zone + i, &word, 4);
+  }
+}
+bool red_zone_intact(const unsigned char* zone, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 4) {
+    const uint32_t word = red_word(zone + i);
+    if (std::memcmp(zone + i, &word, 4) != 0) return false;
+  }
+  return true;
+}
+
+void set_device_memory(size_t total_bytes) { device().total = total_bytes; }
+size_t allocated_bytes() { return device().used; }
+
+bool is_device_range(const void* pointer, size_t bytes) {
+  Device& d = device();
+  const std::lock_guard lock(d.mutex);
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  auto next = d.allocations.upper_bound(begin);
+  if (next == d.allocations.begin()) return false;
+  --next;
+  return begin - next->first <= next->second && bytes <= next->second - (begin - next->first);
+}
+
+void check_red_zones(const std::string& kernel) {
+  Device& d = device();
+  const std::lock_guard lock(d.mutex);
+  for (const auto& [data, bytes] : d.allocations) {
+    if (intact(data, bytes)) continue;
+    auto* begin = reinterpret_cast<unsigned char*>(data);
+    fill_red_zone(begin - red_zone(), red_zone());  // blame one launch only
+    fill_red_zone(begin + bytes, red_zone());
+    throw Error(kernel + ": wrote outside an allocation of device memory of " + std::to_string(bytes) +
+                " bytes");
+  }
+}
+
+cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, size_t parameter_bytes,
+                          void (*body)(void*), void* context) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  const std::string name = kernel_name(kernel);
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  if (threads < 1 || threads > 1024 || block.z > 64) {
+    return error(cudaErrorInvalidConfiguration,
+                 name + ": a block of " + std::to_string(threads) + " threads");
+  }
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7FFFFFFFu || grid.y > 65535 || grid.z > 65535) {
+    return error(cudaErrorInvalidConfiguration, name + ": a grid of " + std::to_string(grid.x) + " x " +
+                                                    std::to_string(grid.y) + " x " + std::to_string(grid.z));
+  }
+  const auto consent = device().shared_consent.find(kernel);
+  const size_t most = consent == device().shared_consent.end() ? kSharedBytesWithoutConsent : consent->second;
+  if (config.dynamicSmemBytes > std::max(most, kSharedBytesWithoutConsent)) {
+    return error(cudaErrorInvalidValue, name + ": " + std::to_string(config.dynamicSmemBytes) +
+                                            " bytes of shared memory, " + std::to_string(most) + " allowed");
+  }
+  if (parameter_bytes > kMaxParameterBytes) {
+    return error(cudaErrorInvalidValue,
+                 name + ": " + std::to_string(parameter_bytes) + " bytes of parameters");
+  }
+  run_grid(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, config.dynamicSmemBytes, body,
+           context);
+  return cudaSuccess;
+}
+
+}  // namespace pointsman::emulation
+
+namespace emulation = pointsman::emulation;
+using emulation::device;
+using emulation::error;
+
+// ------------------------------------------------------------------------------ errors and devices
+
+const char* cudaGetErrorName(cudaError_t code) {
+  switch (code) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+  }
+  return "unrecognized error code";
+}
+const char* cudaGetErrorString(cudaError_t code) {
+  switch (code) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
+    case cudaErrorNotReady:
+      return "device not ready";
+  }
+  return "unrecognized error code";
+}
+cudaError_t cudaGetLastError() { return std::exchange(device().last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return device().last_error; }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* number) {
+  *number = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int number) {
+  return number == 0 ? cudaSuccess : error(cudaErrorInvalidDevice, "cudaSetDevice: there is one device");
+}
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
+  if (number != 0) return error(cudaErrorInvalidDevice, "cudaGetDeviceProperties: there is one device");
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "emulated H200");
+  properties->totalGlobalMem = device().total;
+  properties->sharedMemPerBlock = emulation::kSharedBytesWithoutConsent;
+  properties->sharedMemPerBlockOptin = emulation::kMaxSharedBytes;
+  properties->sharedMemPerMultiprocessor = 228 * 1024;
+  properties->reservedSharedMemPerBlock = 1024;
+  properties->major = 9;
+  properties->minor = 0;
+  properties->multiProcessorCount = 132;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = 1024;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
+  properties->l2CacheSize = 50 * 1024 * 1024;
+  properties->memoryBusWidth = 6144;
+  properties->maxGridSize[0] = 0x7FFFFFFF;
+  properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int number) {
+  cudaDeviceProp properties;
+  const cudaError_t status = cudaGetDeviceProperties(&properties, number);
+  if (status != cudaSuccess) return status;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = properties.multiProcessorCount;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = properties.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = properties.minor;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(properties.sharedMemPerMultiprocessor);
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(properties.sharedMemPerBlockOptin);
+      break;
+    default:
+      return error(cudaErrorInvalidValue, "cudaDeviceGetAttribute: not emulated");
+  }
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------ memory
+
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+  *total_bytes = device().total;
+  *free_bytes = device().total - std::min(device().total, device().used);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  auto& d = device();
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const std::lock_guard lock(d.mutex);
+  if (bytes > d.total - std::min(d.total, d.used)) return d.last_error = cudaErrorMemoryAllocation;
+  const size_t zone = emulation::red_zone();
+  void* storage = nullptr;
+  if (posix_memalign(&storage, emulation::kAlignment, bytes + 2 * zone) != 0) {
+    return d.last_error = cudaErrorMemoryAllocation;
+  }
+  auto* const data = static_cast<unsigned char*>(storage) + zone;
+  emulation::fill_red_zone(data - zone, zone);
+  std::memset(data, 0xFF, bytes);
+  emulation::fill_red_zone(data + bytes, zone);
+  *pointer = data;
+  d.allocations[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
+  d.used += bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  auto& d = device();
+  const std::lock_guard lock(d.mutex);
+  const auto found = d.allocations.find(reinterpret_cast<uintptr_t>(pointer));
+  if (found == d.allocations.end())
+    return error(cudaErrorInvalidValue, "cudaFree: not allocated, or freed before");
+  d.used -= found->second;
+  d.allocations.erase(found);
+  std::free(static_cast<char*>(pointer) - emulation::red_zone());
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+  auto& d = device();
+  const std::lock_guard lock(d.mutex);
+  *pointer = std::malloc(bytes);
+  if (*pointer == nullptr) return d.last_error = cudaErrorMemoryAllocation;
+  d.pinned.insert(*pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  auto& d = device();
+  const std::lock_guard lock(d.mutex);
+  if (d.pinned.erase(pointer) == 0)
+    return error(cudaErrorInvalidValue, "cudaFreeHost: not allocated, or freed before");
+  std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (bytes == 0) return cudaSuccess;
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (!emulation::side_is(to_device, to, bytes, "cudaMemcpy to") ||
+      !emulation::side_is(from_device, from, bytes, "cudaMemcpy from")) {
+    return device().last_error = cudaErrorInvalidValue;
+  }
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  if (!emulation::side_is(true, pointer, bytes, "cudaMemset"))
+    return device().last_error = cudaErrorInvalidValue;
+  std::memset(pointer, value, bytes);
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------ streams and events
+
+namespace {
+
+template <typename T>
+cudaError_t create(std::set<T*>& all, T** handle) {
+  const std::lock_guard lock(device().mutex);
+  *handle = *all.insert(new T).first;
+  return cudaSuccess;
+}
+
+template <typename T>
+cudaError_t destroy(std::set<T*>& all, T* handle, const char* what) {
+  const std::lock_guard lock(device().mutex);
+  if (all.erase(handle) == 0)
+    return error(cudaErrorInvalidResourceHandle, std::string(what) + ": not a live handle");
+  delete handle;
+  return cudaSuccess;
+}
+
+template <typename T>
+cudaError_t require(const std::set<T*>& all, T* handle, const char* what) {
+  const std::lock_guard lock(device().mutex);
+  return all.count(handle) > 0
+             ? cudaSuccess
+             : error(cudaErrorInvalidResourceHandle, std::string(what) + ": not a live handle");
+}
+
+cudaError_t require_stream(cudaStream_t stream) {
+  return stream == nullptr ? cudaSuccess : require(device().streams, stream, "stream");
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const cudaError_t status = require_stream(stream);
+  return status == cudaSuccess ? cudaMemcpy(to, from, bytes, kind) : status;
+}
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
+  const cudaError_t status = require_stream(stream);
+  return status == cudaSuccess ? cudaMemset(pointer, value, bytes) : status;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return create(device().streams, stream); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return destroy(device().streams, stream, "cudaStreamDestroy");
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return require_stream(stream); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return require_stream(stream); }
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return create(device().events, event); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return destroy(device().events, event, "cudaEventDestroy");
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  cudaError_t status = require(device().events, event, "event");
+  if (status == cudaSuccess) status = require_stream(stream);
+  if (status != cudaSuccess) return status;
+  event->time = std::chrono::steady_clock::now();
+  event->recorded = true;
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return require(device().events, event, "event"); }
+cudaError_t cudaEventQuery(cudaEvent_t event) { return require(device().events, event, "event"); }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!start->recorded || !end->recorded) {
+    return error(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime: an event that was not recorded");
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const cudaError_t status = require(device().events, event, "event");
+  return status == cudaSuccess ? require_stream(stream) : status;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+      static_cast<size_t>(value) > emulation::kMaxSharedBytes) {
+    return error(cudaErrorInvalidValue, "cudaFuncSetAttribute: " + std::to_string(value) +
+                                            " bytes of shared memory; a block can have 232448");
+  }
+  const std::lock_guard lock(device().mutex);
+  device().shared_consent[kernel] = static_cast<size_t>(value);
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------ cuBLAS
+
+namespace {
+
+// A column-major matrix as stored, a batch of them.
+struct StoredMatrix {
+  const float* data;
+  int rows, columns, ld;
+  long long stride;
+
+  bool valid(const char* name, int batch_count) const {
+    if (ld < std::max(1, rows)) {
+      emulation::complain(std::string("cublasSgemm: leading dimension of ") + name +
+                          " is less than its rows");
+      return false;
+    }
+    if (rows == 0 || columns == 0) return true;
+    // Negative strides would be valid, too; nothing here uses them.
+    const long long last = stride * (batch_count - 1) + static_cast<long long>(columns - 1) * ld + rows;
+    if (stride >= 0 && emulation::is_device_range(data, static_cast<size_t>(last) * sizeof(float)))
+      return true;
+    emulation::complain(std::string("cublasSgemm: ") + name + " is not in one allocation of device memory");
+    return false;
+  }
+};
+
+struct Product {
+  bool transpose_a, transpose_b;
+  int m, n, k;
+  float alpha, beta;
+  int lda, ldb, ldc;
+};
+
+void multiply(const Product& p, const float* a, const float* b, float* c) {
+  std::vector<float> sums(static_cast<size_t>(p.m));
+  for (int64_t j = 0; j < p.n; ++j) {
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (int64_t l = 0; l < p.k; ++l) {
+      const float factor = p.transpose_b ? b[l * p.ldb + j] : b[j * p.ldb + l];
+      for (int64_t i = 0; i < p.m; ++i)
+        sums[i] += factor * (p.transpose_a ? a[i * p.lda + l] : a[l * p.lda + i]);
+    }
+    for (int64_t i = 0; i < p.m; ++i) {  // beta 0: c is not read
+      c[j * p.ldc + i] = p.beta == 0.0f ? p.alpha * sums[i] : p.alpha * sums[i] + p.beta * c[j * p.ldc + i];
+    }
+  }
+}
+
+cublasStatus_t require_handle(cublasHandle_t handle) {
+  if (device().handles.count(handle) > 0) return CUBLAS_STATUS_SUCCESS;
+  emulation::complain("cuBLAS: not a live handle");
+  return CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+}  // namespace
+
+cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  *handle = *device().handles.insert(new cublasContext).first;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  const cublasStatus_t status = require_handle(handle);
+  if (device().handles.erase(handle) > 0) delete handle;
+  return status;
+}
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  if (require_stream(stream) != cudaSuccess) return CUBLAS_STATUS_INVALID_VALUE;
+  return require_handle(handle);
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) { return require_handle(handle); }
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, size_t bytes) {
+  if (!emulation::is_device_range(workspace, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
+  return require_handle(handle);
+}
+const char* cublasGetStatusString(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+  }
+  return "unknown";
+}
+
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                         cublasOperation_t transpose_b, int m, int n, int k,
+                                         const float* alpha, const float* a, int lda, long long stride_a,
+                                         const float* b, int ldb, long long stride_b, const float* beta,
+                                         float* c, int ldc, long long stride_c, int batch_count) {
+  if (require_handle(handle) != CUBLAS_STATUS_SUCCESS) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (m < 0 || n < 0 || k < 0 || batch_count < 0) {
+    emulation::complain("cublasSgemm: a negative size");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (m == 0 || n == 0 || batch_count == 0) return CUBLAS_STATUS_SUCCESS;
+  const bool ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
+  const StoredMatrix stored_a{a, ta ? k : m, ta ? m : k, lda, stride_a};
+  const StoredMatrix stored_b{b, tb ? n : k, tb ? k : n, ldb, stride_b};
+  const StoredMatrix stored_c{c, m, n, ldc, stride_c};
+  if (!stored_a.valid("A", batch_count) || !stored_b.valid("B", batch_count) ||
+      !stored_c.valid("C", batch_count)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  for (int i = 0; i < batch_count; ++i) {
+    multiply({ta, tb, m, n, k, *alpha, *beta, lda, ldb, ldc}, a + i * stride_a, b + i * stride_b,
+             c + i * stride_c);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a,
+                           cublasOperation_t transpose_b, int m, int n, int k, const float* alpha,
+                           const float* a, int lda, const float* b, int ldb, const float* beta, float* c,
+                           int ldc) {
+  return cublasSgemmStridedBatched(handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, 0, b, ldb, 0,
+                                   beta, c, ldc, 0, 1);
+}

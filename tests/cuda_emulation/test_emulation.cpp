@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulation itself. What it finds in faulty kernels is shown by mutants/.
+#include <cublas_v2.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/device.cuh"
+#include "tests/catch.h"
+#include "tests/cuda/device_test.h"
+
+namespace {
+
+using pointsman::cuda::DeviceArray;
+using pointsman::cuda::launch;
+using pointsman::emulation::Schedule;
+
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+struct WithSchedule {
+  explicit WithSchedule(Schedule schedule) { pointsman::emulation::set_schedule(schedule); }
+  ~WithSchedule() { pointsman::emulation::set_schedule(before); }
+  Schedule before = pointsman::emulation::current_schedule();
+};
+
+const std::vector<Schedule> kSchedules = {
+    {Schedule::kForward, 0}, {Schedule::kReverse, 0}, {Schedule::kGreedy, 1}, {Schedule::kGreedy, 2}};
+
+// The message of the launch's error; empty: none.
+template <typename Kernel, typename... Arguments>
+std::string error_of(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes, Arguments... arguments) {
+  try {
+    launch(kernel, grid, block, shared_bytes, nullptr, arguments...);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// ------------------------------------------------------------------------------ threads that meet
+
+__global__ void warp_kernel(int* out, int width) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  int* const row = out + 9 * threadIdx.x;
+  row[0] = __shfl_sync(kAllLanes, lane, 5, width);
+  row[1] = __shfl_up_sync(kAllLanes, lane, 3, width);
+  row[2] = __shfl_down_sync(kAllLanes, lane, 3, width);
+  row[3] = __shfl_xor_sync(kAllLanes, lane, 6, width);
+  row[4] = static_cast<int>(__ballot_sync(kAllLanes, lane % 3 == 0));
+  row[5] = __any_sync(kAllLanes, lane == 7);
+  row[6] = __all_sync(kAllLanes, lane != 7);
+  row[7] = __reduce_max_sync(kAllLanes, lane - 40);
+  row[8] = __reduce_add_sync(0xFFFFu << (lane & 16), lane);
+}
+
+TEST_CASE("warp operations") {
+  const int width = GENERATE(8, 16, 32);
+  const WithSchedule schedule(GENERATE(from_range(kSchedules)));
+  DeviceArray<int> out(9 * 64);
+  launch(warp_kernel, dim3(1), dim3(64), 0, nullptr, out.data(), width);
+  const std::vector<int> rows = out.download();
+  unsigned thirds = 0;
+  for (int lane = 0; lane < 32; lane += 3) thirds |= 1u << lane;
+  for (int thread = 0; thread < 64; ++thread) {
+    const int lane = thread % 32, segment = lane / width * width;
+    const int* row = rows.data() + 9 * thread;
+    CHECK(row[0] == segment + 5);
+    CHECK(row[1] == (lane - 3 < segment ? lane : lane - 3));
+    CHECK(row[2] == (lane + 3 >= segment + width ? lane : lane + 3));
+    CHECK(row[3] == (lane ^ 6));
+    CHECK(static_cast<unsigned>(row[4]) == thirds);
+    CHECK(row[5] == 1);
+    CHECK(row[6] == 0);
+    CHECK(row[7] == -9);
+    CHECK(row[8] == (lane < 16 ? 120 : 376));
+  }
+}
+
+__global__ void wide_values_kernel(double* numbers, unsigned long long* words) {
+  numbers[threadIdx.x] = __shfl_xor_sync(kAllLanes, 1.0 / (1 + threadIdx.x), 1);
+  words[threadIdx.x] = __shfl_sync(kAllLanes, 0x123456789ull << threadIdx.x % 8, 4);
+}
+
+TEST_CASE("shuffles of eight bytes") {
+  DeviceArray<double> numbers(32);
+  DeviceArray<unsigned long long> words(32);
+  launch(wide_values_kernel, dim3(1), dim3(32), 0, nullptr, numbers.data(), words.data());
+  CHECK(numbers.download()[6] == 1.0 / 8);
+  CHECK(words.download()[31] == 0x1234567890ull);
+}
+
+__global__ void vote_kernel(int* out) {
+  out[3 * threadIdx.x] = __syncthreads_count(threadIdx.x < 50);
+  out[3 * threadIdx.x + 1] = __syncthreads_and(threadIdx.x < 100);
+  out[3 * threadIdx.x + 2] = __syncthreads_or(threadIdx.x == 50);
+}
+
+TEST_CASE("votes of a block") {
+  DeviceArray<int> out(300);
+  launch(vote_kernel, dim3(1), dim3(100), 0, nullptr, out.data());
+  const std::vector<int> votes = out.download();
+  for (size_t i = 0; i < votes.size(); i += 3) {
+    CHECK(votes[i] == 50);
+    CHECK(votes[i + 1] == 1);
+    CHECK(votes[i + 2] == 1);
+  }
+}
+
+__global__ void indices_kernel(unsigned* out) {
+  const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  out[block * blockDim.x * blockDim.y * blockDim.z + thread] = 1000 * block + thread;
+}
+
+TEST_CASE("three dimensions") {
+  const WithSchedule schedule(GENERATE(from_range(kSchedules)));
+  DeviceArray<unsigned> out(2 * 3 * 4 * 3 * 5 * 2);
+  launch(indices_kernel, dim3(2, 3, 4), dim3(3, 5, 2), 0, nullptr, out.data());
+  const std::vector<unsigned> values = out.download();
+  for (unsigned i = 0; i < values.size(); ++i) CHECK(values[i] == 1000 * (i / 30) + i % 30);
+}
+
+// ------------------------------------------------------------------------------ masks that are wrong
+
+__global__ void other_mask_kernel() { __syncwarp(threadIdx.x == 3 ? 0xFF00u : kAllLanes); }
+__global__ void full_mask_kernel() { __syncwarp(); }
+__global__ void ended_lane_kernel() {
+  if (threadIdx.x == 0) return;
+  __syncwarp();
+}
+__global__ void two_masks_kernel() { __syncwarp(threadIdx.x < 8 ? 0xFFu : kAllLanes); }
+__global__ void two_operations_kernel() {
+  if (threadIdx.x < 8) {
+    __syncwarp();
+  } else {
+    __any_sync(kAllLanes, 1);
+  }
+}
+
+TEST_CASE("masks are checked") {
+  const std::string other_mask = error_of(other_mask_kernel, 1, 32, 0);
+  CHECK(contains(other_mask, "other_mask_kernel: __syncwarp at test_emulation.cpp:"));
+  CHECK(contains(other_mask, "mask 0x0000FF00 does not name the calling lane 3 [block 0 thread 3]"));
+  CHECK(contains(error_of(full_mask_kernel, 1, 48, 0), "names lanes that the block does not have"));
+  CHECK(contains(error_of(ended_lane_kernel, 1, 32, 0), "names lane 0, which has ended"));
+  CHECK(contains(error_of(two_masks_kernel, 1, 32, 0), "deadlock: 24 threads wait in __syncwarp at"));
+  const std::string two_operations = error_of(two_operations_kernel, 1, 32, 0);
+  CHECK(contains(two_operations, "__any_sync at test_emulation.cpp:"));
+  CHECK(contains(two_operations, "meets lane 0 in __syncwarp at"));
+  // After an error the next launch is as good as the first.
+  CHECK(error_of(full_mask_kernel, 3, 64, 0) == "");
+}
+
+// ------------------------------------------------------------------------------ schedules
+
+__global__ void order_kernel(int* next, int* order) {
+  order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  __syncthreads();
+  order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+}
+
+std::vector<int> thread_order(Schedule schedule) {
+  const WithSchedule with(schedule);
+  DeviceArray<int> next(std::vector<int>{0}), order(2 * 3 * 128);
+  launch(order_kernel, dim3(3), dim3(128), 0, nullptr, next.data(), order.data());
+  return order.download();
+}
+
+TEST_CASE("schedules") {
+  const std::vector<int> forward = thread_order({Schedule::kForward, 0});
+  for (int i = 0; i < 768; ++i) CHECK(forward[i] == i / 256 * 128 + i % 128);
+  const std::vector<int> reverse = thread_order({Schedule::kReverse, 0});
+  CHECK(reverse[0] == 383);
+  CHECK(reverse[1] == 382);
+  CHECK(reverse[767] == 0);
+  CHECK(thread_order({Schedule::kGreedy, 5}) == thread_order({Schedule::kGreedy, 5}));
+  CHECK(thread_order({Schedule::kGreedy, 5}) != thread_order({Schedule::kGreedy, 6}));
+}
+
+// ------------------------------------------------------------------------------ memory
+
+__global__ void poison_kernel(unsigned* out) {
+  POINTSMAN_DYNAMIC_SHARED(unsigned, words);
+  out[threadIdx.x] = words[threadIdx.x];
+  words[threadIdx.x] = 0;
+}
+
+TEST_CASE("every block finds its shared memory poisoned") {
+  DeviceArray<unsigned> out(32);
+  launch(poison_kernel, dim3(4), dim3(32), 32 * sizeof(unsigned), nullptr, out.data());
+  for (unsigned word : out.download()) CHECK(word == 0xFFFFFFFFu);
+}
+
+TEST_CASE("device arrays") {
+  const std::vector<int> values = {3, 1, 2};
+  DeviceArray<int> array(values);
+  CHECK(array.size() == 3);
+  CHECK(array.download() == values);
+  array.upload({4, 5, 6});
+  DeviceArray<int> moved = std::move(array);
+  CHECK(moved.download() == std::vector<int>{4, 5, 6});
+  CHECK(DeviceArray<int>(2).download() == std::vector<int>{-1, -1});
+  CHECK(DeviceArray<int>(0).download().empty());
+  CHECK_THROWS_AS(moved.upload({1}), std::invalid_argument);
+}
+
+TEST_CASE("memory runs out where the test says") {
+  size_t free_before = 0, total_before = 0, free_bytes = 0, total = 0;
+  cudaMemGetInfo(&free_before, &total_before);
+  pointsman::emulation::set_device_memory(1000);
+  {
+    const DeviceArray<char> some(600);
+    cudaMemGetInfo(&free_bytes, &total);
+    CHECK(total == 1000);
+    CHECK(free_bytes == 400);
+    char* more = nullptr;
+    CHECK(cudaMalloc(&more, 401) == cudaErrorMemoryAllocation);
+    CHECK(more == nullptr);
+    CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+  CHECK(pointsman::emulation::allocated_bytes() == 0);
+  pointsman::emulation::set_device_memory(total_before);
+}
+
+// Does the call complain, and with which error?
+template <typename Call>
+void check_complaint(Call call, int error) {
+  const int before = pointsman::emulation::complaints();
+  CHECK(static_cast<int>(call()) == error);
+  CHECK(pointsman::emulation::complaints() == before + 1);
+}
+
+TEST_CASE("misuse of memory") {
+  DeviceArray<int> array(4);
+  int host[8] = {};
+  const auto to = cudaMemcpyHostToDevice, from = cudaMemcpyDeviceToHost;
+  check_complaint([&] { return cudaMemcpy(array.data(), host, 20, to); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaMemcpy(array.data() - 1, host, 4, to); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaMemcpy(host, host + 4, 4, from); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaMemcpy(array.data(), host, 4, from); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaMemset(array.data() + 3, 0, 8); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaFree(array.data() + 1); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaFreeHost(host); }, cudaErrorInvalidValue);
+  int* freed = nullptr;
+  REQUIRE(cudaMalloc(&freed, 16) == cudaSuccess);
+  CHECK(cudaFree(freed) == cudaSuccess);
+  check_complaint([&] { return cudaFree(freed); }, cudaErrorInvalidValue);
+  check_complaint([&] { return cudaMemcpy(freed, host, 4, to); }, cudaErrorInvalidValue);
+  cudaGetLastError();
+}
+
+TEST_CASE("streams and events") {
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  DeviceArray<int> array(1);
+  const int value = 7;
+  CHECK(cudaMemcpyAsync(array.data(), &value, 4, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(array.download()[0] == 7);
+  cudaEvent_t start = nullptr, end = nullptr;
+  REQUIRE(cudaEventCreate(&start) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&end) == cudaSuccess);
+  float milliseconds = -1.0f;
+  check_complaint([&] { return cudaEventElapsedTime(&milliseconds, start, end); },
+                  cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventRecord(start, stream) == cudaSuccess);
+  CHECK(cudaEventRecord(end, stream) == cudaSuccess);
+  CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
+  CHECK(milliseconds >= 0.0f);
+  CHECK(cudaEventDestroy(start) == cudaSuccess);
+  CHECK(cudaEventDestroy(end) == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+  check_complaint([&] { return cudaStreamSynchronize(stream); }, cudaErrorInvalidResourceHandle);
+  cudaGetLastError();
+}
+
+// ------------------------------------------------------------------------------ launches
+
+struct Large {
+  char bytes[4097];
+};
+__global__ void empty_kernel() {}
+__global__ void large_kernel(Large) {}
+template <int kNumber>
+__global__ void named_kernel(int* out) {
+  *out = kNumber;
+}
+
+TEST_CASE("launches outside the limits") {
+  check_complaint([] { return error_of(empty_kernel, 1, 1025, 0).empty(); }, 0);
+  check_complaint([] { return error_of(empty_kernel, 0, 32, 0).empty(); }, 0);
+  check_complaint([] { return error_of(empty_kernel, dim3(1, 65536), 32, 0).empty(); }, 0);
+  check_complaint([] { return error_of(empty_kernel, 1, 32, 227 * 1024 + 1).empty(); }, 0);
+  check_complaint([] { return error_of(large_kernel, 1, 32, 0, Large{}).empty(); }, 0);
+  CHECK(error_of(empty_kernel, dim3(1, 65535), 1, 0) == "");
+  cudaLaunchConfig_t config{};
+  config.blockDim = 32;
+  config.dynamicSmemBytes = 48 * 1024 + 1;
+  check_complaint([&] { return cudaLaunchKernelEx(&config, empty_kernel); }, cudaErrorInvalidValue);
+  CHECK(error_of(empty_kernel, 1, 1024, 227 * 1024) == "");
+  cudaGetLastError();
+}
+
+TEST_CASE("kernels have names") {
+  DeviceArray<int> out(1);
+  launch(named_kernel<3>, dim3(1), dim3(1), 0, nullptr, out.data());
+  CHECK(out.download()[0] == 3);
+  const std::vector<std::string> names = pointsman::emulation::launched_kernels();
+  CHECK(std::count(names.begin(), names.end(), "(anonymous namespace)::named_kernel<3>") == 1);
+}
+
+__global__ void atomics_kernel(int* out) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  atomicAdd(out, i);
+  atomicMax(out + 1, i);
+  atomicMin(out + 2, i);
+  atomicOr(out + 3, 1 << i % 8);
+  atomicCAS(out + 4, 0, 9);
+}
+
+TEST_CASE("atomics") {
+  DeviceArray<int> out(std::vector<int>{0, -5, 5, 0, 0});
+  launch(atomics_kernel, dim3(3), dim3(40), 0, nullptr, out.data());
+  CHECK(out.download() == std::vector<int>{120 * 119 / 2, 119, 0, 255, 9});
+}
+
+// ------------------------------------------------------------------------------ products
+
+// D [16][8] = A [16][8] B [8][8], all row-major.
+__global__ void mma_kernel(const float* a, const float* b, float* d) {
+  const unsigned group = threadIdx.x / 4, member = threadIdx.x % 4;
+  uint32_t a_part[4], b_part[2];
+  float d_part[4] = {};
+  for (unsigned i = 0; i < 4; ++i) {
+    a_part[i] = pointsman::cuda::to_tf32(a[8 * (group + 8 * (i % 2)) + member + 4 * (i / 2)]);
+  }
+  for (unsigned i = 0; i < 2; ++i) b_part[i] = pointsman::cuda::to_tf32(b[8 * (member + 4 * i) + group]);
+  pointsman::cuda::mma_m16n8k8_tf32(d_part, a_part, b_part);
+  for (unsigned i = 0; i < 4; ++i) d[8 * (group + 8 * (i / 2)) + 2 * member + i % 2] = d_part[i];
+}
+
+TEST_CASE("tensor core products") {
+  std::vector<float> a(128), b(64);
+  for (int i = 0; i < 128; ++i) a[i] = static_cast<float>(i % 11 - 5);
+  for (int i = 0; i < 64; ++i) b[i] = static_cast<float>(i % 7 - 3);
+  const DeviceArray<float> device_a(a), device_b(b);
+  DeviceArray<float> device_d(128);
+  launch(mma_kernel, dim3(1), dim3(32), 0, nullptr, device_a.data(), device_b.data(), device_d.data());
+  const std::vector<float> d = device_d.download();
+  for (int i = 0; i < 128; ++i) {
+    float sum = 0.0f;
+    for (int k = 0; k < 8; ++k) sum += a[8 * (i / 8) + k] * b[8 * k + i % 8];
+    CHECK(d[i] == sum);
+  }
+}
+
+TEST_CASE("numbers as the tensor cores read them") {
+  using pointsman::cuda::to_tf32;
+  CHECK(to_tf32(1.0f) == 0x3F800000u);
+  CHECK(to_tf32(__uint_as_float(0x3F800FFFu)) == 0x3F800000u);
+  CHECK(to_tf32(__uint_as_float(0x3F801000u)) == 0x3F802000u);  // a tie, away from zero
+  CHECK(to_tf32(__uint_as_float(0xBF801000u)) == 0xBF802000u);
+  CHECK(to_tf32(__uint_as_float(0x3FFFF000u)) == 0x40000000u);
+}
+
+std::vector<float> random_numbers(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  std::vector<float> numbers(count);
+  for (float& number : numbers) number = uniform(random);
+  return numbers;
+}
+
+TEST_CASE("matrix products") {
+  const bool ta = GENERATE(false, true), tb = GENERATE(false, true);
+  const float beta = GENERATE(0.0f, 0.5f), alpha = 1.5f;
+  constexpr int m = 5, n = 7, k = 9, lda = 11, ldb = 12, ldc = 6, batch = 3;
+  constexpr int stride_a = 130, stride_b = 0, stride_c = 50;
+  const std::vector<float> a = random_numbers(3 * 130, 1), b = random_numbers(130, 2),
+                           c = random_numbers(150, 3);
+  const DeviceArray<float> device_a(a), device_b(b);
+  DeviceArray<float> device_c =
+      beta == 0.0f ? DeviceArray<float>(150) : DeviceArray<float>(c);  // NaN is not read
+  cublasHandle_t handle = nullptr;
+  REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasSgemmStridedBatched(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m,
+                                    n, k, &alpha, device_a.data(), lda, stride_a, device_b.data(), ldb,
+                                    stride_b, &beta, device_c.data(), ldc, stride_c,
+                                    batch) == CUBLAS_STATUS_SUCCESS);
+  const std::vector<float> result = device_c.download();
+  for (int s = 0; s < batch; ++s) {
+    for (int i = 0; i < m; ++i) {
+      for (int j = 0; j < n; ++j) {
+        double sum = 0.0;
+        for (int l = 0; l < k; ++l) {
+          sum += static_cast<double>(a[s * stride_a + (ta ? l + i * lda : i + l * lda)]) *
+                 b[tb ? j + l * ldb : l + j * ldb];
+        }
+        const int at = s * stride_c + i + j * ldc;
+        CHECK(result[at] == Approx(alpha * sum + (beta == 0.0f ? 0.0 : beta * c[at])).margin(1e-5));
+      }
+    }
+  }
+  if (beta != 0.0f) CHECK(result[m] == c[m]);  // between the columns nothing changes
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+}
+
+TEST_CASE("products that cuBLAS would refuse") {
+  cublasHandle_t handle = nullptr;
+  REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  const DeviceArray<float> a(12), b(12);
+  DeviceArray<float> c(9);
+  const float one = 1.0f;
+  const auto product = [&](int m, int lda, int ldc) {
+    return cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, 3, 4, &one, a.data(), lda, b.data(), 4, &one,
+                       c.data(), ldc);
+  };
+  CHECK(product(3, 3, 3) == CUBLAS_STATUS_SUCCESS);
+  check_complaint([&] { return product(3, 2, 3); }, CUBLAS_STATUS_INVALID_VALUE);
+  check_complaint([&] { return product(3, 3, 2); }, CUBLAS_STATUS_INVALID_VALUE);
+  check_complaint([&] { return product(4, 4, 4); }, CUBLAS_STATUS_INVALID_VALUE);  // past the end of A
+  check_complaint([&] { return product(-1, 3, 3); }, CUBLAS_STATUS_INVALID_VALUE);
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+  check_complaint([&] { return product(3, 3, 3); }, CUBLAS_STATUS_NOT_INITIALIZED);
+}
+
+}  // namespace
