@@ -70,6 +70,7 @@ ActiveSearchOptions active_options(const SolveOptions& options, const ModelConfi
   active.learning_rate = options.learning_rate > 0.0f ? options.learning_rate
                          : options.untrained          ? kUntrainedRate
                                              : static_cast<float>(config.learning_rate * kTrainedRateShare);
+  active.leave_one_out = options.untrained;
   active.entropy = options.entropy >= 0.0 ? options.entropy : options.untrained ? kUntrainedEntropy : 0.0;
   const bool is_tsp = problem_of(config) == ProblemKind::kTsp;
   active.augment = options.augment != 0 ? options.augment : is_tsp && !options.untrained ? 8 : 1;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/precision.h"
 #include "kernels/common/problem_kind.h"
 #include "models/config.h"
 
@@ -50,6 +51,8 @@ struct RolloutRequest {
   const int32_t* forced = nullptr;    // kForced: [rollouts][n], what to choose; -1 after the end
   bool keep = false;  // keep the activations for a gradient of these rollouts (GradientRequest::
                       // kept); one rollout per sequence only (counts null)
+  bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with
+                           // keep nor with kForced
 };
 
 // Sums over all steps of all rollouts of a call, for the training log.
@@ -74,12 +77,15 @@ struct PolicyStatistics {
 
 // Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes
 // permutations). A forced order that asks for what cannot be chosen, or a forced tour that ends early, stops
-// there: cost and log p NaN.
+// there: cost and log p NaN. With best_only the entries are the sequences' best rollouts; that of a sequence
+// without rollouts has cost and log p NaN and no items.
 struct RolloutResult {
   std::vector<int32_t> orders;  // [rollouts][n]; KnapSack: -1 after the last item taken
   std::vector<double> costs;  // [rollouts] TSP: length of the tour in network units; KnapSack: -packed value
   std::vector<double> log_probs;  // [rollouts]
-  PolicyStatistics statistics;
+  std::vector<int32_t> winners;   // best_only: [count] which rollout of its sequence, the lowest of equal
+                                  // ones; -1: it has none. Else empty
+  PolicyStatistics statistics;    // of all rollouts made
 };
 
 // d/dparameters of sum over rollouts of weights[r] * log p(orders[r] | sequence). With weights (L - b) / B
@@ -159,12 +165,33 @@ class DeviceError : public std::runtime_error {
 };
 
 struct BackendOptions {
-  std::string device = "auto";  // auto | cpu | cuda[:i]
+  std::string device = "auto";  // auto | cpu | cuda[:i] | check[:DEVICE,DEVICE], which compares two
   int threads = 0;              // CPU worker threads; 0: all cores
+  // Of rollouts, but not of those that a gradient may follow (RolloutRequest::keep), nor of gradients.
+  Precision precision = Precision::kFp32;
 };
 
 // The backend of that name. "auto" takes the best there is and says in `note` why a better one is not used;
-// an explicit device that is missing throws DeviceError. Throws std::invalid_argument for an unknown name.
+// an explicit device that is missing throws DeviceError, as does a precision without a CUDA device. Throws
+// std::invalid_argument for an unknown name.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note = nullptr);
+
+// Where the CUDA module is: the environment's POINTSMAN_CUDA_MODULE, or ../lib/pointsman/libpointsman_cuda.so
+// beside the program's folder; empty when there is none.
+std::string find_cuda_module();
+
+// What there is of CUDA on this machine.
+struct CudaStatus {
+  struct Device {
+    std::string name;          // "NVIDIA H200"
+    std::string architecture;  // "sm_90"
+    int64_t memory = 0;        // bytes
+  };
+  std::string module;           // find_cuda_module()
+  std::string problem;          // why no CUDA device can be used; empty: one can
+  std::string driver, runtime;  // versions of CUDA, "13.0"; empty: unknown
+  std::vector<Device> devices;
+};
+CudaStatus cuda_status();
 
 }  // namespace pointsman

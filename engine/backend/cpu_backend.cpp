@@ -12,6 +12,7 @@
 
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_rollout.h"
+#include "engine/backend/rollout_request.h"
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cpu/worker_threads.h"
 
@@ -90,13 +91,8 @@ class CpuBackend final : public Backend {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     const SequenceBatch& batch = request.sequences;
-    int64_t rollouts = 0;
-    for (int s = 0; s < batch.count; ++s) rollouts += request.counts == nullptr ? 1 : request.counts[s];
-    result.orders.assign(rollouts * batch.n, -1);
-    result.costs.assign(rollouts, 0.0);
-    result.log_probs.assign(rollouts, 0.0);
-    if (request.keep && request.counts != nullptr)
-      throw std::invalid_argument("rollout: keep needs one per sequence");
+    const int64_t rollouts = count_rollouts(request);
+    clear_rollouts(rollouts, batch.n, result);
     const auto tiles = request.keep ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
                                     : cut_for_rollout(batch, request.counts, rollouts);
     const size_t keepable = request.keep ? std::min(tiles.size(), kKeptBytes / kept_tile_bytes(batch.n)) : 0;
@@ -115,8 +111,8 @@ class CpuBackend final : public Backend {
       kept_tiles_ = tiles.size();
       kept_count_ = keepable;
     }
-    result.statistics = {};
     for (const PolicyStatistics& s : statistics) result.statistics += s;
+    if (request.best_only) keep_best(request, result);
   }
 
   void gradient(const GradientRequest& request) override {

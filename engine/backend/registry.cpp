@@ -1,33 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of devices and how to get them. An explicit device never silently becomes another.
 #include <stdexcept>
+#include <string>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/check_backend.h"
 #include "engine/backend/cpu_backend.h"
+#include "engine/backend/module.h"
 
 namespace pointsman {
 
 namespace {
 
-bool names_cuda(const std::string& device) {
-  if (device == "cuda") return true;
-  if (device.rfind("cuda:", 0) != 0 || device.size() == 5) return false;
-  return device.find_first_not_of("0123456789", 5) == std::string::npos;
+// The index that "cuda" or "cuda:INDEX" names; -1: neither.
+int cuda_index(const std::string& device) {
+  if (device == "cuda") return 0;
+  const std::string prefix = "cuda:";
+  if (device.rfind(prefix, 0) != 0) return -1;
+  const std::string digits = device.substr(prefix.size());
+  if (digits.empty() || digits.size() > 3 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return -1;
+  return std::stoi(digits);
+}
+
+std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const std::string& device) {
+  try {
+    return load_module().make(cuda_index(device), 0, options.precision);
+  } catch (const DeviceError& error) {
+    throw DeviceError("device " + device + ": " + error.what());
+  }
+}
+
+// because: why there is none.
+std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const std::string& because) {
+  if (options.precision != Precision::kFp32) {
+    throw DeviceError(std::string("precision ") + name_of(options.precision) + " needs a CUDA device: " + because);
+  }
+  return make_cpu_backend(options.threads);
+}
+
+std::unique_ptr<Backend> make_named(const BackendOptions& options, const std::string& device) {
+  if (device == "cpu") return make_cpu(options, "device cpu was asked for");
+  if (cuda_index(device) >= 0) return make_cuda(options, device);
+  throw std::invalid_argument(
+      "device: expected auto, cpu, cuda, cuda:INDEX, check or check:DEVICE,DEVICE, found \"" +
+      options.device + "\"");
+}
+
+std::unique_ptr<Backend> make_auto(const BackendOptions& options, std::string* note) {
+  if (find_cuda_module().empty()) return make_cpu(options, "this build has no CUDA module");
+  std::string problem;
+  try {
+    return make_cuda(options, "cuda");
+  } catch (const DeviceError& error) {
+    problem = error.what();
+  }
+  if (note != nullptr) *note = "using the CPU; " + problem;
+  return make_cpu(options, problem);
 }
 
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note) {
   if (note != nullptr) note->clear();
-  if (names_cuda(options.device)) {
-    throw DeviceError("device " + options.device +
-                      ": this build has no CUDA module (use --device cpu or auto)");
+  if (options.device == "auto") return make_auto(options, note);
+  const std::string check = "check:";
+  const std::string pair = options.device == "check" ? check + "cpu,cuda" : options.device;
+  const size_t comma = pair.find(',');
+  if (pair.rfind(check, 0) != 0 || comma == std::string::npos) return make_named(options, options.device);
+  return make_check_backend(make_named(options, pair.substr(check.size(), comma - check.size())),
+                            make_named(options, pair.substr(comma + 1)));
+}
+
+CudaStatus cuda_status() {
+  CudaStatus status;
+  try {
+    load_module().describe(status);
+  } catch (const DeviceError& error) {
+    status.problem = error.what();
   }
-  if (options.device != "auto" && options.device != "cpu") {
-    throw std::invalid_argument("device: expected auto, cpu, cuda or cuda:INDEX, found \"" + options.device +
-                                "\"");
-  }
-  return make_cpu_backend(options.threads);
+  status.module = find_cuda_module();
+  return status;
 }
 
 }  // namespace pointsman

@@ -3,25 +3,10 @@
 
 #include <random>
 
-#include "kernels/common/philox.h"
+#include "kernels/common/uniform_item.h"
 
 namespace pointsman {
 namespace {
-
-// 53 random bits from two words, [0, 1). The words' use is that of MT19937's authors (and so of numpy).
-double uniform_double(uint32_t high, uint32_t low) {
-  return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0;
-}
-
-struct Pair {
-  double first, second;
-};
-
-// Item `item` of instance `index`: one Philox block holds both its numbers.
-Pair random_item(uint64_t seed, uint64_t index, int item) {
-  const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, static_cast<uint64_t>(item));
-  return {uniform_double(block.word[0], block.word[1]), uniform_double(block.word[2], block.word[3])};
-}
 
 InstanceBatch empty_instances(ProblemKind problem, int n, int count) {
   Instance instance;
@@ -39,9 +24,9 @@ InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint
   InstanceBatch batch = empty_instances(problem, n, count);
   for (size_t i = 0; i < batch.size(); ++i) {
     for (int item = 0; item < n; ++item) {
-      const Pair pair = random_item(seed, first + i, item);
-      batch[i].values[2 * static_cast<size_t>(item)] = pair.first;
-      batch[i].values[2 * static_cast<size_t>(item) + 1] = pair.second;
+      const UniformItem numbers = uniform_item(seed, first + i, item);
+      batch[i].values[2 * static_cast<size_t>(item)] = numbers.first;
+      batch[i].values[2 * static_cast<size_t>(item) + 1] = numbers.second;
     }
   }
   return batch;
@@ -50,9 +35,9 @@ InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint
 void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features) {
   for (uint64_t i = first; i < first + static_cast<uint64_t>(count); ++i) {
     for (int item = 0; item < n; ++item) {
-      const Pair pair = random_item(seed, i, item);
-      *features++ = static_cast<float>(pair.first);
-      *features++ = static_cast<float>(pair.second);
+      const UniformItem numbers = uniform_item(seed, i, item);
+      *features++ = static_cast<float>(numbers.first);
+      *features++ = static_cast<float>(numbers.second);
     }
   }
 }

@@ -193,6 +193,7 @@ class Sampler {
     request.temperature = options_.temperature;
     request.clip = options_.clip;
     request.stop_at_first_misfit = options_.stop_at_first_misfit;
+    request.best_only = options_.keep <= 1;
     const Clock::time_point start = Clock::now();
     backend_.rollout(request, result_);
     pacer_.record(planned_rollouts_, Clock::now() - start);
@@ -203,21 +204,27 @@ class Sampler {
   }
 
   void collect() {
-    const int n = instances_[0].n();
-    const int keep = std::max(options_.keep, 1);
     size_t rollout = 0;
     for (size_t s = 0; s < plan_.size(); ++s) {
-      const PlannedSequence& sequence = plan_[s];
-      BestKept& kept = kept_[sequence.instance];
-      for (int32_t j = 0; j < sequence.count; ++j, ++rollout) {
-        if (!kept.wants(result_.costs[rollout], keep)) continue;
-        std::vector<int32_t> order = packer_.original_order(s, &result_.orders[rollout * n]);
-        std::vector<int32_t> identity = identity_of(instances_[0].problem, order);
-        kept.offer({result_.costs[rollout], sequence.first + j * options_.augment, result_.log_probs[rollout],
-                    std::move(order), std::move(identity)},
-                   keep);
+      if (!result_.winners.empty()) {
+        offer(s, result_.winners[s], s);
+        continue;
       }
+      for (int32_t j = 0; j < plan_[s].count; ++j) offer(s, j, rollout++);
     }
+  }
+
+  // The j-th rollout of planned sequence s, entry `at` of the result.
+  void offer(size_t s, int32_t j, size_t at) {
+    const PlannedSequence& sequence = plan_[s];
+    const int keep = std::max(options_.keep, 1);
+    BestKept& kept = kept_[sequence.instance];
+    if (!kept.wants(result_.costs[at], keep)) return;
+    std::vector<int32_t> order = packer_.original_order(s, &result_.orders[at * instances_[0].n()]);
+    std::vector<int32_t> identity = identity_of(instances_[0].problem, order);
+    kept.offer({result_.costs[at], sequence.first + j * options_.augment, result_.log_probs[at],
+                std::move(order), std::move(identity)},
+               keep);
   }
 
   SampledInstance finish(size_t i, Status status) {

@@ -71,7 +71,8 @@ struct ActiveSearchOptions {
   int batch = 128;               // replicas B, each with an input order of its own
   float learning_rate = 1e-3f;   // 1e-3 untrained; the model's own / 100 from a trained one
   float baseline_decay = 0.99f;  // alpha
-  bool leave_one_out = false;    // baseline: mean of the other replicas instead of the moving average
+  // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that falls.
+  bool leave_one_out = false;
   // T0 >= 0, network units. Instead of L the steps lower the free energy L + T log p, T falling from T0 to 0 over
   // the steps or the time limit, whichever is nearer its end (variational annealing, Hibat-Allah et al. 2021).
   // 0 is Algorithm 2 to the letter.

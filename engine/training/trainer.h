@@ -34,7 +34,7 @@ struct TrainOptions {
   int decay_steps = 1000;       // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
   // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better. T falls
   // linearly to 0 over entropy_steps; 0 is the paper's objective.
-  float entropy = 0.1f;
+  float entropy = 0.0f;
   int64_t entropy_steps = 30000;
   float max_norm = 1.0f;
   float ema_decay = 0.8f;

@@ -67,14 +67,42 @@ int describe_model(const std::string& name, const CommonOptions& common, OutputF
   return kExitDone;
 }
 
+std::string cuda_text(const CudaStatus& cuda) {
+  if (cuda.module.empty()) return "not in this build";
+  const std::string versions = "runtime " + cuda.runtime + ", driver for " + cuda.driver;
+  return cuda.problem.empty() ? versions : cuda.problem;
+}
+
+Json cuda_devices_json(const CudaStatus& cuda) {
+  Json devices = Json::array();
+  for (const CudaStatus::Device& device : cuda.devices) {
+    devices.push_back({{"name", device.name}, {"architecture", device.architecture}, {"memory", device.memory}});
+  }
+  return devices;
+}
+
+std::string cuda_devices_text(const CudaStatus& cuda) {
+  std::string text;
+  for (size_t i = 0; i < cuda.devices.size(); ++i) {
+    const CudaStatus::Device& device = cuda.devices[i];
+    text += "  cuda:" + std::to_string(i) + "  " + device.name + ", " + device.architecture + ", " +
+            std::to_string(device.memory >> 30) + " GiB\n";
+  }
+  return text;
+}
+
 int describe_program(const CommonOptions& common, OutputFile& file) {
   const DeviceInfo device = make_backend(backend_options(common))->info();
+  const CudaStatus cuda = cuda_status();
   Json json = {{"code", kExitDone},
                {"version", POINTSMAN_VERSION},
                {"device", device_text(device)},
                {"threads", device.threads},
-               {"cuda", "not in this build"}};
+               {"cuda", cuda_text(cuda)}};
   std::string text = as_text(json).substr(as_text(json).find('\n') + 1);  // without the code
+  text += cuda_devices_text(cuda);
+  json["cuda_module"] = cuda.module;
+  json["cuda_devices"] = cuda_devices_json(cuda);
   Json models = Json::array();
   text += "models\n";
   for (const ModelListing& listing : list_models()) {

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 #include "host/command/interrupt.h"
 
@@ -21,6 +22,7 @@ std::string check_device(const std::string& device) {
       device.find_first_not_of("0123456789", 5) == std::string::npos) {
     return {};
   }
+  if (device == "check" || device.rfind("check:", 0) == 0) return {};  // the registry knows the names behind it
   return "expected auto, cpu, cuda or cuda:NUMBER, found \"" + device + "\"";
 }
 
@@ -67,8 +69,9 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
   add_option(app, "--device", options.device, "auto, cpu or cuda[:i]; auto may fall back and says so")
       ->check(CLI::Validator(check_device, ""))
       ->group(group);
-  add_option(app, "--precision", options.precision, "fp32; tf32, tf32x3 and bf16 need a CUDA device")
-      ->check(CLI::IsMember(std::vector<std::string>{"fp32", "tf32", "tf32x3", "bf16"}))
+  add_option(app, "--precision", options.precision,
+             "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))))
       ->group(group);
   add_flag(app, "-q,--quiet", options.quiet, "No log on stderr except errors")->group(group);
   add_flag(app, "-v,--verbose", options.verbose, "More log on stderr")->group(group);
@@ -82,11 +85,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
 }
 
 BackendOptions backend_options(const CommonOptions& options) {
-  if (options.precision != "fp32") {
-    throw DeviceError("--precision " + options.precision +
-                      ": needs a CUDA device, and this build has none; use fp32");
-  }
-  return {options.device, options.threads};
+  const auto name = std::find(std::begin(kPrecisionNames), std::end(kPrecisionNames), options.precision);
+  return {options.device, options.threads, static_cast<Precision>(name - std::begin(kPrecisionNames))};
 }
 
 SearchControl search_control(const CommonOptions& options) {

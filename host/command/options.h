@@ -60,7 +60,6 @@ CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, cons
 // The flags that every subcommand has; `formats` are the values of its --format.
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats);
 
-// Throws DeviceError for a precision that needs a device this build does not have.
 BackendOptions backend_options(const CommonOptions& options);
 
 // The deadline and the signals of this process.

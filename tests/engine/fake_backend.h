@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/rollout_request.h"
 #include "kernels/common/philox.h"
 #include "models/parameter_layout.h"
 
@@ -74,6 +75,7 @@ class FakeBackend : public Backend {
     result.statistics.steps = static_cast<int64_t>(rollouts) * batch.n;
     costs = result.costs;
     log_probs = result.log_probs;
+    if (request.best_only) keep_best(request, result);
     std::this_thread::sleep_for(time_per_rollout * rollouts);
   }
 

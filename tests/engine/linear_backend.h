@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/rollout_request.h"
 #include "kernels/common/philox.h"
 #include "models/parameter_layout.h"
 
@@ -62,6 +63,7 @@ class LinearBackend : public Backend {
       greedy_costs.push_back(result.costs);
       greedy_sets.push_back(batch.parameter_sets[0]);
     }
+    if (request.best_only) keep_best(request, result);
   }
 
   void gradient(const GradientRequest& request) override {

@@ -32,8 +32,10 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-bool is_header(const SourceFile& file) { return ends_with(file.path, ".h"); }
-bool is_cpp(const SourceFile& file) { return is_header(file) || ends_with(file.path, ".cpp"); }
+bool is_header(const SourceFile& file) { return ends_with(file.path, ".h") || ends_with(file.path, ".cuh"); }
+bool is_cpp(const SourceFile& file) {
+  return is_header(file) || ends_with(file.path, ".cpp") || ends_with(file.path, ".cu");
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
@@ -58,15 +60,25 @@ const std::vector<Row> kTable = {
     {"kernels/operations.h", {"kernels/common/"}, {}},
     {"kernels/common/", {"kernels/common/"}, {}},
     {"kernels/cpu/", {"kernels/operations.h", "kernels/common/", "kernels/cpu/"}, {"hwy/"}},
+    {"kernels/cuda/best_of.",
+     {"kernels/operations.h", "kernels/common/", "kernels/cuda/"},
+     {"cuda_runtime.h", "cub/device/"}},
+    {"kernels/cuda/",
+     {"kernels/operations.h", "kernels/common/", "kernels/cuda/"},
+     {"cuda_runtime.h", "cublas_v2.h"}},
     {"models/", {"models/", "kernels/common/"}, {"nlohmann/"}, true},
     {"engine/problem/", {"engine/problem/", "kernels/common/"}, {}},
     {"engine/backend/cpu_",
      {"engine/backend/", "engine/problem/", "models/", "kernels/operations.h", "kernels/common/",
       "kernels/cpu/"},
      {}},
+    {"engine/backend/cuda_",
+     {"engine/backend/", "engine/problem/", "models/", "kernels/operations.h", "kernels/common/",
+      "kernels/cuda/"},
+     {"cuda_runtime.h"}},
     {"engine/backend/",
      {"engine/backend/", "engine/problem/", "models/", "kernels/operations.h", "kernels/common/"},
-     {}},
+     {"dlfcn.h"}},
     {"engine/search/", {"engine/search/", "engine/backend/backend.h", "engine/problem/", "models/"}, {}},
     {"engine/training/",
      {"engine/training/", "engine/search/", "engine/backend/backend.h", "engine/problem/", "models/"},
@@ -264,12 +276,19 @@ TEST_CASE("the table refuses what breaks it") {
       {"kernels/cpu/lstm.cpp", "\"models/config.h\""},
       {"kernels/cpu/lstm.cpp", "\"engine/backend/backend.h\""},
       {"kernels/cpu/lstm.cpp", "<unistd.h>"},
+      {"kernels/cuda/lstm.cu", "\"kernels/cpu/cpu_operations.h\""},
+      {"kernels/cuda/lstm.cuh", "\"engine/backend/backend.h\""},
+      {"kernels/cuda/lstm.cuh", "<cub/cub.cuh>"},
       {"models/config.h", "\"kernels/operations.h\""},
       {"models/config.h", "\"engine/problem/instance.h\""},
       {"engine/problem/validate.cpp", "\"models/config.h\""},
       {"engine/problem/validate.cpp", "\"kernels/cpu/cpu_operations.h\""},
       {"engine/backend/registry.cpp", "\"kernels/cpu/cpu_operations.h\""},
+      {"engine/backend/registry.cpp", "\"kernels/cuda/stream.h\""},
+      {"engine/backend/registry.cpp", "<cuda_runtime.h>"},
       {"engine/backend/cpu_backend.cpp", "\"engine/search/search.h\""},
+      {"engine/backend/cpu_backend.cpp", "<cuda_runtime.h>"},
+      {"engine/backend/cuda_backend.cpp", "\"kernels/cpu/cpu_operations.h\""},
       {"engine/search/sampling.cpp", "\"engine/backend/cpu_backend.h\""},
       {"engine/search/sampling.cpp", "\"kernels/common/philox.h\""},
       {"engine/search/sampling.cpp", "\"engine/training/trainer.h\""},
@@ -301,6 +320,11 @@ TEST_CASE("the table refuses what breaks it") {
 
 TEST_CASE("the table allows what keeps to it") {
   CHECK(include_violations("kernels/cpu/lstm.cpp", "<hwy/highway.h>") == 0);
+  CHECK(include_violations("kernels/cuda/lstm.cu", "\"kernels/cuda/lstm.cuh\"") == 0);
+  CHECK(include_violations("kernels/cuda/stream.h", "<cuda_runtime.h>") == 0);
+  CHECK(include_violations("kernels/cuda/best_of.cuh", "<cub/device/device_segmented_reduce.cuh>") == 0);
+  CHECK(include_violations("engine/backend/cuda_rollout.cpp", "\"kernels/cuda/cuda_operations.h\"") == 0);
+  CHECK(include_violations("engine/backend/module.cpp", "<dlfcn.h>") == 0);
   CHECK(include_violations("models/atomic_file.cpp", "<unistd.h>") == 0);
   CHECK(include_violations("engine/backend/cpu_backend.cpp", "\"kernels/cpu/cpu_operations.h\"") == 0);
   CHECK(include_violations("host/files/zip_archive.cpp", "<zlib.h>") == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Backend promises of rollouts, on the CPU.
+// What the Backend promises of rollouts, on whichever device is linked.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/engine/backend_under_test.h"
 #include "tests/engine/random_batch.h"
 
 namespace pointsman {
@@ -39,13 +40,14 @@ RolloutResult in_batches(Backend& backend, const RandomBatch& all, int size, Dec
 
 TEST_CASE("batches of 1, 7, 64 and all, with 1, 2 and 3 threads, give the same bits") {
   for (ProblemKind problem : kProblems) {
-    const RandomBatch all(problem, 20, 90, 1);
-    const ModelConfig config = config_for(problem, 20);
+    const int n = kIsCpuBackend ? 20 : 12;
+    const RandomBatch all(problem, n, fewer(90), 1);
+    const ModelConfig config = config_for(problem, n);
     const std::vector<float> parameters = scaled_parameters(config, 3.0f);
     for (Decode decode : {Decode::kGreedy, Decode::kSample}) {
-      const RolloutResult expected = in_batches(*cpu_with(config, parameters), all, all.count, decode);
-      for (int threads : {1, 2, 3}) {
-        auto backend = cpu_with(config, parameters, threads);
+      const RolloutResult expected = in_batches(*backend_with(config, parameters), all, all.count, decode);
+      for (int threads = 1; threads <= (kIsCpuBackend ? 3 : 1); ++threads) {
+        auto backend = backend_with(config, parameters, threads);
         for (int size : {1, 7, 64, all.count}) {
           INFO(name_of(problem) << ", batches of " << size << ", " << threads << " threads");
           CHECK(same_answers(in_batches(*backend, all, size, decode), expected));
@@ -57,12 +59,12 @@ TEST_CASE("batches of 1, 7, 64 and all, with 1, 2 and 3 threads, give the same b
 
 TEST_CASE("instances in another order, with their keys, give the same bits") {
   for (ProblemKind problem : kProblems) {
-    const RandomBatch all(problem, 17, 61, 2);
+    const RandomBatch all(problem, 17, fewer(61), 2);
     std::vector<int> order(all.count);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(5));
     const ModelConfig config = config_for(problem, 17, 2);
-    auto backend = cpu_with(config, scaled_parameters(config, 3.0f), 2);
+    auto backend = backend_with(config, scaled_parameters(config, 3.0f), 2);
     const RolloutResult expected = in_batches(*backend, all, all.count, Decode::kSample);
     const RolloutResult shuffled = in_batches(*backend, all.permuted(order), all.count, Decode::kSample);
     RolloutResult picked;
@@ -73,13 +75,13 @@ TEST_CASE("instances in another order, with their keys, give the same bits") {
 }
 
 TEST_CASE("samples in ten chunks, in strides and one by one give the same bits as at once") {
-  constexpr int kMany = 300;
+  const int kMany = fewer(300, 40);
   for (ProblemKind problem : kProblems) {
     const RandomBatch all(problem, 12, 3, 3);
     const ModelConfig config = config_for(problem, 12);
     // The prefixes of a network that decides coincide for long; those of a fresh one part at once.
     for (float scale : {1.0f, 6.0f}) {
-      auto backend = cpu_with(config, scaled_parameters(config, scale), 2);
+      auto backend = backend_with(config, scaled_parameters(config, scale), 2);
       RolloutRequest request;
       request.sequences = all.batch();
       request.decode = Decode::kSample;
@@ -104,18 +106,19 @@ TEST_CASE("samples in ten chunks, in strides and one by one give the same bits a
         return same_answers(part, expected);
       };
       int wrong = 0;
-      for (int chunk = 0; chunk < 10; ++chunk) wrong += !check_part(chunk * 30, 30, 1);
-      for (uint32_t replica = 0; replica < 7; ++replica) wrong += !check_part(replica, 40, 7);
-      for (int j = 0; j < kMany; ++j) wrong += !check_part(j, 1, 1);
+      for (int chunk = 0; chunk < 10; ++chunk) wrong += !check_part(chunk * kMany / 10, kMany / 10, 1);
+      for (uint32_t replica = 0; replica < 7; ++replica) wrong += !check_part(replica, (kMany - 6) / 7, 7);
+      for (int j = 0; j < kMany; j += kFewer) wrong += !check_part(j, 1, 1);
       CHECK(wrong == 0);
     }
   }
 }
 
 TEST_CASE("samples that share a prefix share its evaluation") {
+  if (!kIsCpuBackend) return;
   const RandomBatch one(ProblemKind::kTsp, 12, 1, 3);
   const ModelConfig config = config_for(ProblemKind::kTsp, 12);
-  auto backend = cpu_with(config, scaled_parameters(config, 6.0f));
+  auto backend = backend_with(config, scaled_parameters(config, 6.0f));
   const PolicyStatistics alone = sample(*backend, one, {1}).statistics;
   CHECK(alone.steps == 12);
   CHECK(alone.evaluations == 11);  // the last city needs none
@@ -137,7 +140,7 @@ TEST_CASE("seed, key and sample index each change the draws") {
   RandomBatch twins(ProblemKind::kTsp, 15, 2, 4);
   std::copy_n(twins.features.begin(), 30, twins.features.begin() + 30);
   const ModelConfig config = config_for(ProblemKind::kTsp, 15);
-  auto backend = cpu_with(config, scaled_parameters(config, 1.0f));
+  auto backend = backend_with(config, scaled_parameters(config, 1.0f));
   RolloutRequest request;
   request.sequences = twins.batch();
   request.decode = Decode::kSample;
@@ -160,7 +163,7 @@ TEST_CASE("each sequence is decoded with its own parameter set") {
   const RandomBatch all(ProblemKind::kTsp, 13, 9, 6);
   const ModelConfig config = config_for(ProblemKind::kTsp, 13);
   const std::vector<int32_t> sets{0, 0, 0, 1, 2, 2, 2, 2, 3};
-  auto many = make_backend({"cpu", 2});
+  auto many = backend_under_test(2);
   many->configure(config, 4);
   for (int set = 0; set < 4; ++set) many->load_parameters(set, scaled_parameters(config, 3.0f, 10 + set));
   RolloutRequest request;
@@ -169,7 +172,7 @@ TEST_CASE("each sequence is decoded with its own parameter set") {
   const RolloutResult found = roll_out(*many, request);
   RolloutResult expected;
   for (int s = 0; s < all.count; ++s) {
-    auto single = cpu_with(config, scaled_parameters(config, 3.0f, 10 + sets[s]));
+    auto single = backend_with(config, scaled_parameters(config, 3.0f, 10 + sets[s]));
     append(in_batches(*single, all, all.count, Decode::kGreedy), all.n, s, 1, expected);
   }
   CHECK(same_answers(found, expected));
@@ -180,7 +183,7 @@ TEST_CASE("each sequence is decoded with its own parameter set") {
 TEST_CASE("greedy ties go to the lowest index, and a uniform policy says so") {
   const RandomBatch all(ProblemKind::kTsp, 9, 2, 7);
   const ModelConfig config = config_for(ProblemKind::kTsp, 9);
-  auto backend = cpu_with(config, std::vector<float>(ParameterLayout(config).size, 0.0f));
+  auto backend = backend_with(config, std::vector<float>(ParameterLayout(config).size, 0.0f));
   const RolloutResult result = in_batches(*backend, all, 2, Decode::kGreedy);
   for (int s = 0; s < 2; ++s) {
     CHECK(items_of(result, 9, s) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
@@ -201,7 +204,7 @@ TEST_CASE("greedy takes what the reference takes") {
       const ModelConfig config = config_for(problem, 10, glimpses);
       const std::vector<float> parameters = scaled_parameters(config, 3.0f);
       const reference::Network network(config, parameters);
-      auto backend = cpu_with(config, parameters);
+      auto backend = backend_with(config, parameters);
       for (bool literal : {false, true}) {
         RolloutRequest request;
         request.sequences = all.batch();
@@ -222,8 +225,8 @@ TEST_CASE("greedy takes what the reference takes") {
 TEST_CASE("samples follow the probabilities that their log p tells") {
   const RandomBatch one(ProblemKind::kTsp, 4, 1, 9);
   const ModelConfig config = config_for(ProblemKind::kTsp, 4);
-  auto backend = cpu_with(config, scaled_parameters(config, 4.0f));
-  constexpr int kDraws = 24000;
+  auto backend = backend_with(config, scaled_parameters(config, 4.0f));
+  const int kDraws = fewer(24000);
   const RolloutResult result = sample(*backend, one, {kDraws});
   std::map<std::vector<int>, std::pair<double, int>> tours;
   for (int r = 0; r < kDraws; ++r) {
@@ -253,7 +256,7 @@ TEST_CASE("sequences of one, two and three items") {
       const ModelConfig config = config_for(problem, n);
       const std::vector<float> parameters = scaled_parameters(config, 3.0f);
       const reference::Network network(config, parameters);
-      auto backend = cpu_with(config, parameters, 2);
+      auto backend = backend_with(config, parameters, 2);
       const RolloutResult greedy = in_batches(*backend, all, 20, Decode::kGreedy);
       const RolloutResult samples = in_batches(*backend, all, 20, Decode::kSample);
       for (int s = 0; s < all.count; ++s) {
@@ -271,7 +274,7 @@ TEST_CASE("sequences of one, two and three items") {
 TEST_CASE("an empty request gives an empty answer") {
   const RandomBatch all(ProblemKind::kTsp, 5, 3, 1);
   const ModelConfig config = config_for(ProblemKind::kTsp, 5);
-  auto backend = cpu_with(config, scaled_parameters(config, 1.0f), 2);
+  auto backend = backend_with(config, scaled_parameters(config, 1.0f), 2);
   RolloutRequest request;
   request.sequences = all.batch(0, 0);
   CHECK(roll_out(*backend, request).orders.empty());
@@ -280,11 +283,107 @@ TEST_CASE("an empty request gives an empty answer") {
   CHECK(items_of(some, 5, 2).size() == 5);
 }
 
+// ------------------------------------------------------------------------------------------- the best of each
+
+// Compares a best_only answer with what is picked by hand from all rollouts. Returns how many sequences had a
+// rollout that cost as much as their best.
+int check_best(Backend& backend, RolloutRequest request) {
+  const int n = request.sequences.n;
+  request.best_only = false;
+  const RolloutResult all = roll_out(backend, request);
+  CHECK(all.winners.empty());
+  request.best_only = true;
+  const RolloutResult best = roll_out(backend, request);
+  REQUIRE(best.winners.size() == static_cast<size_t>(request.sequences.count));
+  REQUIRE(best.costs.size() == best.winners.size());
+  REQUIRE(best.log_probs.size() == best.winners.size());
+  REQUIRE(best.orders.size() == best.winners.size() * n);
+  CHECK(best.statistics.steps == all.statistics.steps);
+  CHECK(best.statistics.entropy == all.statistics.entropy);
+  int ties = 0, first = 0;
+  for (int s = 0; s < request.sequences.count; ++s) {
+    const int count = request.counts == nullptr ? 1 : request.counts[s];
+    int winner = -1, equal = 0;
+    for (int j = 0; j < count; ++j) {
+      if (winner < 0 || all.costs[first + j] < all.costs[first + winner]) winner = j;
+    }
+    for (int j = 0; j < count; ++j) equal += all.costs[first + j] == all.costs[first + winner];
+    ties += equal > 1;
+    INFO("sequence " << s << ", " << count << " rollouts");
+    CHECK(best.winners[s] == winner);
+    RolloutResult expected, found;
+    append(best, n, s, 1, found);
+    if (winner >= 0) {
+      append(all, n, first + winner, 1, expected);
+      CHECK(same_answers(found, expected));
+    } else {
+      CHECK(items_of(best, n, s).empty());
+      CHECK(std::isnan(best.costs[s]));
+      CHECK(std::isnan(best.log_probs[s]));
+    }
+    first += count;
+  }
+  return ties;
+}
+
+TEST_CASE("the best rollout of each sequence is the one picked by hand") {
+  const std::vector<int32_t> counts{1, 70, 0, 3, 1, 33, 0};
+  for (ProblemKind problem : kProblems) {
+    for (int n : {1, 9, 12}) {
+      const RandomBatch all(problem, n, 7, 41);
+      const ModelConfig config = config_for(problem, n);
+      auto backend = backend_with(config, scaled_parameters(config, 1.0f), 2);
+      RolloutRequest request;
+      request.sequences = all.batch();
+      request.instance_keys = all.keys.data();
+      INFO(name_of(problem) << ", n = " << n);
+      check_best(*backend, request);
+      request.decode = Decode::kSample;
+      request.counts = counts.data();
+      check_best(*backend, request);
+    }
+  }
+}
+
+TEST_CASE("of rollouts that cost the same the first is the best") {
+  const std::vector<int32_t> counts{40, 5, 1};
+  for (ProblemKind problem : kProblems) {
+    RandomBatch equal(problem, 8, 3, 42);
+    std::fill(equal.features.begin(), equal.features.end(), 0.25f);
+    std::fill(equal.weights.begin(), equal.weights.end(), 0.25);
+    const ModelConfig config = config_for(problem, 8);
+    auto backend = backend_with(config, scaled_parameters(config, 1.0f), 2);
+    RolloutRequest request;
+    request.sequences = equal.batch();
+    request.decode = Decode::kSample;
+    request.counts = counts.data();
+    request.instance_keys = equal.keys.data();
+    CHECK(check_best(*backend, request) == 2);
+    request.best_only = true;
+    CHECK(roll_out(*backend, request).winners == std::vector<int32_t>{0, 0, 0});
+  }
+}
+
+TEST_CASE("the best rollouts go neither with forced orders nor with kept activations") {
+  const RandomBatch all(ProblemKind::kTsp, 3, 1, 43);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 3);
+  auto backend = backend_with(config, scaled_parameters(config, 1.0f));
+  const std::vector<int32_t> forced{0, 1, 2};
+  RolloutRequest request;
+  request.sequences = all.batch();
+  request.best_only = request.keep = true;
+  CHECK_THROWS_AS(roll_out(*backend, request), std::invalid_argument);
+  request.keep = false;
+  request.decode = Decode::kForced;
+  request.forced = forced.data();
+  CHECK_THROWS_AS(roll_out(*backend, request), std::invalid_argument);
+}
+
 // ------------------------------------------------------------------------------------------- KnapSack
 
 RolloutResult greedy_knapsack(const RandomBatch& batch, bool literal = false) {
   const ModelConfig config = config_for(ProblemKind::kKnapsack, batch.n);
-  auto backend = cpu_with(config, scaled_parameters(config, 3.0f));
+  auto backend = backend_with(config, scaled_parameters(config, 3.0f));
   RolloutRequest request;
   request.sequences = batch.batch();
   request.stop_at_first_misfit = literal;
@@ -323,14 +422,15 @@ TEST_CASE("KnapSack: what fits is decided in double") {
 }
 
 TEST_CASE("KnapSack: samples stay within the capacity and stop only when nothing fits") {
+  const int samples = fewer(20, 4);
   const RandomBatch batch(ProblemKind::kKnapsack, 23, 10, 13);
   const ModelConfig config = config_for(ProblemKind::kKnapsack, 23);
-  auto backend = cpu_with(config, scaled_parameters(config, 2.0f), 2);
-  const RolloutResult result = sample(*backend, batch, std::vector<int32_t>(10, 20));
-  for (int r = 0; r < 200; ++r) {
-    const double* weights = batch.weights.data() + r / 20 * 23;
+  auto backend = backend_with(config, scaled_parameters(config, 2.0f), 2);
+  const RolloutResult result = sample(*backend, batch, std::vector<int32_t>(10, samples));
+  for (int r = 0; r < 10 * samples; ++r) {
+    const double* weights = batch.weights.data() + r / samples * 23;
     std::vector<bool> taken(23, false);
-    double left = batch.capacities[r / 20];
+    double left = batch.capacities[r / samples];
     for (int item : items_of(result, 23, r)) {
       REQUIRE(!taken[item]);
       taken[item] = true;
@@ -345,7 +445,7 @@ TEST_CASE("KnapSack, literal rule: the first misfit ends the packing and is neit
   const RandomBatch batch(ProblemKind::kKnapsack, 11, 6, 14);
   const ModelConfig config = config_for(ProblemKind::kKnapsack, 11);
   const std::vector<float> parameters = scaled_parameters(config, 3.0f);
-  auto backend = cpu_with(config, parameters);
+  auto backend = backend_with(config, parameters);
   const reference::Network network(config, parameters);
   const std::vector<int32_t> counts(6, 20);
   RolloutRequest request;
@@ -387,8 +487,9 @@ TEST_CASE("scoring sampled orders gives their log p and costs again, bit for bit
       for (bool literal : {false, true}) {
         const RandomBatch all(problem, 16, 12, 15);
         const ModelConfig config = config_for(problem, 16, glimpses, glimpses != 1);
-        auto backend = cpu_with(config, scaled_parameters(config, 3.0f), 2);
-        const std::vector<int32_t> counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 40, 12};
+        auto backend = backend_with(config, scaled_parameters(config, 3.0f), 2);
+        const std::vector<int32_t> counts{1,        2,        3,        4,         fewer(5),  fewer(6),
+                                          fewer(7), fewer(8), fewer(9), fewer(10), fewer(40), fewer(12)};
         RolloutRequest request;
         request.sequences = all.batch();
         request.decode = Decode::kSample;
@@ -412,7 +513,7 @@ TEST_CASE("an order that cannot be has log p NaN, and harms no other") {
   const std::vector<int32_t> orders{0, 1, 2, 3, 0, 1, 1,  3,  0,       1, 2, 4,
                                     3, 2, 1, 0, 2, 1, -1, -1, 1000000, 1, 2, 3};
   const ModelConfig config = config_for(ProblemKind::kTsp, 4);
-  auto backend = cpu_with(config, scaled_parameters(config, 3.0f));
+  auto backend = backend_with(config, scaled_parameters(config, 3.0f));
   const RolloutResult result = roll_out(*backend, forced_request(tsp, orders));
   for (int r : {0, 3}) {
     CHECK(result.log_probs[r] < 0.0);
@@ -427,7 +528,7 @@ TEST_CASE("an order that cannot be has log p NaN, and harms no other") {
   RandomBatch packing(ProblemKind::kKnapsack, 4, 2, 16, 1.0);
   packing.weights = {0.6, 0.6, 0.3, 0.2, 0.6, 0.6, 0.3, 0.2};
   const std::vector<int32_t> items{0, 1, -1, -1, 0, 2, -1, -1};
-  auto knapsack = cpu_with(config_for(ProblemKind::kKnapsack, 4), scaled_parameters(config, 3.0f));
+  auto knapsack = backend_with(config_for(ProblemKind::kKnapsack, 4), scaled_parameters(config, 3.0f));
   const RolloutResult packed = roll_out(*knapsack, forced_request(packing, items));
   CHECK(std::isnan(packed.log_probs[0]));
   CHECK(packed.log_probs[1] < 0.0);
@@ -437,7 +538,7 @@ TEST_CASE("costs are those of a double recomputation") {
   for (ProblemKind problem : kProblems) {
     const RandomBatch all(problem, 19, 30, 17);
     const ModelConfig config = config_for(problem, 19);
-    auto backend = cpu_with(config, scaled_parameters(config, 1.0f), 2);
+    auto backend = backend_with(config, scaled_parameters(config, 1.0f), 2);
     const RolloutResult result = in_batches(*backend, all, 30, Decode::kSample);
     for (size_t r = 0; r < result.costs.size(); ++r) {
       const double expected =
@@ -457,7 +558,7 @@ TEST_CASE("log p at the initialisation is within 1e-5 of double") {
         const ModelConfig config = config_for(problem, 25, glimpses, centre);
         const std::vector<float> parameters = initial_parameters(config, 3);
         const reference::Network network(config, parameters);
-        auto backend = cpu_with(config, parameters);
+        auto backend = backend_with(config, parameters);
         for (float temperature : {1.0f, 2.5f}) {
           RolloutRequest request;
           request.sequences = all.batch();
@@ -574,7 +675,7 @@ TEST_CASE("log p of large weights is at most twice as far from double as naive s
     const std::vector<float> parameters = scaled_parameters(config, scale, 5);
     const reference::Network network(config, parameters);
     NaiveFloat naive(config, parameters);
-    auto backend = cpu_with(config, parameters);
+    auto backend = backend_with(config, parameters);
     const RolloutResult result = sample(*backend, all, std::vector<int32_t>(all.count, 1));
     double engine_squares = 0.0, naive_squares = 0.0;
     for (int s = 0; s < all.count; ++s) {
@@ -597,7 +698,7 @@ TEST_CASE("rows outside the factored range are counted, finite and right") {
   for (size_t i = layout.glimpse.w_ref; i < layout.glimpse.w_ref + 2 * kHiddenSize * kHiddenSize; ++i)
     parameters[i] *= 40.0f;
   const reference::Network network(config, parameters);
-  auto backend = cpu_with(config, parameters);
+  auto backend = backend_with(config, parameters);
   const RolloutResult result = in_batches(*backend, all, 4, Decode::kGreedy);
   for (int s = 0; s < all.count; ++s) {
     const double expected = reference::forced(network, all.sequence(s), items_of(result, 12, s)).log_prob;
@@ -608,21 +709,6 @@ TEST_CASE("rows outside the factored range are counted, finite and right") {
   RolloutRequest request;
   request.sequences = all.batch();
   CHECK(roll_out(*backend, request).statistics.direct_rows > 0);
-}
-
-// ------------------------------------------------------------------------------------------- the registry
-
-TEST_CASE("make_backend: names, and what cannot be had") {
-  for (const char* name : {"auto", "cpu"}) {
-    const DeviceInfo info = make_backend({name, 2})->info();
-    CHECK(info.name == "cpu");
-    CHECK(info.threads == 2);
-    CHECK(info.detail.find("2 threads") != std::string::npos);
-  }
-  CHECK(make_backend({"cpu", 0})->info().threads >= 1);
-  for (const char* name : {"", "CPU", "cuda:", "cuda:x", "gpu", "cuda0"}) {
-    CHECK_THROWS_AS(make_backend({name, 1}), std::invalid_argument);
-  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Backend promises of gradients, updates and the critic, on the CPU.
+// What the Backend promises of gradients, updates and the critic, on whichever device is linked.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/engine/backend_under_test.h"
 #include "tests/engine/random_batch.h"
 
 namespace pointsman {
@@ -71,10 +72,10 @@ double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>&
     for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
       most = std::max(most, std::abs(static_cast<double>(expected[k])));
       const double difference = std::abs(static_cast<double>(found[k]) - static_cast<double>(expected[k]));
-      off = difference <= off ? off : difference;
+      off = worse(off, difference);
     }
-    if (off > 0.0)
-      worst = std::max(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
+    if (!(off <= 0.0))
+      worst = worse(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
   }
   return worst;
 }
@@ -88,7 +89,7 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
         const RandomBatch batch(problem, 8, 3, 1);
         const ModelConfig config = config_for(problem, 8, glimpses, centre);
         const std::vector<float> parameters = scaled_parameters(config, 3.0f);
-        auto backend = cpu_with(config, parameters);
+        auto backend = backend_with(config, parameters);
         const Rollouts rollouts(batch, *backend, 2);
         const reference::Network network(config, parameters);
         for (bool literal : {false, true}) {  // the orders fit under either rule; their probabilities differ
@@ -118,16 +119,16 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
 TEST_CASE("a gradient's bits do not depend on the threads") {
   for (ProblemKind problem : kProblems) {
     for (int glimpses : {1, 2}) {
-      const RandomBatch batch(problem, 12, 70, 2);
+      const RandomBatch batch(problem, 12, fewer(70), 2);
       const ModelConfig config = config_for(problem, 12, glimpses);
       const std::vector<float> parameters = scaled_parameters(config, 2.0f);
-      auto backend = cpu_with(config, parameters, 1);
+      auto backend = backend_with(config, parameters, 1);
       const Rollouts rollouts(batch, *backend);
       backend->gradient(rollouts.request());
       const std::vector<float> expected = gradient_of(*backend, parameters.size());
       CHECK(largest(expected) > 0.0);
-      for (int threads : {2, 3}) {
-        auto other = cpu_with(config, parameters, threads);
+      for (int threads = 2; threads <= (kIsCpuBackend ? 3 : 2); ++threads) {
+        auto other = backend_with(config, parameters, threads);
         for (int again = 0; again < 2; ++again) {
           other->load_parameters(0, parameters);  // forgets the gradient
           other->gradient(rollouts.request());
@@ -139,16 +140,18 @@ TEST_CASE("a gradient's bits do not depend on the threads") {
 }
 
 TEST_CASE("gradients add up over calls") {
-  const RandomBatch batch(ProblemKind::kTsp, 12, 40, 3);
+  const RandomBatch batch(ProblemKind::kTsp, 12, fewer(40, 6), 3);
   const ModelConfig config = config_for(ProblemKind::kTsp, 12);
   const std::vector<float> parameters = scaled_parameters(config, 2.0f);
-  auto backend = cpu_with(config, parameters, 2);
+  auto backend = backend_with(config, parameters, 2);
   const Rollouts rollouts(batch, *backend);
   backend->gradient(rollouts.request());
   const std::vector<float> whole = gradient_of(*backend, parameters.size());
   backend->load_parameters(0, parameters);
-  for (int first : {0, 17, 18})
-    backend->gradient(rollouts.part(first, first == 0 ? 17 : first == 17 ? 1 : 22));
+  const int middle = batch.count / 2;
+  backend->gradient(rollouts.part(0, middle));
+  backend->gradient(rollouts.part(middle, 1));
+  backend->gradient(rollouts.part(middle + 1, batch.count - middle - 1));
   // The parts round separately, some 20 sums each in another order.
   CHECK(worst_of_tensors(ParameterLayout(config), gradient_of(*backend, parameters.size()), whole) <= 1e-5);
 }
@@ -157,7 +160,7 @@ TEST_CASE("weight 0 gives no gradient, and one rollout's weight is a factor") {
   const RandomBatch batch(ProblemKind::kKnapsack, 9, 3, 4);
   const ModelConfig config = config_for(ProblemKind::kKnapsack, 9);
   const std::vector<float> parameters = scaled_parameters(config, 2.0f);
-  auto backend = cpu_with(config, parameters);
+  auto backend = backend_with(config, parameters);
   Rollouts rollouts(batch, *backend, 1);
   rollouts.weights = {0.0f, 0.0f, 0.0f};
   backend->gradient(rollouts.request());
@@ -179,7 +182,7 @@ TEST_CASE("nothing to choose, no gradient") {
     const RandomBatch one(problem, 1, 4, 5, 2.0);
     const ModelConfig config = config_for(problem, 1);
     const std::vector<float> parameters = scaled_parameters(config, 2.0f);
-    auto backend = cpu_with(config, parameters);
+    auto backend = backend_with(config, parameters);
     const Rollouts rollouts(one, *backend);
     backend->gradient(rollouts.request());
     CHECK(largest(gradient_of(*backend, parameters.size())) == 0.0);
@@ -187,7 +190,7 @@ TEST_CASE("nothing to choose, no gradient") {
   RandomBatch empty(ProblemKind::kKnapsack, 6, 4, 5);
   empty.capacities.assign(4, 0.0);
   const ModelConfig config = config_for(ProblemKind::kKnapsack, 6);
-  auto backend = cpu_with(config, scaled_parameters(config, 2.0f));
+  auto backend = backend_with(config, scaled_parameters(config, 2.0f));
   const Rollouts rollouts(empty, *backend);
   backend->gradient(rollouts.request());
   CHECK(largest(gradient_of(*backend, ParameterLayout(config).size)) == 0.0);
@@ -196,10 +199,10 @@ TEST_CASE("nothing to choose, no gradient") {
 TEST_CASE("what a rollout kept gives the same gradient, and is not used once parameters have changed") {
   for (ProblemKind problem : kProblems) {
     for (int glimpses : {0, 1, 2}) {
-      const RandomBatch batch(problem, 11, 37, 6);
+      const RandomBatch batch(problem, 11, fewer(37), 6);
       const ModelConfig config = config_for(problem, 11, glimpses);
       const std::vector<float> parameters = scaled_parameters(config, 2.0f);
-      auto backend = cpu_with(config, parameters, 2);
+      auto backend = backend_with(config, parameters, 2);
       RolloutRequest request;
       request.sequences = batch.batch();
       request.decode = Decode::kSample;
@@ -233,18 +236,19 @@ TEST_CASE("what a rollout kept gives the same gradient, and is not used once par
 }
 
 TEST_CASE("each parameter set gets the gradient of its own sequences, and no other") {
-  const RandomBatch batch(ProblemKind::kTsp, 10, 60, 7);
+  const RandomBatch batch(ProblemKind::kTsp, 10, fewer(60, 9), 7);
   const ModelConfig config = config_for(ProblemKind::kTsp, 10);
   const size_t size = ParameterLayout(config).size;
-  const int borders[] = {0, 20, 21, 60};  // sets 0, 2 and 3; nothing for set 1
+  const int third = batch.count / 3,
+            borders[] = {0, third, third + 1, batch.count};  // sets 0, 2 and 3; nothing for set 1
   const int names[] = {0, 2, 3};
   std::vector<int32_t> sets;
-  auto many = make_backend({"cpu", 2});
+  auto many = backend_under_test(2);
   many->configure(config, 4);
   for (int set = 0; set < 4; ++set) many->load_parameters(set, scaled_parameters(config, 2.0f, 30 + set));
   for (int part = 0; part < 3; ++part)
     sets.insert(sets.end(), borders[part + 1] - borders[part], names[part]);
-  const Rollouts rollouts(batch, *cpu_with(config, scaled_parameters(config, 2.0f, 30)));
+  const Rollouts rollouts(batch, *backend_with(config, scaled_parameters(config, 2.0f, 30)));
   GradientRequest request = rollouts.request();
   request.sequences.parameter_sets = sets.data();
   many->gradient(request);
@@ -252,7 +256,7 @@ TEST_CASE("each parameter set gets the gradient of its own sequences, and no oth
   many->critic_gradient(request.sequences, targets, 0.1f, values);
   CHECK(largest(gradient_of(*many, size, 1)) == 0.0);
   for (int part = 0; part < 3; ++part) {
-    auto single = cpu_with(config, scaled_parameters(config, 2.0f, 30 + names[part]), 2);
+    auto single = backend_with(config, scaled_parameters(config, 2.0f, 30 + names[part]), 2);
     const int first = borders[part], count = borders[part + 1] - first;
     single->gradient(rollouts.part(first, count));
     single->critic_gradient(batch.batch(first, count), std::span(targets).subspan(first, count), 0.1f,
@@ -292,10 +296,10 @@ double weighted_log_p(Backend& backend, const Rollouts& rollouts, const std::vec
 TEST_CASE("the weighted log p falls along the gradient's opposite, as fast as the gradient says") {
   for (ProblemKind problem : kProblems) {
     for (bool centre : {true, false}) {
-      const RandomBatch batch(problem, 15, 20, 8);
+      const RandomBatch batch(problem, 15, fewer(20, 4), 8);
       const ModelConfig config = config_for(problem, 15, 1, centre);
       const std::vector<float> parameters = scaled_parameters(config, 2.0f);
-      auto backend = cpu_with(config, parameters, 2);
+      auto backend = backend_with(config, parameters, 2);
       const Rollouts rollouts(batch, *backend);
       backend->gradient(rollouts.request());
       const std::vector<float> gradient = gradient_of(*backend, parameters.size());
@@ -347,13 +351,13 @@ struct DoubleAdam {
 };
 
 TEST_CASE("update is Adam on the clipped gradient, actor and critic apart") {
-  const RandomBatch batch(ProblemKind::kTsp, 10, 24, 9);
+  const RandomBatch batch(ProblemKind::kTsp, 10, fewer(24), 9);
   const ModelConfig config = config_for(ProblemKind::kTsp, 10);
   const ParameterLayout layout(config);
   const std::vector<float> start = scaled_parameters(config, 2.0f);
   const std::vector<float> targets(batch.count, 4.0f);
   std::vector<float> values(batch.count);
-  auto backend = cpu_with(config, start, 2);
+  auto backend = backend_with(config, start, 2);
   const Rollouts rollouts(batch, *backend);
   DoubleAdam actor(start), critic(start);
   for (int step = 0; step < 6; ++step) {
@@ -380,7 +384,7 @@ TEST_CASE("update is Adam on the clipped gradient, actor and critic apart") {
       const double expected = (k < layout.actor_size ? actor : critic).parameters[k];
       // Each step rounds the parameter once (2^-24 of at most 0.2) and is itself good to 1e-5 of a learning
       // rate.
-      worst = std::max(worst, std::abs(after[k] - expected) /
+      worst = worse(worst, std::abs(after[k] - expected) /
                                   ((step + 1) * (0.2 * 0x1p-24 + 1e-5 * request.learning_rate)));
     }
     CHECK(worst <= 1.0);
@@ -399,7 +403,7 @@ TEST_CASE("parameters and optimiser state read back and loaded go on with the sa
   const RandomBatch batch(ProblemKind::kTsp, 9, 12, 10);
   const ModelConfig config = config_for(ProblemKind::kTsp, 9);
   const size_t size = ParameterLayout(config).size;
-  auto one = cpu_with(config, scaled_parameters(config, 1.0f));
+  auto one = backend_with(config, scaled_parameters(config, 1.0f));
   const Rollouts rollouts(batch, *one);
   UpdateRequest request;
   const auto step = [&](Backend& backend) {
@@ -407,7 +411,7 @@ TEST_CASE("parameters and optimiser state read back and loaded go on with the sa
     backend.update(0, 1, request);
   };
   for (int i = 0; i < 3; ++i) step(*one);
-  auto two = cpu_with(config, parameters_of(*one, size));
+  auto two = backend_with(config, parameters_of(*one, size));
   two->load_optimiser(0, one->read_optimiser(0));
   for (int i = 0; i < 3; ++i) {
     step(*one);
@@ -426,11 +430,11 @@ TEST_CASE("an update takes effect in the next rollout") {
   const RandomBatch batch(ProblemKind::kTsp, 9, 12, 10);
   const ModelConfig config = config_for(ProblemKind::kTsp, 9);
   const size_t size = ParameterLayout(config).size;
-  auto backend = cpu_with(config, scaled_parameters(config, 2.0f));
+  auto backend = backend_with(config, scaled_parameters(config, 2.0f));
   const Rollouts rollouts(batch, *backend);
   backend->gradient(rollouts.request());
   backend->update(0, 1, {});
-  auto fresh = cpu_with(config, parameters_of(*backend, size));
+  auto fresh = backend_with(config, parameters_of(*backend, size));
   CHECK(same_answers(sample(*backend, batch, rollouts.counts), sample(*fresh, batch, rollouts.counts)));
   std::vector<float> values(12), fresh_values(12);
   backend->critic_values(batch.batch(), values);
@@ -445,18 +449,18 @@ TEST_CASE(
     "critic_gradient") {
   for (ProblemKind problem : kProblems) {
     for (int n : {1, 2, 14}) {
-      const RandomBatch batch(problem, n, 40, 11);
+      const RandomBatch batch(problem, n, fewer(40, 8), 11);
       const ModelConfig config = config_for(problem, n);
       const std::vector<float> parameters = scaled_parameters(config, 3.0f);
       std::vector<float> expected(batch.count), values(batch.count);
-      cpu_with(config, parameters)->critic_values(batch.batch(), expected);
+      backend_with(config, parameters)->critic_values(batch.batch(), expected);
       const reference::Network network(config, parameters);
       for (int s = 0; s < 3; ++s) {
         CHECK(expected[s] == Approx(reference::critic_value(network, batch.sequence(s))).epsilon(1e-5));
       }
       for (int threads : {1, 3}) {
-        auto backend = cpu_with(config, parameters, threads);
-        for (int size : {1, 7, 40}) {
+        auto backend = backend_with(config, parameters, threads);
+        for (int size : {1, 7, batch.count}) {
           for (int first = 0; first < batch.count; first += size) {
             const int taken = std::min(size, batch.count - first);
             backend->critic_values(batch.batch(first, taken), std::span(values).subspan(first, taken));
@@ -471,13 +475,13 @@ TEST_CASE(
 }
 
 TEST_CASE("the critic's gradient: the reference's, whatever the threads, and none of the actor's") {
-  const RandomBatch batch(ProblemKind::kTsp, 9, 40, 12);
+  const RandomBatch batch(ProblemKind::kTsp, 9, fewer(40, 6), 12);
   const ModelConfig config = config_for(ProblemKind::kTsp, 9);
   const ParameterLayout layout(config);
   const std::vector<float> parameters = scaled_parameters(config, 3.0f);
   std::vector<float> targets, values(batch.count);
   for (int s = 0; s < batch.count; ++s) targets.push_back(0.1f * static_cast<float>(s % 7));
-  auto backend = cpu_with(config, parameters, 1);
+  auto backend = backend_with(config, parameters, 1);
   backend->critic_gradient(batch.batch(), targets, 0.025f, values);
   const std::vector<float> found = gradient_of(*backend, layout.size);
   const reference::Network network(config, parameters);
@@ -488,7 +492,7 @@ TEST_CASE("the critic's gradient: the reference's, whatever the threads, and non
   CHECK(worst_of_tensors(layout, found, expected) <= 1e-4);
   CHECK(largest({found.begin(), found.begin() + layout.actor_size}) == 0.0);
   for (int threads : {2, 3}) {
-    auto other = cpu_with(config, parameters, threads);
+    auto other = backend_with(config, parameters, threads);
     other->critic_gradient(batch.batch(), targets, 0.025f, values);
     CHECK(same_bytes(gradient_of(*other, layout.size), found));
   }

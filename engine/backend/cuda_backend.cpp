@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cuda_backend.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "engine/backend/cuda_context.h"
+#include "engine/backend/cuda_critic.h"
+#include "engine/backend/cuda_gradient.h"
+#include "engine/backend/cuda_rollout.h"
+#include "kernels/cuda/fma_peak.h"
+
+namespace pointsman {
+
+namespace cuda {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int index, int64_t memory_limit, Precision precision)
+      : context_(index, precision), memory_limit_(memory_limit) {}
+  ~CudaBackend() override { cudaSetDevice(context_.index); }
+
+  DeviceInfo info() const override {
+    const cudaDeviceProp& p = context_.properties;
+    return {context_.index == 0 ? "cuda" : "cuda:" + std::to_string(context_.index),
+            std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
+                std::to_string(p.totalGlobalMem >> 30) + " GiB" +
+                (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
+            1};
+  }
+
+  double measure_fma_peak() override;
+
+  void configure(const ModelConfig& config, int sets) override {
+    context_.make_current();
+    kept_ = {};
+    context_.parameters.reset();
+    context_.memory.release();
+    context_.config = config;
+    context_.layout.emplace(context_.config);
+    context_.parameters.emplace(context_.config, *context_.layout, sets, context_.stream.get());
+    try {
+      context_.parameters->allocate();
+    } catch (const std::bad_alloc&) {
+      size_t free = 0, total = 0;
+      require(cudaMemGetInfo(&free, &total), "free memory");
+      throw DeviceError("CUDA: " + std::to_string(sets) + " parameter sets need " +
+                        mebibytes(context_.parameters->bytes()) + " of device memory, and there are " +
+                        mebibytes(free));
+    }
+    context_.stream.synchronize();
+    context_.memory.configure(memory_limit_);
+  }
+
+  void load_parameters(int set, std::span<const float> parameters) override {
+    CudaParameters& p = changed(set);
+    if (parameters.size() != context_.layout->size)
+      throw std::invalid_argument("load_parameters: wrong number of parameters");
+    write(parameters, p.set(p.parameters(), set));
+    for (float* array : {p.first_moment(), p.second_moment(), p.gradient()})
+      clear(p.set(array, set), p.stride());
+    p.actor_steps[set] = p.critic_steps[set] = 0;
+    p.prepare(set, 1);
+    context_.stream.synchronize();
+  }
+
+  void read_parameters(int set, std::span<float> parameters) const override {
+    const CudaParameters& p = of(set);
+    read(p.set(p.parameters(), set), parameters);
+  }
+
+  void load_optimiser(int set, const OptimiserState& state) override {
+    of(set);
+    CudaParameters& p = *context_.parameters;
+    if (state.first_moment.size() != context_.layout->size ||
+        state.second_moment.size() != context_.layout->size)
+      throw std::invalid_argument("load_optimiser: wrong number of moments");
+    write(state.first_moment, p.set(p.first_moment(), set));
+    write(state.second_moment, p.set(p.second_moment(), set));
+    context_.stream.synchronize();
+    p.actor_steps[set] = state.actor_steps;
+    p.critic_steps[set] = state.critic_steps;
+  }
+
+  OptimiserState read_optimiser(int set) const override {
+    const CudaParameters& p = of(set);
+    const size_t size = context_.layout->size;
+    OptimiserState state{std::vector<float>(size), std::vector<float>(size), p.actor_steps[set],
+                         p.critic_steps[set]};
+    read(p.set(p.first_moment(), set), state.first_moment);
+    read(p.set(p.second_moment(), set), state.second_moment);
+    return state;
+  }
+
+  void read_gradient(int set, std::span<float> gradient) const override {
+    const CudaParameters& p = of(set);
+    read(p.set(p.gradient(), set), gradient);
+  }
+
+  void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    context_.make_current();
+    const KeptRollouts kept = roll_out(context_, request, result);
+    if (request.keep) kept_ = kept;
+  }
+
+  void gradient(const GradientRequest& request) override {
+    context_.make_current();
+    add_gradient(context_, request, kept_);
+  }
+
+  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
+    context_.make_current();
+    run_critic(context_, sequences, nullptr, 0.0f, values);
+  }
+
+  void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
+                       std::span<float> values) override {
+    context_.make_current();
+    run_critic(context_, sequences, targets.data(), weight, values);
+  }
+
+  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override;
+
+ private:
+  const CudaParameters& of(int set) const {
+    if (!context_.parameters || set < 0 || set >= context_.parameters->sets())
+      throw std::out_of_range("no parameter set " + std::to_string(set));
+    context_.make_current();
+    return *context_.parameters;
+  }
+
+  // Whose parameters are about to change: what a rollout kept no longer holds.
+  CudaParameters& changed(int set) {
+    of(set);
+    kept_ = {};
+    context_.memory.forget();
+    return *context_.parameters;
+  }
+
+  void write(std::span<const float> from, float* to) const {
+    require(
+        cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, context_.stream.get()),
+        "upload");
+  }
+  void read(const float* from, std::span<float> to) const {
+    require(cudaMemcpyAsync(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost, context_.stream.get()),
+            "download");
+    context_.stream.synchronize();
+  }
+  void clear(float* array, int64_t floats) const {
+    require(cudaMemsetAsync(array, 0, sizeof(float) * floats, context_.stream.get()), "clearing");
+  }
+
+  CudaContext context_;
+  const int64_t memory_limit_;
+  KeptRollouts kept_;
+};
+
+// Device memory of an update.
+struct UpdateArrays {
+  UpdateArrays(Placement& placement, int all_sets, int count, size_t actor_size, size_t critic_size) {
+    norms = placement.take<double>(2 * count);
+    steps = placement.take<int64_t>(2 * all_sets);
+    scratch = placement.take<double>(
+        adam_update_scratch(static_cast<int64_t>(std::max(actor_size, critic_size)), count));
+  }
+  double* norms;   // [actor, critic][count]
+  int64_t* steps;  // [actor, critic][all sets]
+  double* scratch;
+};
+
+std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const UpdateRequest& request) {
+  if (count == 0) return {};
+  of(first_set + count - 1);
+  CudaParameters& p = changed(first_set);
+  const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
+  Placement counted;
+  UpdateArrays(counted, p.sets(), count, actor_size, critic_size);
+  Placement placed(context_.memory.work(counted.bytes()));
+  const UpdateArrays arrays(placed, p.sets(), count, actor_size, critic_size);
+  std::vector<GradientNorms> norms(count);
+  const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
+    for (int s = first_set; s < first_set + count; ++s) ++steps[s];
+    int64_t* const device_steps = arrays.steps + network * p.sets();
+    double* const device_norms = arrays.norms + network * count;
+    require(cudaMemcpyAsync(device_steps, steps.data(), steps.size() * sizeof(int64_t),
+                            cudaMemcpyHostToDevice, context_.stream.get()),
+            "upload");
+    adam_update({p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()),
+                 p.all(p.gradient()), static_cast<int64_t>(offset), static_cast<int64_t>(size), first_set,
+                 count, request.max_norm, request.learning_rate, request.beta1, request.beta2,
+                 request.epsilon, device_steps, device_norms, arrays.scratch},
+                context_.stream.get());
+  };
+  const bool critic = request.critic && context_.config.has_critic;
+  if (request.actor) step(0, p.actor_steps, 0, actor_size);
+  if (critic) step(1, p.critic_steps, actor_size, critic_size);
+  clear(p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
+  p.prepare(first_set, count);
+  std::vector<double> found(2 * count);
+  require(cudaMemcpyAsync(found.data(), arrays.norms, found.size() * sizeof(double), cudaMemcpyDeviceToHost,
+                          context_.stream.get()),
+          "download");
+  context_.stream.synchronize();
+  for (int i = 0; i < count; ++i) {
+    norms[i] = {request.actor ? found[i] : 0.0, critic ? found[count + i] : 0.0};
+  }
+  return norms;
+}
+
+double CudaBackend::measure_fma_peak() {
+  context_.make_current();
+  auto* const sink = reinterpret_cast<float*>(context_.memory.work(sizeof(float)));
+  const int blocks = 8 * context_.properties.multiProcessorCount;
+  cudaEvent_t start, end;
+  require(cudaEventCreate(&start), "event");
+  require(cudaEventCreate(&end), "event");
+  double best = 0.0;
+  float milliseconds = 0.0f;
+  // Twice as long each time until a launch is long enough to be measured; the first one is the warm-up.
+  for (int iterations = 64; milliseconds < 20.0f; iterations *= 2) {
+    require(cudaEventRecord(start, context_.stream.get()), "event");
+    const double flops = fma_peak(sink, blocks, iterations, context_.stream.get());
+    require(cudaEventRecord(end, context_.stream.get()), "event");
+    require(cudaEventSynchronize(end), "event");
+    require(cudaEventElapsedTime(&milliseconds, start, end), "event");
+    if (milliseconds > 0.0f) best = std::max(best, flops / milliseconds * 1e-6);
+  }
+  cudaEventDestroy(start);
+  cudaEventDestroy(end);
+  return best;
+}
+
+}  // namespace
+}  // namespace cuda
+
+std::unique_ptr<Backend> make_cuda_backend(int index, int64_t memory_limit, Precision precision) {
+  return std::make_unique<cuda::CudaBackend>(index, memory_limit, precision);
+}
+
+}  // namespace pointsman

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cuda_chunk.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace pointsman::cuda {
+
+namespace {
+
+constexpr size_t kStagingBytes = size_t{256} << 20;  // most page-locked memory, each direction
+
+int set_of(const SequenceBatch& batch, int sequence) {
+  return batch.parameter_sets == nullptr ? 0 : batch.parameter_sets[sequence];
+}
+
+class Cutter {
+ public:
+  Cutter(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows)
+      : context_(context), measure_(measure), all_fit_(is_one_chunk(context, measure, sequences, rows)) {}
+
+  void add(int sequence, int count) {
+    for (int left = count; left > 0 || count == 0;) {
+      const int taken = fitting(left);
+      if (taken < 0) {
+        if (chunk_.sequences == 0) refuse();
+        flush(sequence, count - left);
+        continue;
+      }
+      ++chunk_.sequences;
+      chunk_.rows += taken;
+      chunk_.first_row.push_back(chunk_.rows);
+      left -= taken;
+      if (left > 0) flush(sequence, count - left);
+      if (count == 0) return;
+    }
+  }
+
+  std::vector<CudaChunk> finish() {
+    if (chunk_.sequences > 0) chunks_.push_back(chunk_);
+    return std::move(chunks_);
+  }
+
+ private:
+  bool fits(int sequences, int rows) const { return is_one_chunk(context_, measure_, sequences, rows); }
+
+  // How many of `left` rollouts of another sequence the chunk still takes; -1: not one, or not the sequence.
+  int fitting(int left) const {
+    const auto fits = [&](int rows) { return this->fits(chunk_.sequences + 1, chunk_.rows + rows); };
+    if (all_fit_ || fits(left)) return left;
+    int taken = 0;
+    for (int beyond = left; beyond - taken > 1;) {
+      const int middle = taken + (beyond - taken) / 2;
+      (fits(middle) ? taken : beyond) = middle;
+    }
+    return taken > 0 ? taken : -1;
+  }
+
+  void flush(int next_sequence, int skipped) {
+    const int64_t next_result = chunk_.first_result + chunk_.rows;
+    if (chunk_.sequences > 0) chunks_.push_back(std::move(chunk_));
+    chunk_ = CudaChunk();
+    chunk_.first_sequence = next_sequence;
+    chunk_.skipped = skipped;
+    chunk_.first_result = next_result;
+  }
+
+  [[noreturn]] void refuse() const {
+    const ChunkNeed need = measure_(1, 1);
+    throw DeviceError("CUDA: one rollout needs " + mebibytes(need.device) +
+                      " of device memory, and there are " + mebibytes(context_.memory.available()));
+  }
+
+  const CudaContext& context_;
+  const MeasureChunk& measure_;
+  const bool all_fit_;  // the whole call is one chunk
+  std::vector<CudaChunk> chunks_;
+  CudaChunk chunk_;
+};
+
+// Ranges of equal sets; rows_of tells a sequence's first row and the first one after it.
+template <typename RowsOf>
+std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chunk, const RowsOf& rows_of) {
+  std::vector<SetRange> ranges;
+  for (int s = 0; s < chunk.sequences; ++s) {
+    const auto [first, last] = rows_of(s);
+    if (first == last) continue;
+    const int set = set_of(batch, chunk.first_sequence + s);
+    if (ranges.empty() || ranges.back().set != set) ranges.push_back({set, first, 0});
+    ranges.back().rows += last - first;
+  }
+  return ranges;
+}
+
+}  // namespace
+
+bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows) {
+  if (rows > std::numeric_limits<int>::max()) return false;
+  const ChunkNeed need = measure(sequences, static_cast<int>(rows));
+  return need.device <= context.memory.available() && std::max(need.upload, need.download) <= kStagingBytes;
+}
+
+std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
+                                       const int32_t* counts, const MeasureChunk& measure) {
+  int64_t rows = counts == nullptr ? batch.count : 0;
+  for (int s = 0; counts != nullptr && s < batch.count; ++s) rows += counts[s];
+  if (context.memory.keeps() && !is_one_chunk(context, measure, 1, 1)) context.memory.forget();
+  Cutter cutter(context, measure, batch.count, rows);
+  for (int s = 0; s < batch.count; ++s) cutter.add(s, counts == nullptr ? 1 : counts[s]);
+  return cutter.finish();
+}
+
+ChunkRanges::ChunkRanges(const SequenceBatch& batch, const CudaChunk& chunk)
+    : sequences(ranges_of(batch, chunk, [](int s) { return std::pair(s, s + 1); })),
+      rows(ranges_of(batch, chunk,
+                     [&](int s) { return std::pair(chunk.first_row[s], chunk.first_row[s + 1]); })) {}
+
+ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows) {
+  shape.n = batch.n;
+  shape.sequences = shape.sequence_ranges = sequences;
+  shape.rows = rows;
+  shape.row_ranges = std::min(sequences, rows);
+  shape.tiles = rows;
+  shape.knapsack = batch.problem == ProblemKind::kKnapsack;
+  return shape;
+}
+
+ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
+  const size_t s = shape.sequences, r = shape.rows, n = shape.n;
+  features = placement.take<float>(s * n * 2);
+  item_weights = placement.take<double>(shape.knapsack ? s * n : 0);
+  capacities = placement.take<double>(shape.knapsack ? s : 0);
+  first_row = placement.take<int32_t>(s + 1);
+  sequence_of = placement.take<int32_t>(r);
+  keys = placement.take<uint64_t>(shape.sampling ? s : 0);
+  first_samples = placement.take<uint32_t>(shape.sampling ? s : 0);
+  orders = placement.take<int32_t>(shape.orders ? r * n : 0);
+  weights = placement.take<float>(shape.weights ? r : 0);
+  sequence_ranges = placement.take<SetRange>(shape.sequence_ranges);
+  row_ranges = placement.take<SetRange>(shape.row_ranges);
+  tiles = placement.take<DecodeTile>(shape.tiles);
+}
+
+namespace {
+
+// What batch, chunk and ranges tell.
+void fill_sequences(const SequenceBatch& batch, const CudaChunk& chunk, const ChunkRanges& ranges,
+                    const ChunkShape& shape, const ChunkArrays& to) {
+  const size_t first = chunk.first_sequence, s = shape.sequences, n = shape.n;
+  std::copy_n(batch.features + first * n * 2, s * n * 2, to.features);
+  if (shape.knapsack) {
+    std::copy_n(batch.weights + first * n, s * n, to.item_weights);
+    std::copy_n(batch.capacities + first, s, to.capacities);
+  }
+  std::copy(chunk.first_row.begin(), chunk.first_row.end(), to.first_row);
+  for (int i = 0; i < chunk.sequences; ++i) {
+    std::fill(to.sequence_of + chunk.first_row[i], to.sequence_of + chunk.first_row[i + 1], i);
+  }
+  std::copy(ranges.sequences.begin(), ranges.sequences.end(), to.sequence_ranges);
+  std::copy(ranges.rows.begin(), ranges.rows.end(), to.row_ranges);
+}
+
+}  // namespace
+
+UploadedChunk upload(CudaContext& context, const SequenceBatch& batch, const CudaChunk& chunk,
+                     ChunkShape shape, const DecodeTiles& tiles, Placement& placement,
+                     const std::function<void(const ChunkArrays&)>& fill) {
+  ChunkRanges ranges(batch, chunk);
+  shape.n = batch.n;
+  shape.sequences = chunk.sequences;
+  shape.rows = chunk.rows;
+  shape.sequence_ranges = static_cast<int>(ranges.sequences.size());
+  shape.row_ranges = static_cast<int>(ranges.rows.size());
+  shape.tiles = static_cast<int>(tiles.tiles.size());
+  shape.knapsack = batch.problem == ProblemKind::kKnapsack;
+  Placement counted;
+  ChunkArrays(counted, shape);
+  context.stream.synchronize();  // the copy before this one has read the page-locked memory
+  std::byte* const host = context.uploads.reserve(counted.bytes());
+  Placement staged(host);
+  const ChunkArrays to(staged, shape);
+  fill_sequences(batch, chunk, ranges, shape, to);
+  std::copy(tiles.tiles.begin(), tiles.tiles.end(), to.tiles);
+  fill(to);
+  std::byte* const device = placement.take<std::byte>(counted.bytes());
+  require(cudaMemcpyAsync(device, host, counted.bytes(), cudaMemcpyHostToDevice, context.stream.get()),
+          "upload");
+  Placement placed(device);
+  return {shape, std::move(ranges), tiles.rows, ChunkArrays(placed, shape)};
+}
+
+// Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile.
+DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, int tile_rows) {
+  std::vector<DecodeTile> tiles;
+  for (int s = 0; s < chunk.sequences; ++s) {
+    const int set = set_of(batch, chunk.first_sequence + s), first = s == 0 ? chunk.skipped : 0;
+    const int count = chunk.first_row[s + 1] - chunk.first_row[s];
+    DecodeTile* last = tiles.empty() ? nullptr : &tiles.back();
+    if (count == 1 && last != nullptr && last->sequence_step == 1 && last->set == set &&
+        last->first == first && last->sequence + last->rows == s && last->rows < tile_rows) {
+      ++last->rows;
+      continue;
+    }
+    for (int row = 0; row < count; row += tile_rows) {
+      tiles.push_back({set, s, count == 1 ? 1 : 0, first + row, std::min(tile_rows, count - row),
+                       int64_t{chunk.first_row[s]} + row});
+    }
+  }
+  return {tile_rows, std::move(tiles)};
+}
+
+}  // namespace pointsman::cuda

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call is cut: chunks of consecutive sequences and rollouts ("rows") that fit the device's memory, each
+// uploaded in one copy and its results downloaded in one.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "engine/backend/cuda_context.h"
+
+namespace pointsman::cuda {
+
+struct CudaChunk {
+  int first_sequence = 0, sequences = 0;
+  int skipped = 0;           // rollouts of the first sequence that earlier chunks hold
+  int64_t first_result = 0;  // rollouts of the call before this chunk's
+  int rows = 0;
+  std::vector<int32_t> first_row{0};  // [sequences + 1]
+};
+
+// Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows.
+struct ChunkNeed {
+  size_t device, upload, download;
+};
+using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
+
+// Whether so many sequences and rows fit at once.
+bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows);
+
+// counts: rollouts a sequence; null: 1 each. What is kept is forgotten where it leaves no room for a single
+// rollout; throws DeviceError when one does not fit even then.
+std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
+                                       const int32_t* counts, const MeasureChunk& measure);
+
+// The parameter sets of a chunk's sequences and of its rows, ranges without rows left out.
+struct ChunkRanges {
+  ChunkRanges(const SequenceBatch& batch, const CudaChunk& chunk);
+  std::vector<SetRange> sequences, rows;
+  int first_set() const { return sequences.front().set; }
+  int sets() const { return sequences.back().set - first_set() + 1; }
+};
+
+// What is uploaded of a chunk: the same arrays in page-locked memory and on the device.
+struct ChunkShape {
+  int n = 0, sequences = 0, rows = 0;
+  int sequence_ranges = 0, row_ranges = 0, tiles = 0;
+  bool knapsack = false, sampling = false, orders = false, weights = false;
+};
+
+// The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.
+ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows);
+
+struct ChunkArrays {
+  ChunkArrays(Placement& placement, const ChunkShape& shape);
+  float* features;          // [sequences][n][2]
+  double* item_weights;     // [sequences][n]; KnapSack
+  double* capacities;       // [sequences]; KnapSack
+  int32_t* first_row;       // [sequences + 1]
+  int32_t* sequence_of;     // [rows]
+  uint64_t* keys;           // [sequences]; sampling
+  uint32_t* first_samples;  // [sequences]; sampling
+  int32_t* orders;          // [rows][n]; forced
+  float* weights;           // [rows]; gradient
+  SetRange *sequence_ranges, *row_ranges;
+  DecodeTile* tiles;
+};
+
+// Blocks of rollouts for the decode kernel, of at most `rows` each.
+struct DecodeTiles {
+  int rows = 0;
+  std::vector<DecodeTile> tiles;
+};
+DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, int tile_rows);
+
+// A chunk's inputs on the device, with the host's copy of what also steers the host.
+struct UploadedChunk {
+  ChunkShape shape;
+  ChunkRanges ranges;
+  int tile_rows;
+  ChunkArrays arrays;  // device memory
+};
+
+// Copies a chunk's inputs to the piece of device memory that `placement` gives. shape: what the call uploads;
+// its counts are filled in here. fill: writes the arrays that only this kind of call has, in page-locked
+// memory.
+UploadedChunk upload(CudaContext& context, const SequenceBatch& batch, const CudaChunk& chunk,
+                     ChunkShape shape, const DecodeTiles& tiles, Placement& placement,
+                     const std::function<void(const ChunkArrays&)>& fill);
+
+}  // namespace pointsman::cuda

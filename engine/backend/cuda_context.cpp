@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cuda_context.h"
+
+#include <algorithm>
+
+namespace pointsman::cuda {
+
+void CudaMemory::configure(size_t limit) {
+  release();
+  limit_ = limit;
+  if (limit > 0) return;
+  size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total), "free memory");
+  limit_ = free / 10 * 9;
+}
+
+std::byte* CudaMemory::work(size_t bytes) {
+  if (kept_ + bytes > block_.bytes()) {
+    kept_ = 0;
+    // Some more, so that a run of slowly growing calls does not allocate for each.
+    const size_t wanted = std::min(bytes + bytes / 4, std::max(limit_, bytes));
+    try {
+      block_.reserve(wanted);
+    } catch (const std::bad_alloc&) {
+      throw DeviceError("CUDA: no " + mebibytes(wanted) +
+                        " of device memory left: another program has taken them");
+    }
+  }
+  return block_.data() + kept_;
+}
+
+int CudaContext::checked(int device_index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  const std::string name = "device cuda:" + std::to_string(device_index);
+  if (error != cudaSuccess) throw DeviceError(name + ": " + cudaGetErrorString(error));
+  if (device_index >= count) {
+    throw DeviceError(name + ": this machine has " + std::to_string(count) + " CUDA device" +
+                      (count == 1 ? "" : "s"));
+  }
+  require(cudaSetDevice(device_index), "device");
+  return device_index;
+}
+
+CudaContext::CudaContext(int device_index, Precision precision_)
+    : index(checked(device_index)), precision(precision_), cublas(stream.get()) {
+  require(cudaGetDeviceProperties(&properties, index), "device properties");
+  if (precision != Precision::kFp32 && properties.major < 8) {
+    throw DeviceError(std::string("precision ") + name_of(precision) + ": " + properties.name +
+                      " has no tensor cores for it");
+  }
+}
+
+std::string mebibytes(size_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
+
+}  // namespace pointsman::cuda

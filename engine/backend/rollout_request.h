@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every backend does with a RolloutRequest before it makes the rollouts, and with best_only after it has.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/backend/backend.h"
+
+namespace pointsman {
+
+// How many rollouts are asked for. Throws std::invalid_argument for what cannot be had together.
+inline int64_t count_rollouts(const RolloutRequest& request) {
+  if (request.keep && request.counts != nullptr)
+    throw std::invalid_argument("rollout: keep needs one per sequence");
+  if (request.best_only && (request.keep || request.decode == Decode::kForced))
+    throw std::invalid_argument("rollout: best_only goes with neither keep nor forced orders");
+  int64_t rollouts = 0;
+  for (int s = 0; s < request.sequences.count; ++s)
+    rollouts += request.counts == nullptr ? 1 : request.counts[s];
+  return rollouts;
+}
+
+// `entries` rollouts of n items that nobody has made yet.
+inline void clear_rollouts(int64_t entries, int n, RolloutResult& result) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  result.orders.assign(entries * n, -1);
+  result.costs.assign(entries, kNaN);
+  result.log_probs.assign(entries, kNaN);
+  result.winners.clear();
+  result.statistics = {};
+}
+
+// Of all rollouts of a request with best_only, what it answers.
+inline void keep_best(const RolloutRequest& request, RolloutResult& result) {
+  const int n = request.sequences.n, count = request.sequences.count;
+  RolloutResult best;
+  clear_rollouts(count, n, best);
+  best.winners.assign(count, -1);
+  best.statistics = result.statistics;
+  auto first = result.costs.begin();
+  for (int s = 0; s < count; ++s) {
+    const auto last = first + (request.counts == nullptr ? 1 : request.counts[s]);
+    if (first == last) continue;
+    const auto winner = std::min_element(first, last);  // the first of equals
+    const auto row = winner - result.costs.begin();
+    best.winners[s] = static_cast<int32_t>(winner - first);
+    best.costs[s] = *winner;
+    best.log_probs[s] = result.log_probs[row];
+    std::copy_n(result.orders.begin() + row * n, n, best.orders.begin() + static_cast<int64_t>(s) * n);
+    first = last;
+  }
+  result = std::move(best);
+}
+
+}  // namespace pointsman

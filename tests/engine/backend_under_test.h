@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device that the tests of a Backend run on, chosen when they are linked: the CPU's, the emulated CUDA
+// one (small shapes) or a GPU's.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "engine/backend/backend.h"
+
+namespace pointsman {
+
+std::unique_ptr<Backend> backend_under_test(int threads);
+
+inline std::unique_ptr<Backend> backend_with(const ModelConfig& config, const std::vector<float>& parameters,
+                                             int threads = 1) {
+  auto backend = backend_under_test(threads);
+  backend->configure(config, 1);
+  backend->load_parameters(0, parameters);
+  return backend;
+}
+
+// What the CPU backend can do and a device need not: several threads, sharing the evaluations of equal
+// prefixes.
+extern const bool kIsCpuBackend;
+
+// Tests divide their numbers of sequences, samples and repetitions by this: 1 except under the emulation.
+extern const int kFewer;
+
+inline int fewer(int count, int least = 1) { return std::max(count / kFewer, least); }
+
+}  // namespace pointsman
