@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The network in PyTorch float32, tuned as far as eager PyTorch goes: the rival of `pointsman bench decode`.
+"""The network in PyTorch float32, tuned as far as eager PyTorch goes: the rival of `pointsman bench decode`, and on
+a GPU (command "device") of bench/search, there also as CUDA graphs and with its steps compiled.
 
     python3 bench/torch_twin.py --model MODEL.safetensors
 
@@ -90,14 +91,18 @@ def cell(gates, c):
     return gates[:, 2 * H:3 * H] * (2.0 * torch.sigmoid(2.0 * c) - 1.0), c
 
 
-def encode(lstm, features):
+def encoder_step(x, h, c, recurrent):
+    return cell(torch.addmm(x, h, recurrent), c)
+
+
+def encode(lstm, features, step=encoder_step):
     """features [B, n, 2] -> references [B, n, H], h [B, H], c [B, H]."""
     inputs = (features @ lstm["in"] + lstm["bias"]).transpose(0, 1).contiguous()
-    h = torch.zeros(features.shape[0], H)
-    c = torch.zeros(features.shape[0], H)
+    h = features.new_zeros(features.shape[0], H)
+    c = features.new_zeros(features.shape[0], H)
     references = []
     for x in inputs:
-        h, c = cell(torch.addmm(x, h, lstm["hh"]), c)
+        h, c = step(x, h, c, lstm["hh"])
         references.append(h)
     return torch.stack(references, 1), h, c
 
@@ -108,10 +113,28 @@ class Twin:
         self.glimpses = int(self.metadata["glimpses"])
         self.clip = float(self.metadata["clip"])
         self.centre = self.metadata["centre_logits"] in ("1", "true", "True", "on")
+        self.device = torch.device("cpu")
         self.original = {name: tensor.detach().clone() for name, tensor in self.p.items()}
         self.features = None
         self.buffers = {}
+        self.compile_steps(False)
         self.start_over()
+
+    def move(self, device):
+        self.device = torch.device(device)
+        self.p = {name: tensor.detach().to(self.device).requires_grad_() for name, tensor in self.p.items()}
+        self.original = {name: tensor.to(self.device) for name, tensor in self.original.items()}
+        self.buffers = {}
+        self.start_over()
+
+    def compile_steps(self, compiled):
+        """Steps of the two recurrences as torch.compile makes them, or as they are written."""
+        self.compiled = compiled
+        self.encoder_step, self.step = encoder_step, self.decoder_step
+        if compiled:
+            torch._dynamo.reset()
+            self.encoder_step = torch.compile(encoder_step, dynamic=False)
+            self.step = torch.compile(self.decoder_step, dynamic=False)
 
     def start_over(self):
         """The model as it was read, whatever training did to it."""
@@ -145,42 +168,47 @@ class Twin:
 
     def scores(self, projected, query, v):
         """v . tanh(projected + query) + sum v, [B, n]. projected: [1 or B, n, H]."""
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or self.compiled:
             return torch.sigmoid(projected + query.unsqueeze(1)) @ v
         shape = (query.shape[0], projected.shape[1], H)
         if shape not in self.buffers:
-            self.buffers = {shape: torch.empty(shape)}
+            self.buffers = {shape: torch.empty(shape, device=self.device)}
         hidden = torch.add(projected, query.unsqueeze(1), out=self.buffers[shape]).sigmoid_()
         return torch.mv(hidden.view(-1, H), v).view(shape[:2])
+
+    def decoder_step(self, f, r, x, recurrent, c, closed, open_, left):
+        """x: input half of the gates; left: items left, a tensor -> recurrent half of the next gates, c, log p."""
+        h, c = cell(x + recurrent, c)
+        product = h @ f["product"]
+        recurrent, query = product[:, :4 * H], product[:, 4 * H:]
+        for values in r["values"]:
+            p = torch.softmax(self.scores(r["glimpse"], query, f["glimpse"]["v"]) + closed, 1)
+            if values.shape[0] == 1:
+                query = p @ values[0]
+            else:
+                query = torch.bmm(p.unsqueeze(1), values).squeeze(1)
+        u = self.scores(r["pointer"], query, f["pointer"]["v"])
+        if self.centre:
+            u = u - (u * open_).sum(1, keepdim=True) / left
+        else:
+            u = u - f["pointer"]["sum_v"]
+        return recurrent, c, torch.log_softmax(self.clip * torch.tanh(u) + closed, 1)
 
     def decode(self, f, features, r, h, c, choose):
         """features, r: of one instance (leading size 1) or of B; h, c: [B, H]. choose(t, log p) -> items [B].
         Returns orders [B, n] and log p [B]."""
         batch, n = h.shape[0], features.shape[1]
         inputs = (features @ f["decoder"]["in"] + f["decoder"]["bias"]).expand(batch, n, 4 * H)
-        rows = torch.arange(batch)
-        closed = torch.zeros(batch, n)  # 0, or -infinity where chosen
-        open_ = torch.ones(batch, n)
+        rows = torch.arange(batch, device=self.device)
+        left = torch.arange(n, 0, -1, device=self.device, dtype=torch.float32)
+        closed = features.new_zeros(batch, n)  # 0, or -infinity where chosen
+        open_ = features.new_ones(batch, n)
         x = f["start"].expand(batch, 4 * H)
         recurrent = h @ f["decoder"]["hh"]
-        total = torch.zeros(batch)
+        total = features.new_zeros(batch)
         orders = []
         for t in range(n):
-            h, c = cell(x + recurrent, c)
-            product = h @ f["product"]
-            recurrent, query = product[:, :4 * H], product[:, 4 * H:]
-            for values in r["values"]:
-                p = torch.softmax(self.scores(r["glimpse"], query, f["glimpse"]["v"]) + closed, 1)
-                if values.shape[0] == 1:
-                    query = p @ values[0]
-                else:
-                    query = torch.bmm(p.unsqueeze(1), values).squeeze(1)
-            u = self.scores(r["pointer"], query, f["pointer"]["v"])
-            if self.centre:
-                u = u - (u * open_).sum(1, keepdim=True) / (n - t)
-            else:
-                u = u - f["pointer"]["sum_v"]
-            log_p = torch.log_softmax(self.clip * torch.tanh(u) + closed, 1)
+            recurrent, c, log_p = self.step(f, r, x, recurrent, c, closed, open_, left[t])
             chosen = choose(t, log_p.detach())
             total = total + log_p[rows, chosen]
             if torch.is_grad_enabled():  # the graph keeps the old ones
@@ -200,20 +228,21 @@ class Twin:
         return (log_p.exp() / torch.empty_like(log_p).exponential_()).argmax(1)
 
     def greedy(self, features):
-        references, h, c = encode(self.actor["encoder"], features)
+        references, h, c = encode(self.actor["encoder"], features, self.encoder_step)
         projected = self.project(self.actor, references)
         return self.decode(self.actor, features, projected, h, c, self.greedy_choice)
 
     def of_one(self, index, batch, choose):
         """`batch` rollouts of one instance, encoded once."""
         features = self.features[index:index + 1]
-        references, h, c = encode(self.actor["encoder"], features)
+        references, h, c = encode(self.actor["encoder"], features, self.encoder_step)
         return self.decode(self.actor, features, self.project(self.actor, references), h.expand(batch, H),
                            c.expand(batch, H), choose)
 
     def critic(self, features):
         p = self.p
-        references, query, _ = encode(fold_lstm(p, "critic.encoder", p["critic.embedding.weight"]), features)
+        references, query, _ = encode(fold_lstm(p, "critic.encoder", p["critic.embedding.weight"]), features,
+                                      self.encoder_step)
         f = fold_attention(p, "critic.process")
         projected, values, query = references @ f["ref"], references @ f["q"], query @ f["q"]
         for step in range(PROCESS_STEPS):
@@ -224,13 +253,14 @@ class Twin:
 
     def rollout_with_graph(self, features, choose):
         f = self.fold_actor()
-        references, h, c = encode(f["encoder"], features)
+        references, h, c = encode(f["encoder"], features, self.encoder_step)
         return self.decode(f, features, self.project(f, references), h, c, choose)
 
     def train_step(self, features, chunk):
         """Algorithm 1 of Bello et al.: sample, critic, both gradients (in chunks that add up), clip, Adam."""
         if self.adam is None:
-            self.adam = torch.optim.Adam(self.p.values(), lr=1e-3)
+            graphs = {"capturable": True} if self.device.type == "cuda" else {}
+            self.adam = torch.optim.Adam(self.p.values(), lr=1e-3, **graphs)
         self.adam.zero_grad()
         for part in features.split(chunk):
             orders, log_p = self.rollout_with_graph(part, self.sampled_choice)
@@ -258,50 +288,60 @@ def forced_choice(orders):
 def load(twin, command):
     """{"do": "load", "features": FILE, "count": C, "n": N}: instances, raw float32 [C][N][2]; forgets training."""
     values = np.fromfile(command["features"], dtype="<f4").reshape(command["count"], command["n"], 2)
-    twin.features = torch.tensor(values)
+    twin.features = torch.tensor(values, device=twin.device)
     twin.start_over()
     return {}
+
+
+def device(twin, command):
+    """{"do": "device", "name": "cuda"}: works there from now on; says what it is."""
+    if not torch.cuda.is_available():
+        return {"skipped": "this torch sees no CUDA device"}
+    twin.move(command["name"])
+    return {"name": torch.cuda.get_device_name(twin.device), "cuda": torch.version.cuda}
 
 
 @torch.no_grad()
 def judge_greedy(twin, command):
     """{"do": "judge_greedy", "orders": [[..], ..]}: of a tour of each instance its log p and how far the worst of
     its choices was from the most probable one (difference of log p)."""
-    orders = torch.tensor(command["orders"])
-    rows = torch.arange(orders.shape[0])
-    worst = torch.zeros(orders.shape[0])
+    orders = torch.tensor(command["orders"], device=twin.device)
+    rows = torch.arange(orders.shape[0], device=twin.device)
+    worst = torch.zeros(orders.shape[0], device=twin.device)
 
     def choose(t, log_p):
         torch.maximum(worst, log_p.max(1)[0] - log_p[rows, orders[:, t]], out=worst)
         return orders[:, t]
 
-    references, h, c = encode(twin.actor["encoder"], twin.features)
-    _, log_p = twin.decode(twin.actor, twin.features, twin.project(twin.actor, references), h, c, choose)
+    features = twin.features[:orders.shape[0]]
+    references, h, c = encode(twin.actor["encoder"], features)
+    _, log_p = twin.decode(twin.actor, features, twin.project(twin.actor, references), h, c, choose)
     return {"worst": worst.tolist(), "log_probs": log_p.tolist()}
 
 
 @torch.no_grad()
 def score(twin, command):
     """{"do": "score", "orders": [[..], ..]}: log p of tours of instance 0."""
-    orders = torch.tensor(command["orders"])
+    orders = torch.tensor(command["orders"], device=twin.device)
     return {"log_probs": twin.of_one(0, orders.shape[0], forced_choice(orders))[1].tolist()}
 
 
 def gradient(twin, command):
     """{"do": "gradient", "orders": .., "weights": .., "targets": .., "out": FILE}: d(sum of weights x log p + mean
     of (b - target)^2) of the first instances, raw float32 tensors in the order of the answer's names."""
-    orders = torch.tensor(command["orders"])
+    orders = torch.tensor(command["orders"], device=twin.device)
     features = twin.features[:orders.shape[0]]
     for tensor in twin.p.values():
         tensor.grad = None
     log_p = twin.rollout_with_graph(features, forced_choice(orders))[1]
     value = twin.critic(features)
-    weights, targets = torch.tensor(command["weights"]), torch.tensor(command["targets"])
+    weights = torch.tensor(command["weights"], device=twin.device)
+    targets = torch.tensor(command["targets"], device=twin.device)
     loss = (log_p * weights).sum() + ((value - targets)**2).mean()
     loss.backward()
     with open(command["out"], "wb") as file:
         for tensor in twin.p.values():
-            file.write(tensor.grad.numpy().astype("<f4").tobytes())
+            file.write(tensor.grad.cpu().numpy().astype("<f4").tobytes())
     return {"names": list(twin.p), "values": value.tolist()}
 
 
@@ -348,8 +388,66 @@ def time_task(twin, command):
     return {"calls_per_second": calls / spent, "chunk": twin.chunks[key]}
 
 
-COMMANDS = {"load": load, "judge_greedy": judge_greedy, "score": score, "gradient": gradient,
-            "time": time_task}
+def captured(run):
+    """What replays `run` as one CUDA graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def event_times(run, seconds):
+    """Milliseconds of each of 5 to 100 calls, after two that warm up."""
+    times = []
+    for _ in range(2):
+        run()
+    torch.cuda.synchronize()
+    end = time.perf_counter() + seconds
+    while len(times) < 5 or (len(times) < 100 and time.perf_counter() < end):
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[0].record()
+        run()
+        events[1].record()
+        torch.cuda.synchronize()
+        times.append(events[0].elapsed_time(events[1]))
+    return sorted(times)
+
+
+def time_device(twin, command):
+    """{"do": "time_device", "task": T, "batch": B, "variant": V, "seconds": S}: milliseconds of one call by CUDA
+    events. V: "eager", "graph" (the whole call as one CUDA graph) or "compiled" (the same, the steps through
+    torch.compile)."""
+    task, batch, variant = TASKS[command["task"]][0], command["batch"], command["variant"]
+    if twin.device.type != "cuda":
+        return {"skipped": "the twin is on no CUDA device"}
+    try:
+        twin.compile_steps(variant == "compiled")
+        twin.start_over()
+        twin.buffers = {}
+
+        def run():
+            task(twin, batch, batch)
+
+        times = event_times(run if variant == "eager" else captured(run), command["seconds"])
+        middle = times[len(times) // 2]
+        return {"ms": middle, "spread": (times[-1] - times[0]) / middle, "runs": len(times)}
+    except Exception as failure:  # whatever torch does not bear is no reason to end the bench
+        return {"skipped": f"{type(failure).__name__}: {str(failure)[:300]}"}
+    finally:
+        twin.compile_steps(False)
+        twin.start_over()
+        twin.buffers = {}
+        torch.cuda.empty_cache()
+
+
+COMMANDS = {"load": load, "device": device, "judge_greedy": judge_greedy, "score": score, "gradient": gradient,
+            "time": time_task, "time_device": time_device}
 
 
 def main():

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What nvcc makes of the CUDA kernels: registers, stack and spills of each, and the instructions of the
+attention's inner loops counted in the machine code.
+
+    python3 bench/kernel_table.py                 prints the tables
+    python3 bench/kernel_table.py --write         puts them into docs/kernels.md, between its markers
+    python3 bench/kernel_table.py --tools DIR     where cuobjdump and nvdisasm lie, when PATH has them not
+
+Needs nvcc; without cuobjdump (CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm) the
+instructions are left out. Exits 1 when a kernel spills or uses a stack.
+"""
+import argparse
+import concurrent.futures
+import glob
+import heapq
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ARCHITECTURES = ("sm_80", "sm_90")
+FLAGS = ["-std=c++20", "--expt-relaxed-constexpr", "-fmad=false", "-Xptxas", "-v,-warn-spills", "-I" + ROOT]
+BEGIN, END = "<!-- bench/kernel_table.py: begin -->", "<!-- bench/kernel_table.py: end -->"
+
+
+def run(command, environment=None):
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{result.stderr}")
+    return result
+
+
+def demangled(names):
+    """Mangled names -> their function and template arguments, without namespaces and parameters."""
+    lines = run(["c++filt", *names]).stdout.splitlines()
+    short = (re.sub(r"pointsman::(cuda::)?|^void ", "", line) for line in lines)
+    plain = (re.sub(r"\((?!int|bool|cuda)[^()]*\)$", "", name) for name in short)
+    return dict(zip(names, (name.replace("(int)", "").replace("(bool)", "") for name in plain)))
+
+
+# --- Registers, stack, spills ---
+
+RESOURCES = re.compile(
+    r"Function properties for (?P<name>\w+)\n\s*(?P<stack>\d+) bytes stack frame, "
+    r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads\n.*?Used (?P<registers>\d+) registers(?P<rest>.*)")
+
+
+def compile_source(job):
+    nvcc, source, architecture, folder = job
+    target = os.path.join(folder, f"{os.path.basename(source)}.{architecture}.o")
+    report = run([nvcc, *FLAGS, f"-arch={architecture}", "-c", source, "-o", target]).stderr
+    return source, architecture, target, report
+
+
+def resources(report):
+    """{mangled name: (registers, stack, spills)}"""
+    found = {}
+    for match in RESOURCES.finditer(report):
+        spills = int(match["stores"]) + int(match["loads"])
+        if "pointsman" not in match["name"]:
+            continue  # CUB's
+        found[match["name"]] = (int(match["registers"]), int(match["stack"]), spills)
+    return found
+
+
+def resource_table(compiled):
+    rows = {}
+    for source, architecture, _, report in compiled:
+        found = resources(report)
+        names = demangled(list(found)) if found else {}
+        for mangled, values in found.items():
+            rows.setdefault((os.path.basename(source), names[mangled]), {})[architecture] = values
+    lines = ["| kernel | source | registers " + " / ".join(ARCHITECTURES) + " | stack, bytes | spills, bytes |",
+             "|---|---|---|---|---|"]
+    clean = True
+    for (source, name), values in sorted(rows.items()):
+        columns = [" / ".join(str(values[a][k]) if a in values else "-" for a in ARCHITECTURES)
+                   for k in range(3)]
+        lines.append(f"| `{name}` | `{source}` | " + " | ".join(columns) + " |")
+        clean = clean and all(stack == spills == 0 for _, stack, spills in values.values())
+    return lines, clean
+
+
+# --- Instructions of inner loops ---
+
+INSTRUCTION = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
+CLASSES = (("fp32", ("FFMA", "FADD", "FMUL")),
+           ("compare, select", ("FMNMX", "FSEL", "FSETP", "SEL", "ISETP")), ("special", ("MUFU",)),
+           ("shared or generic loads", ("LDS", "LD")), ("global loads", ("LDG",)),
+           ("shuffles", ("SHFL",)), ("stores", ("STS", "STG", "ST")))
+
+
+class Instruction:
+    def __init__(self, address, text):
+        words = text.split()
+        self.address = address
+        self.conditional = words[0].startswith("@")
+        self.opcode = words[1 if self.conditional else 0]
+        self.name = self.opcode.split(".")[0]
+        # BRA.DIV branches only when the lanes have parted.
+        target = re.search(r"(0x[0-9a-f]+)$", text) if self.opcode == "BRA" else None
+        self.target = int(target.group(1), 16) if target else None
+
+
+def functions(listing):
+    """{mangled name: [Instruction]} of cuobjdump -sass."""
+    found, current = {}, None
+    for line in listing.splitlines():
+        if "Function :" in line:
+            current = found.setdefault(line.split(":")[1].strip(), [])
+            continue
+        match = INSTRUCTION.match(line)
+        if match and current is not None:
+            current.append(Instruction(int(match["address"], 16), match["text"]))
+    return found
+
+
+def successors(code, index):
+    instruction = code[index]
+    following = [index + 1] if index + 1 < len(code) else []
+    if instruction.name in ("EXIT", "RET"):
+        return following if instruction.conditional else []
+    return following
+
+
+def shortest_round(code, at, latch):
+    """Indices of the fewest instructions from the target of code[latch] back to it: what one round of the loop
+    costs when no branch into a rare case is taken."""
+    start = at[code[latch].target]
+    queue, seen, before = [(0, start, None)], set(), {}
+    while queue:
+        cost, index, came = heapq.heappop(queue)
+        if index in seen:
+            continue
+        seen.add(index)
+        before[index] = came
+        if index == latch:
+            path = []
+            while index is not None:
+                path.append(index)
+                index = before[index]
+            return path[::-1]
+        instruction = code[index]
+        following = successors(code, index)
+        if instruction.target is not None:
+            following = (following if instruction.conditional else []) + [at[instruction.target]]
+        for next_index in following:
+            heapq.heappush(queue, (cost + 1, next_index, index))
+    return []
+
+
+def inner_loops(code):
+    """Rounds of the innermost loops, as lists of instructions."""
+    at = {instruction.address: index for index, instruction in enumerate(code)}
+    latches = [index for index, instruction in enumerate(code)
+               if instruction.target is not None and instruction.target <= instruction.address]
+    spans = [(at[code[latch].target], latch) for latch in latches]
+    rounds = []
+    for first, latch in spans:
+        inner = any((a, b) != (first, latch) and first <= a and b <= latch for a, b in spans)
+        path = shortest_round(code, at, latch)
+        if path and not inner:
+            rounds.append([code[index] for index in path])
+    return rounds
+
+
+def count_round(instructions):
+    counts = {name: sum(i.name in opcodes for i in instructions) for name, opcodes in CLASSES}
+    counts["others"] = len(instructions) - sum(counts.values())
+    return counts
+
+
+def recognised(loop):
+    """Title and elements a round of the attention's loops and of the product; None for others."""
+    names = [instruction.name for instruction in loop]
+    place = "shared" if any(i.opcode == "LDS.128" for i in loop) and "LDG" not in names else "device"
+    if sum(i.opcode.startswith("MUFU.RCP") for i in loop) == 8 and "SHFL" in names:
+        # Four items by a half-warp: 32 elements a lane, four of them joined over one division.
+        if names.count("FFMA") > 300:
+            return None  # the direct tanh
+        return ("scores, capped, " if names.count("FMNMX") > 16 else "scores, ") + place, 32
+    if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (32, 4, 0):
+        return "readout, " + place, 32
+    if names.count("FFMA") == 128 and "MUFU" not in names:
+        return "product, weights from device", 128
+    return None
+
+
+def loop_table(compiled, cuobjdump, environment):
+    titles = [name for name, _ in CLASSES] + ["others", "all"]
+    lines = ["Inner loops of the decode kernel, sm_90: instructions a lane issues for one element (attention) or",
+             "one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes.", "",
+             "| kernel | loop | elements a round | " + " | ".join(titles) + " |",
+             "|---|---|---|" + "---|" * len(titles)]
+    rows = {}
+    for source, architecture, target, _ in compiled:
+        if architecture != "sm_90" or os.path.basename(source) != "decode.cu":
+            continue
+        code = functions(run([cuobjdump, "-sass", target], environment).stdout)
+        names = demangled(list(code))
+        for mangled, instructions in code.items():
+            for loop in inner_loops(instructions):
+                found = recognised(loop)
+                if found is None:
+                    continue
+                title, elements = found
+                counts = {**count_round(loop), "all": len(loop)}
+                cells = " | ".join(f"{counts[name] / elements:.2f}" for name in titles)
+                rows[names[mangled], title] = f"| `{names[mangled]}` | {title} | {elements} | {cells} |"
+    return lines + [rows[key] for key in sorted(rows)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/kernels.md")
+    parser.add_argument("--tools", default="", help="folder of cuobjdump and nvdisasm")
+    options = parser.parse_args()
+    path = os.pathsep.join(filter(None, [options.tools, os.environ["PATH"], "/usr/local/cuda/bin"]))
+    nvcc, cuobjdump = shutil.which("nvcc", path=path), shutil.which("cuobjdump", path=path)
+    if nvcc is None:
+        sys.exit("no nvcc on the PATH or in /usr/local/cuda/bin")
+    sources = sorted(glob.glob(os.path.join(ROOT, "kernels", "cuda", "*.cu")))
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [(nvcc, source, architecture, folder) for source in sources for architecture in ARCHITECTURES]
+        compiled = list(pool.map(compile_source, jobs))
+        lines, clean = resource_table(compiled)
+        version = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout).group(1)
+        lines = [f"nvcc {version}; static shared memory is 0 everywhere, dynamic in the table above.", "", *lines, ""]
+        if cuobjdump is None:
+            lines.append("No cuobjdump: inner loops not counted.")
+        else:
+            lines += loop_table(compiled, cuobjdump, {**os.environ, "PATH": path})
+    text = "\n".join(lines)
+    print(text)
+    if options.write:
+        docs = os.path.join(ROOT, "docs", "kernels.md")
+        with open(docs, encoding="utf-8") as file:
+            page = file.read()
+        head, rest = page.split(BEGIN)
+        with open(docs, "w", encoding="utf-8") as file:
+            file.write(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+    return 0 if clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
