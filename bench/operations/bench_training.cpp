@@ -136,7 +136,6 @@ struct Critic {
     const ParameterLayout::Critic& layout = network.layout.critic;
     cuda::CriticGradientArgs args{};
     args.forward = forward();
-    args.reference_weight = network.tensor(layout.process.w_ref);
     args.query_weight = network.tensor(layout.process.w_q);
     args.fc1_stored = network.tensor(layout.fc1_weight);
     args.targets = targets.data();

@@ -131,9 +131,9 @@ class Critic {
   void backward(const UploadedChunk& chunk, const CriticArgs& forward, const CriticArrays& arrays) const {
     parameters_.clear_folds(chunk.ranges.first_set(), chunk.ranges.sets());
     const AttentionSlots& process = critic_.process;
-    critic_gradient({forward, parameters_.tensor(process.w_ref), parameters_.tensor(process.w_q),
-                     parameters_.tensor(critic_.fc1_weight), chunk.arrays.weights, weight_, arrays.dvalues,
-                     arrays.dfc2, arrays.dhidden, arrays.dqueries, arrays.dv, arrays.dreferences, arrays.dh},
+    critic_gradient({forward, parameters_.tensor(process.w_q), parameters_.tensor(critic_.fc1_weight),
+                     chunk.arrays.weights, weight_, arrays.dvalues, arrays.dfc2, arrays.dhidden, arrays.dqueries,
+                     arrays.dv, arrays.dreferences, arrays.dh},
                     context_.stream.get());
     sum(chunk, arrays.dvalues, 1, critic_.fc2_bias);
     sum(chunk, arrays.dfc2, kHidden, critic_.fc2_weight);

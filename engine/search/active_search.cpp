@@ -59,7 +59,8 @@ class Wave {
     for (size_t i = 0; i < instances_.size(); ++i) {
       for (int r = 0; r < replicas; ++r) {
         const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.batch + r);
-        packer_.add(i, r % options_.augment, input_order(options_.seed, keys_[i], sample, n), static_cast<int32_t>(i));
+        packer_.add(i, r % options_.augment, input_order(options_.seed, keys_[i], sample, n),
+                    static_cast<int32_t>(i));
         sequence_keys.push_back(keys_[i]);
         samples.push_back(sample);
       }
@@ -76,9 +77,9 @@ class Wave {
     for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas);
   }
 
-  // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, of the free
-  // energy L + T log p in place of L. The baseline is the batch's own mean at the first step (a baseline of 0
-  // would push every tour away).
+  // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, of the
+  // free energy L + T log p in place of L. The baseline is the batch's own mean at the first step (a baseline
+  // of 0 would push every tour away).
   void learn(int step, double temperature) {
     const int batch = options_.batch;
     std::vector<float> weights(result_.costs.size());
@@ -209,7 +210,8 @@ Status run_wave(Backend& backend, std::span<const float> initial, const ActiveSe
     const bool is_last = step + 1 == options.steps;
     if (!is_last) status = control.check();
     if (status == Status::kDone) {
-      const double left = 1.0 - std::max(static_cast<double>(step) / options.steps, time_used(control, start));
+      const double left =
+          1.0 - std::max(static_cast<double>(step) / options.steps, time_used(control, start));
       wave.learn(step, options.entropy * left);
     }
     if (progress) wave.report(first, step, progress);

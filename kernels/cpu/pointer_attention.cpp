@@ -92,8 +92,8 @@ HWY_INLINE float sum_of(const F16* v) {
   return sum16(sum);
 }
 
-// Scores relative to the first item's, scores[j] = u_j - u_0: what the rows share (in a trained network most of a
-// score) goes before it can round the rest away. Returns u_0.
+// Scores relative to the first item's, scores[j] = u_j - u_0: what the rows share (in a trained network most
+// of a score) goes before it can round the rest away. Returns u_0.
 template <Range kRange>
 HWY_INLINE float scores_in_range(const float* references, const Query& query, const float* v_row,
                                  const int32_t* items, int count, float* scores) {
@@ -107,8 +107,10 @@ HWY_INLINE float scores_in_range(const float* references, const Query& query, co
     for (int t = 0; t < 4; ++t) {
       row[t] = references + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
     }
-    const F16 s0 = joined_quotients<kRange>(row[0], q, v) - base, s1 = joined_quotients<kRange>(row[1], q, v) - base;
-    const F16 s2 = joined_quotients<kRange>(row[2], q, v) - base, s3 = joined_quotients<kRange>(row[3], q, v) - base;
+    const F16 s0 = joined_quotients<kRange>(row[0], q, v) - base,
+              s1 = joined_quotients<kRange>(row[1], q, v) - base;
+    const F16 s2 = joined_quotients<kRange>(row[2], q, v) - base,
+              s3 = joined_quotients<kRange>(row[3], q, v) - base;
     hn::StoreU(hn::Mul(hn::Set(d4, -2.0f), sum_four(s0, s1, s2, s3)), d4, scores + j);
   }
   return sum_of(v) - 2.0f * sum16(base);
@@ -118,8 +120,8 @@ HWY_INLINE void pad_to_16(float* x, int count) {
   for (int j = count; j % 16 != 0; ++j) x[j] = x[0];
 }
 
-// u_j - u_0 of each item; the last group of 16 is padded with the first score. Returns u_0. Not inlined: it is much
-// code.
+// u_j - u_0 of each item; the last group of 16 is padded with the first score. Returns u_0. Not inlined: it
+// is much code.
 HWY_NOINLINE float attention_scores(const float* references, const Query& q, const float* v,
                                     const int32_t* items, int count, float* scores) {
   float first = 0.0f;
@@ -174,8 +176,8 @@ HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const f
   return readout(values, e, items, count, out);
 }
 
-// Scores relative to `first` -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the items
-// either way.
+// Scores relative to `first` -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the
+// items either way.
 HWY_NOINLINE float centred_tanh(float* u, int count, float first, bool centre) {
   float sum = 0.0f;
   for (int j = 0; j < count; ++j) sum += u[j];

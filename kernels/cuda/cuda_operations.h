@@ -307,7 +307,7 @@ void critic_forward(const CriticArgs& args, cudaStream_t stream);
 // Gradient of weight * sum (values - targets)^2. Sums over sequences are left to products and sum_rows.
 struct CriticGradientArgs {
   CriticArgs forward;
-  SetArray reference_weight, query_weight, fc1_stored;  // [H][H] as stored (W_ref, W_q, fc1)
+  SetArray query_weight, fc1_stored;  // [H][H] as stored (W_q, fc1)
   const float* targets;  // [sequences]
   float weight;
   float* dvalues;        // [sequences] out: gradient of fc2_bias, a sequence

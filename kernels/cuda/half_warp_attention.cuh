@@ -217,8 +217,8 @@ __device__ __forceinline__ void quotients_of_four(HalfWarp w, const float* refer
 
 // The lane's partial sum of the item that scores are relative to.
 template <Range kRange, Quotient kQuotient>
-__device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* references, int item, const Query& q,
-                                                  const float (&v)[kOwned]) {
+__device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* references, int item,
+                                                  const Query& q, const float (&v)[kOwned]) {
   float reference[kOwned], unused = 0.0f;
   load_reference(w, references + item * kHidden, reference);
   return joined_quotients<kRange, kQuotient>(reference, q, v, unused);
@@ -226,8 +226,8 @@ __device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* refer
 
 template <Range kRange, bool kApproximate>
 __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* references, const Query& q,
-                                                 const float (&v)[kOwned], int first, const int32_t* items, int count,
-                                                 float* scores) {
+                                                 const float (&v)[kOwned], int first, const int32_t* items,
+                                                 int count, float* scores) {
   constexpr bool kQuick = kRange != Range::kDirect && !kApproximate;
   constexpr Quotient kSure = kApproximate ? Quotient::kApproximate : Quotient::kExact;
   const float base = quotients_of_one<kRange, kSure>(w, references, first, q, v);
@@ -249,9 +249,9 @@ __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* refere
   return fmaf(-2.0f, sum_lanes(w, base), sum_of_vector(w, v));
 }
 
-// Each item's u less that of item `first`, the first of the whole list: what all rows share goes before it can round
-// the rest away. Returns u of `first`. items: 16-byte aligned and filled up to a multiple of four with numbers of
-// existing rows. kApproximate: with Quotient::kApproximate, an operation an element less.
+// Each item's u less that of item `first`, the first of the whole list: what all rows share goes before it
+// can round the rest away. Returns u of `first`. items: 16-byte aligned and filled up to a multiple of four
+// with numbers of existing rows. kApproximate: with Quotient::kApproximate, an operation an element less.
 template <bool kApproximate = false>
 __device__ __forceinline__ float attention_scores(HalfWarp w, const float* references, const Query& q,
                                                   const float (&v)[kOwned], int first, const int32_t* items,
@@ -259,13 +259,16 @@ __device__ __forceinline__ float attention_scores(HalfWarp w, const float* refer
   float u_first = 0.0f;
   switch (q.range) {
     case Range::kUncapped:
-      u_first = scores_in_range<Range::kUncapped, kApproximate>(w, references, q, v, first, items, count, scores);
+      u_first =
+          scores_in_range<Range::kUncapped, kApproximate>(w, references, q, v, first, items, count, scores);
       break;
     case Range::kCapped:
-      u_first = scores_in_range<Range::kCapped, kApproximate>(w, references, q, v, first, items, count, scores);
+      u_first =
+          scores_in_range<Range::kCapped, kApproximate>(w, references, q, v, first, items, count, scores);
       break;
     case Range::kDirect:
-      u_first = scores_in_range<Range::kDirect, kApproximate>(w, references, q, v, first, items, count, scores);
+      u_first =
+          scores_in_range<Range::kDirect, kApproximate>(w, references, q, v, first, items, count, scores);
       break;
   }
   __syncwarp(w.mask);
@@ -349,8 +352,9 @@ struct PointerScores {
 
 // Scores of every item, relative to the first, from the step's query: the glimpses, then the pointer.
 template <bool kApproximate = false>
-__device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const AttentionView& a, float (&query)[kOwned],
-                                                        const int32_t* items, int count, float* scores) {
+__device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const AttentionView& a,
+                                                        float (&query)[kOwned], const int32_t* items,
+                                                        int count, float* scores) {
   PointerScores result{0.0f, false};
 #pragma unroll 1
   for (int g = 0; g <= a.glimpses; ++g) {
@@ -359,8 +363,8 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
     result.direct |= q.range == Range::kDirect;
     float v[kOwned];
     load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
-    result.first = attention_scores<kApproximate>(w, a.slice(last ? a.slices.pointer : a.slices.glimpse), q, v,
-                                                  items[0], items, count, scores);
+    result.first = attention_scores<kApproximate>(w, a.slice(last ? a.slices.pointer : a.slices.glimpse), q,
+                                                  v, items[0], items, count, scores);
     if (last) break;
     const float* values = a.slice(g + 1 < a.glimpses ? a.slices.requeries : a.slices.values);
     softmax_readout(w, values, items, count, scores, query);
@@ -374,8 +378,8 @@ struct PointerStatistics {
 };
 
 // Scores relative to `first` -> scale tanh(u - mean), or scale tanh(u) without `centre`.
-__device__ __forceinline__ PointerStatistics clipped_logits(HalfWarp w, float* u, int count, float first, bool centre,
-                                                            float scale) {
+__device__ __forceinline__ PointerStatistics clipped_logits(HalfWarp w, float* u, int count, float first,
+                                                            bool centre, float scale) {
   const float mean = mean_of(u, count);
   __syncwarp(w.mask);
   const float shift = centre ? mean : -first;

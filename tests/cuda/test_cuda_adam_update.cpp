@@ -109,7 +109,7 @@ TEST_CASE("adam_update: the CPU's bits with the clip and without, nothing else t
   }
 }
 
-TEST_CASE("adam_update gives the same norm from run to run and sums it in double") {
+TEST_CASE("adam_update gives the same norm from run to run and sums it in double", "[race]") {
   const int64_t count = 20000;
   State state = random_state(kSets * count);
   std::fill(state.gradient.begin(), state.gradient.end(), 1.0f);

@@ -203,7 +203,7 @@ DeviceDecode on_device(const Fixture& f, bool keep) {
   args.row_steps = row_steps.data();
   decode(args, nullptr);
 
-  DeviceDecode d{{orders.download(), costs.download(), log_probs.download(), {}},
+  DeviceDecode d{{orders.download(), costs.download(), log_probs.download(), {}, {}},
                  kept_h.download(),
                  kept_c.download(),
                  tape.download(),

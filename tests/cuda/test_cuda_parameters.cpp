@@ -84,7 +84,7 @@ TEST_CASE("prepare_lstm: the CPU's bits of every set") {
   }
 }
 
-TEST_CASE("prepare_square transposes into its columns and touches no others") {
+TEST_CASE("prepare_square transposes into its columns and touches no others", "[race]") {
   const Parameters p(false);
   const int width = 3 * kHidden;
   const int64_t stride = kHidden * width + 1;

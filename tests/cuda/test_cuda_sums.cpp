@@ -67,7 +67,7 @@ void check_sum_rows(const std::vector<int>& lengths, int width) {
   CHECK(worst <= 1.0);
 }
 
-TEST_CASE("sum_rows against double") {
+TEST_CASE("sum_rows against double", "[race]") {
   check_sum_rows({1}, 1);
   check_sum_rows({2, 127, 1}, 128);
   check_sum_rows({128, 129, 300}, 33);
@@ -90,7 +90,7 @@ TEST_CASE("sum_rows sums blocks of 128 rows upward, one after the other") {
   CHECK(same_bits(out.download()[0], expected));
 }
 
-TEST_CASE("start_gradient sums the rows of each sequence") {
+TEST_CASE("start_gradient sums the rows of each sequence", "[race]") {
   const std::vector<int32_t> first_row{0, 1, 1, 6, 140};  // the second sequence has no rows
   const int sequences = 4, n = 3;
   const std::vector<float> dh_start = random_floats(140 * kHidden, 1),
