@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/factored_tanh.h"
 #include "kernels/common/problem_kind.h"
 
 namespace pointsman {
@@ -90,9 +91,6 @@ struct ColumnSumsArgs {
 };
 
 // ------------------------------------------------------------------------------ pointer_attention
-inline constexpr float kFactoredLimit = 20.0f;  // |a| and |q| up to which exp(2a) exp(2q) is exact
-inline constexpr float kUncappedLimit = 10.0f;  // max|a| + max|q| up to which no cap is needed
-inline constexpr float kDenominatorCap = 1e9f;  // four joined denominators stay finite
 
 // In place a -> exp(2a), unless some |a| is beyond kFactoredLimit: then the values stay as they are.
 // Returns (in *bound) the largest |a|, which tells the reader which of the two it holds.

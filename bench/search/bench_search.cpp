@@ -19,6 +19,7 @@
 #include "engine/backend/backend.h"
 #include "engine/problem/generate.h"
 #include "engine/search/search.h"
+#include "host/command/temporary_folder.h"
 #include "host/command/torch_twin.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
@@ -167,23 +168,6 @@ void compare_with_cpu(const Options& options, int n) {
   row.update(Json{{"different", different}, {"error", worst}, {"pass", different == 0 && worst <= 1e-5}});
   print_row(row);
 }
-
-// A folder that is gone when the bench is.
-struct TemporaryFolder {
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pointsman-bench-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::filesystem::path path;
-};
 
 // The PyTorch twin on the same device; null when there is none, with a row that says why.
 std::unique_ptr<TorchTwin> start_twin(const Options& options, const std::filesystem::path& folder) {

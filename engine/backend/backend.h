@@ -29,6 +29,8 @@ struct SequenceBatch {
   const double* weights = nullptr;          // KnapSack: [count][n], in the capacity's units; TSP: null
   const double* capacities = nullptr;       // KnapSack: [count]; TSP: null
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
+
+  int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
 };
 
 enum class Decode { kGreedy, kSample, kForced };

@@ -164,7 +164,7 @@ class CpuBackend final : public Backend {
   }
 
   static int set_of(const SequenceBatch& batch, const RolloutTile& tile) {
-    return batch.parameter_sets == nullptr ? 0 : batch.parameter_sets[tile.pieces.front().sequence];
+    return batch.set_of(tile.pieces.front().sequence);
   }
 
   std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,

@@ -11,10 +11,6 @@ namespace {
 
 constexpr size_t kStagingBytes = size_t{256} << 20;  // most page-locked memory, each direction
 
-int set_of(const SequenceBatch& batch, int sequence) {
-  return batch.parameter_sets == nullptr ? 0 : batch.parameter_sets[sequence];
-}
-
 class Cutter {
  public:
   Cutter(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows)
@@ -86,7 +82,7 @@ std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chu
   for (int s = 0; s < chunk.sequences; ++s) {
     const auto [first, last] = rows_of(s);
     if (first == last) continue;
-    const int set = set_of(batch, chunk.first_sequence + s);
+    const int set = batch.set_of(chunk.first_sequence + s);
     if (ranges.empty() || ranges.back().set != set) ranges.push_back({set, first, 0});
     ranges.back().rows += last - first;
   }
@@ -194,7 +190,7 @@ UploadedChunk upload(CudaContext& context, const SequenceBatch& batch, const Cud
 DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, int tile_rows) {
   std::vector<DecodeTile> tiles;
   for (int s = 0; s < chunk.sequences; ++s) {
-    const int set = set_of(batch, chunk.first_sequence + s), first = s == 0 ? chunk.skipped : 0;
+    const int set = batch.set_of(chunk.first_sequence + s), first = s == 0 ? chunk.skipped : 0;
     const int count = chunk.first_row[s + 1] - chunk.first_row[s];
     DecodeTile* last = tiles.empty() ? nullptr : &tiles.back();
     if (count == 1 && last != nullptr && last->sequence_step == 1 && last->set == set &&

@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kProcessSteps = 3;
 
-SetArray as_const(MutableSetArray array) { return {array.data, array.stride}; }
-
 // A chunk's arrays after its inputs; a chunk's rows are its sequences.
 struct CriticArrays {
   CriticArrays(Placement& placement, int n, int sequences, bool backward) {
@@ -101,15 +99,15 @@ class Critic {
     const PreparedLstm& lstm = parameters_.critic_encoder.prepared;
     const int ranges = chunk.shape.sequence_ranges, n = batch_.n;
     lstm_forward(
-        {as_const(lstm.recurrent), as_const(lstm.fold), as_const(lstm.bias), chunk.arrays.features, arrays.h,
+        {lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features, arrays.h,
          nullptr, targets_ != nullptr ? arrays.c : nullptr, targets_ != nullptr ? arrays.tape : nullptr,
          chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, n},
         context_.stream.get());
     CriticArgs args{};
-    args.reference = as_const(parameters_.critic_reference);
-    args.query = as_const(parameters_.critic_query);
+    args.reference = parameters_.critic_reference;
+    args.query = parameters_.critic_query;
     args.v = parameters_.tensor(critic_.process.v);
-    args.fc1_weight = as_const(parameters_.critic_fc1);
+    args.fc1_weight = parameters_.critic_fc1;
     args.fc1_bias = parameters_.tensor(critic_.fc1_bias);
     args.fc2_weight = parameters_.tensor(critic_.fc2_weight);
     args.fc2_bias = parameters_.tensor(critic_.fc2_bias);

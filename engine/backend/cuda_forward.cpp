@@ -5,8 +5,6 @@ namespace pointsman::cuda {
 
 namespace {
 
-SetArray as_const(MutableSetArray array) { return {array.data, array.stride}; }
-
 }  // namespace
 
 Activations::Activations(Placement& placement, int slices, int n, int sequences, int rows, bool keep) {
@@ -53,13 +51,13 @@ void encode(const CudaContext& context, const UploadedChunk& chunk, const Activa
   const PreparedLstm& lstm = context.parameters->encoder.prepared;
   const int ranges = static_cast<int>(chunk.ranges.sequences.size());
   lstm_forward(
-      {as_const(lstm.recurrent), as_const(lstm.fold), as_const(lstm.bias), chunk.arrays.features,
+      {lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features,
        to.encoder_h, to.encoder_last, keep ? to.encoder_c : nullptr, keep ? to.encoder_tape : nullptr,
        chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, chunk.shape.n, precision,
        context.parameters->tensor(context.layout->encoder.weight_hh)},
       context.stream.get());
   project_references(
-      {as_const(context.parameters->projections), reference_slices(context.config), to.encoder_h,
+      {context.parameters->projections, reference_slices(context.config), to.encoder_h,
        to.references, to.bounds, chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, chunk.shape.n},
       context.stream.get());
 }
@@ -71,11 +69,11 @@ void decode(const CudaContext& context, const DecodeSettings& settings, const Up
   DecodeArgs args{};
   args.problem = settings.problem;
   args.mode = settings.mode;
-  args.recurrent = as_const(lstm.recurrent);
-  args.fold = as_const(lstm.fold);
-  args.bias = as_const(lstm.bias);
-  args.start_bias = as_const(lstm.start_bias);
-  args.query = as_const(parameters.query);
+  args.recurrent = lstm.recurrent;
+  args.fold = lstm.fold;
+  args.bias = lstm.bias;
+  args.start_bias = lstm.start_bias;
+  args.query = parameters.query;
   args.attention = attention_parameters(context, settings.clip, settings.temperature);
   args.slices = reference_slices(context.config);
   args.references = activations.references;

@@ -7,8 +7,6 @@ namespace pointsman::cuda {
 
 namespace {
 
-SetArray as_const(MutableSetArray array) { return {array.data, array.stride}; }
-
 // Gradients of a chunk's activations. The pointer gradient's scratch is done with before the recurrences
 // begin, and the decoder's before the encoder's: they lie in the same memory.
 struct BackwardArrays {
@@ -114,10 +112,7 @@ class Gradient {
     const auto measure = [this](int sequences, int rows) { return need(context_, batch_, sequences, rows); };
     const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
     if (chunks.empty()) return;
-    const auto set_of = [&](int s) {
-      return batch_.parameter_sets == nullptr ? 0 : batch_.parameter_sets[s];
-    };
-    const int first_set = set_of(0), sets = set_of(batch_.count - 1) - first_set + 1;
+    const int first_set = batch_.set_of(0), sets = batch_.set_of(batch_.count - 1) - first_set + 1;
     parameters_.clear_folds(first_set, sets);
     for (const CudaChunk& chunk : chunks) {
       if (chunk.rows > 0) run(chunk);
@@ -225,7 +220,7 @@ class Gradient {
     slice(slices_.pointer, layout_.pointer.w_ref);
     slice(slices_.values, layout_.pointer.w_q);
     slice(slices_.requeries, layout_.glimpse.w_q);
-    context_.cublas.multiply({arrays.dreferences, as_const(parameters_.projections), false, arrays.dh, width,
+    context_.cublas.multiply({arrays.dreferences, parameters_.projections, false, arrays.dh, width,
                               kHidden, slots, false},
                              chunk.ranges.sequences);
     start_gradient({arrays.dh_start, arrays.dc_start, chunk.arrays.first_row, arrays.dh, arrays.dc_last,

@@ -16,6 +16,7 @@
 #include "host/command/log.h"
 #include "host/command/model_lookup.h"
 #include "host/command/output.h"
+#include "host/command/temporary_folder.h"
 #include "host/command/torch_twin.h"
 #include "models/parameter_layout.h"
 
@@ -54,23 +55,6 @@ constexpr int kInstances = 256;
 class CheckFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-// A folder that is gone when the bench is.
-struct TemporaryFolder {
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pointsman-bench-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::system_error(errno, std::generic_category(), name);
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::filesystem::path path;
 };
 
 // Keeps this process, and the children it starts meanwhile, on the last of its cores.

@@ -44,6 +44,11 @@ std::string environment_name(const std::string& names) {
   return "POINTSMAN_" + name;
 }
 
+bool is_typed(const CLI::App& app, const char* name) {
+  const CLI::Option* option = app.get_option(name);
+  return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
+}
+
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
   return app.add_flag(names, value, help)->envname(environment_name(names));
 }

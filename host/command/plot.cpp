@@ -2,7 +2,6 @@
 // `pointsman plot`: tours, ratios to the optimum and training curves as SVG.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <set>
 
 #include "engine/problem/validate.h"
@@ -200,16 +199,11 @@ std::string plot_curves(const PlotFlags& flags) {
 }
 
 void check_flags(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
-  // What the environment or a configuration file sets for every run is no mistake in this one.
-  const auto is_typed = [&](const char* name) {
-    const CLI::Option* option = app.get_option(name);
-    return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
-  };
   for (const char* name : {"--x", "--y", "--log-x", "--ref"}) {
-    if (is_typed(name) && flags.kind != "curve") throw UsageError(std::string(name) + ": is for plot curve");
+    if (is_typed(app, name) && flags.kind != "curve") throw UsageError(std::string(name) + ": is for plot curve");
   }
   for (const char* name : {"--index", "--input-format", "--problem", "--capacity"}) {
-    if (is_typed(name) && flags.kind != "tour") throw UsageError(std::string(name) + ": is for plot tour");
+    if (is_typed(app, name) && flags.kind != "tour") throw UsageError(std::string(name) + ": is for plot tour");
   }
   if (std::count(flags.files.begin(), flags.files.end(), "-") > 1) {
     throw UsageError("- (stdin) can be read only once");

@@ -2,7 +2,6 @@
 #include "host/command/solve_flags.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "host/command/solve_run.h"
 
@@ -64,12 +63,6 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
              "parameters, 0 from a model")
       ->check(CLI::Range(-1.0, 1e6))
       ->group(group);
-}
-
-// On the command line itself: what the environment or a configuration file sets for every run is no mistake in this one.
-bool is_typed(const CLI::App& app, const char* name) {
-  const CLI::Option* option = app.get_option(name);
-  return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, tanh and log in single precision from fma, compare and integer operations only, so that the CPU's vectors, the
-// CUDA kernels and this scalar form give the same bits. kernels/cpu/simd-inl.h writes the same steps on vectors.
+// exp, tanh and log in single precision from fma, compare and integer operations only, so that the CPU's
+// vectors, the CUDA kernels and this scalar form give the same bits. kernels/cpu/simd-inl.h writes the same
+// steps on vectors.
 //
 // exp(x) = 2^k exp(r), k = round(x / ln 2), |r| <= ln 2 / 2, exp(r) = 1 + r + r^2 P(r) with P of degree 4
 // (minimax, 1.4e-8 relative to r); log(x) = e ln 2 + log1p(t), t in [sqrt(1/2) - 1, sqrt(2) - 1].
@@ -24,8 +25,9 @@ inline constexpr float kExpP0 = 0.5f, kExpP1 = 0.16666541993618011f, kExpP2 = 0.
                        kExpP3 = 0.008366644382476807f, kExpP4 = 0.0013946554390713573f;
 inline constexpr float kExpMin = -87.0f, kExpMax = 88.0f;  // the result stays normal and finite
 inline constexpr float kTanhMax = 9.2f;                    // tanh(9.2) = 1 - 2.0e-8, 1 in single precision
-inline constexpr float kLogP0 = 0.33333316445350647f, kLogP1 = -0.25000810623168945f, kLogP2 = 0.2000228613615036f,
-                       kLogP3 = -0.16624553501605988f, kLogP4 = 0.14181192219257355f, kLogP5 = -0.13128754496574402f,
+inline constexpr float kLogP0 = 0.33333316445350647f, kLogP1 = -0.25000810623168945f,
+                       kLogP2 = 0.2000228613615036f, kLogP3 = -0.16624553501605988f,
+                       kLogP4 = 0.14181192219257355f, kLogP5 = -0.13128754496574402f,
                        kLogP6 = 0.12881647050380707f, kLogP7 = -0.07859611511230469f;
 }  // namespace math
 
@@ -56,9 +58,14 @@ POINTSMAN_HOST_DEVICE inline ExpParts exp_parts(float x) {
   return parts;
 }
 
-POINTSMAN_HOST_DEVICE inline float exp_f32(float x) {
-  const ExpParts e = exp_parts(clamp_f32(x, math::kExpMin, math::kExpMax));
+// x within [kExpMin, kExpMax].
+POINTSMAN_HOST_DEVICE inline float exp_bounded_f32(float x) {
+  const ExpParts e = exp_parts(x);
   return (e.remainder + 1.0f) * e.scale;
+}
+
+POINTSMAN_HOST_DEVICE inline float exp_f32(float x) {
+  return exp_bounded_f32(clamp_f32(x, math::kExpMin, math::kExpMax));
 }
 
 // tanh(x) = m / (m + 2), m = exp(2x) - 1: full relative accuracy near 0.

@@ -16,13 +16,6 @@ namespace HWY_NAMESPACE {
 
 inline constexpr int kVectors = kHidden / 16;
 
-// Where |a| and |q| lie decides how x is formed.
-enum class Range {
-  kUncapped,  // max|a| + max|q| <= 10: four x multiply to less than 6e34
-  kCapped,    // each within 20: x = min(x, 1e9), at most 2e-9 wrong in the tanh
-  kDirect,    // beyond: exp(2 (a + q)) element by element, since exp(2a) alone would overflow
-};
-
 struct Query {
   F16 factor[kVectors];  // exp(2q); kDirect: q
   Range range;
@@ -35,11 +28,7 @@ HWY_NOINLINE Query prepare_query(const float* query, float bound) {
   const float query_bound = largest_lane(largest);
   Query q;
   q.references_are_raw = bound > kFactoredLimit;
-  if (q.references_are_raw || query_bound > kFactoredLimit) {
-    q.range = Range::kDirect;
-  } else {
-    q.range = bound + query_bound <= kUncappedLimit ? Range::kUncapped : Range::kCapped;
-  }
+  q.range = range_of(bound, query_bound);
   for (int i = 0; i < kVectors; ++i) {
     const F16 value = load16(query + 16 * i);
     q.factor[i] = q.range == Range::kDirect ? value : exp16_bounded(value + value);

@@ -125,7 +125,7 @@ __device__ __forceinline__ float project_items(const CriticSequence& c, const fl
 #pragma unroll 4
     for (int j = 0; j < c.n; ++j) {
       const float a = out[j * kHidden];
-      out[j * kHidden] = exp_bounded(a + a);
+      out[j * kHidden] = exp_bounded_f32(a + a);
     }
   }
   return largest;

@@ -28,6 +28,8 @@ struct SetArray {
 struct MutableSetArray {
   float* data = nullptr;
   int64_t stride = 0;
+
+  operator SetArray() const { return {data, stride}; }
 };
 
 // Rows first_row .. first_row + rows - 1 read parameter set `set`. Ranges are in order and cover all rows.

@@ -87,20 +87,7 @@ __device__ __forceinline__ void load_reference(HalfWarp w, const float* row, flo
   x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
 }
 
-// x within [kExpMin, kExpMax].
-__device__ __forceinline__ float exp_bounded(float x) {
-  const ExpParts e = exp_parts(x);
-  return (e.remainder + 1.0f) * e.scale;
-}
-
 // ---------------------------------------------------------------------------- query
-
-// Where |a| and |q| lie decides how x = 1 + exp(2a) exp(2q) is formed.
-enum class Range {
-  kUncapped,  // max|a| + max|q| <= 10: four x multiply to less than 6e34
-  kCapped,    // each within 20: x = min(x, 1e9), at most 2e-9 wrong in the tanh
-  kDirect,    // beyond: exp(2 (a + q)) element by element, since exp(2a) alone would overflow
-};
 
 struct Query {
   float factor[kOwned];  // exp(2q); kDirect: q
@@ -115,14 +102,10 @@ __device__ __forceinline__ Query prepare_query(HalfWarp w, const float (&query)[
   const float query_bound = largest_lane(w, largest);
   Query q;
   q.references_are_raw = bound > kFactoredLimit;
-  if (q.references_are_raw || query_bound > kFactoredLimit) {
-    q.range = Range::kDirect;
-  } else {
-    q.range = bound + query_bound <= kUncappedLimit ? Range::kUncapped : Range::kCapped;
-  }
+  q.range = range_of(bound, query_bound);
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) {
-    q.factor[i] = q.range == Range::kDirect ? query[i] : exp_bounded(query[i] + query[i]);
+    q.factor[i] = q.range == Range::kDirect ? query[i] : exp_bounded_f32(query[i] + query[i]);
   }
   return q;
 }

@@ -20,8 +20,7 @@ __device__ __forceinline__ float lstm_gate(float product, float bias, float fold
 }
 
 __device__ __forceinline__ float sigmoid_denominator(float x) {
-  const ExpParts e = exp_parts(0.0f - clamp_f32(x, -kSigmoidLimit, kSigmoidLimit));
-  return (e.remainder + 1.0f) * e.scale + 1.0f;
+  return exp_bounded_f32(0.0f - clamp_f32(x, -kSigmoidLimit, kSigmoidLimit)) + 1.0f;
 }
 
 // exp(2x) - 1 with |x| limited to where tanh is 1: tanh(x) = m / (m + 2).

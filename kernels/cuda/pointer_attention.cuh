@@ -41,8 +41,7 @@ __device__ __forceinline__ void load_states(const float* states, int first, int 
 // In place a -> exp(2a).
 __device__ __forceinline__ void exponentiate(float* values, int count) {
   for (int at = threadIdx.x; at < count; at += kProjectThreads) {
-    const ExpParts e = exp_parts(values[at] + values[at]);
-    values[at] = (e.remainder + 1.0f) * e.scale;
+    values[at] = exp_bounded_f32(values[at] + values[at]);
   }
 }
 

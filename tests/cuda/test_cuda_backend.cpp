@@ -155,7 +155,7 @@ TEST_CASE("cuda: a call larger than the device's memory is cut, and gives the sa
       double largest = 0.0, worst = 0.0;
       for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
         largest = std::max(largest, std::abs(double{expected[k]}));
-        worst = std::max(worst, std::abs(double{expected[k]} - double{found[k]}));
+        worst = worse(worst, std::abs(double{expected[k]} - double{found[k]}));
       }
       INFO(slot.name);
       CHECK(worst <= 1e-5 * largest);  // some 20 sums each in another order

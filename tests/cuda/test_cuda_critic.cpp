@@ -316,7 +316,7 @@ double relative_difference(const Tensor& found, const Number* expected) {
   for (size_t k = 0; k < found.size(); ++k) {
     const double exact = expected[k], off = std::abs(found[k] - exact);
     if (std::isnan(off)) return off;
-    worst = std::max(worst, off);
+    worst = worse(worst, off);
     most = std::max(most, std::abs(exact));
   }
   return worst == 0.0 ? 0.0 : worst / most;

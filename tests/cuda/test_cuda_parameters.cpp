@@ -133,7 +133,7 @@ double worst_unfolded(const Parameters& p, const float* v, const float* before, 
     const bool weight = i >= p.offsets.weight_ih && i < p.offsets.weight_ih + kGates * kHidden;
     const double bound =
         (weight ? 4 : 74) * kUnit * size[i] + (size[i] > 0 ? kUnit * std::abs(sum[i]) : 1e-30);
-    worst = std::max(worst, std::abs(after[i] - sum[i]) / bound);
+    worst = worse(worst, std::abs(after[i] - sum[i]) / bound);
   }
   return worst;
 }

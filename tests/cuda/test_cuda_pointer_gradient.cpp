@@ -293,7 +293,7 @@ double relative_difference(const std::vector<float>& found, const std::vector<fl
   for (size_t k = 0; k < expected.size(); ++k) {
     const double off = std::abs(double{found[k]} - double{expected[k]});
     if (std::isnan(off)) return off;
-    worst = std::max(worst, off);
+    worst = worse(worst, off);
   }
   return worst == 0.0 ? 0.0 : worst / largest(expected);
 }

@@ -14,21 +14,6 @@ namespace {
 
 constexpr int kSequences = 3;
 
-// Largest error of a tensor over the tensor's largest element; infinite where all should be zero and are not.
-double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found,
-                        const reference::Vector& expected) {
-  double worst = 0.0;
-  for (const TensorSlot& slot : layout.tensors) {
-    double most = 0.0, off = 0.0;
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
-      most = std::max(most, std::abs(expected[k]));
-      off = worse(off, std::abs(static_cast<double>(found[k]) - expected[k]));
-    }
-    worst = worse(worst, off == 0.0 ? 0.0 : off / most);
-  }
-  return worst;
-}
-
 struct Shape {
   ProblemKind problem;
   int n;

@@ -6,20 +6,11 @@
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
 #include "tests/cuda/device_test.h"
+#include "tests/cuda/set_ranges_test.h"
 #include "tests/operations/on_each_target.h"
 
 namespace pointsman::cuda {
 namespace {
-
-std::vector<SetRange> make_ranges(const std::vector<int>& lengths) {
-  std::vector<SetRange> ranges;
-  int first = 0;
-  for (size_t r = 0; r < lengths.size(); ++r) {
-    ranges.push_back({static_cast<int32_t>(lengths.size() - 1 - r), first, lengths[r]});
-    first += lengths[r];
-  }
-  return ranges;
-}
 
 // A sum in double with the magnitude of its terms.
 struct Sum {
@@ -61,7 +52,7 @@ void check_sum_rows(const std::vector<int>& lengths, int width) {
       Sum sum;
       sum.add(before[r.set * stride + j]);
       for (int row = r.first_row; j < width && row < r.first_row + r.rows; ++row) sum.add(in[row * ld + j]);
-      worst = std::max(worst, sum.error(after[r.set * stride + j]));
+      worst = worse(worst, sum.error(after[r.set * stride + j]));
     }
   }
   CHECK(worst <= 1.0);
@@ -188,7 +179,7 @@ void check_input_gradient(const InputCase& k) {
         }
       }
       for (int part = 0; part < 4; ++part) {
-        worst = std::max(worst, sum[part].error(after[r.set * stride + part * kGates + j]));
+        worst = worse(worst, sum[part].error(after[r.set * stride + part * kGates + j]));
       }
     }
   }

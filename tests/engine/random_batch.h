@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -11,6 +13,7 @@
 
 #include "engine/backend/backend.h"
 #include "models/parameter_layout.h"
+#include "tests/catch.h"
 #include "tests/reference/reference.h"
 
 namespace pointsman {
@@ -110,6 +113,24 @@ inline RolloutResult sample(Backend& backend, const RandomBatch& batch, const st
   request.counts = counts.data();
   request.instance_keys = batch.keys.data();
   return roll_out(backend, request);
+}
+
+// Largest error of a tensor over the tensor's largest element; infinite where all should be zero and are not.
+template <typename Expected>
+inline double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found,
+                        const Expected& expected) {
+  double worst = 0.0;
+  for (const TensorSlot& slot : layout.tensors) {
+    double most = 0.0, off = 0.0;
+    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+      most = std::max(most, std::abs(static_cast<double>(expected[k])));
+      const double difference = std::abs(static_cast<double>(found[k]) - static_cast<double>(expected[k]));
+      off = worse(off, difference);
+    }
+    if (!(off <= 0.0))
+      worst = worse(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
+  }
+  return worst;
 }
 
 template <typename T>

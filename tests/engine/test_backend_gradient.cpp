@@ -62,24 +62,6 @@ double largest(const std::vector<float>& x) {
                          [](double m, float y) { return std::max(m, std::abs(double{y})); });
 }
 
-// Within `relative` of each tensor's largest element.
-template <typename Expected>
-double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found,
-                        const Expected& expected) {
-  double worst = 0.0;
-  for (const TensorSlot& slot : layout.tensors) {
-    double most = 0.0, off = 0.0;
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
-      most = std::max(most, std::abs(static_cast<double>(expected[k])));
-      const double difference = std::abs(static_cast<double>(found[k]) - static_cast<double>(expected[k]));
-      off = worse(off, difference);
-    }
-    if (!(off <= 0.0))
-      worst = worse(worst, most == 0.0 ? std::numeric_limits<double>::infinity() : off / most);
-  }
-  return worst;
-}
-
 // ------------------------------------------------------------------------------------------- gradients
 
 TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's largest element") {
