@@ -84,6 +84,8 @@ SolvePlan make_plan(const SolveOptions& options, const Model& model) {
   SolvePlan plan;
   plan.active = options.mode == Mode::kActive;
   plan.improve = is_tsp && (options.improve >= 0 ? options.improve != 0 : automatic);
+  plan.improvement.kicks = options.kicks;
+  plan.improvement.seed = options.seed;
   plan.sampling = sampling_options(options, is_tsp, plan.improve);
   plan.active_search = active_options(options, model.config);
   plan.initial = model.parameters;
@@ -101,24 +103,6 @@ SolveReport report_of(const SolvePlan& plan, Mode mode) {
   report.shuffle = plan.active || plan.sampling.shuffle;
   report.improve = plan.improve;
   return report;
-}
-
-// Whether the network could have drawn this answer: valid, every item fitting when its turn came, and, as it
-// packs until nothing fits, no item left that still would.
-bool is_reachable(const Instance& instance, Solution solution) {
-  if (!validate_solution(instance, solution).empty()) return false;
-  if (instance.problem == ProblemKind::kTsp) return true;
-  double capacity_left = instance.capacity;
-  std::vector<char> taken(instance.n(), 0);
-  for (const int32_t item : solution.order) {
-    if (instance.first(item) > capacity_left) return false;
-    capacity_left -= instance.first(item);
-    taken[item] = 1;
-  }
-  for (int item = 0; item < instance.n(); ++item) {
-    if (!taken[item] && instance.first(item) <= capacity_left) return false;
-  }
-  return true;
 }
 
 // log p of answers that the network can reach, in the instances' own order of items. All of one size.

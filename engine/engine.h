@@ -32,6 +32,7 @@ struct SolveOptions {
   int augment = 0;              // 1 or 8; 0: the mode's own (TSP: auto 8, active from a model 8; else 1)
   int shuffle = -1;             // 0 or 1; -1: the mode's own (auto: 1, else 0)
   int improve = -1;             // 0 or 1; -1: the mode's own (auto: 1 for TSP, else 0)
+  int64_t kicks = 0;            // improvement: double-bridge kicks of the best tour after its first local optimum
   bool stop_at_first_misfit = false;
   int64_t steps = 0;            // active search; 0: 5,000
   int active_batch = 128;

@@ -125,6 +125,22 @@ std::string validate_solution(const Instance& instance, Solution& solution) {
                                                : validate_packing(instance, solution);
 }
 
+bool is_reachable(const Instance& instance, Solution solution) {
+  if (!validate_solution(instance, solution).empty()) return false;
+  if (instance.problem == ProblemKind::kTsp) return true;
+  double capacity_left = instance.capacity;
+  std::vector<char> taken(instance.n(), 0);
+  for (const int32_t item : solution.order) {
+    if (instance.first(item) > capacity_left) return false;
+    capacity_left -= instance.first(item);
+    taken[item] = 1;
+  }
+  for (int item = 0; item < instance.n(); ++item) {
+    if (!taken[item] && instance.first(item) <= capacity_left) return false;
+  }
+  return true;
+}
+
 bool is_better(const Instance& instance, double cost_a, double cost_b) {
   return instance.problem == ProblemKind::kTsp ? cost_a < cost_b : cost_a > cost_b;
 }

@@ -15,6 +15,10 @@ double city_distance(const Instance& instance, int a, int b);
 // all cities, or a set of distinct items within the capacity; else what is wrong with it, for a person.
 std::string validate_solution(const Instance& instance, Solution& solution);
 
+// Whether a network could have drawn this answer: valid, every item fitting when its turn came, and, as it packs
+// until nothing fits, no item left that still would.
+bool is_reachable(const Instance& instance, Solution solution);
+
 // True when a is the better answer (shorter tour, larger value).
 bool is_better(const Instance& instance, double cost_a, double cost_b);
 

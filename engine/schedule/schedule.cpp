@@ -87,9 +87,12 @@ std::vector<Candidates> search_batch(Backend& backend, const ModelConfig& config
 // The best answer after local search from each candidate; ties go to the one the network liked better. The
 // first candidate is always improved, past a deadline too, as that costs about as much as the one rollout
 // behind it; only an interruption stops it.
-Solution improve_candidates(const Instance& instance, Candidates candidates, const SearchControl& control) {
+Solution improve_candidates(const Instance& instance, Candidates candidates, const ImproveOptions& options,
+                            const SearchControl& control) {
   const double network_cost = candidates.front().cost;
-  TourSearch search(instance, ImproveOptions());
+  ImproveOptions descent = options;
+  descent.kicks = 0;
+  TourSearch search(instance, descent);
   bool finished = search.improve(candidates.front(), {{}, control.interrupted});
   for (size_t i = 1; i < candidates.size() && finished; ++i)
     finished = search.improve(candidates[i], control);
@@ -97,6 +100,7 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
       candidates.begin(), candidates.end(),
       [&](const Solution& a, const Solution& b) { return is_better(instance, a.cost, b.cost); }));
   best.network_cost = network_cost;
+  if (finished && options.kicks > 0) finished = TourSearch(instance, options).improve(best, control);
   if (!finished && best.status == Status::kDone) best.status = control.check();
   return best;
 }
@@ -114,7 +118,7 @@ SolutionBatch solve_batch(Backend& backend, const ModelConfig& config, const Sol
     return solutions;
   }
   parallel_for(instances.size(), backend.info().threads, [&](size_t i) {
-    solutions[i] = improve_candidates(instances[i], std::move(candidates[i]), control);
+    solutions[i] = improve_candidates(instances[i], std::move(candidates[i]), plan.improvement, control);
   });
   return solutions;
 }

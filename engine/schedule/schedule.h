@@ -9,6 +9,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
+#include "engine/search/improve.h"
 #include "engine/search/search.h"
 #include "models/config.h"
 
@@ -21,6 +22,7 @@ struct SolvePlan {
   ActiveSearchOptions active_search;  // instances_at_once is taken from batch_size
   std::span<const float> initial;     // active search: where it starts
   bool improve = false;               // local search from the `sampling.keep` best answers; TSP only
+  ImproveOptions improvement;         // the kicks are those of the best tour that comes of it
   int batch_size = 0;                 // instances handled together; 0: chosen
   std::function<void(const ActiveSearchProgress&)> on_step;  // active search; instances by their place
 };

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -312,37 +311,6 @@ void improve_solution(const Instance& instance, Solution& solution, const Improv
   const std::string wrong = validate_solution(instance, solution);
   if (!wrong.empty()) throw std::invalid_argument("improve_solution: " + wrong);
   TourSearch(instance, options).improve(solution, control);
-}
-
-Solution nearest_neighbour_tour(const Instance& instance, int start) {
-  const int n = instance.n();
-  if (instance.problem != ProblemKind::kTsp || start < 0 || start >= n) {
-    throw std::invalid_argument("nearest_neighbour_tour: not a TSP instance, or no city " +
-                                std::to_string(start));
-  }
-  std::vector<char> visited(n, 0);
-  Solution solution;
-  solution.order.reserve(n);
-  int city = start;
-  for (;;) {
-    solution.order.push_back(city);
-    visited[city] = 1;
-    int nearest = -1;
-    double least = std::numeric_limits<double>::infinity();
-    for (int other = 0; other < n; ++other) {
-      if (visited[other]) continue;
-      const double d = city_distance(instance, city, other);
-      if (nearest >= 0 && d >= least) continue;
-      least = d;
-      nearest = other;
-    }
-    if (nearest < 0) break;
-    city = nearest;
-  }
-  solution.log_prob = solution.network_cost = std::numeric_limits<double>::quiet_NaN();
-  const std::string wrong = validate_solution(instance, solution);
-  if (!wrong.empty()) throw std::logic_error("nearest_neighbour_tour: " + wrong);
-  return solution;
 }
 
 }  // namespace pointsman

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local search on a TSP tour: 2-opt and Or-opt over neighbour lists with a work queue (Bentley 1992), and the same
-// search without a network, the rival that every network result is set against.
+// Local search on a TSP tour: 2-opt and Or-opt over neighbour lists with a work queue (Bentley 1992).
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,5 @@ struct ImproveOptions {
 // TSP only; KnapSack solutions are left as they are. Stops early when control says so.
 void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
                       const SearchControl& control);
-
-// Nearest-neighbour tour from city `start`.
-Solution nearest_neighbour_tour(const Instance& instance, int start);
 
 }  // namespace pointsman

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/common/fnv1a.h"
 #include "models/atomic_file.h"
 #include "models/parameter_layout.h"
 
@@ -17,7 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian memory images");
 
 constexpr std::string_view kMagic = "PNTSMNCK";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
 constexpr size_t kChecksumSize = 8;
 
@@ -36,6 +37,7 @@ void visit_identity(Visitor& visit, Options& options) {
   visit("centre_logits", options.model.centre_logits);
   visit("has_critic", options.model.has_critic);
   visit("baseline", options.baseline);
+  visit("examples", options.examples_fingerprint);
   visit("rollouts", options.rollouts);
   visit("batch", options.batch);
   visit("learning_rate", options.learning_rate);
@@ -61,6 +63,7 @@ void visit_state(Visitor& visit, State& state) {
   visit("interval.steps", state.interval.steps);
   visit("interval.tours", state.interval.tours);
   visit("interval.cost", state.interval.cost);
+  visit("interval.cross_entropy", state.interval.cross_entropy);
   visit("interval.baseline_loss", state.interval.baseline_loss);
   visit("interval.grad_norm", state.interval.grad_norm);
   visit("interval.entropy", state.interval.entropy);
@@ -165,12 +168,6 @@ struct Describer {
   }
   void operator()(const char* name, const std::string& text) { fields.emplace_back(name, text); }
 };
-
-uint64_t fnv1a(std::string_view bytes) {
-  uint64_t hash = 0xCBF29CE484222325ull;
-  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001B3ull;
-  return hash;
-}
 
 template <Number T>
 T number_at(std::string_view bytes, size_t offset) {

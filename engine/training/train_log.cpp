@@ -57,7 +57,8 @@ std::string log_line(const TrainProgress& p) {
          ",\"train_cost\":" + number(p.train_cost) + ",\"val_cost\":" + number(p.val_cost) +
          ",\"baseline_loss\":" + number(p.baseline_loss) + ",\"grad_norm\":" + number(p.grad_norm) +
          ",\"entropy\":" + number(p.entropy) + ",\"mean_logit\":" + number(p.mean_logit) +
-         ",\"saturated\":" + number(p.saturated) + ",\"learning_rate\":" + number(p.learning_rate) + "}";
+         ",\"saturated\":" + number(p.saturated) + ",\"learning_rate\":" + number(p.learning_rate) +
+         (std::isnan(p.cross_entropy) ? "" : ",\"cross_entropy\":" + number(p.cross_entropy)) + "}";
 }
 
 TrainLog::TrainLog(const std::filesystem::path& path) : path_(path) { open(std::ios::trunc); }

@@ -42,8 +42,11 @@ void check_options(const TrainOptions& o) {
   require(o.model.n >= 1, "training: n must be at least 1");
   require(o.batch >= 1, "training: the batch must be at least 1");
   require(o.steps >= 0, "training: steps must not be negative");
-  require(o.baseline != Baseline::kShared || o.rollouts >= 2,
+  require(o.rollouts >= (o.baseline == Baseline::kShared && !o.examples ? 2 : 1),
           "training: the shared baseline needs 2 rollouts or more");
+  require(!o.examples || (o.examples->problem == problem_kind(o.model) && o.examples->n == o.model.n),
+          "training: the examples are of another problem or size");
+  require(!o.examples || o.entropy == 0.0f, "training: supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
   require(o.decay_steps >= 1, "training: decay_steps must be at least 1");
   require(o.entropy >= 0.0f && std::isfinite(o.entropy), "training: entropy must not be negative");
@@ -63,6 +66,7 @@ TrainOptions completed(TrainOptions options) {
   if (static_cast<float>(model.learning_rate) != options.learning_rate)
     model.learning_rate = options.learning_rate;
   if (model.problem == "knapsack" && model.capacity <= 0.0) model.capacity = default_capacity(model.n);
+  options.examples_fingerprint = options.examples ? options.examples->fingerprint : 0;
   return options;
 }
 
@@ -135,18 +139,16 @@ class Trainer {
 
   void train_step() {
     const TrainingBatch batch = training_batch(options_, state_.step);
-    const RolloutResult sampled = sample(batch);
-    const std::vector<double> baseline = baseline_of(batch, sampled.costs);
-    const std::vector<double> expected = expected_log_probs(sampled.log_probs);
-    const double temperature = entropy_temperature(state_.step);
-    std::vector<float> weights(batch.count);
-    for (int s = 0; s < batch.count; ++s) {
-      const double surprise = temperature * (sampled.log_probs[s] - expected[s]);
-      weights[s] = static_cast<float>((sampled.costs[s] - baseline[s] + surprise) / batch.count);
+    std::vector<double> baseline(batch.count, 0.0);
+    std::vector<float> weights(batch.count, -1.0f / static_cast<float>(batch.count));
+    const RolloutResult rollouts = options_.examples ? follow(batch) : sample(batch);
+    if (!options_.examples) {
+      baseline = baseline_of(batch, rollouts.costs);
+      weights = policy_gradient_weights(rollouts, baseline);
     }
     GradientRequest request;
     request.sequences = batch.view();
-    request.orders = sampled.orders.data();
+    request.orders = rollouts.orders.data();
     request.weights = weights.data();
     request.kept = true;
     backend_.gradient(request);
@@ -154,7 +156,33 @@ class Trainer {
     state_.step += 1;
     state_.tours += batch.count;
     state_.seconds = earlier_seconds_ + seconds_since(start_);
-    accumulate(sampled, baseline, norm);
+    accumulate(rollouts, baseline, norm);
+  }
+
+  // (L - b) / B of equation (5), with the entropy term's T log p.
+  std::vector<float> policy_gradient_weights(const RolloutResult& sampled,
+                                             const std::vector<double>& baseline) const {
+    const std::vector<double> expected = expected_log_probs(sampled.log_probs);
+    const double temperature = entropy_temperature(state_.step);
+    std::vector<float> weights(sampled.costs.size());
+    for (size_t s = 0; s < weights.size(); ++s) {
+      const double surprise = temperature * (sampled.log_probs[s] - expected[s]);
+      weights[s] = static_cast<float>((sampled.costs[s] - baseline[s] + surprise) /
+                                      static_cast<double>(weights.size()));
+    }
+    return weights;
+  }
+
+  // The given answers, as rollouts that a gradient may follow.
+  RolloutResult follow(const TrainingBatch& batch) {
+    RolloutRequest request;
+    request.sequences = batch.view();
+    request.decode = Decode::kForced;
+    request.forced = batch.orders.data();
+    request.keep = true;
+    RolloutResult result;
+    backend_.rollout(request, result);
+    return result;
   }
 
   RolloutResult sample(const TrainingBatch& batch) {
@@ -245,13 +273,14 @@ class Trainer {
   void accumulate(const RolloutResult& sampled, const std::vector<double>& baseline, double norm) {
     const double count = static_cast<double>(sampled.costs.size());
     double loss = 0.0;
-    for (size_t s = 0; s < sampled.costs.size(); ++s) {
+    for (size_t s = 0; s < sampled.costs.size() && !options_.examples; ++s) {
       loss += (sampled.costs[s] - baseline[s]) * (sampled.costs[s] - baseline[s]) / count;
     }
     IntervalSums& sums = state_.interval;
     sums.steps += 1;
     sums.tours += static_cast<int64_t>(sampled.costs.size());
     sums.cost += mean_of(sampled.costs);
+    sums.cross_entropy -= mean_of(sampled.log_probs);
     sums.baseline_loss += loss;
     sums.grad_norm += norm;
     sums.entropy += sampled.statistics.entropy;
@@ -299,6 +328,8 @@ class Trainer {
     line.mean_logit = sums.mean_logit / decoding_steps;
     line.saturated = sums.saturated / decoding_steps;
     line.learning_rate = learning_rate(state_.step - 1);
+    line.cross_entropy =
+        options_.examples ? sums.cross_entropy / steps : std::numeric_limits<double>::quiet_NaN();
     line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
                        static_cast<double>(options_.steps - state_.step);
     log_->write(line);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy-gradient training: Algorithm 1 of Bello et al. 2017 (actor-critic) and three other baselines.
+// Policy-gradient training: Algorithm 1 of Bello et al. 2017 (actor-critic) and three other baselines. And supervised
+// learning from given answers, what the paper compares it with.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/search/search.h"
+#include "engine/training/examples.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -25,8 +28,11 @@ enum class Baseline {
 
 struct TrainOptions {
   ModelConfig model;            // problem, n, capacity, clip, centring, glimpses, seed
+  // Not null: supervised learning, cross entropy on these answers; the baseline is not used then.
+  std::shared_ptr<const Examples> examples;
+  uint64_t examples_fingerprint = 0;  // theirs, filled in by train(); 0: none
   Baseline baseline = Baseline::kShared;
-  int rollouts = 8;             // k, kShared: input sequences per instance, each a copy of its own (below)
+  int rollouts = 8;             // k, kShared and supervised: input sequences per instance, each a copy of its own
   int batch = 32;               // instances per step
   int64_t steps = 60000;        // about 40 minutes of two cores at n = 20
   float learning_rate = 1e-3f;
@@ -52,6 +58,7 @@ struct TrainProgress {
   int64_t step = 0, tours = 0;
   double seconds = 0, tours_per_second = 0, train_cost = 0, val_cost = 0;  // val_cost NaN when not measured
   double baseline_loss = 0, grad_norm = 0, entropy = 0, mean_logit = 0, saturated = 0, learning_rate = 0;
+  double cross_entropy = 0;  // supervised learning: mean -log p of an answer, nats; else NaN
   double eta_seconds = 0;
 };
 

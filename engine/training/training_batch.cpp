@@ -7,6 +7,8 @@
 namespace pointsman {
 namespace {
 
+constexpr uint64_t kEpochSalt = 0x65706F6368ull;  // the order of an epoch is not that of any input
+
 void fill_knapsack(const ModelConfig& config, TrainingBatch& batch) {
   if (batch.problem != ProblemKind::kKnapsack) return;
   batch.weights.resize(static_cast<size_t>(batch.count) * batch.n);
@@ -14,15 +16,26 @@ void fill_knapsack(const ModelConfig& config, TrainingBatch& batch) {
   batch.capacities.assign(batch.count, config.capacity);
 }
 
-// Copy number `rollout` of the instance at `from` [n][2], to `to` [n][2].
-void copy_permuted(const TrainingBatch& plain, const float* from, uint64_t seed, uint64_t key, int rollout,
-                   float* to) {
-  const std::vector<int32_t> order = input_order(seed, key, static_cast<uint32_t>(rollout), plain.n);
-  for (int i = 0; i < plain.n; ++i) {
-    to[2 * i] = from[2 * order[i]];
-    to[2 * i + 1] = from[2 * order[i] + 1];
-    if (plain.problem == ProblemKind::kTsp) apply_dihedral(rollout % 8, to + 2 * i);
+// Copy number `rollout` of instance i of `plain`, appended to `batch`.
+void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, TrainingBatch& batch) {
+  const int n = plain.n;
+  const std::vector<int32_t> order = input_order(seed, plain.keys[i], static_cast<uint32_t>(rollout), n);
+  const float* from = &plain.features[2 * static_cast<size_t>(i) * n];
+  const size_t start = batch.features.size();
+  for (const int32_t item : order) {
+    float point[2] = {from[2 * item], from[2 * item + 1]};
+    if (plain.problem == ProblemKind::kTsp) apply_dihedral(rollout % 8, point);
+    batch.features.insert(batch.features.end(), point, point + 2);
   }
+  batch.keys.push_back(plain.keys[i]);
+  batch.first_samples.push_back(static_cast<uint32_t>(rollout));
+  if (plain.orders.empty()) return;
+  std::vector<int32_t> place(n);  // of each item in the copy
+  for (int32_t p = 0; p < n; ++p) place[order[p]] = p;
+  std::vector<int32_t> answer(&plain.orders[static_cast<size_t>(i) * n], &plain.orders[static_cast<size_t>(i) * n] + n);
+  for (int32_t& item : answer) item = item < 0 ? -1 : place[item];
+  make_canonical(plain.problem, n, &batch.features[start], answer.data());
+  batch.orders.insert(batch.orders.end(), answer.begin(), answer.end());
 }
 
 TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, uint64_t seed, int rollouts) {
@@ -30,17 +43,36 @@ TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, u
   batch.problem = plain.problem;
   batch.n = plain.n;
   batch.count = plain.count * rollouts;
-  const size_t stride = 2 * static_cast<size_t>(plain.n);
-  batch.features.resize(batch.count * stride);
-  for (int s = 0; s < batch.count; ++s) {
-    const int instance = s / rollouts, rollout = s % rollouts;
-    batch.keys.push_back(plain.keys[instance]);
-    batch.first_samples.push_back(static_cast<uint32_t>(rollout));
-    copy_permuted(plain, &plain.features[instance * stride], seed, plain.keys[instance], rollout,
-                  &batch.features[s * stride]);
+  for (int i = 0; i < plain.count; ++i) {
+    for (int rollout = 0; rollout < rollouts; ++rollout) append_copy(plain, i, seed, rollout, batch);
   }
   batch.parameter_sets.assign(batch.count, 0);
   fill_knapsack(config, batch);
+  return batch;
+}
+
+// Examples first .. first + count - 1 of the endless sequence of epochs.
+TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count) {
+  TrainingBatch batch;
+  batch.problem = examples.problem;
+  batch.n = examples.n;
+  batch.count = count;
+  const auto n = static_cast<size_t>(examples.n);
+  std::vector<int32_t> rows;  // of the epoch
+  for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
+    const uint64_t epoch = key / examples.count(), place = key % examples.count();
+    if (rows.empty() || place == 0) {
+      rows = input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(examples.count()));
+    }
+    const float* features = &examples.features[2 * n * rows[place]];
+    batch.features.insert(batch.features.end(), features, features + 2 * n);
+    if (batch.problem == ProblemKind::kTsp) {
+      for (size_t i = n; i > 0; --i) apply_dihedral(static_cast<int>(epoch % 8), batch.features.data() + batch.features.size() - 2 * i);
+    }
+    const int32_t* order = &examples.orders[n * rows[place]];
+    batch.orders.insert(batch.orders.end(), order, order + n);
+    batch.keys.push_back(key);
+  }
   return batch;
 }
 
@@ -85,6 +117,10 @@ TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t fir
 TrainingBatch training_batch(const TrainOptions& options, int64_t step) {
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
+  if (options.examples) {
+    return copies_of(example_batch(*options.examples, seed, first, options.batch), options.model, seed,
+                     options.rollouts);
+  }
   const TrainingBatch plain = plain_batch(options.model, seed, first, options.batch);
   if (options.baseline != Baseline::kShared) return plain;
   return copies_of(plain, options.model, seed, options.rollouts);

@@ -28,6 +28,7 @@ struct TrainingBatch {
   std::vector<uint64_t> keys;           // [count] index of the instance in its endless sequence
   std::vector<uint32_t> first_samples;  // [count] number of the rollout
   std::vector<int32_t> parameter_sets;  // [count] all equal
+  std::vector<int32_t> orders;          // supervised learning: [count][n] the answers; else empty
 
   SequenceBatch view() const;
 };
@@ -37,7 +38,9 @@ ProblemKind problem_kind(const ModelConfig& config);
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count);
 
-// Training step `step` (0-based): options.batch instances. kShared: options.rollouts sequences of each, one
+// Training step `step` (0-based): options.batch instances, new ones each time, or supervised the next of
+// options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8, with the
+// answers in canonical order (make_canonical). kShared and supervised: options.rollouts sequences of each, one
 // after the other, every one in a random input order of its own; of a TSP instance rollout r also reads
 // dihedral copy r mod 8.
 TrainingBatch training_batch(const TrainOptions& options, int64_t step);

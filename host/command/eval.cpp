@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman eval`: how good and how fast a model is on a set, one row a way of using it.
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <numeric>
+#include <set>
+#include <thread>
 
+#include "engine/schedule/parallel.h"
+#include "engine/search/classical.h"
+#include "engine/search/limits.h"
 #include "host/command/command.h"
+#include "host/command/eval_modes.h"
 #include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
@@ -19,11 +28,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kOptimalGap = 1e-6;  // in absolute value: below it an answer counts as optimal
+
 constexpr const char* kExamples = R"(Examples:
   pointsman eval -m tsp20 tsp20_test.npy --ref tsp20_test.opt.npy
-  pointsman eval set.npy --modes greedy,greedy+x8,sample+1280+x8+shuffle+improve
-A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square), +shuffle and
-+improve; or local, the same local search from a nearest-neighbour tour without any network, with +NUMBER kicks (TSP). The default is greedy, greedy+x8 and sample+x8+shuffle for TSP; greedy, sample+shuffle for KnapSack.)";
+  pointsman eval set.npy --modes greedy,greedy+x8,sample+1280+x8+shuffle+improve,local+20,random+1280
+  pointsman eval set.npy --modes sample+1280,sample+1280+t1.5,sample+1280+t2 --format ndjson >>rows.ndjson
+  pointsman eval -m a.safetensors,b.safetensors set.npy --modes greedy    the best of both models' tours
+  pointsman eval knap.npy --problem knapsack --capacity 12.5 --ref opt.npy --modes greedy,ratio,exact
+A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
++shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
+nearest neighbour, 2-opt and Or-opt, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and
+exact (KnapSack: greedy by value/weight; branch and bound). The default is greedy, greedy+x8 and sample+x8+shuffle
+for TSP; greedy, sample+shuffle for KnapSack.)";
 
 struct EvalFlags {
   std::vector<std::string> files;
@@ -32,58 +49,59 @@ struct EvalFlags {
   InstanceFlags input;
 };
 
-struct EvalMode {
-  std::string name;
-  SolveOptions options;
-  bool local = false;  // no network: nearest neighbour, local search and options.samples kicks
+// The set, the same for every mode.
+struct EvalSet {
+  std::string name;  // of its files, without folders
+  InstanceBatch instances;
+  std::vector<uint64_t> rows;     // 0, 1, ..
+  std::vector<double> reference;  // [instances], or empty
 };
 
-EvalMode parse_eval_mode(const std::string& text, const EvalFlags& flags, uint64_t seed) {
-  EvalMode mode{text, {}, false};
-  SolveOptions& options = mode.options;
-  options.seed = seed;
-  options.augment = 1;
-  options.shuffle = options.improve = 0;
-  std::istringstream words(text);
-  std::string word;
-  std::getline(words, word, '+');
-  mode.local = word == "local";
-  if (!mode.local && word != "greedy" && word != "sample" && word != "active" && word != "auto") {
-    throw UsageError("--modes: expected greedy, sample, active, auto or local, found \"" + word + "\"");
-  }
-  if (!mode.local) options.mode = parse_mode(word);
-  if (options.mode == Mode::kSample) options.samples = flags.samples;
-  if (options.mode == Mode::kAuto) options.augment = 0, options.shuffle = options.improve = -1;
-  while (std::getline(words, word, '+')) {
-    if (mode.local && word.find_first_not_of("0123456789") != std::string::npos) {
-      throw UsageError("--modes: " + text + ": local takes only +NUMBER, its kicks");
-    } else if (word == "x8") {
-      options.augment = 8;
-    } else if (word == "shuffle") {
-      options.shuffle = 1;
-    } else if (word == "improve") {
-      options.improve = 1;
-    } else if (!word.empty() && word.size() < 10 &&
-               word.find_first_not_of("0123456789") == std::string::npos && std::stoll(word) > 0) {
-      options.samples = std::stoll(word);
-    } else {
-      throw UsageError("--modes: " + text + ": expected +NUMBER, +x8, +shuffle or +improve, found \"+" +
-                       word + "\"");
+// The best answers so far to all instances, from any thread.
+class Answers {
+ public:
+  Answers(const InstanceBatch& instances, std::string name)
+      : instances_(instances), name_(std::move(name)), costs_(instances.size(), std::nan("")) {}
+
+  void add(size_t i, const Solution& solution) {
+    const std::lock_guard lock(mutex_);
+    if (std::isnan(costs_[i]) || is_better(instances_[i], solution.cost, costs_[i]))
+      costs_[i] = solution.cost;
+    status_ = std::max(status_, solution.status);
+    sum_ += solution.cost;
+    ++seen_;
+    if (seen_ < instances_.size() && line_.due()) {
+      line_.update(name_ + ": " + std::to_string(seen_) + "/" + std::to_string(instances_.size()) +
+                   ", mean cost " + std::to_string(sum_ / static_cast<double>(seen_)));
     }
+    if (seen_ == instances_.size()) seen_ = 0, sum_ = 0;  // the next model's turn
   }
-  return mode;
+
+  const std::vector<double>& costs() const { return costs_; }
+  Status status() const { return status_; }
+
+ private:
+  const InstanceBatch& instances_;
+  std::string name_;
+  std::vector<double> costs_;
+  Status status_ = Status::kDone;
+  std::mutex mutex_;
+  size_t seen_ = 0;  // by this model, and the sum of their costs
+  double sum_ = 0;
+  ProgressLine line_;
+};
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> entries;
+  size_t begin = 0;
+  for (size_t comma; (comma = list.find(',', begin)) != std::string::npos; begin = comma + 1) {
+    entries.push_back(list.substr(begin, comma - begin));
+  }
+  entries.push_back(list.substr(begin));
+  return entries;
 }
 
-std::vector<EvalMode> parse_modes(const EvalFlags& flags, ProblemKind problem, uint64_t seed) {
-  const std::string usual =
-      problem == ProblemKind::kTsp ? "greedy,greedy+x8,sample+x8+shuffle" : "greedy,sample+shuffle";
-  std::istringstream list(flags.modes.empty() ? usual : flags.modes);
-  std::vector<EvalMode> modes;
-  for (std::string text; std::getline(list, text, ',');) modes.push_back(parse_eval_mode(text, flags, seed));
-  return modes;
-}
-
-// Mean of the gaps and half the width of its 95% confidence interval.
+// Mean and half the width of its 95% confidence interval; NaN, in JSON null, where there is none.
 std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
   const auto count = static_cast<double>(values.size());
   double sum = 0, squares = 0;
@@ -93,123 +111,224 @@ std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
   return {mean, values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("")};
 }
 
-// The rival without a network, instance by instance on one thread.
-void search_locally(const EvalMode& mode, const InstanceBatch& instances, const SearchControl& control,
-                    SolveReport& report, const SolutionSink& sink) {
-  report.samples = 1;
-  report.improve = true;
-  ImproveOptions options;
-  options.kicks = mode.options.samples;
-  options.seed = mode.options.seed;
-  for (size_t i = 0; i < instances.size(); ++i) {
-    Solution solution = nearest_neighbour_tour(instances[i], 0);
-    improve_solution(instances[i], solution, options, control);
-    sink(i, solution);
+Solution rival_answer(const EvalMode& mode, const Instance& instance, uint64_t row,
+                      const SearchControl& control) {
+  const SolveOptions& options = mode.options;
+  switch (mode.rival) {
+    case Rival::kRandom:
+      return random_search(instance, instance_key(instance, row), options.samples, options.seed, control);
+    case Rival::kRatio:
+      return ratio_packing(instance);
+    case Rival::kExact:
+      return exact_packing(instance, control);
+    default:
+      ImproveOptions improve;
+      improve.kicks = options.samples;
+      improve.seed = options.seed;
+      return local_search_tour(instance, improve, control);
   }
 }
 
-Json eval_row(SolveRun& run, const EvalMode& mode, const InstanceBatch& instances,
-              const std::vector<double>& reference, const SearchControl& control) {
-  std::vector<uint64_t> rows(instances.size());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
-  std::vector<double> gaps;
-  double cost = 0;
-  Status status = Status::kDone;
-  run.report = {};
-  const Clock::time_point start = Clock::now();
-  {
-    ProgressLine line;
-    const SolutionSink sink = [&](size_t i, const Solution& solution) {
-      cost += solution.cost;
-      status = std::max(status, solution.status);
-      if (!reference.empty()) gaps.push_back(gap(instances[i], solution.cost, reference[i]));
-      if (i + 1 < instances.size() && line.due()) {
-        line.update(mode.name + ": " + std::to_string(i + 1) + "/" + std::to_string(instances.size()) +
-                    ", mean cost " + std::to_string(cost / static_cast<double>(i + 1)));
-      }
-    };
-    if (mode.local) {
-      search_locally(mode, instances, control, run.report, sink);
-    } else {
-      run.solve(instances, rows, mode.options, control, sink);
-    }
+// A device does not help the rivals: their threads are the host's.
+int rival_threads(const CommonOptions& common, const EvalSet& set) {
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const size_t threads = common.threads > 0 ? static_cast<size_t>(common.threads) : cores;
+  return static_cast<int>(std::min(threads, set.instances.size()));
+}
+
+SolveReport run_rival(const EvalMode& mode, const EvalSet& set, int threads, const SearchControl& control,
+                      Answers& answers) {
+  parallel_for(set.instances.size(), threads,
+               [&](size_t i) { answers.add(i, rival_answer(mode, set.instances[i], set.rows[i], control)); });
+  SolveReport report;
+  report.samples = mode.rival == Rival::kRandom ? mode.options.samples : 1;
+  report.improve = mode.rival == Rival::kLocal;
+  return report;
+}
+
+// Every model in turn, each with its share of the time.
+SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode,
+                       const EvalSet& set, const SearchControl& control, Answers& answers) {
+  int64_t samples = 0;
+  for (size_t k = 0; k < models.size(); ++k) {
+    run.models.request(models[k]);
+    run.solve(set.instances, set.rows, mode.options,
+              share_time(control, 1.0, static_cast<double>(models.size() - k)),
+              [&](size_t i, const Solution& solution) { answers.add(i, solution); });
+    samples += run.report.samples;
   }
+  SolveReport report = run.report;
+  report.samples = samples;
+  return report;
+}
+
+Json common_size(const InstanceBatch& instances) {
+  for (const Instance& instance : instances) {
+    if (instance.n() != instances.front().n()) return nullptr;
+  }
+  return instances.front().n();
+}
+
+void add_mean(Json& row, const std::string& key, const std::vector<double>& values) {
+  const auto [mean, ci95] = mean_and_ci95(values);
+  row[key] = mean;
+  row[key + "_ci95"] = ci95;
+}
+
+// The figures that need a reference; null without one.
+void add_quality(Json& row, const EvalSet& set, const std::vector<double>& costs) {
+  std::vector<double> gaps, shortfalls;
+  double optimal = 0;
+  for (size_t i = 0; i < set.reference.size(); ++i) {
+    gaps.push_back(gap(set.instances[i], costs[i], set.reference[i]));
+    shortfalls.push_back(set.reference[i] - costs[i]);
+    if (std::abs(gaps.back()) < kOptimalGap) ++optimal;
+  }
+  add_mean(row, "gap", gaps);
+  row["optimal"] = optimal / static_cast<double>(gaps.size());
+  if (!gaps.empty() && set.instances.front().problem == ProblemKind::kKnapsack) {
+    add_mean(row, "shortfall", shortfalls);
+  }
+}
+
+Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode, const EvalSet& set,
+              const CommonOptions& common) {
+  const bool rival = mode.rival != Rival::kNone;
+  const int threads = rival ? rival_threads(common, set) : run.engine.device().threads;
+  const SearchControl control = search_control(common);
+  Answers answers(set.instances, mode.name);
+  const Clock::time_point start = Clock::now();
+  const SolveReport report = rival ? run_rival(mode, set, threads, control, answers)
+                                   : run_models(run, models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
-  const auto count = static_cast<double>(instances.size());
-  Json row = {{"mode", mode.local ? "local" : mode_name(run.report.mode)}, {"augment", run.report.augment},
-              {"shuffle", run.report.shuffle},      {"improve", run.report.improve},
-              {"samples", run.report.samples},      {"mean_cost", cost / count}};
-  const auto [mean_gap, ci95] = mean_and_ci95(gaps);  // NaN, in JSON null, without a reference
-  row["gap"] = mean_gap;
-  row["gap_ci95"] = ci95;
-  row["instances"] = instances.size();
+  const auto count = static_cast<double>(set.instances.size());
+  double cost = 0;
+  for (const double one : answers.costs()) cost += one;
+  Json row = {{"name", mode.name},
+              {"mode", mode.strategy},
+              {"problem", problem_name(set.instances.front().problem)},
+              {"n", common_size(set.instances)},
+              {"augment", report.augment},
+              {"shuffle", report.shuffle},
+              {"improve", report.improve},
+              {"samples", report.samples},
+              {"temperature", mode.temperature},
+              {"mean_cost", cost / count}};
+  add_quality(row, set, answers.costs());
+  row["instances"] = set.instances.size();
   row["seconds"] = seconds;
+  row["ms_per_instance"] = 1000 * seconds / count;
   // A limit leaves fewer samples than were asked for.
-  row["tours_per_second"] = status == Status::kDone ? count * static_cast<double>(run.report.samples) / seconds
-                                                    : std::nan("");
-  row["status"] = status_name(status);
+  const bool done = answers.status() == Status::kDone;
+  row["tours_per_second"] = done ? count * static_cast<double>(report.samples) / seconds : std::nan("");
+  row["threads"] = threads;
+  row["model"] = rival ? Json() : Json(run.used.names);
+  row["model_sha256"] = rival ? Json() : Json(run.used.sha256);
+  row["status"] = status_name(answers.status());
   return row;
 }
 
-std::string row_text(const std::string& name, const Json& row) {
-  char text[200];
-  std::snprintf(text, sizeof text, "%-32s %8lld %12.6g ", name.c_str(), row["samples"].get<long long>(),
-                row["mean_cost"].get<double>());
-  std::string line = text;
-  if (!std::isnan(row["gap"].get<double>())) {
-    std::snprintf(text, sizeof text, "%8.3f%% +- %.3f", 100 * row["gap"].get<double>(),
-                  100 * row["gap_ci95"].get<double>());
-    line += text;
-  } else {
-    line += "               -";
-  }
-  std::snprintf(text, sizeof text, " %9.2f s %11.0f\n", row["seconds"].get<double>(),
-                row["tours_per_second"].get<double>());
-  return line + text;
+std::string table_head() {
+  char text[120];
+  std::snprintf(text, sizeof text, "%-32s %8s %12s %18s %10s %11s %11s\n", "mode", "samples", "mean cost",
+                "gap   95% CI", "ms each", "seconds", "tours/s");
+  return text;
 }
 
-InstanceBatch load_set(const EvalFlags& flags) {
-  InstanceBatch instances;
-  for (const std::string& path : flags.files) {
-    for (Instance& instance : load_instances(path, flags.input)) instances.push_back(std::move(instance));
+std::string row_text(const Json& row) {
+  char quality[40] = "-", text[200];
+  if (!std::isnan(row["gap"].get<double>())) {
+    std::snprintf(quality, sizeof quality, "%8.3f%% +- %-5.3f", 100 * row["gap"].get<double>(),
+                  100 * row["gap_ci95"].get<double>());
   }
-  for (const Instance& instance : instances) {
-    if (instance.problem != instances.front().problem)
+  std::snprintf(text, sizeof text, "%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n",
+                row["name"].get<std::string>().c_str(), row["samples"].get<long long>(),
+                row["mean_cost"].get<double>(), quality, row["ms_per_instance"].get<double>(),
+                row["seconds"].get<double>(), row["tours_per_second"].get<double>());
+  return text;
+}
+
+EvalSet load_set(const EvalFlags& flags) {
+  EvalSet set;
+  for (const std::string& path : flags.files) {
+    set.name += (set.name.empty() ? "" : ",") + std::filesystem::path(path).filename().string();
+    for (Instance& instance : load_instances(path, flags.input)) set.instances.push_back(std::move(instance));
+  }
+  for (const Instance& instance : set.instances) {
+    if (instance.problem != set.instances.front().problem)
       throw UsageError("eval: the set mixes TSP and KnapSack");
   }
-  return instances;
+  set.rows.resize(set.instances.size());
+  std::iota(set.rows.begin(), set.rows.end(), 0);
+  if (!flags.ref.empty()) set.reference = read_reference(flags.ref, set.instances);
+  return set;
+}
+
+std::vector<EvalMode> load_modes(const EvalFlags& flags, const EvalSet& set, uint64_t seed) {
+  std::vector<EvalMode> modes =
+      parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, seed);
+  for (const EvalMode& mode : modes) {
+    const auto [code, message] = check_instance(mode.options, set.instances.front());
+    if (code != 0) throw UsageError(message);
+  }
+  return modes;
+}
+
+// Reads every model that the modes will use: a mistake ends the run before the work, and no mode's time has
+// it in it.
+std::vector<std::string> load_models(const EvalFlags& flags, const std::vector<EvalMode>& modes,
+                                     const EvalSet& set, ModelStore& store) {
+  const std::vector<std::string> models = split(flags.model);
+  for (const std::string& model : models) {
+    if (model.empty() && models.size() > 1)
+      throw UsageError("-m " + flags.model + ": expected a model between commas");
+  }
+  if (std::all_of(modes.begin(), modes.end(),
+                  [](const EvalMode& mode) { return mode.rival != Rival::kNone; })) {
+    return models;
+  }
+  std::set<int> sizes;
+  for (const Instance& instance : set.instances) sizes.insert(instance.n());
+  for (const std::string& model : models) {
+    store.request(model);
+    for (const int n : sizes) store.get(set.instances.front().problem, n);
+  }
+  return models;
 }
 
 int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   OutputFile file = open_output(common);
-  const InstanceBatch instances = load_set(flags);
-  const std::vector<EvalMode> modes = parse_modes(flags, instances.front().problem, common.seed);
-  for (const EvalMode& mode : modes) {
-    const auto [code, message] = check_instance(mode.options, instances.front());
-    if (code != 0) throw UsageError(message);
-    if (mode.local && instances.front().problem != ProblemKind::kTsp) throw UsageError("--modes: local is for TSP");
-  }
-  const std::vector<double> reference =
-      flags.ref.empty() ? std::vector<double>() : read_reference(flags.ref, instances);
-  SolveRun run(backend_options(common), flags.model, false);
-  const SearchControl control = search_control(common);
+  const EvalSet set = load_set(flags);
+  const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);
+  SolveRun run(backend_options(common), "", false);
+  const std::vector<std::string> models = load_models(flags, modes, set, run.models);
+  const Json origin = {
+      {"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}};
+  const bool by_line = output_format(common) == OutputFormat::kNdjson;
   Json rows = Json::array();
-  std::string text =
-      "mode                              samples    mean cost       gap   95% CI      seconds     tours/s\n";
+  std::string text = table_head();
   for (const EvalMode& mode : modes) {
-    rows.push_back(eval_row(run, mode, instances, reference, control));
-    text += row_text(mode.name, rows.back());
+    rows.push_back(eval_row(run, models, mode, set, common));
     log_info("%s: done in %.2f s", mode.name.c_str(), rows.back()["seconds"].get<double>());
+    if (by_line) {
+      Json line = rows.back();
+      line.update(origin);
+      line["set"] = set.name;
+      file.write(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    }
+    text += row_text(rows.back());
     if (interrupt_signal() != 0) break;
   }
   const int code = interrupt_exit_code();
-  const Json summary = {{"instances", instances.size()},
-                        {"problem", problem_name(instances.front().problem)},
-                        {"model", run.used.names},
-                        {"model_sha256", run.used.sha256},
-                        {"device", device_text(run.engine.device())},
-                        {"seed", common.seed},
-                        {"version", POINTSMAN_VERSION}};
+  if (by_line) {
+    file.commit();
+    return code;
+  }
+  Json summary = {{"instances", set.instances.size()},
+                  {"problem", problem_name(set.instances.front().problem)},
+                  {"model", run.used.names},
+                  {"model_sha256", run.used.sha256}};
+  summary.update(origin);
   write_answer(file, common, {{"code", code}, {"summary", summary}, {"rows", rows}}, text);
   return code;
 }
@@ -219,16 +338,20 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
 Command add_eval(CLI::App& parent) {
   auto flags = std::make_shared<EvalFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand("eval", "Mean cost, gap and speed of a model on a set, a row a mode");
+  CLI::App* app = parent.add_subcommand(
+      "eval", "Mean cost, gap and speed of models and their rivals on a set, a row a mode");
   app->footer(kExamples);
   app->add_option("SET", flags->files, "Instances")->required();
-  add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size");
+  add_option(*app, "-m,--model", flags->model,
+             "Model file or name, or several with commas: the best answer of all; default: same problem, "
+             "nearest size");
   add_option(*app, "--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
   add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below");
-  add_option(*app, "-n,--samples", flags->samples, "Samples of the sample modes that name no number")
+  add_option(*app, "-n,--samples", flags->samples,
+             "Samples of the sample and random modes that name no number")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   add_instance_options(*app, flags->input);
-  add_common_options(*app, *common, {"json", "text"});
+  add_common_options(*app, *common, {"json", "ndjson", "text"});
   return {app, common, [=] { return run_eval(*flags, *common); }};
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/instance_flags.h"
 
+#include "engine/problem/validate.h"
 #include "host/command/log.h"
+#include "host/files/read_solutions.h"
 
 namespace pointsman {
 
@@ -32,6 +34,15 @@ InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags
   InstanceFile file = read_instances(path, read_options(flags));
   for (const std::string& warning : file.warnings) log_warning("%s", warning.c_str());
   return std::move(file.instances);
+}
+
+SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
+  SolutionBatch solutions = read_solutions(path, instances);
+  for (size_t i = 0; i < solutions.size(); ++i) {
+    const std::string wrong = validate_solution(instances[i], solutions[i]);
+    if (!wrong.empty()) throw InputError(path, 0, "solution " + std::to_string(i) + ": " + wrong);
+  }
+  return solutions;
 }
 
 }  // namespace pointsman

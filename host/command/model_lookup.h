@@ -40,6 +40,9 @@ class ModelStore {
   explicit ModelStore(std::string requested, bool untrained = false)
       : requested_(std::move(requested)), untrained_(untrained) {}
 
+  // From now on as if made with this request; models that were read stay.
+  void request(std::string requested) { requested_ = std::move(requested); }
+
   // The model for an instance of this problem and size. Says on the log, once a model, which one was chosen
   // and when it was trained on another size. Throws ModelFileError, also when the requested model is of the
   // other problem.

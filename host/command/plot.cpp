@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pointsman plot`: tours, ratios to the optimum and training curves as SVG.
+// `pointsman plot`: tours, ratios to the optimum, training curves and what more samples buy, as SVG.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "engine/problem/validate.h"
@@ -25,7 +26,9 @@ constexpr const char* kExamples = R"(Examples:
   pointsman solve set.npy --ref opt.txt --mode greedy -o greedy.json
   pointsman plot ratio greedy.json sampled.json -o ratio.svg           sorted ratios to optimal, a line a file
   pointsman plot curve run1.jsonl run2.jsonl --ref 3.83 -o curve.svg   validation cost against tours seen
-  pointsman plot curve run1.jsonl --y entropy --log-x >entropy.svg)";
+  pointsman plot curve run1.jsonl --y entropy --log-x >entropy.svg
+  pointsman eval -m tsp50 set.npy --ref opt.npy --modes greedy,sample+128,sample+1280 --format ndjson -o tsp50.jsonl
+  pointsman plot progress tsp50.jsonl -o progress.svg                  gap against samples, a line a strategy)";
 
 constexpr size_t kMostMaps = 25;
 
@@ -33,42 +36,54 @@ struct PlotFlags {
   std::string kind;
   std::vector<std::string> files, labels;
   std::string title;
-  int index = -1;  // tour: of the instance; -1: all
-  std::string x = "tours", y = "val_cost";
+  int index = -1;    // tour: of the instance; -1: all
+  std::string x, y;  // empty: the usual of the kind
   bool log_x = false;
   double reference = std::nan("");
   InstanceFlags input;
 };
 
-// The columns of a training log (docs/file-formats.md), as an axis names them.
+// A column of a training log or of eval's rows (docs/file-formats.md), as an axis names it.
 struct Column {
-  const char* name;
-  const char* label;
+  std::string name, label;
 };
-constexpr Column kColumns[] = {{"step", "training steps"},
-                               {"tours", "tours seen in training"},
-                               {"seconds", "training time (seconds)"},
-                               {"tours_per_second", "speed (tours per second)"},
-                               {"train_cost", "mean cost of the training samples"},
-                               {"val_cost", "mean cost of the validation set"},
-                               {"baseline_loss", "mean squared error of the baseline"},
-                               {"grad_norm", "norm of the actor's gradient"},
-                               {"entropy", "mean entropy of a step (nats)"},
-                               {"mean_logit", "mean logit u before centring"},
-                               {"saturated", "share of saturated logits, |tanh| > 0.99"},
-                               {"learning_rate", "learning rate"}};
 
-std::vector<std::string> column_names() {
-  std::vector<std::string> names;
-  for (const Column& column : kColumns) names.emplace_back(column.name);
+// What an axis may show; the first is the usual.
+using Columns = std::vector<Column>;
+
+const Columns kLogX = {
+    {"tours", "tours seen in training"}, {"step", "training steps"}, {"seconds", "training time (seconds)"}};
+const Columns kLogY = {{"val_cost", "mean cost of the validation set"},
+                       {"train_cost", "mean cost of the training samples"},
+                       {"tours", "tours seen in training"},
+                       {"step", "training steps"},
+                       {"seconds", "training time (seconds)"},
+                       {"tours_per_second", "speed (tours per second)"},
+                       {"baseline_loss", "mean squared error of the baseline"},
+                       {"grad_norm", "norm of the actor's gradient"},
+                       {"entropy", "mean entropy of a step (nats)"},
+                       {"mean_logit", "mean logit u before centring"},
+                       {"saturated", "share of saturated logits, |tanh| > 0.99"},
+                       {"learning_rate", "learning rate"}};
+const Columns kEvalX = {{"samples", "samples of an instance"}, {"ms_per_instance", "time per instance (ms)"}};
+const Columns kEvalY = {{"gap", "mean gap to the reference (%)"},
+                        {"mean_cost", "mean cost (tour length or packed value)"},
+                        {"shortfall", "mean shortfall of the value (reference - value)"}};
+
+std::string names_of(const Columns& columns) {
+  std::string names;
+  for (const Column& column : columns) names += (names.empty() ? "" : ", ") + column.name;
   return names;
 }
 
-std::string column_label(const std::string& name) {
-  for (const Column& column : kColumns) {
-    if (name == column.name) return column.label;
-  }
-  return name;
+// The column that the flag asks for, empty: the usual.
+const Column& chosen_column(const PlotFlags& flags, const char* flag, const std::string& name,
+                            const Columns& columns) {
+  if (name.empty()) return columns.front();
+  const auto found =
+      std::find_if(columns.begin(), columns.end(), [&](const Column& column) { return column.name == name; });
+  if (found != columns.end()) return *found;
+  throw UsageError("plot " + flags.kind + " " + flag + " " + name + ": expected one of " + names_of(columns));
 }
 
 // One for each of the files from `first` on: --label, else the file's name, with its folders where two share
@@ -177,33 +192,114 @@ std::string plot_ratios(const PlotFlags& flags) {
   return format_line_chart(chart);
 }
 
+void warn_of_cut(const std::string& path) {
+  log_warning("%s: the last line is cut short and is left out", path.c_str());
+}
+
+std::optional<LineChart::Reference> reference_line(const PlotFlags& flags) {
+  if (std::isnan(flags.reference)) return std::nullopt;
+  return LineChart::Reference{flags.reference, "reference " + number_text(flags.reference)};
+}
+
 std::string plot_curves(const PlotFlags& flags) {
   const std::vector<std::string> labels = labels_of(flags, 0);
+  const Column& x = chosen_column(flags, "--x", flags.x, kLogX);
+  const Column& y = chosen_column(flags, "--y", flags.y, kLogY);
   LineChart chart;
   for (size_t i = 0; i < flags.files.size(); ++i) {
-    const LogCurve curve = read_log_curve(flags.files[i], {flags.x, flags.y, flags.log_x});
-    if (curve.is_cut) log_warning("%s: the last line is cut short and is left out", flags.files[i].c_str());
+    const LogCurve curve = read_log_curve(flags.files[i], {x.name, y.name, flags.log_x});
+    if (curve.is_cut) warn_of_cut(flags.files[i]);
     ChartSeries series{labels[i], {}};
     for (const LogPoint& point : curve.points) series.points.push_back({point.x, point.y});
     chart.series.push_back(std::move(series));
   }
   chart.title = flags.title;
-  chart.x_label = column_label(flags.x);
-  chart.y_label = column_label(flags.y);
+  chart.x_label = x.label;
+  chart.y_label = y.label;
   chart.logarithmic_x = flags.log_x;
   chart.has_dots = true;
-  if (!std::isnan(flags.reference)) {
-    chart.reference = {flags.reference, "reference " + number_text(flags.reference)};
+  chart.reference = reference_line(flags);
+  return format_line_chart(chart);
+}
+
+// "tsp50 sample x8 shuffle T 1.5"; without a network what finds the answers.
+std::string strategy_name(const EvalStrategy& strategy) {
+  std::string name = strategy.model + (strategy.model.empty() ? "" : " ") + strategy.mode;
+  if (strategy.mode == "local" || strategy.mode == "random") name += " search";
+  if (strategy.mode == "ratio") name += " greedy";
+  if (strategy.augment > 1) name += " x" + std::to_string(strategy.augment);
+  if (strategy.shuffle) name += " shuffle";
+  if (strategy.improve && strategy.mode != "local") name += " improve";
+  if (strategy.temperature != 1) name += " T " + number_text(strategy.temperature);
+  return name;
+}
+
+struct StrategySeries {
+  EvalStrategy strategy;
+  ChartSeries series;
+};
+
+// Adds the start of a detail to names that several series share, if it differs among them.
+void tell_apart(std::vector<StrategySeries>& all, std::string EvalStrategy::*detail, size_t letters) {
+  std::map<std::string, std::set<std::string>> details;
+  for (const StrategySeries& one : all) details[one.series.label].insert(one.strategy.*detail);
+  for (StrategySeries& one : all) {
+    if (details[one.series.label].size() > 1)
+      one.series.label += ", " + (one.strategy.*detail).substr(0, letters);
   }
+}
+
+// In the order in which the files first name them.
+void add_rows(const EvalRows& rows, double unit, std::vector<StrategySeries>& all) {
+  for (const EvalRow& row : rows.rows) {
+    auto at = std::find_if(all.begin(), all.end(),
+                           [&](const StrategySeries& one) { return one.strategy == row.strategy; });
+    if (at == all.end()) at = all.insert(all.end(), {row.strategy, {strategy_name(row.strategy), {}}});
+    at->series.points.push_back({row.x, unit * row.y});
+  }
+}
+
+std::string plot_progress(const PlotFlags& flags) {
+  const Column& x = chosen_column(flags, "--x", flags.x, kEvalX);
+  const Column& y = chosen_column(flags, "--y", flags.y, kEvalY);
+  std::vector<StrategySeries> all;
+  std::optional<ProblemKind> problem;
+  for (const std::string& path : flags.files) {
+    const EvalRows rows = read_eval_rows(path, x.name, y.name, problem);
+    if (rows.is_cut) warn_of_cut(path);
+    problem = rows.problem;
+    add_rows(rows, y.name == "gap" ? 100 : 1, all);
+  }
+  tell_apart(all, &EvalStrategy::set, std::string::npos);
+  tell_apart(all, &EvalStrategy::device, std::string::npos);
+  tell_apart(all, &EvalStrategy::model_sha256, 8);
+  LineChart chart;
+  for (StrategySeries& one : all) {
+    std::stable_sort(one.series.points.begin(), one.series.points.end(),
+                     [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+    chart.series.push_back(std::move(one.series));
+  }
+  chart.title = flags.title;
+  chart.x_label = x.label;
+  chart.y_label = y.label;
+  chart.logarithmic_x = chart.has_dots = true;
+  chart.reference = reference_line(flags);
   return format_line_chart(chart);
 }
 
 void check_flags(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
-  for (const char* name : {"--x", "--y", "--log-x", "--ref"}) {
-    if (is_typed(app, name) && flags.kind != "curve") throw UsageError(std::string(name) + ": is for plot curve");
+  for (const char* name : {"--x", "--y", "--ref"}) {
+    if (is_typed(app, name) && flags.kind != "curve" && flags.kind != "progress") {
+      throw UsageError(std::string(name) + ": is for plot curve and plot progress");
+    }
+  }
+  if (is_typed(app, "--log-x") && flags.kind != "curve") throw UsageError("--log-x: is for plot curve");
+  if (is_typed(app, "--label") && flags.kind == "progress") {
+    throw UsageError("--label: names files; the lines of plot progress are named by their strategies");
   }
   for (const char* name : {"--index", "--input-format", "--problem", "--capacity"}) {
-    if (is_typed(app, name) && flags.kind != "tour") throw UsageError(std::string(name) + ": is for plot tour");
+    if (is_typed(app, name) && flags.kind != "tour")
+      throw UsageError(std::string(name) + ": is for plot tour");
   }
   if (std::count(flags.files.begin(), flags.files.end(), "-") > 1) {
     throw UsageError("- (stdin) can be read only once");
@@ -219,7 +315,8 @@ int run_plot(const PlotFlags& flags, const CLI::App& app, const CommonOptions& c
   OutputFile file = open_output(common);
   file.write(flags.kind == "tour"    ? plot_tours(flags)
              : flags.kind == "ratio" ? plot_ratios(flags)
-                                     : plot_curves(flags));
+             : flags.kind == "curve" ? plot_curves(flags)
+                                     : plot_progress(flags));
   file.commit();
   return kExitDone;
 }
@@ -229,25 +326,30 @@ int run_plot(const PlotFlags& flags, const CLI::App& app, const CommonOptions& c
 Command add_plot(CLI::App& parent) {
   auto flags = std::make_shared<PlotFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand("plot", "Tours, ratios to optimal and training curves as SVG");
+  CLI::App* app =
+      parent.add_subcommand("plot", "Tours, ratios to optimal, training curves and eval's rows as SVG");
   app->footer(kExamples);
-  app->add_option("KIND", flags->kind, "tour, ratio or curve")
+  app->add_option("KIND", flags->kind, "tour, ratio, curve or progress")
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve", "progress"}));
   app->add_option(
          "FILE", flags->files,
          "tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
-         "curve: logs of train; - is stdin")
+         "curve: logs of train; progress: rows of eval --format ndjson; - is stdin")
       ->required();
   add_option(*app, "--label", flags->labels,
              "Name of a file in the legend or caption; repeat it for each, in order")
       ->allow_extra_args(false);
   add_option(*app, "--title", flags->title, "Title above the picture");
-  add_option(*app, "--x", flags->x, "curve: column along the bottom")
-      ->check(CLI::IsMember(std::vector<std::string>{"tours", "step", "seconds"}));
-  add_option(*app, "--y", flags->y, "curve: column up the side")->check(CLI::IsMember(column_names()));
+  const auto columns = [](const char* axis, const Columns& log, const Columns& eval) {
+    return std::string("Column ") + axis + ", the first unless told; curve: " + names_of(log) +
+           "; progress: " + names_of(eval);
+  };
+  add_option(*app, "--x", flags->x, columns("along the bottom", kLogX, kEvalX));
+  add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY));
   add_flag(*app, "--log-x", flags->log_x, "curve: the bottom axis is logarithmic");
-  add_option(*app, "--ref", flags->reference, "curve: a horizontal line here, say at the mean optimum")
+  add_option(*app, "--ref", flags->reference,
+             "curve, progress: a horizontal line here, say at the mean optimum")
       ->check(CLI::Range(-1e100, 1e100));
   add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all")
       ->check(CLI::Range(-1, 1 << 30));

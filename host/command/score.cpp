@@ -24,16 +24,6 @@ struct ScoreFlags {
   float temperature = 1.0f;
 };
 
-// Given solutions must be valid: a probability of half a tour means nothing.
-SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
-  SolutionBatch solutions = read_solutions(path, instances);
-  for (size_t i = 0; i < solutions.size(); ++i) {
-    const std::string wrong = validate_solution(instances[i], solutions[i]);
-    if (!wrong.empty()) throw InputError(path, 0, "solution " + std::to_string(i) + ": " + wrong);
-  }
-  return solutions;
-}
-
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
                                 double log_prob) {
   nlohmann::ordered_json row = {

@@ -75,13 +75,12 @@ void check_format(OutputFormat format, const InstanceBatch& instances) {
 SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& instances,
                               const SearchControl& control) {
   if (flags.init.empty() || flags.options.untrained) return {};
-  SolutionBatch incumbents = read_solutions(flags.init, instances);
+  SolutionBatch incumbents = load_solutions(flags.init, instances);
   for (size_t i = 0; i < incumbents.size(); ++i) {
-    const std::string wrong = validate_solution(instances[i], incumbents[i]);
-    if (!wrong.empty()) throw InputError(flags.init, 0, "solution " + std::to_string(i) + ": " + wrong);
     incumbents[i].log_prob = incumbents[i].network_cost = std::nan("");
     if (improves(flags.options)) {
       ImproveOptions improve;
+      improve.kicks = flags.options.kicks;
       improve.seed = flags.options.seed;
       improve_solution(instances[i], incumbents[i], improve, control);
     }

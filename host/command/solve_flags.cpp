@@ -39,6 +39,9 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
   add_option(app, "--improve", flags.improve,
              "on: 2-opt and Or-opt on the best tours; default: on in mode auto")
       ->check(CLI::IsMember(Names{"on", "off"}));
+  add_option(app, "--kicks", options.kicks,
+             "Where tours are improved: random double-bridge kicks of the best, each kept that makes it no longer")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   add_flag(app, "--stop-at-first-misfit", options.stop_at_first_misfit,
            "KnapSack: the paper's literal rule; nothing is "
            "masked and the first item that does not fit ends the packing");
@@ -95,6 +98,7 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
     if (is_typed(app, name) && active) throw UsageError(std::string(name) + ": is not for --mode active");
   }
   if (options.untrained && !active) throw UsageError("--init random: is for --mode active");
+  if (is_typed(app, "--kicks") && !improves(options)) throw UsageError("--kicks: needs --improve on");
   const int64_t copies = std::max(1, options.augment);
   if (options.mode == Mode::kGreedy && options.samples > copies && options.shuffle != 1) {
     throw UsageError("--samples " + std::to_string(options.samples) +

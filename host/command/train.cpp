@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pointsman train`: a model from random instances made on the fly.
+// `pointsman train`: a model from random instances made on the fly, or from given answers.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "host/command/command.h"
+#include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/model_lookup.h"
@@ -21,12 +22,14 @@ constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors
   pointsman train knapsack -n 50 --steps 20000 --log knap50.jsonl
   pointsman train tsp -n 50 --init tsp20              start from a shipped model
+  pointsman train tsp -n 20 --instances set.npy --solutions tours.npy      learn from given tours
   pointsman train tsp -n 20 --checkpoint my20.ckpt    and after a stop, with the same flags:
   pointsman train tsp -n 20 --checkpoint my20.ckpt --resume my20.ckpt
 The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
 
 struct TrainFlags {
   std::string problem, baseline = "shared", centre_logits = "on", init, resume, checkpoint, log;
+  std::string instances, solutions;  // supervised learning; empty: policy gradient
   double learning_rate = 1e-3;  // kept in double for the model file's metadata
   TrainOptions options;
 };
@@ -114,7 +117,7 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
   const auto found = std::find_if(kBaselines.begin(), kBaselines.end(),
                                   [&](const auto& entry) { return entry.first == flags.baseline; });
   options.baseline = found->second;
-  if (options.baseline == Baseline::kShared && options.rollouts < 2) {
+  if (options.baseline == Baseline::kShared && options.rollouts < 2 && flags.solutions.empty()) {
     throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
   }
   if (flags.problem == "tsp" && options.model.capacity != 0)
@@ -134,15 +137,47 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
   options.model.version = POINTSMAN_VERSION;
 }
 
+// Supervised learning, where the flags name answers to learn from.
+void load_examples(TrainFlags& flags, const CLI::App& app) {
+  if (flags.instances.empty() != flags.solutions.empty()) {
+    throw UsageError("--instances and --solutions: one needs the other");
+  }
+  if (flags.instances.empty()) return;
+  for (const char* name : {"--baseline", "--entropy", "--entropy-steps"}) {
+    if (is_typed(app, name)) throw UsageError(std::string(name) + ": is not for supervised learning (--solutions)");
+  }
+  const ModelConfig& model = flags.options.model;
+  InstanceFlags input;
+  input.problem = flags.problem;
+  input.capacity = model.capacity;
+  const InstanceBatch instances = load_instances(flags.instances, input);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    if (instances[i].n() == model.n) continue;
+    throw InputError(flags.instances, 0,
+                     "instance " + std::to_string(i) + ": expected " + std::to_string(model.n) +
+                         " items (-n), found " + std::to_string(instances[i].n()));
+  }
+  Examples examples = make_examples(model, instances, load_solutions(flags.solutions, instances));
+  if (examples.unreachable > 0) {
+    log_warning("%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
+                flags.solutions.c_str(), examples.unreachable, instances.size());
+  }
+  flags.options.examples = std::make_shared<const Examples>(std::move(examples));
+}
+
 int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   prepare(flags, common);
   TrainOptions& options = flags.options;
   const std::vector<float> initial = initial_state(flags, app, options.model);
+  load_examples(flags, app);
   Engine engine(backend_options(common));
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info("%s", engine.device_note().c_str());
-  log_info("training %s n = %d, %s baseline, %lld steps of %d instances, seed %llu, on %s (%s)",
-           flags.problem.c_str(), options.model.n, flags.baseline.c_str(),
+  const std::string method =
+      options.examples ? std::to_string(options.examples->count()) + " answers to learn from"
+                       : flags.baseline + " baseline";
+  log_info("training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)",
+           flags.problem.c_str(), options.model.n, method.c_str(),
            static_cast<long long>(options.steps), options.batch,
            static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str());
   TrainProgress last;
@@ -183,7 +218,8 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
              "b of the gradient (L - b): leave-one-out mean of the instance's other "
              "rollouts, critic network, moving average, or greedy rollout of the best actor")
       ->check(CLI::IsMember(baselines));
-  add_option(app, "--rollouts", options.rollouts, "Rollouts of an instance with the shared baseline")
+  add_option(app, "--rollouts", options.rollouts,
+             "Copies of an instance, turned and reordered, with the shared baseline or --solutions")
       ->check(CLI::Range(1, 4096));
   add_option(app, "-b,--batch-size", options.batch, "Instances a step")->check(CLI::Range(1, 1 << 20));
   add_option(app, "--steps", options.steps, "Gradient steps")
@@ -203,6 +239,9 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::Range(1e-6, 1e6));
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations")
       ->check(CLI::Range(1.0, 1e12));
+  add_option(app, "--instances", flags.instances, "Supervised learning: instances of size -n, any format of `solve`");
+  add_option(app, "--solutions", flags.solutions,
+             "Supervised learning: their answers, which the network learns to give (cross entropy)");
   add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters");
   add_option(app, "--resume", flags.resume,
              "Continue from this checkpoint, bit for bit as if never stopped; give the "
@@ -219,7 +258,7 @@ Command add_train(CLI::App& parent) {
   auto flags = std::make_shared<TrainFlags>();
   auto common = std::make_shared<CommonOptions>();
   common->answer_on_stdout = true;
-  CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient");
+  CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient, or on given answers");
   app->footer(kExamples);
   ModelConfig& model = flags->options.model;
   app->add_option("problem", flags->problem, "tsp or knapsack")

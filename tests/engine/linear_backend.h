@@ -22,6 +22,8 @@ class LinearBackend : public Backend {
   // What each call of a training was given, in order.
   std::vector<std::vector<float>> sampled_features;  // of the sampling rollouts
   std::vector<std::vector<double>> sampled_costs, sampled_log_probs;
+  std::vector<std::vector<float>> forced_features;  // of the rollouts of given orders
+  std::vector<std::vector<int32_t>> forced_orders;
   std::vector<std::vector<double>> greedy_costs;
   std::vector<int> greedy_sets;
   std::vector<std::vector<float>> gradient_weights;
@@ -59,6 +61,9 @@ class LinearBackend : public Backend {
       sampled_costs.push_back(result.costs);
       sampled_log_probs.push_back(result.log_probs);
       sampled_features.emplace_back(batch.features, batch.features + 2 * batch.count * batch.n);
+    } else if (request.decode == Decode::kForced) {
+      forced_features.emplace_back(batch.features, batch.features + 2 * batch.count * batch.n);
+      forced_orders.push_back(result.orders);
     } else {
       greedy_costs.push_back(result.costs);
       greedy_sets.push_back(batch.parameter_sets[0]);
@@ -200,7 +205,8 @@ class LinearBackend : public Backend {
     while (!episode.finished()) {
       const std::vector<double> p = episode.probabilities(parameters);
       const uint32_t step = static_cast<uint32_t>(order.size());
-      const int chosen = request.decode == Decode::kSample
+      const int chosen = request.decode == Decode::kForced ? request.forced[s * batch.n + static_cast<int>(step)]
+                         : request.decode == Decode::kSample
                              ? draw(p, sampling_uniform(request.seed, request.instance_keys[s],
                                                         request.first_samples[s], step))
                              : static_cast<int>(std::max_element(p.begin(), p.end()) - p.begin());

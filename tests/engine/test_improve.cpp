@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/problem/validate.h"
+#include "engine/search/classical.h"
 #include "engine/search/improve.h"
 #include "tests/catch.h"
 #include "tests/engine/random_instances.h"
@@ -198,16 +199,6 @@ TEST_CASE("improvement leaves KnapSack alone and refuses what is no tour") {
   Solution short_tour;
   short_tour.order = {0, 1};
   CHECK_THROWS_AS(improve_solution(random_tsp(5, 1), short_tour, {}, {}), std::invalid_argument);
-}
-
-TEST_CASE("the nearest-neighbour tour goes to the nearest city that is left") {
-  Instance line;
-  for (const double x : {0.0, 1.0, -1.5, 3.0, -4.0}) line.values.insert(line.values.end(), {x, 0.0});
-  const Solution solution = nearest_neighbour_tour(line, 0);
-  CHECK(solution.order == std::vector<int32_t>{0, 1, 3, 2, 4});
-  CHECK(solution.cost == Approx(14.0));
-  CHECK(std::isnan(solution.log_prob));
-  CHECK_THROWS_AS(nearest_neighbour_tour(line, 5), std::invalid_argument);
 }
 
 TEST_CASE("gaps on the benchmark sets") {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <regex>
 #include <set>
@@ -17,6 +19,7 @@
 #include "engine/problem/network_input.h"
 #include "engine/training/baseline.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/examples.h"
 #include "engine/training/train_log.h"
 #include "engine/training/trainer.h"
 #include "engine/training/training_batch.h"
@@ -98,6 +101,55 @@ std::string timeless_checkpoint(const fs::path& path) {
 }
 
 constexpr Baseline kBaselines[] = {Baseline::kShared, Baseline::kCritic, Baseline::kEma, Baseline::kRollout};
+
+double cost_of(ProblemKind problem, int n, const float* features, const int32_t* order) {
+  double cost = 0.0;
+  for (int i = 0; i < n && order[i] >= 0; ++i) {
+    const float *a = features + 2 * order[i], *b = features + 2 * order[(i + 1) % n];
+    cost += problem == ProblemKind::kKnapsack ? a[1] : std::hypot(a[0] - b[0], a[1] - b[1]);
+  }
+  return cost;
+}
+
+size_t example_of_cost(const Examples& examples, double cost) {
+  size_t best = 0;
+  double least = 1.0;
+  for (size_t e = 0; e < examples.count(); ++e) {
+    const double away = std::abs(cost - cost_of(examples.problem, examples.n, &examples.features[2 * e * examples.n],
+                                                &examples.orders[e * examples.n]));
+    if (away < least) least = away, best = e;
+  }
+  CHECK(least < 1e-5);  // a mirrored float coordinate is off by 6e-8
+  return best;
+}
+
+// 10 instances; TSP with a tour each, KnapSack with a packing by falling value per weight.
+TrainOptions supervised_options(const std::string& problem, uint64_t seed = 10) {
+  TrainOptions options = small_options(problem, Baseline::kShared);
+  const ProblemKind kind = problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+  InstanceBatch instances = generate_instances(kind, options.model.n, seed, 0, 10);
+  SolutionBatch solutions(10);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    Instance& instance = instances[i];
+    std::vector<int32_t> items(options.model.n);
+    std::iota(items.begin(), items.end(), 0);
+    if (kind == ProblemKind::kKnapsack) {
+      std::sort(items.begin(), items.end(), [&](int a, int b) {
+        return instance.second(a) * instance.first(b) > instance.second(b) * instance.first(a);
+      });
+      instance.capacity = options.model.capacity;
+      double room = instance.capacity;
+      std::erase_if(items, [&](int item) {
+        if (instance.first(item) > room) return true;
+        room -= instance.first(item);
+        return false;
+      });
+    }
+    solutions[i].order = items;
+  }
+  options.examples = std::make_shared<const Examples>(make_examples(options.model, instances, solutions));
+  return options;
+}
 
 // A KnapSack long enough to learn on. Weights 0.3, values -0.3 at first: heavy and worthless items come
 // first.
@@ -278,6 +330,73 @@ TEST_CASE("entropy: weights gain T (log p - expected), T falls linearly to 0") {
       }
     }
   }
+}
+
+TEST_CASE("supervised: an epoch follows each answer once, in canonical order, and weighs all alike") {
+  for (const char* problem : {"tsp", "knapsack"}) {
+    TrainOptions options = supervised_options(problem);
+    const Examples& examples = *options.examples;
+    const int n = examples.n;
+    options.rollouts = 2;
+    options.steps = 6;  // of 5 instances: 3 epochs of 10
+    LinearBackend backend;
+    run(backend, options);
+    REQUIRE(backend.forced_orders.size() == 6);
+    std::set<std::vector<float>> copies;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      std::map<size_t, int> times;  // each example was followed
+      for (int step = 2 * epoch; step < 2 * epoch + 2; ++step) {
+        REQUIRE(backend.gradient_weights[step] == std::vector<float>(10, -0.1f));
+        for (int s = 0; s < 10; ++s) {
+          const float* read = &backend.forced_features[step][2 * static_cast<size_t>(s) * n];
+          const int32_t* followed = &backend.forced_orders[step][static_cast<size_t>(s) * n];
+          std::vector<int32_t> order(followed, followed + n);
+          make_canonical(examples.problem, n, read, order.data());
+          CHECK(std::equal(order.begin(), order.end(), followed));
+          times[example_of_cost(examples, cost_of(examples.problem, n, read, followed))] += 1;
+          copies.insert(std::vector<float>(read, read + 2 * n));
+        }
+      }
+      CAPTURE(problem, epoch);
+      REQUIRE(times.size() == 10);
+      for (const auto& [example, count] : times) CHECK(count == 2);
+    }
+    CHECK(copies.size() > 55);  // of 60 draws from 7! orders and more
+  }
+}
+
+TEST_CASE("supervised: cross entropy falls and is in the log, which has none without") {
+  const TemporaryFolder folder;
+  TrainOptions options = supervised_options("knapsack");
+  options.steps = 60;
+  options.log = folder / "log";
+  std::vector<double> cross_entropies;
+  LinearBackend backend;
+  run(backend, options, {}, {},
+      [&](const TrainProgress& line) { cross_entropies.push_back(line.cross_entropy); });
+  REQUIRE(cross_entropies.size() > 5);
+  CHECK(cross_entropies.back() < cross_entropies.front() - 0.5);
+  CHECK(bytes_of(options.log).find("\"cross_entropy\":") != std::string::npos);
+  options.examples = nullptr;
+  LinearBackend policy_gradient;
+  run(policy_gradient, options);
+  CHECK(bytes_of(options.log).find("cross_entropy") == std::string::npos);
+}
+
+TEST_CASE("supervised: resumes bit for bit, and only with the same examples") {
+  const TemporaryFolder folder;
+  TrainOptions options = supervised_options("tsp");
+  options.checkpoint = folder / "x.ckpt";
+  LinearBackend whole_backend, first, second, third;
+  const TrainResult whole = run(whole_backend, options);
+  TrainOptions part = options;
+  part.steps = 13;  // in the middle of an epoch
+  run(first, part);
+  CHECK(run(second, options, options.checkpoint).parameters == whole.parameters);
+  options.examples = supervised_options("tsp", 11).examples;
+  CHECK_THROWS_WITH(run(third, options, options.checkpoint), has_text("examples"));
+  options.examples = nullptr;
+  CHECK_THROWS_WITH(run(third, options, options.checkpoint), has_text("examples"));
 }
 
 TEST_CASE("ema: b starts at the first batch's mean and follows its formula") {

@@ -81,7 +81,7 @@ const std::vector<Row> kTable = {
      {"dlfcn.h"}},
     {"engine/search/", {"engine/search/", "engine/backend/backend.h", "engine/problem/", "models/"}, {}},
     {"engine/training/",
-     {"engine/training/", "engine/search/", "engine/backend/backend.h", "engine/problem/", "models/"},
+     {"engine/training/", "engine/search/", "engine/backend/backend.h", "engine/problem/", "models/", "kernels/common/fnv1a.h"},
      {}},
     {"engine/schedule/",
      {"engine/schedule/", "engine/search/", "engine/training/", "engine/backend/backend.h", "engine/problem/",

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/search/classical.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/problem/network_input.h"
+#include "engine/problem/validate.h"
+#include "engine/search/tour_search.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int64_t kSamplesPerCheck = 64;  // random orders between two questions to the control
+constexpr int64_t kBranchesPerCheck = 1024;
+
+using Order = std::vector<int32_t>;
+
+void require_problem(const Instance& instance, ProblemKind problem, const char* who) {
+  if (instance.problem == problem) return;
+  throw std::invalid_argument(
+      std::string(who) + ": " +
+      (problem == ProblemKind::kTsp ? "not a TSP instance" : "not a KnapSack instance"));
+}
+
+Solution checked(const Instance& instance, Order order) {
+  Solution solution;
+  solution.order = std::move(order);
+  solution.log_prob = solution.network_cost = std::numeric_limits<double>::quiet_NaN();
+  const std::string wrong = validate_solution(instance, solution);
+  if (!wrong.empty()) throw std::logic_error("an invalid answer without a network: " + wrong);
+  return solution;
+}
+
+double length_of(const Order& order, const DistanceTable& distance) {
+  double length = distance(order.back(), order.front());
+  for (size_t i = 1; i < order.size(); ++i) length += distance(order[i - 1], order[i]);
+  return length;
+}
+
+// The items that fit when their turn comes.
+Order pack(const Instance& instance, const Order& order) {
+  Order taken;
+  double capacity_left = instance.capacity;
+  for (const int32_t item : order) {
+    if (instance.first(item) > capacity_left) continue;
+    capacity_left -= instance.first(item);
+    taken.push_back(item);
+  }
+  return taken;
+}
+
+double value_of(const Instance& instance, const Order& taken) {
+  double value = 0.0;
+  for (const int32_t item : taken) value += instance.second(item);
+  return value;
+}
+
+// What weighs nothing comes first; ties by number.
+Order items_by_ratio(const Instance& instance) {
+  std::vector<double> ratio(static_cast<size_t>(instance.n()), std::numeric_limits<double>::infinity());
+  for (int item = 0; item < instance.n(); ++item) {
+    if (instance.first(item) > 0.0) ratio[item] = instance.second(item) / instance.first(item);
+  }
+  Order items(ratio.size());
+  std::iota(items.begin(), items.end(), 0);
+  std::stable_sort(items.begin(), items.end(), [&](int32_t a, int32_t b) { return ratio[a] > ratio[b]; });
+  return items;
+}
+
+// Depth first over the items by falling ratio: each is first taken, then left. A branch is cut where even its
+// fractional relaxation (Dantzig 1957) is no better than the best packing so far.
+class BranchAndBound {
+ public:
+  explicit BranchAndBound(const Instance& instance) : instance_(instance), best_(ratio_packing(instance)) {
+    for (const int32_t item : items_by_ratio(instance)) {
+      if (instance.second(item) > 0.0) items_.push_back(item);
+    }
+    rounding_ = static_cast<double>(instance.n()) * std::numeric_limits<double>::epsilon();
+    // Sums in another order than the validator's, and its own tolerance: some 3 roundings in all.
+    most_weight_ = instance.capacity * (1.0 + 4.0 * rounding_);
+  }
+
+  Solution run(const SearchControl& control) {
+    Status status = Status::kDone;
+    size_t next = 0;
+    for (int64_t branches = 1;; ++branches) {
+      if (branches % kBranchesPerCheck == 0) status = control.check();
+      if (status != Status::kDone) break;
+      if (next < items_.size() && bound(next) > best_.cost * (1.0 + rounding_)) {
+        while (next < items_.size() && fits(next)) take(next++);
+        ++next;  // does not fit: left
+      } else if (!taken_.empty()) {
+        next = taken_.back().place + 1;
+        taken_.pop_back();
+      } else {
+        break;
+      }
+    }
+    best_.status = status;
+    return best_;
+  }
+
+ private:
+  struct Taken {
+    size_t place;          // in items_
+    double weight, value;  // of all taken up to this one
+  };
+
+  double weight() const { return taken_.empty() ? 0.0 : taken_.back().weight; }
+  double value() const { return taken_.empty() ? 0.0 : taken_.back().value; }
+  bool fits(size_t place) const { return weight() + instance_.first(items_[place]) <= most_weight_; }
+
+  // Upper bound of what is taken and any of the items from `place` on: these in order, the last in part.
+  double bound(size_t place) const {
+    double left = most_weight_ - weight(), most = value();
+    for (; place < items_.size(); ++place) {
+      const double item_weight = instance_.first(items_[place]), item_value = instance_.second(items_[place]);
+      if (item_weight > left) return most + item_value * (left / item_weight);
+      left -= item_weight;
+      most += item_value;
+    }
+    return most;
+  }
+
+  void take(size_t place) {
+    taken_.push_back(
+        {place, weight() + instance_.first(items_[place]), value() + instance_.second(items_[place])});
+    if (value() <= best_.cost) return;
+    Solution found = best_;
+    found.order.clear();
+    for (const Taken& one : taken_) found.order.push_back(items_[one.place]);
+    // The validator has the last word on a weight within a few roundings of the capacity, and on the value.
+    if (validate_solution(instance_, found).empty() && found.cost > best_.cost) best_ = std::move(found);
+  }
+
+  const Instance& instance_;
+  Solution best_;
+  Order items_;  // those of any value, by falling ratio
+  double rounding_ = 0.0, most_weight_ = 0.0;
+  std::vector<Taken> taken_;
+};
+
+}  // namespace
+
+Solution nearest_neighbour_tour(const Instance& instance, int start) {
+  require_problem(instance, ProblemKind::kTsp, "nearest_neighbour_tour");
+  const int n = instance.n();
+  if (start < 0 || start >= n) {
+    throw std::invalid_argument("nearest_neighbour_tour: no city " + std::to_string(start));
+  }
+  std::vector<char> visited(n, 0);
+  Order order;
+  order.reserve(n);
+  int city = start;
+  for (;;) {
+    order.push_back(city);
+    visited[city] = 1;
+    int nearest = -1;
+    double least = std::numeric_limits<double>::infinity();
+    for (int other = 0; other < n; ++other) {
+      if (visited[other]) continue;
+      const double d = city_distance(instance, city, other);
+      if (nearest >= 0 && d >= least) continue;
+      least = d;
+      nearest = other;
+    }
+    if (nearest < 0) break;
+    city = nearest;
+  }
+  return checked(instance, std::move(order));
+}
+
+Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
+                           const SearchControl& control) {
+  Solution solution = nearest_neighbour_tour(instance, 0);
+  if (!TourSearch(instance, options).improve(solution, control)) solution.status = control.check();
+  return solution;
+}
+
+Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
+                       const SearchControl& control) {
+  if (samples < 1 || samples > std::numeric_limits<uint32_t>::max()) {
+    throw std::invalid_argument("random_search: cannot draw " + std::to_string(samples) + " samples");
+  }
+  const bool is_tsp = instance.problem == ProblemKind::kTsp;
+  std::optional<DistanceTable> distance;
+  if (is_tsp) distance.emplace(instance);
+  Order best;
+  double best_cost = 0.0;
+  Status status = Status::kDone;
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    if (sample > 0 && sample % kSamplesPerCheck == 0) status = control.check();
+    if (status != Status::kDone) break;
+    Order order = input_order(seed, key, static_cast<uint32_t>(sample), instance.n());
+    if (!is_tsp) order = pack(instance, order);
+    const double cost = is_tsp ? length_of(order, *distance) : value_of(instance, order);
+    if (sample > 0 && !is_better(instance, cost, best_cost)) continue;
+    best = std::move(order);
+    best_cost = cost;
+  }
+  Solution solution = checked(instance, std::move(best));
+  solution.status = status;
+  return solution;
+}
+
+Solution ratio_packing(const Instance& instance) {
+  require_problem(instance, ProblemKind::kKnapsack, "ratio_packing");
+  return checked(instance, pack(instance, items_by_ratio(instance)));
+}
+
+Solution exact_packing(const Instance& instance, const SearchControl& control) {
+  require_problem(instance, ProblemKind::kKnapsack, "exact_packing");
+  return BranchAndBound(instance).run(control);
+}
+
+}  // namespace pointsman

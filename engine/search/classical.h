@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers without a network, the rivals that every network result is set against. All have passed
+// validate_solution; their log_prob and network_cost are NaN. Where `control` ends one early its answer is
+// the best so far and its status says so. std::invalid_argument for an instance of the other problem.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/problem/instance.h"
+#include "engine/search/improve.h"
+#include "engine/search/search.h"
+
+namespace pointsman {
+
+// TSP: the nearest-neighbour tour from city `start`; std::invalid_argument when there is no such city.
+Solution nearest_neighbour_tour(const Instance& instance, int start);
+
+// TSP: the nearest-neighbour tour from city 0 after local search and its kicks.
+Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
+                           const SearchControl& control);
+
+// The best of `samples` (1 to 2^32 - 1) uniformly random orders; of KnapSack each order is packed, passing
+// over what does not fit. Sample s is input_order(seed, key, s), with key from instance_key(): a function of
+// these three only.
+Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
+                       const SearchControl& control);
+
+// KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
+Solution ratio_packing(const Instance& instance);
+
+// KnapSack: the best packing that validate_solution accepts, up to the rounding of the sums (twice n epsilons
+// of its value), by branch and bound. Exponential at worst; of random items milliseconds. Never worse than
+// ratio_packing().
+Solution exact_packing(const Instance& instance, const SearchControl& control);
+
+}  // namespace pointsman
