@@ -249,6 +249,11 @@ JsonValue JsonValue::get(std::string_view key) const {
   fail("expected the key \"" + std::string(key) + "\", found none");
 }
 
+bool JsonValue::boolean() const {
+  if (kind() != Kind::kBoolean) fail_expected("true or false");
+  return document_->nodes_[node_].number != 0;
+}
+
 double JsonValue::number() const {
   if (!is_number()) fail_expected("a number");
   return document_->nodes_[node_].number;

@@ -36,6 +36,7 @@ class JsonValue {
   JsonValue get(std::string_view key) const;
 
   // Throw "expected a number, found .." and so on.
+  bool boolean() const;
   double number() const;
   int32_t index() const;  // an integer of at least 0
   const std::string& text() const;

@@ -40,4 +40,31 @@ struct LogCurve {
 // Two columns of a training log (docs/file-formats.md).
 LogCurve read_log_curve(const std::string& path, const LogColumns& columns);
 
+// All that an eval row says of where its answers came from, but how many samples they took.
+struct EvalStrategy {
+  std::string mode, model;  // model: empty where no network answers
+  int augment = 1;
+  bool shuffle = false, improve = false;
+  double temperature = 1;
+  std::string set, device, model_sha256;
+
+  bool operator==(const EvalStrategy&) const = default;
+};
+
+struct EvalRow {
+  EvalStrategy strategy;
+  double x = 0, y = 0;  // x is above 0
+};
+
+struct EvalRows {
+  ProblemKind problem = ProblemKind::kTsp;
+  std::vector<EvalRow> rows;  // at least one; lines whose y is null have none
+  bool is_cut = false;        // as in LogCurve
+};
+
+// Columns x and y of the rows of `eval --format ndjson`, all of one problem, and of `expected` where that is
+// given.
+EvalRows read_eval_rows(const std::string& path, const std::string& x, const std::string& y,
+                        std::optional<ProblemKind> expected);
+
 }  // namespace pointsman

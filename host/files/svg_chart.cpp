@@ -12,13 +12,22 @@ namespace {
 constexpr double kWidth = 800, kPlotHeight = 400, kBorder = 16, kRow = 22;
 constexpr double kTitleSize = 16, kLegendSize = 13, kSample = 28;  // letters, and a legend's piece of line
 constexpr size_t kMostDots = 60;
+constexpr double kDot = 2.6, kMarker = 4.5;  // radii
+
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000"};
 
 Stroke series_stroke(size_t index) {
-  static const char* const kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                         "#e69f00", "#56b4e9", "#000"};
   static const char* const kDashes[] = {"", "8 4", "2 3", "9 3 2 3"};
   return {kColours[index % std::size(kColours)], 1.8,
           kDashes[index / std::size(kColours) % std::size(kDashes)]};
+}
+
+// Where a single point is all that a series has. The hole tells the second seven from the first, and so on.
+void draw_marker(SvgCanvas& canvas, Pixel at, size_t index) {
+  static const double kHoles[] = {0, 3.2, 1.4, 2.3};
+  canvas.dots({at}, kMarker, kColours[index % std::size(kColours)]);
+  const double hole = kHoles[index / std::size(kColours) % std::size(kHoles)];
+  if (hole > 0) canvas.dots({at}, hole, "#fff");
 }
 
 Stroke reference_stroke() { return {"#666", 1.4, "5 4"}; }
@@ -94,9 +103,13 @@ void draw_series(SvgCanvas& canvas, const Frame& frame, const LineChart& chart) 
   for (size_t i = 0; i < chart.series.size(); ++i) {
     std::vector<Pixel> pixels;
     for (const ChartPoint& point : chart.series[i].points) pixels.push_back(frame.at(point.x, point.y));
+    if (pixels.size() == 1) {
+      draw_marker(canvas, pixels[0], i);
+      continue;
+    }
     const Stroke stroke = series_stroke(i);
     canvas.path(thin_out(pixels), stroke);
-    if (chart.has_dots && pixels.size() <= kMostDots) canvas.dots(pixels, 2.6, stroke.colour);
+    if (chart.has_dots && pixels.size() <= kMostDots) canvas.dots(pixels, kDot, stroke.colour);
   }
 }
 
@@ -124,8 +137,13 @@ std::string format_line_chart(const LineChart& chart) {
     canvas.lines({{{frame.left, y}, {frame.right(), y}}}, reference_stroke());
   }
   draw_series(canvas, frame, chart);
-  for (const LegendEntry& entry : legend) {
-    canvas.lines({{entry.at, {entry.at.x + kSample, entry.at.y}}}, entry.stroke);
+  for (size_t i = 0; i < legend.size(); ++i) {
+    const LegendEntry& entry = legend[i];
+    if (i < chart.series.size() && chart.series[i].points.size() == 1) {
+      draw_marker(canvas, {entry.at.x + kSample / 2, entry.at.y}, i);
+    } else {
+      canvas.lines({{entry.at, {entry.at.x + kSample, entry.at.y}}}, entry.stroke);
+    }
     canvas.text({entry.at.x + kSample + 6, entry.at.y}, entry.label, {Anchor::kStart, kLegendSize});
   }
   return std::move(canvas).finish();

@@ -15,7 +15,7 @@ struct ChartPoint {
 
 struct ChartSeries {
   std::string label;
-  std::vector<ChartPoint> points;  // joined in this order; at least one
+  std::vector<ChartPoint> points;  // joined in this order; at least one, and one alone is a marker
 };
 
 struct LineChart {
@@ -31,9 +31,9 @@ struct LineChart {
   std::optional<Reference> reference;
 };
 
-// As an SVG document, in Okabe and Ito's colours for the colour-blind; after seven the lines are dashed.
-// Points that would fall together on the picture are written once, so that a file stays small however many
-// there are.
+// As an SVG document, in Okabe and Ito's colours for the colour-blind; after seven the lines are dashed, and
+// the markers rings. Points that would fall together on the picture are written once, so that a file stays
+// small however many there are.
 std::string format_line_chart(const LineChart& chart);
 
 }  // namespace pointsman

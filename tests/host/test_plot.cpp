@@ -156,6 +156,26 @@ std::string log_line(const std::string& tours, const std::string& cost) {
   return "{\"step\":1,\"tours\":" + tours + ",\"seconds\":2.5,\"val_cost\":" + cost + ",\"entropy\":0.5}\n";
 }
 
+// A line of `eval --format ndjson`. `more` stands before the usual columns and takes their place.
+std::string eval_row(const std::string& mode, int samples, const std::string& gap, nlohmann::json more = {}) {
+  nlohmann::json row = {{"mode", mode},
+                        {"augment", 1},
+                        {"shuffle", false},
+                        {"improve", false},
+                        {"samples", samples},
+                        {"temperature", 1.0},
+                        {"mean_cost", 5.5},
+                        {"gap", nlohmann::json::parse(gap)},
+                        {"ms_per_instance", 2.5},
+                        {"problem", "tsp"},
+                        {"set", "tsp50_test.npy"},
+                        {"device", "cpu"},
+                        {"model", "tsp50"},
+                        {"model_sha256", "0123456789abcdef"}};
+  if (more.is_object()) row.update(more);
+  return row.dump() + "\n";
+}
+
 }  // namespace
 
 TEST_CASE("a tour is drawn true to scale with north up") {
@@ -322,6 +342,82 @@ TEST_CASE("a line that is still being written is left out") {
   CHECK(sandbox.run("plot curve run.jsonl").code == 3);
 }
 
+TEST_CASE("progress has a line for each strategy, and a marker where there is one row") {
+  const Sandbox sandbox;
+  const nlohmann::json none = {{"model", nullptr}, {"model_sha256", nullptr}};
+  const nlohmann::json varied = {{"augment", 8}, {"shuffle", true}, {"improve", true}, {"temperature", 1.5}};
+  sandbox.write("a.jsonl", eval_row("sample", 12800, "0.02") + eval_row("sample", 128, "0.04") +
+                               eval_row("greedy", 1, "null") + eval_row("sample", 1280, "0.03", varied));
+  sandbox.write("b.jsonl", eval_row("sample", 1280, "0.03") + eval_row("local", 51, "0.01", none) +
+                               eval_row("local", 501, "0", none) + "\n");
+  const Answer answer = sandbox.run("plot progress a.jsonl b.jsonl --ref 1");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.err.empty());
+  CHECK(is_well_formed(answer.out));
+  for (const char* words : {"tsp50 sample", "tsp50 sample x8 shuffle improve T 1.5", "local search",
+                            "reference 1", "samples of an instance", "mean gap to the reference (%)"}) {
+    INFO(words);
+    CHECK(shows(answer.out, words));
+  }
+  CHECK(!shows(answer.out, "tsp50 greedy"));  // its gap is null
+  const std::vector<Path> curves = curves_of(answer.out);
+  REQUIRE(curves.size() == 2);
+  const std::vector<Pixel>& sample = curves[0].pixels;
+  REQUIRE(sample.size() == 3);  // from both files, by their samples
+  CHECK(sample[1].x - sample[0].x == Approx(sample[2].x - sample[1].x).margin(0.2));  // a decade each
+  CHECK(sample[2].y - sample[1].y == Approx(sample[1].y - sample[0].y).margin(0.2));
+  const std::vector<Pixel>& local = curves[1].pixels;
+  REQUIRE(local.size() == 2);
+  CHECK(local[1].y - sample[2].y == Approx(sample[2].y - sample[0].y).margin(0.2));  // 4%, 2%, 0
+  for (const Path& path : paths_of(answer.out)) {
+    if (path.has("#666") && path.pixels[1].x - path.pixels[0].x > 100) {
+      CHECK(path.pixels[0].y == local[0].y);  // in percent
+    }
+  }
+  std::vector<Path> markers;
+  for (const Path& path : paths_of(answer.out)) {
+    if (path.has("stroke-width=\"9.00\"")) markers.push_back(path);
+  }
+  REQUIRE(markers.size() == 2);  // on the chart and in the legend
+  CHECK(markers[0].pixels[0].x == sample[1].x);
+  CHECK(markers[0].pixels[0].y == sample[1].y);
+
+  const Answer time = sandbox.run("plot progress a.jsonl --x ms_per_instance --y mean_cost");
+  REQUIRE(time.code == 0);
+  CHECK(shows(time.out, "time per instance (ms)"));
+  CHECK(shows(time.out, "tsp50 greedy"));
+}
+
+TEST_CASE("strategies of one name are told apart by what differs") {
+  const Sandbox sandbox;
+  sandbox.write("rows.jsonl", eval_row("greedy", 1, "0.3", {{"set", "tsp20.npy"}}) +
+                                  eval_row("greedy", 1, "0.2", {{"device", "cuda:0"}}) +
+                                  eval_row("greedy", 1, "0.1", {{"model_sha256", "fedcba9876543210"}}) +
+                                  eval_row("greedy", 1, "0.1") + eval_row("sample", 8, "0.1"));
+  const std::string svg = sandbox.run("plot progress rows.jsonl").out;
+  for (const char* name : {"tsp50 greedy, tsp20.npy", "tsp50 greedy, tsp50_test.npy, cuda:0",
+                           "tsp50 greedy, tsp50_test.npy, cpu, 01234567",
+                           "tsp50 greedy, tsp50_test.npy, cpu, fedcba98", "tsp50 sample"}) {
+    INFO(name);
+    CHECK(shows(svg, name));
+  }
+  std::string many;
+  for (int samples = 1; samples <= 8; ++samples) {
+    many += eval_row("sample", samples, "0.1", {{"temperature", 1 + 0.5 * samples}});
+  }
+  sandbox.write("many.jsonl", many);
+  const std::string rings = sandbox.run("plot progress many.jsonl").out;
+  CHECK(count(rings, "stroke=\"#fff\"") == 2);  // the eighth has the first one's colour, and a hole
+}
+
+TEST_CASE("a row that is still being written is left out") {
+  const Sandbox sandbox;
+  sandbox.write("rows.jsonl", eval_row("greedy", 1, "0.3") + "{\"mode\":\"sam");
+  const Answer answer = sandbox.run("plot progress rows.jsonl");
+  CHECK(answer.code == 0);
+  CHECK(answer.err.find("rows.jsonl: the last line is cut short") != std::string::npos);
+}
+
 TEST_CASE("words are escaped, and labels that cannot be shown are not lost") {
   const Sandbox sandbox;
   sandbox.write("a<b>&\".jsonl", log_line("1", "8"));
@@ -467,6 +563,11 @@ TEST_CASE("bad files are named with their line, exit code 3") {
   sandbox.write("zero.jsonl", log_line("0", "8"));
   sandbox.write("key.jsonl", "{\"tours\":1}\n");
   sandbox.write("array.jsonl", "[]\n");
+  sandbox.write("gapless.jsonl", eval_row("greedy", 1, "null"));
+  sandbox.write("unsampled.jsonl", eval_row("greedy", 0, "0.1"));
+  sandbox.write("unsure.jsonl", "\n" + eval_row("greedy", 1, "0.1", {{"shuffle", 1}}));
+  sandbox.write("packed.jsonl", eval_row("greedy", 1, "0.1", {{"problem", "knapsack"}}));
+  sandbox.write("rows.jsonl", eval_row("greedy", 1, "0.1"));
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"tour t.json twice.json", "twice.json: solution 0: "},
       {"tour t.json short.json", "short.json: expected 1 solution"},
@@ -483,7 +584,16 @@ TEST_CASE("bad files are named with their line, exit code 3") {
       {"curve empty.jsonl", "empty.jsonl: expected at least one line with a number in val_cost, found none"},
       {"curve null.jsonl", "null.jsonl: expected at least one line with a number in val_cost, found none"},
       {"curve text.jsonl", "text.jsonl:2:46: val_cost: expected a number, found the string \"x\""},
-      {"curve zero.jsonl --log-x", "zero.jsonl:1:19: tours: expected a number above 0 (--log-x), found 0"},
+      {"curve zero.jsonl --log-x",
+       "zero.jsonl:1:19: tours: expected a number above 0 (the axis is logarithmic), found 0"},
+      {"progress gapless.jsonl",
+       "gapless.jsonl: expected at least one line with a number in gap, found none"},
+      {"progress rows.jsonl --y shortfall", "rows.jsonl:1:1: expected the key \"shortfall\", found none"},
+      {"progress unsampled.jsonl", "unsampled.jsonl:1:"},
+      {"progress unsure.jsonl", "unsure.jsonl:2:"},
+      {"progress rows.jsonl packed.jsonl", "packed.jsonl:1:"},
+      {"progress array.jsonl",
+       "array.jsonl:1:1: expected a row of eval --format ndjson (an object), found an array of 0"},
       {"curve key.jsonl", "key.jsonl:1:1: expected the key \"val_cost\", found none"},
       {"curve array.jsonl",
        "array.jsonl:1:1: expected a line of a training log (an object), found an array of 0"}};
@@ -504,6 +614,7 @@ TEST_CASE("a wrong plot command ends with 2") {
   sandbox.write("k.json", "{\"problem\":\"knapsack\",\"capacity\":1,\"weights\":[1],\"values\":[1]}");
   sandbox.write("s.json", "{\"solutions\":[{\"tour\":[0,1,2],\"items\":[0]}]}");
   sandbox.write("run.jsonl", log_line("1", "8"));
+  sandbox.write("rows.jsonl", eval_row("greedy", 1, "0.1"));
   std::string many, answers;
   for (int i = 0; i < 26; ++i) {
     many += triangle();
@@ -511,13 +622,30 @@ TEST_CASE("a wrong plot command ends with 2") {
   }
   sandbox.write("many.ndjson", many);
   sandbox.write("answers.ndjson", answers);
-  for (const char* arguments :
-       {"plot", "plot pie t.json", "plot tour", "plot tour t.json", "plot tour k.json s.json",
-        "plot tour t.json s.json --index 1", "plot tour many.ndjson answers.ndjson",
-        "plot tour t.json s.json --log-x", "plot ratio s.json --ref 1", "plot curve run.jsonl --index 0",
-        "plot curve run.jsonl --y nope", "plot curve run.jsonl --ref x",
-        "plot curve run.jsonl --label a --label b", "plot curve - -", "plot curve run.jsonl -o run.png",
-        "plot curve run.jsonl --format json"}) {
+  for (const char* arguments : {"plot",
+                                "plot pie t.json",
+                                "plot tour",
+                                "plot tour t.json",
+                                "plot tour k.json s.json",
+                                "plot tour t.json s.json --index 1",
+                                "plot tour many.ndjson answers.ndjson",
+                                "plot tour t.json s.json --log-x",
+                                "plot ratio s.json --ref 1",
+                                "plot curve run.jsonl --index 0",
+                                "plot curve run.jsonl --y nope",
+                                "plot curve run.jsonl --y gap",
+                                "plot curve run.jsonl --x samples",
+                                "plot progress rows.jsonl --x tours",
+                                "plot progress rows.jsonl --y val_cost",
+                                "plot progress rows.jsonl --log-x",
+                                "plot progress rows.jsonl --label a",
+                                "plot progress rows.jsonl --index 0",
+                                "plot progress - -",
+                                "plot curve run.jsonl --ref x",
+                                "plot curve run.jsonl --label a --label b",
+                                "plot curve - -",
+                                "plot curve run.jsonl -o run.png",
+                                "plot curve run.jsonl --format json"}) {
     INFO(arguments);
     const Answer answer = sandbox.run(arguments);
     CHECK(answer.code == 2);

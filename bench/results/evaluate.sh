@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Scores models on the evaluation sets: rows in a file for each, of which results.py makes docs/results.md.
+#
+#   bench/results/evaluate.sh [--scratch] DATA OUTPUT [MODEL ...]
+#
+#   DATA       folder of {tsp20,tsp50,tsp100,knap50,knap100,knap200}_test.npy and of the optima, *_test.opt.npy
+#   OUTPUT     for MODEL.jsonl, a row a strategy, and MODEL_temperature.jsonl, the search for its T* on other
+#              instances. A file that is there is complete and stays; one that was interrupted starts again
+#   MODEL      a name (default: those of the six sets, as far as they are there); how it begins names its set
+#   --scratch  also SET_scratch.jsonl, active search from fresh parameters on 16 instances: hours
+#
+# POINTSMAN names the program (default: build/host/pointsman). Needs python3.
+set -euo pipefail
+shopt -s inherit_errexit
+
+pointsman=${POINTSMAN:-$(dirname "$0")/../../build/host/pointsman}
+scratch=
+if [ "${1:-}" = --scratch ]; then scratch=yes && shift; fi
+[ $# -ge 2 ] || { sed -n '3,14s/^# \{0,1\}//p' "$0" && exit 2; }
+data=$1 output=$2
+shift 2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$output"
+
+is_there() { "$pointsman" info "$1" --format json >"$folder/info" 2>&1; }
+
+# first SOURCE COUNT TARGET: the first rows of a NumPy file, whose header stays as long as it was.
+first() {
+  python3 - "$@" <<'END'
+import re, sys
+source, count, target = sys.argv[1:]
+with open(source, "rb") as file:
+    data = file.read()
+start = 10 + int.from_bytes(data[8:10], "little")
+header = data[10:start].decode()
+rows = re.search(r"'shape': \((\d+)", header)
+shorter = (header[:rows.start(1)] + count + header[rows.end(1):]).rstrip()
+with open(target, "wb") as file:
+    file.write(data[:10] + shorter.ljust(len(header) - 1).encode() + b"\n")
+    file.write(data[start:start + (len(data) - start) // int(rows[1]) * int(count)])
+END
+}
+
+# evaluate MODEL SET.npy MODES: rows on stdout; the optima are SET.opt.npy where they are known.
+evaluate() {
+  local reference=()
+  if [ -f "${2%.npy}.opt.npy" ]; then reference=(--ref "${2%.npy}.opt.npy"); fi
+  "$pointsman" eval "$2" -m "$1" --modes "$3" --format ndjson "${reference[@]}" "${capacity[@]}"
+}
+
+# tune MODEL MODE: T* is the temperature with the best mean over 100 instances that are in no test set.
+tune() {
+  local target=$output/${1}_temperature.jsonl modes=$2
+  if [ ! -f "$target" ]; then
+    "$pointsman" generate "$problem" -n "$n" -s 4321 -b 100 -o "$folder/validation.npy" --force
+    for temperature in 1.2 1.5 2 2.5 3; do modes+=,$2+t$temperature; done
+    evaluate "$1" "$folder/validation.npy" "$modes" >"$target.part"
+    mv "$target.part" "$target"
+  fi
+  python3 - "$target" "$problem" <<'END'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+sign = 1 if sys.argv[2] == "tsp" else -1  # a packing's mean is its value
+print(f"{min(rows, key=lambda row: sign * row['mean_cost'])['temperature']:g}")
+END
+}
+
+# After `choose_set`: the rows of a model, and of what needs none, on all instances, then on the first 100.
+tsp_rows() {
+  local best=sample+1280+x8+shuffle temperature tuned=
+  temperature=$(tune "$1" $best)
+  if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
+  evaluate "$1" "$all" "greedy,greedy+x8,greedy+x8+improve,local,local+$n,local+$((10 * n)),random+1280"
+  if is_there tsp20 && is_there tsp50 && is_there tsp100; then evaluate tsp20,tsp50,tsp100 "$all" greedy; fi
+  evaluate "$1" "$first100" "sample+128,sample+1280,sample+12800,sample+1280+x8,$best$tuned"
+  evaluate "$1" "$first100" sample+1280+x8+improve,sample+12800+x8,active+12800+x8 # 100 steps of 128
+}
+knapsack_rows() {
+  local best=sample+1280+shuffle temperature tuned=
+  temperature=$(tune "$1" $best)
+  if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
+  evaluate "$1" "$all" greedy,ratio,exact,random+1280
+  evaluate "$1" "$first100" "sample+128,sample+1280,sample+12800,$best$tuned"
+}
+
+# Active search without a model, which `eval` has not: the answer of `solve` as one row.
+scratch_rows() {
+  local set=$folder/$1_first16.npy
+  first "$all" 16 "$set"
+  first "${all%.npy}.opt.npy" 16 "${set%.npy}.opt.npy"
+  "$pointsman" solve "$set" --ref "${set%.npy}.opt.npy" --mode active --init random --format json \
+    "${capacity[@]}" >"$folder/scratch.json"
+  python3 - "$folder/scratch.json" "$problem" "$n" "$1_first16.npy" <<'END'
+import json, re, statistics, sys
+source, problem, n, name = sys.argv[1:]
+with open(source, encoding="utf-8") as file:
+    answer = json.load(file)
+row, gaps = answer["summary"], [solution["gap"] for solution in answer["solutions"]]
+row.update(name="active", model="fresh parameters", temperature=1.0, problem=problem, n=int(n), set=name,
+           status="done", gap_ci95=1.96 * statistics.stdev(gaps) / len(gaps) ** 0.5,
+           ms_per_instance=row["computing_times"]["solving"] / len(gaps),
+           threads=int((re.findall(r"(\d+) threads?", row["device"]) or [1])[0]))
+print(json.dumps(row))
+END
+}
+
+# choose_set SET: problem, n, capacity and where the instances lie.
+choose_set() {
+  n=${1//[a-z]/} problem=tsp capacity=() all=$data/$1_test.npy first100=$folder/$1_first100.npy
+  if [[ $1 = knap* ]]; then
+    problem=knapsack capacity=(--problem knapsack --capacity "$([ "$n" -le 50 ] && echo 12.5 || echo 25)")
+  fi
+  first "$all" 100 "$first100"
+  first "${all%.npy}.opt.npy" 100 "${first100%.npy}.opt.npy"
+}
+
+# keep FILE COMMAND ...: the command's output, unless the file is there.
+keep() {
+  if [ -f "$1" ]; then echo "$1 is there" >&2 && return; fi
+  echo "making $1" >&2
+  "${@:2}" >"$1.part"
+  mv "$1.part" "$1"
+}
+
+[ $# -gt 0 ] || set -- tsp20 tsp50 tsp100 knap50 knap100 knap200
+for model in "$@"; do
+  if [[ ! $model =~ ^(tsp|knap)[0-9]+ ]]; then
+    echo "$model: expected a name that begins with its set, as tsp50" >&2 && exit 2
+  fi
+  set=${BASH_REMATCH[0]}
+  if is_there "$model"; then
+    choose_set "$set"
+    keep "$output/$model.jsonl" "${problem}_rows" "$model"
+  else
+    echo "no model $model" >&2
+  fi
+  if [ -n "$scratch" ]; then
+    choose_set "$set"
+    keep "$output/${set}_scratch.jsonl" scratch_rows "$set"
+  fi
+done

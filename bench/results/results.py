@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/results.md of the rows that bench/results/evaluate.sh left: a table for each problem and size,
+beside each row the paper's number where there is one.
+
+    python3 bench/results/results.py OUTPUT               writes docs/results.md
+    python3 bench/results/results.py OUTPUT --cards       also the scores in models/pretrained/<model>.md
+    python3 bench/results/results.py OUTPUT --page FILE --models FOLDER     elsewhere
+
+The same rows make the same bytes. A file that is no such rows ends with exit code 3.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MARKER = "<!-- scores -->"
+NEEDED = ("name mode model improve samples temperature mean_cost gap gap_ci95 instances ms_per_instance threads "
+          "problem n model_sha256 device seed version").split()
+
+# --- The paper: Bello et al., Neural Combinatorial Optimization with Reinforcement Learning, 2017 ---
+
+# Table 2 (TSP, mean tour length) and Table 5 (KnapSack, mean value).
+OPTIMAL = {("tsp", 20): 3.82, ("tsp", 50): 5.68, ("tsp", 100): 7.77,
+           ("knapsack", 50): 20.07, ("knapsack", 100): 40.50, ("knapsack", 200): 57.45}
+GREEDY = {("tsp", 20): 3.89, ("tsp", 50): 5.95, ("tsp", 100): 8.30,
+          ("knapsack", 50): 19.86, ("knapsack", 100): 40.27, ("knapsack", 200): 57.10}
+FROM_SCRATCH = {("tsp", 20): 3.96, ("tsp", 50): 5.87, ("tsp", 100): 8.19,
+                ("knapsack", 50): 20.07, ("knapsack", 100): 40.50, ("knapsack", 200): 57.45}
+GREEDY_OF_16 = {("tsp", 50): 5.80, ("tsp", 100): 7.97}
+# What else the two tables hold: (name, mode of the row that is the same, None: nothing here is).
+RIVALS = {("tsp", 20): [("Christofides", None, 4.30), ("OR-Tools' local search", None, 3.85)],
+          ("tsp", 50): [("Christofides", None, 6.62), ("OR-Tools' local search", None, 5.80)],
+          ("tsp", 100): [("Christofides", None, 9.18), ("OR-Tools' local search", None, 7.99)],
+          ("knapsack", 50): [("random search", "random", 17.91), ("ratio greedy", "ratio", 19.24)],
+          ("knapsack", 100): [("random search", "random", 33.23), ("ratio greedy", "ratio", 38.53)],
+          ("knapsack", 200): [("random search", "random", 35.95), ("ratio greedy", "ratio", 55.42)]}
+# Table 4: after so many tours sampling at T = 1, at T*, and active search.
+SEARCH = {("tsp", 50): {128: (5.80, 5.80, 5.80), 1280: (5.77, 5.75, 5.76), 12800: (5.75, 5.73, 5.74),
+                        128000: (5.73, 5.71, 5.72), 1280000: (5.72, 5.70, 5.70)},
+          ("tsp", 100): {128: (8.05, 8.09, 8.04), 1280: (8.00, 8.00, 7.98), 12800: (7.95, 7.95, 7.92),
+                         128000: (7.92, 7.91, 7.87), 1280000: (7.89, 7.88, 7.83)}}
+
+
+def paper_cell(row):
+    """(mean cost, table) of the paper's row of the same strategy and as many tours; None where it has none."""
+    key = row["problem"], row["n"]
+    if row["improve"]:
+        return None
+    table = 2 if key[0] == "tsp" else 5
+    if row["mode"] == "greedy" and row["samples"] == 1 and key in GREEDY:
+        return GREEDY[key], table
+    if row["mode"] == "greedy" and models_of(row) > 1 and key in GREEDY_OF_16:
+        return GREEDY_OF_16[key], 2
+    if row["model"] == "fresh parameters" and key in FROM_SCRATCH:
+        return FROM_SCRATCH[key], table
+    if row["mode"] in ("sample", "active") and row["samples"] in SEARCH.get(key, {}):
+        column = 2 if row["mode"] == "active" else 0 if row["temperature"] == 1 else 1
+        return SEARCH[key][row["samples"]][column], 4
+    for _, mode, cost in RIVALS.get(key, []):
+        if row["mode"] == mode:
+            return cost, table
+    if row["mode"] == "exact" and key in OPTIMAL:
+        return OPTIMAL[key], table
+    return None
+
+
+def paper_text(key, cost, table):
+    # Two decimals of the cost leave 0.1% of a tour and 0.02% of a value unknown.
+    if key[0] == "tsp":
+        return f"{cost:.2f} ({100 * (cost / OPTIMAL[key] - 1):.1f}%), table {table}"
+    return f"{cost:.2f} ({100 * (1 - cost / OPTIMAL[key]):.2f}%), table {table}"
+
+
+# --- Rows ---
+
+
+def models_of(row):
+    return len(row["model"].split(",")) if row["model"] else 0
+
+
+def read_rows(folder):
+    """Of all files but those of the search for T*; what needs no network and is in two files counts once."""
+    rows, rivals = [], set()
+    files = sorted(path for path in folder.glob("*.jsonl") if not path.stem.endswith("_temperature"))
+    for path in files:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                fail(f"{path}:{number}: expected a row of eval --format ndjson, found {line[:40]!r}")
+            missing = [key for key in NEEDED if not isinstance(row, dict) or key not in row]
+            if missing:
+                fail(f"{path}:{number}: expected a row of eval --format ndjson, found no {', '.join(missing)}")
+            rival = row["problem"], row["n"], row["name"], row["instances"], row["device"]
+            if row["model"] or rival not in rivals:
+                rows.append(row)
+            if not row["model"]:
+                rivals.add(rival)
+    if not rows:
+        fail(f"{folder}: expected rows of eval in *.jsonl, found none")
+    return rows
+
+
+def fail(message):
+    print(f"results.py: error: {message}", file=sys.stderr)
+    sys.exit(3)
+
+
+# --- Tables ---
+
+
+def strategy_text(row):
+    text = row["name"]
+    if row["temperature"] != 1 and "+t" not in text:
+        text += f"+t{row['temperature']:g}"
+    status = row.get("status", "done").replace("_", " ")
+    return f"`{text}`" + (f" ({status})" if status != "done" else "")
+
+
+def interval(mean, half, factor, places):
+    if mean is None:
+        return "-"
+    return f"{factor * mean:.{places}f}" + ("" if half is None else f" ± {factor * half:.{places}f}")
+
+
+def time_text(milliseconds):
+    return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
+
+
+def cells(row, columns):
+    paper = paper_cell(row)
+    values = {"strategy": strategy_text(row), "model": (row["model"] or "-").replace(",", ", "),
+              "tours": f"{row['samples']:,}", "instances": f"{row['instances']:,}",
+              "mean length": f"{row['mean_cost']:.4f}", "mean value": f"{row['mean_cost']:.4f}",
+              "gap (%)": interval(row["gap"], row["gap_ci95"], 100, 3),
+              "short by": interval(row.get("shortfall"), row.get("shortfall_ci95"), 1, 4),
+              "ms": time_text(row["ms_per_instance"]), "threads": str(row["threads"]),
+              "device": row["device"], "paper": paper_text((row["problem"], row["n"]), *paper) if paper else "-"}
+    return [values[column] for column in columns]
+
+
+def table(columns, lines):
+    left = ("strategy", "model", "device", "paper")
+    rule = [":--" if column in left else "--:" for column in columns]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [columns, rule, *lines]) + "\n"
+
+
+def columns_of(rows, without=()):
+    """Of a table for these rows: what differs between the problems, and the device where there are two."""
+    columns = ["strategy", "model", "tours", "instances"]
+    if rows[0]["problem"] == "tsp":
+        columns += ["mean length", "gap (%)", "ms", "threads", "paper"]
+    else:
+        columns += ["mean value", "gap (%)", "short by", "ms", "threads", "paper"]
+    if len({row["device"] for row in rows}) > 1:
+        columns.insert(-1, "device")
+    return [column for column in columns if column not in without]
+
+
+def source_text(rows):
+    """Which devices, seeds and programs the rows come from."""
+    texts = []
+    for key, one in (("device", ""), ("seed", "seed "), ("version", "version ")):
+        texts.append(", ".join(one + str(value) for value in sorted({row[key] for row in rows}, key=str)))
+    return "Measured on " + "; ".join(texts) + ".\n"
+
+
+def section(key, rows):
+    """One problem and size: networks, then rivals, each beside the paper's."""
+    networks = [row for row in rows if row["model"]]
+    rivals = [row for row in rows if not row["model"]]
+    text = f"## {'TSP' if key[0] == 'tsp' else 'KnapSack'}, n = {key[1]}\n"
+    if networks:
+        columns = columns_of(networks)
+        text += "\n" + table(columns, [cells(row, columns) for row in networks])
+    columns = columns_of(rows, without=("model",))
+    lines = [cells(row, columns) for row in rivals]
+    if key in OPTIMAL:
+        here = {row["mode"] for row in rivals}
+        told = [(name, cost) for name, mode, cost in RIVALS[key] if mode not in here]
+        told += [("optimum", OPTIMAL[key])] if "exact" not in here else []
+        for name, cost in told:
+            paper = paper_text(key, cost, 2 if key[0] == "tsp" else 5)
+            lines.append([name, *["-"] * (len(columns) - 2), paper])
+    if lines:
+        text += "\nWithout a network:\n\n" + table(columns, lines)
+    return text + "\n" + source_text(rows)
+
+
+GUIDE = """# Results
+
+The two commands at the end of the page measured every number that is not the paper's.
+
+- **Gap**: how far answers are from the optima of the same instances, length / optimum - 1 or 1 - value /
+  optimum, as the mean over the instances with its 95% interval. "Short by" is optimum - value.
+- **Sets**: TSP in the unit square, the first 1,000 instances of the community's test sets
+  (`numpy.random.seed(1234)`, anew for each n); KnapSack 1,000 instances of the same seed, capacity 12.5 for
+  50 items and 25 for 100 and 200. No model has seen them. Searches use the first 100 instances, as the column
+  says: compare their gaps, not their means, with rows of 1,000.
+- **Strategies** are modes of `pointsman eval` ([command-line.md](command-line.md)): `greedy` or the best of
+  so many samples; `x8` over the 8 copies of the square, `shuffle` over random input orders, `improve` with
+  2-opt and Or-opt afterwards, `t` at the temperature of {1, 1.2, 1.5, 2, 2.5, 3} that was best on 100 other
+  instances (no such row: 1 was); `active` trains on the instance itself. Several models: the best of their
+  answers.
+- **Tours** are those that the network draws of an instance. The kicks of `local` stand in its name. **ms** is
+  the wall clock of the whole set divided by its instances, with so many threads; loading is not in it.
+- **Paper**: Bello, Pham, Le, Norouzi, Bengio, *Neural Combinatorial Optimization with Reinforcement
+  Learning*, 2017. Its mean, in brackets how far that is from the optimum of its own test graphs, and the
+  table. Those are 1,000 other graphs, whose TSP optima 3.82, 5.68 and 7.77 differ from these sets'; two means
+  can differ by 0.02 by chance alone, so compare the gaps. Its cell stands beside every row of as many tours,
+  also where the row has `x8` or `shuffle`, which its sampling had not; beside several models it is the greedy
+  tours of 16. Rows with `improve` have none.
+"""
+
+FOOTER = """## How this page was made
+
+```
+bench/results/evaluate.sh DATA OUTPUT
+python3 bench/results/results.py OUTPUT
+```
+"""
+
+
+def by_size(rows):
+    """{(problem, n): rows}, TSP first."""
+    keys = sorted({(row["problem"] != "tsp", row["problem"], row["n"]) for row in rows})
+    return {key[1:]: [row for row in rows if (row["problem"], row["n"]) == key[1:]] for key in keys}
+
+
+def page(rows):
+    return "\n".join([GUIDE, *(section(key, of_key) for key, of_key in by_size(rows).items()), FOOTER])
+
+
+def update_card(path, rows):
+    """Puts the model's own rows between the card's two markers; a card without them gets them at its end."""
+    hashes = sorted({row["model_sha256"] for row in rows})
+    if len(hashes) > 1:
+        fail(f"{path.stem}: rows of several models: {', '.join(text[:8] for text in hashes)}")
+    text = f"Of the weights `{hashes[0][:8]}…`; the columns are those of [docs/results.md](../../docs/results.md).\n"
+    for key, of_key in by_size(rows).items():
+        columns = columns_of(of_key, without=("model",))
+        text += f"\nn = {key[1]}:\n\n" + table(columns, [cells(row, columns) for row in of_key])
+    text += "\n" + source_text(rows)
+    parts = path.read_text(encoding="utf-8").split(MARKER)
+    if len(parts) == 1:
+        parts = [parts[0].rstrip("\n") + "\n\n## Scores\n\n", "", "\n"]
+    if len(parts) != 3:
+        fail(f"{path}: expected two lines {MARKER}, found {len(parts) - 1}")
+    path.write_text(f"{parts[0]}{MARKER}\n{text}{MARKER}{parts[2]}", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path, metavar="OUTPUT", help="of evaluate.sh")
+    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/results.md")
+    parser.add_argument("--cards", action="store_true", help="update the model cards too")
+    parser.add_argument("--models", type=pathlib.Path, default=ROOT / "models/pretrained", help="the cards' folder")
+    options = parser.parse_args()
+    rows = read_rows(options.folder)
+    options.page.write_text(page(rows), encoding="utf-8")
+    if options.cards:
+        for model in sorted({row["model"] for row in rows if row["model"]}):
+            card = options.models / f"{model}.md"
+            if re.fullmatch(r"[\w.-]+", model) and card.exists():
+                update_card(card, [row for row in rows if row["model"] == model])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/results: the page that results.py makes of tests/data/results, the model cards, what it refuses; and what
+evaluate.sh asks of the program, which a script stands in for here. CTest runs this.
+
+After a wanted change of the page:
+
+    python3 bench/results/results.py tests/data/results --page tests/data/results/expected.md
+"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests/data/results"
+
+# Writes down its arguments; `eval` prints a row a mode, better the nearer its temperature is to 1.5.
+PROGRAM = r'''#!/usr/bin/env python3
+import json, os, re, sys
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(" ".join(sys.argv[1:]) + "\n")
+if sys.argv[1] == "info":
+    sys.exit(0 if sys.argv[2] != "tsp100" else 3)
+if sys.argv[1] == "solve":
+    print(json.dumps({"summary": {"device": "cpu (2 threads)", "computing_times": {"loading": 1, "solving": 8}},
+                      "solutions": [{"gap": 0.01}, {"gap": 0.03}]}))
+if sys.argv[1] == "generate":
+    open(sys.argv[sys.argv.index("-o") + 1], "w").close()
+if sys.argv[1] == "eval":
+    if os.environ.get("BREAKS", "none") in sys.argv[sys.argv.index("--modes") + 1]:
+        sys.exit(4)
+    for mode in sys.argv[sys.argv.index("--modes") + 1].split(","):
+        temperature = float((re.findall(r"\+t([\d.]+)", mode) or [1])[0])
+        sign = -1 if "knapsack" in sys.argv else 1
+        print(json.dumps({"name": mode, "temperature": temperature, "mean_cost": sign * abs(temperature - 1.5)}))
+'''
+
+
+def npy(rows, columns):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}".ljust(117) + "\n"
+    numbers = [float(i) for i in range(rows * columns)]
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+            struct.pack(f"<{len(numbers)}d", *numbers))
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def results(self, rows, *flags):
+        script = ROOT / "bench/results/results.py"
+        command = [sys.executable, script, rows, "--page", self.folder / "page.md", *flags]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+class Results(Folder):
+    def test_page(self):
+        self.maxDiff = None
+        self.assertEqual(self.results(DATA).returncode, 0)
+        self.assertEqual((self.folder / "page.md").read_text(), (DATA / "expected.md").read_text())
+
+    def test_cards(self):
+        (self.folder / "tsp50.md").write_text("# tsp50\n\n<!-- scores -->\nold\n<!-- scores -->\n\nEnd.\n")
+        (self.folder / "knap50.md").write_text("# knap50\n")
+        for _ in range(2):  # the second time nothing changes
+            self.assertEqual(self.results(DATA, "--cards", "--models", self.folder).returncode, 0)
+            card = (self.folder / "tsp50.md").read_text()
+            self.assertTrue(card.startswith("# tsp50\n\n<!-- scores -->\nOf the weights `abababab…`"), card)
+            self.assertTrue(card.endswith("version 0.1.0.\n<!-- scores -->\n\nEnd.\n"), card)
+            self.assertIn("| `greedy` | 1 | 1,000 | 5.9912 | 5.330 ± 0.210 |", card)
+            for other in ("old", "local", "| 6.1000 |", "| 5.9000 |"):
+                self.assertNotIn(other, card)
+            knap = (self.folder / "knap50.md").read_text()
+            self.assertEqual(knap.count("<!-- scores -->"), 2)
+            self.assertIn("0.0405 ± 0.0034", knap)
+        self.assertFalse((self.folder / "tsp50_other.md").exists())
+
+    def test_refuses(self):
+        row = json.loads((DATA / "tsp50.jsonl").read_text().splitlines()[0])
+        rows = self.folder / "rows"
+        rows.mkdir()
+        del row["gap"]
+        for text, message in (("", "expected rows of eval in *.jsonl, found none"),
+                              (json.dumps(row), "a.jsonl:1: expected a row of eval --format ndjson, found no gap"),
+                              ("\n\n{", "a.jsonl:1: expected a row"), ("[]", "found no name")):
+            (rows / "a.jsonl").write_text(text)
+            answer = self.results(rows)
+            self.assertEqual(answer.returncode, 3)
+            self.assertIn(message, answer.stderr)
+        self.assertFalse((self.folder / "page.md").exists())
+
+
+class Evaluate(Folder):
+    def setUp(self):
+        super().setUp()
+        for name in ("tsp20", "tsp50", "tsp100", "knap50"):
+            (self.folder / f"{name}_test.npy").write_bytes(npy(120, 3))
+            (self.folder / f"{name}_test.opt.npy").write_bytes(npy(120, 1))
+        (self.folder / "program").write_text(PROGRAM)
+        (self.folder / "program").chmod(0o755)
+
+    def run_script(self, *arguments, first=None, **environment):
+        environment = {**os.environ, "POINTSMAN": str(self.folder / "program"),
+                       "CALLS": str(self.folder / "calls"), **environment}
+        command = ["bash", ROOT / "bench/results/evaluate.sh", *([first] if first else []), self.folder,
+                   self.folder / "out", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    def names(self, model):
+        lines = (self.folder / "out" / f"{model}.jsonl").read_text().splitlines()
+        return [json.loads(line)["name"] for line in lines]
+
+    def test_rows(self):
+        answer = self.run_script("tsp50", "tsp100", "knap50")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("no model tsp100", answer.stderr)
+        tsp = self.names("tsp50")
+        for name in ("greedy+x8+improve", "local+500", "random+1280", "sample+1280+x8+shuffle+t1.5"):
+            self.assertEqual(tsp.count(name), 1, tsp)
+        self.assertEqual(len(self.names("tsp50_temperature")), 6)
+        self.assertIn("sample+1280+shuffle+t1.5", self.names("knap50"))
+        calls = (self.folder / "calls").read_text()
+        self.assertIn("--capacity 12.5", calls)
+        self.assertNotIn("tsp20,tsp50,tsp100", calls)  # tsp100 is not there
+        self.assertEqual(self.run_script("tsp50").returncode, 0)
+        again = (self.folder / "calls").read_text()[len(calls):]
+        self.assertEqual([line for line in again.splitlines() if not line.startswith("info")], [])
+
+    def test_scratch(self):
+        answer = self.run_script("tsp100", first="--scratch")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        row = json.loads((self.folder / "out/tsp100_scratch.jsonl").read_text())
+        self.assertEqual((row["model"], row["n"], row["threads"], row["ms_per_instance"]),
+                         ("fresh parameters", 100, 2, 4.0))
+        self.assertAlmostEqual(row["gap_ci95"], 0.0196)
+
+    def test_interrupted(self):
+        self.assertEqual(self.run_script("tsp50", BREAKS="active").returncode, 4)
+        self.assertFalse((self.folder / "out/tsp50.jsonl").exists())
+        self.assertEqual(self.run_script("tsp50").returncode, 0)
+        self.assertEqual(self.names("tsp50").count("greedy"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
