@@ -38,6 +38,9 @@ struct TrainOptions {
   float learning_rate = 1e-3f;
   float decay = 0.96f;          // learning rate x decay every decay_steps
   int decay_steps = 1000;       // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
+  // Of softmax(C tanh(u) / T) that the rollouts are drawn from and that is improved. Below 1 the training minds what the
+  // policy does when it is used (greedy, or sampled cold) rather than its rare mistakes. Supervised: 1.
+  float temperature = 1.0f;
   // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better. T falls
   // linearly to 0 over entropy_steps; 0 is the paper's objective.
   float entropy = 0.0f;

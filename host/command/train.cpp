@@ -143,7 +143,7 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
     throw UsageError("--instances and --solutions: one needs the other");
   }
   if (flags.instances.empty()) return;
-  for (const char* name : {"--baseline", "--entropy", "--entropy-steps"}) {
+  for (const char* name : {"--baseline", "--temperature", "--entropy", "--entropy-steps"}) {
     if (is_typed(app, name)) throw UsageError(std::string(name) + ": is not for supervised learning (--solutions)");
   }
   const ModelConfig& model = flags.options.model;
@@ -230,6 +230,9 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::Range(0.01, 1.0));
   add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays")
       ->check(CLI::Range(1, 1 << 30));
+  add_option(app, "--temperature", options.temperature,
+             "T of softmax(C tanh(u) / T) while training; below 1 to polish a policy that is used cold")
+      ->check(CLI::Range(1e-3, 1e3));
   add_option(app, "--entropy", options.entropy,
              "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised")
       ->check(CLI::Range(0.0, 1e6));
