@@ -19,7 +19,7 @@ struct ModelConfig {
   double clip = 10.0;           // C of C tanh(u), equation (16)
   bool centre_logits = true;    // subtract the mean of u over the feasible cities before the clip
   bool has_critic = true;       // the file holds critic.* too
-  double learning_rate = 1e-3;  // the initial one of its training
+  double learning_rate = 1e-3;  // that its training, the first of several, began with
   int64_t training_tours = 0;   // tours sampled during training
   uint64_t seed = 1234;
   std::string version;          // of the program that wrote it

@@ -50,12 +50,12 @@ evaluate() {
   "$pointsman" eval "$2" -m "$1" --modes "$3" --format ndjson "${reference[@]}" "${capacity[@]}"
 }
 
-# tune MODEL MODE: T* (below 1 for a model of a short training, above for the paper's) is the temperature with the best mean over 100 instances that are in no test set.
+# tune MODEL MODE: T* is the temperature with the best mean over 30 instances that are in no test set.
 tune() {
   local target=$output/${1}_temperature.jsonl modes=$2
   if [ ! -f "$target" ]; then
-    "$pointsman" generate "$problem" -n "$n" -s 4321 -b 100 -o "$folder/validation.npy" --force
-    for temperature in 0.3 0.4 0.5 0.7 1.5 2; do modes+=,$2+t$temperature; done
+    "$pointsman" generate "$problem" -n "$n" -s 4321 -b 30 -o "$folder/validation.npy" --force
+    for temperature in 0.5 0.7 1.5 2; do modes+=,$2+t$temperature; done
     evaluate "$1" "$folder/validation.npy" "$modes" >"$target.part"
     mv "$target.part" "$target"
   fi
@@ -67,7 +67,7 @@ print(f"{min(rows, key=lambda row: sign * row['mean_cost'])['temperature']:g}")
 END
 }
 
-# After `choose_set`: the rows of a model, and of what needs none, on all instances, then on the first 100 or 20.
+# After `choose_set`: the rows of a model, and of what needs none, on all instances, then on the first 100, 20 or 10.
 tsp_rows() {
   local best=sample+1280+x8+shuffle temperature tuned=
   temperature=$(tune "$1" $best)
@@ -75,7 +75,7 @@ tsp_rows() {
   evaluate "$1" "$all" "greedy,greedy+x8,greedy+x8+improve,local,local+$n,local+$((10 * n)),random+1280"
   if is_there tsp20 && is_there tsp50 && is_there tsp100; then evaluate tsp20,tsp50,tsp100 "$all" greedy; fi
   evaluate "$1" "$first100" "sample+128,sample+1280,sample+1280+x8,$best$tuned,sample+1280+x8+improve"
-  evaluate "$1" "$first20" sample+12800,sample+12800+x8,active+12800+x8 # 100 steps of 128
+  evaluate "$1" "$first_few" sample+12800,sample+12800+x8,active+12800+x8 # 100 steps of 128
 }
 knapsack_rows() {
   local best=sample+1280+shuffle temperature tuned=
@@ -83,7 +83,8 @@ knapsack_rows() {
   if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
   evaluate "$1" "$all" greedy,ratio,exact,random+1280
   evaluate "$1" "$first100" "sample+128,sample+1280,$best$tuned"
-  evaluate "$1" "$first20" sample+12800,active+12800
+  evaluate "$1" "$first_few" sample+12800
+  if [ "$n" -le 50 ]; then evaluate "$1" "$first_few" active+12800; fi # minutes an instance where n is larger
 }
 
 # Active search without a model, which `eval` has not: the answer of `solve` as one row.
@@ -110,13 +111,14 @@ END
 # choose_set SET: problem, n, capacity and where the instances lie.
 choose_set() {
   n=${1//[a-z]/} problem=tsp capacity=() all=$data/$1_test.npy first100=$folder/$1_first100.npy
-  first20=$folder/$1_first20.npy
+  few=$([ "$n" -lt 100 ] && echo 20 || echo 10)
+  first_few=$folder/$1_first$few.npy
   if [[ $1 = knap* ]]; then
     problem=knapsack capacity=(--problem knapsack --capacity "$([ "$n" -le 50 ] && echo 12.5 || echo 25)")
   fi
-  for count in 100 20; do
-    first "$all" $count "$folder/$1_first$count.npy"
-    first "${all%.npy}.opt.npy" $count "$folder/$1_first$count.opt.npy"
+  for count in 100 "$few"; do
+    first "$all" "$count" "$folder/$1_first$count.npy"
+    first "${all%.npy}.opt.npy" "$count" "$folder/$1_first$count.opt.npy"
   done
 }
 

@@ -198,12 +198,12 @@ The two commands at the end of the page measured every number that is not the pa
   optimum, as the mean over the instances with its 95% interval. "Short by" is optimum - value.
 - **Sets**: TSP in the unit square, the first 1,000 instances of the community's test sets
   (`numpy.random.seed(1234)`, anew for each n); KnapSack 1,000 instances of the same seed, capacity 12.5 for
-  50 items and 25 for 100 and 200. No model has seen them. Searches use the first 100 or 20 instances, as the
-  column says: compare their gaps, not their means, with rows of 1,000.
+  50 items and 25 for 100 and 200. No model has seen them. Searches use the first 100, 20 or 10 instances,
+  as the column says: compare their gaps, not their means, with rows of 1,000.
 - **Strategies** are modes of `pointsman eval` ([command-line.md](command-line.md)): `greedy` or the best of
   so many samples; `x8` over the 8 copies of the square, `shuffle` over random input orders, `improve` with
-  2-opt and Or-opt afterwards, `t` at the temperature of {0.3, 0.4, 0.5, 0.7, 1, 1.5, 2} that was best on 100 other
-  instances (no such row: 1 was); `active` trains on the instance itself. Several models: the best of their
+  2-opt and Or-opt afterwards, `t` at the temperature of {0.5, 0.7, 1, 1.5, 2} that was best on 30 other instances
+  (no such row: 1 was); `active` trains on the instance itself. Several models: the best of their
   answers.
 - **Tours** are those that the network draws of an instance. The kicks of `local` stand in its name. **ms** is
   the wall clock of the whole set divided by its instances, with so many threads; loading is not in it.

@@ -43,7 +43,6 @@ void visit_identity(Visitor& visit, Options& options) {
   visit("learning_rate", options.learning_rate);
   visit("decay", options.decay);
   visit("decay_steps", options.decay_steps);
-  visit("temperature", options.temperature);
   visit("entropy", options.entropy);
   visit("entropy_steps", options.entropy_steps);
   visit("max_norm", options.max_norm);

@@ -46,9 +46,7 @@ void check_options(const TrainOptions& o) {
           "training: the shared baseline needs 2 rollouts or more");
   require(!o.examples || (o.examples->problem == problem_kind(o.model) && o.examples->n == o.model.n),
           "training: the examples are of another problem or size");
-  require(o.temperature > 0.0f && std::isfinite(o.temperature), "training: the temperature must be above 0");
-  require(!o.examples || (o.entropy == 0.0f && o.temperature == 1.0f),
-          "training: supervised learning has no entropy term and no temperature");
+  require(!o.examples || o.entropy == 0.0f, "training: supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
   require(o.decay_steps >= 1, "training: decay_steps must be at least 1");
   require(o.entropy >= 0.0f && std::isfinite(o.entropy), "training: entropy must not be negative");
@@ -64,8 +62,8 @@ TrainOptions completed(TrainOptions options) {
   ModelConfig& model = options.model;
   model.seed = options.seed;
   model.version = POINTSMAN_VERSION;
-  // The model's decimal 0.001 is kept where it is the same float.
-  if (static_cast<float>(model.learning_rate) != options.learning_rate)
+  // The file names the rate of a model's first training. The decimal 0.001 is kept where it is the same float.
+  if (model.training_tours == 0 && static_cast<float>(model.learning_rate) != options.learning_rate)
     model.learning_rate = options.learning_rate;
   if (model.problem == "knapsack" && model.capacity <= 0.0) model.capacity = default_capacity(model.n);
   options.examples_fingerprint = options.examples ? options.examples->fingerprint : 0;
@@ -152,7 +150,6 @@ class Trainer {
     request.sequences = batch.view();
     request.orders = rollouts.orders.data();
     request.weights = weights.data();
-    request.temperature = options_.temperature;
     request.kept = true;
     backend_.gradient(request);
     const double norm = update();
@@ -195,7 +192,6 @@ class Trainer {
     request.instance_keys = batch.keys.data();
     request.first_samples = batch.first_samples.data();
     request.seed = training_seed(options_.seed);
-    request.temperature = options_.temperature;
     request.keep = true;
     RolloutResult result;
     backend_.rollout(request, result);

@@ -27,7 +27,9 @@ enum class Baseline {
 };
 
 struct TrainOptions {
-  ModelConfig model;            // problem, n, capacity, clip, centring, glimpses, seed
+  // Problem, n, capacity, clip, centring, glimpses. Of a model to start from also training_tours and learning_rate, which
+  // stays the one that its first training began with.
+  ModelConfig model;
   // Not null: supervised learning, cross entropy on these answers; the baseline is not used then.
   std::shared_ptr<const Examples> examples;
   uint64_t examples_fingerprint = 0;  // theirs, filled in by train(); 0: none
@@ -38,9 +40,6 @@ struct TrainOptions {
   float learning_rate = 1e-3f;
   float decay = 0.96f;          // learning rate x decay every decay_steps
   int decay_steps = 1000;       // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
-  // Of softmax(C tanh(u) / T) that the rollouts are drawn from and that is improved. Below 1 the training minds what the
-  // policy does when it is used (greedy, or sampled cold) rather than its rare mistakes. Supervised: 1.
-  float temperature = 1.0f;
   // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better. T falls
   // linearly to 0 over entropy_steps; 0 is the paper's objective.
   float entropy = 0.0f;

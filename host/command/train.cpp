@@ -79,14 +79,15 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
     throw UsageError("--init " + flags.init + ": is a model for " + model.config.problem + ", not " +
                      config.problem);
   }
-  for (const char* name : {"--glimpses", "--clip", "--centre-logits"}) {
+  for (const char* name : {"--glimpses", "--centre-logits"}) {
     if (app.count(name))
       throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
   }
   config.glimpses = model.config.glimpses;
-  config.clip = model.config.clip;
+  if (!app.count("--clip")) config.clip = model.config.clip;
   config.centre_logits = model.config.centre_logits;
   config.training_tours = model.config.training_tours;
+  config.learning_rate = model.config.learning_rate;
   std::vector<float> parameters = initial_parameters(config, config.seed);
   std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
               parameters.begin());
@@ -143,7 +144,7 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
     throw UsageError("--instances and --solutions: one needs the other");
   }
   if (flags.instances.empty()) return;
-  for (const char* name : {"--baseline", "--temperature", "--entropy", "--entropy-steps"}) {
+  for (const char* name : {"--baseline", "--entropy", "--entropy-steps"}) {
     if (is_typed(app, name)) throw UsageError(std::string(name) + ": is not for supervised learning (--solutions)");
   }
   const ModelConfig& model = flags.options.model;
@@ -230,9 +231,6 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::Range(0.01, 1.0));
   add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays")
       ->check(CLI::Range(1, 1 << 30));
-  add_option(app, "--temperature", options.temperature,
-             "T of softmax(C tanh(u) / T) while training; below 1 to polish a policy that is used cold")
-      ->check(CLI::Range(1e-3, 1e3));
   add_option(app, "--entropy", options.entropy,
              "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised")
       ->check(CLI::Range(0.0, 1e6));
@@ -273,7 +271,7 @@ Command add_train(CLI::App& parent) {
   add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
       ->check(CLI::Range(0.0, 1e12));
   add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer")->check(CLI::Range(0, 4));
-  add_option(*app, "--clip", model.clip, "C of the logits C tanh(u)")->check(CLI::Range(0.1, 1000.0));
+  add_option(*app, "--clip", model.clip, "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy")->check(CLI::Range(0.1, 1000.0));
   add_option(*app, "--centre-logits", flags->centre_logits,
              "Subtract the mean of u over the feasible cities before "
              "the clip; off: the paper's literal form")

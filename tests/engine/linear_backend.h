@@ -27,7 +27,6 @@ class LinearBackend : public Backend {
   std::vector<std::vector<double>> greedy_costs;
   std::vector<int> greedy_sets;
   std::vector<std::vector<float>> gradient_weights;
-  std::vector<float> sampling_temperatures, gradient_temperatures;  // which this policy does not heed
   std::vector<std::vector<float>> critic_targets;
   std::vector<std::vector<float>> critic_answers;
   std::vector<float> critic_weights;
@@ -61,7 +60,6 @@ class LinearBackend : public Backend {
     if (request.decode == Decode::kSample) {
       sampled_costs.push_back(result.costs);
       sampled_log_probs.push_back(result.log_probs);
-      sampling_temperatures.push_back(request.temperature);
       sampled_features.emplace_back(batch.features, batch.features + 2 * batch.count * batch.n);
     } else if (request.decode == Decode::kForced) {
       forced_features.emplace_back(batch.features, batch.features + 2 * batch.count * batch.n);
@@ -90,7 +88,6 @@ class LinearBackend : public Backend {
       }
     }
     gradient_weights.emplace_back(request.weights, request.weights + batch.count);
-    gradient_temperatures.push_back(request.temperature);
   }
 
   void critic_values(const SequenceBatch& batch, std::span<float> values) override {

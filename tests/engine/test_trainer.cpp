@@ -303,19 +303,14 @@ TEST_CASE("training, validation, challenge and the seed's own instances are diff
   }
 }
 
-TEST_CASE("the temperature is that of the rollouts and of their gradient") {
+TEST_CASE("a model names the learning rate that its first training began with") {
   TrainOptions options = small_options("tsp", Baseline::kShared);
-  options.steps = 3;
-  LinearBackend plain, cold;
-  run(plain, options);
-  CHECK(plain.sampling_temperatures == std::vector<float>(3, 1.0f));
-  CHECK(plain.gradient_temperatures == std::vector<float>(3, 1.0f));
-  options.temperature = 0.4f;
-  run(cold, options);
-  CHECK(cold.sampling_temperatures == std::vector<float>(3, 0.4f));
-  CHECK(cold.gradient_temperatures == std::vector<float>(3, 0.4f));
-  options.temperature = 0.0f;
-  CHECK_THROWS_AS(run(cold, options), std::invalid_argument);
+  options.steps = 1;
+  LinearBackend backend;
+  CHECK(run(backend, options).config.learning_rate == static_cast<double>(options.learning_rate));
+  options.model.training_tours = 640;
+  options.model.learning_rate = 0.001;
+  CHECK(run(backend, options).config.learning_rate == 0.001);
 }
 
 TEST_CASE("entropy: weights gain T (log p - expected), T falls linearly to 0") {
@@ -614,7 +609,7 @@ TEST_CASE("an interruption saves the checkpoint and the model") {
   const Model model = read_model(options.output);
   CHECK(model.parameters == result.parameters);
   CHECK(model.config.training_tours == result.config.training_tours);
-  CHECK(model.config.learning_rate == static_cast<double>(options.learning_rate));
+  CHECK(model.config.learning_rate == options.model.learning_rate);
   CHECK(read_checkpoint(options.checkpoint).state.step == 3);
 
   LinearBackend late;
@@ -659,7 +654,6 @@ TEST_CASE("a resume with other options is refused by name") {
       {"decay", [](TrainOptions& o) { o.decay = 0.9f; }},
       {"decay_steps", [](TrainOptions& o) { o.decay_steps = 11; }},
       {"entropy", [](TrainOptions& o) { o.entropy = 0.2f; }},
-      {"temperature", [](TrainOptions& o) { o.temperature = 0.5f; }},
       {"entropy_steps", [](TrainOptions& o) { o.entropy_steps = 11; }},
       {"max_norm", [](TrainOptions& o) { o.max_norm = 2; }},
       {"ema_decay", [](TrainOptions& o) { o.ema_decay = 0.9f; }},

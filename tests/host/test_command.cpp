@@ -605,3 +605,22 @@ TEST_CASE("train writes a model that solve finds by name") {
   CHECK(std::any_of(models.begin(), models.end(), [](const json& model) { return model.at("name") == "tsp8"; }));
   CHECK(sandbox.run("info tsp8").parsed().at("model").at("n") == 8);
 }
+
+TEST_CASE("train goes on from a model, with another clip where told") {
+  const Sandbox sandbox;
+  const std::string train = "train tsp -n 8 --steps 1 -b 2 -f -q ";
+  const auto trained = [&](const std::string& flags) {
+    REQUIRE(sandbox.run(train + flags + " -o x.safetensors").code == 0);
+    return sandbox.run("info x.safetensors").parsed().at("model");
+  };
+  const json first = trained("--learning-rate 0.002");
+  REQUIRE(sandbox.run(train + "--learning-rate 0.002 -o first.safetensors").code == 0);
+  const json same = trained("--init first.safetensors --learning-rate 1e-7");
+  const json colder = trained("--init first.safetensors --clip 31");
+  CHECK(same.at("clip") == first.at("clip"));
+  CHECK(colder.at("clip") == 31.0);
+  CHECK(same.at("learning_rate") == 0.002);  // of the first of its trainings
+  CHECK(first.at("training_tours") == 16);
+  CHECK(same.at("training_tours") == 32);
+  CHECK(sandbox.run(train + "--init first.safetensors --glimpses 2 -o x.safetensors").code == 2);
+}
