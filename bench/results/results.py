@@ -221,7 +221,7 @@ FOOTER = """## How this page was made
 bench/results/evaluate.sh DATA OUTPUT
 python3 bench/results/results.py OUTPUT
 ```
-"""
+"""  # and --note's words
 
 
 def by_size(rows):
@@ -230,8 +230,9 @@ def by_size(rows):
     return {key[1:]: [row for row in rows if (row["problem"], row["n"]) == key[1:]] for key in keys}
 
 
-def page(rows):
-    return "\n".join([GUIDE, *(section(key, of_key) for key, of_key in by_size(rows).items()), FOOTER])
+def page(rows, note):
+    footer = FOOTER + (f"\n{note}\n" if note else "")
+    return "\n".join([GUIDE, *(section(key, of_key) for key, of_key in by_size(rows).items()), footer])
 
 
 def update_card(path, rows):
@@ -256,11 +257,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path, metavar="OUTPUT", help="of evaluate.sh")
     parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/results.md")
+    parser.add_argument("--note", default="", help="a last line for the page: how the run was made")
     parser.add_argument("--cards", action="store_true", help="update the model cards too")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT / "models/pretrained", help="the cards' folder")
     options = parser.parse_args()
     rows = read_rows(options.folder)
-    options.page.write_text(page(rows), encoding="utf-8")
+    options.page.write_text(page(rows, options.note), encoding="utf-8")
     if options.cards:
         for model in sorted({row["model"] for row in rows if row["model"]}):
             card = options.models / f"{model}.md"

@@ -64,7 +64,8 @@ const Columns kLogY = {{"val_cost", "mean cost of the validation set"},
                        {"entropy", "mean entropy of a step (nats)"},
                        {"mean_logit", "mean logit u before centring"},
                        {"saturated", "share of saturated logits, |tanh| > 0.99"},
-                       {"learning_rate", "learning rate"}};
+                       {"learning_rate", "learning rate"},
+                       {"cross_entropy", "-log p of a given answer (nats)"}};
 const Columns kEvalX = {{"samples", "samples of an instance"}, {"ms_per_instance", "time per instance (ms)"}};
 const Columns kEvalY = {{"gap", "mean gap to the reference (%)"},
                         {"mean_cost", "mean cost (tour length or packed value)"},

@@ -187,7 +187,7 @@ TEST_CASE("solve answers with the contract's JSON and nothing else on stdout") {
   CHECK(summary.at("samples") == 16);
   CHECK(summary.at("augment") == 8);
   CHECK(summary.at("improve") == true);
-  CHECK(summary.at("model") == "tsp20");
+  CHECK(summary.at("model") == "tsp50");
   const json& solution = parsed.at("solutions").at(0);
   for (const char* key : {"index", "id", "problem", "n", "status", "cost", "cost_euclidean", "gap",
                           "log_prob", "network_cost", "tour"}) {
@@ -196,7 +196,7 @@ TEST_CASE("solve answers with the contract's JSON and nothing else on stdout") {
   }
   CHECK(solution.at("gap").get<double>() >= 0.0);
   CHECK(solution.at("network_cost").get<double>() >= solution.at("cost").get<double>());
-  CHECK(answer.err.find("model tsp20") != std::string::npos);
+  CHECK(answer.err.find("model tsp50") != std::string::npos);
 
   const json packed = sandbox.run("solve -n 16 " + kKnapsack).parsed().at("solutions").at(0);
   for (const char* key : {"value", "weight", "items"}) CHECK(packed.contains(key));

@@ -330,6 +330,12 @@ TEST_CASE("a training curve skips what was not measured") {
   REQUIRE(entropy.code == 0);
   CHECK(shows(entropy.out, "mean entropy of a step (nats)"));
   CHECK(shows(entropy.out, "training time (seconds)"));
+
+  const std::string supervised = POINTSMAN_SOURCE_DIR "/bench/results/curves/tsp50_2_supervised.jsonl";
+  const Answer given = sandbox.run("plot curve --y cross_entropy " + supervised);
+  REQUIRE(given.code == 0);
+  CHECK(shows(given.out, "-log p of a given answer (nats)"));
+  CHECK(sandbox.run("plot curve run.jsonl --y cross_entropy").code == 3);  // no such column there
 }
 
 TEST_CASE("a line that is still being written is left out") {
