@@ -123,7 +123,8 @@ def strategy_text(row):
 def interval(mean, half, factor, places):
     if mean is None:
         return "-"
-    return f"{factor * mean:.{places}f}" + ("" if half is None else f" ± {factor * half:.{places}f}")
+    shown = round(factor * mean, places) + 0.0  # no "-0.000" of a rounding
+    return f"{shown:.{places}f}" + ("" if half is None else f" ± {factor * half:.{places}f}")
 
 
 def time_text(milliseconds):
