@@ -10,7 +10,8 @@
 #   MODEL      a name (default: those of the six sets, as far as they are there); how it begins names its set
 #   --scratch  also SET_scratch.jsonl, active search from fresh parameters on 16 instances: hours
 #
-# POINTSMAN names the program (default: build/host/pointsman). Needs python3.
+# POINTSMAN names the program (default: build/host/pointsman), SNAPSHOTS a folder of 16 models SET_*.safetensors: then
+# also SET_snapshots.jsonl, the best of their greedy tours. Needs python3.
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -73,7 +74,6 @@ tsp_rows() {
   temperature=$(tune "$1" $best)
   if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
   evaluate "$1" "$all" "greedy,greedy+x8,greedy+x8+improve,local,local+$n,local+$((10 * n)),random+1280"
-  if is_there tsp20 && is_there tsp50 && is_there tsp100; then evaluate tsp20,tsp50,tsp100 "$all" greedy; fi
   evaluate "$1" "$first100" "sample+128,sample+1280,sample+1280+x8,$best$tuned,sample+1280+x8+improve"
   evaluate "$1" "$first_few" sample+12800,sample+12800+x8,active+12800+x8 # 100 steps of 128
 }
@@ -83,8 +83,14 @@ knapsack_rows() {
   if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
   evaluate "$1" "$all" greedy,ratio,exact,random+1280
   evaluate "$1" "$first100" "sample+128,sample+1280,$best$tuned"
-  evaluate "$1" "$first_few" sample+12800
-  if [ "$n" -le 50 ]; then evaluate "$1" "$first_few" active+12800; fi # minutes an instance where n is larger
+  evaluate "$1" "$first_few" sample+12800,active+12800
+}
+
+# snapshot_rows SET: the best greedy tour of 16 models.
+snapshot_rows() {
+  local models
+  models=$(printf '%s,' "$SNAPSHOTS/$1"_*.safetensors)
+  evaluate "${models%,}" "$all" greedy
 }
 
 # Active search without a model, which `eval` has not: the answer of `solve` as one row.
@@ -141,6 +147,10 @@ for model in "$@"; do
     keep "$output/$model.jsonl" "${problem}_rows" "$model"
   else
     echo "no model $model" >&2
+  fi
+  if [ -n "${SNAPSHOTS-}" ] && compgen -G "$SNAPSHOTS/${set}_*.safetensors" >/dev/null; then
+    choose_set "$set"
+    keep "$output/${set}_snapshots.jsonl" snapshot_rows "$set"
   fi
   if [ -n "$scratch" ]; then
     choose_set "$set"

@@ -52,7 +52,7 @@ def paper_cell(row):
     table = 2 if key[0] == "tsp" else 5
     if row["mode"] == "greedy" and row["samples"] == 1 and key in GREEDY:
         return GREEDY[key], table
-    if row["mode"] == "greedy" and models_of(row) > 1 and key in GREEDY_OF_16:
+    if row["mode"] == "greedy" and models_of(row) == 16 and key in GREEDY_OF_16:
         return GREEDY_OF_16[key], 2
     if row["model"] == "fresh parameters" and key in FROM_SCRATCH:
         return FROM_SCRATCH[key], table
@@ -79,6 +79,10 @@ def paper_text(key, cost, table):
 
 def models_of(row):
     return len(row["model"].split(",")) if row["model"] else 0
+
+
+def model_text(row):
+    return f"{models_of(row)} models" if models_of(row) > 1 else row["model"] or "-"
 
 
 def read_rows(folder):
@@ -133,7 +137,7 @@ def time_text(milliseconds):
 
 def cells(row, columns):
     paper = paper_cell(row)
-    values = {"strategy": strategy_text(row), "model": (row["model"] or "-").replace(",", ", "),
+    values = {"strategy": strategy_text(row), "model": model_text(row),
               "tours": f"{row['samples']:,}", "instances": f"{row['instances']:,}",
               "mean length": f"{row['mean_cost']:.4f}", "mean value": f"{row['mean_cost']:.4f}",
               "gap (%)": interval(row["gap"], row["gap_ci95"], 100, 3),
@@ -204,16 +208,16 @@ The two commands at the end of the page measured every number that is not the pa
 - **Strategies** are modes of `pointsman eval` ([command-line.md](command-line.md)): `greedy` or the best of
   so many samples; `x8` over the 8 copies of the square, `shuffle` over random input orders, `improve` with
   2-opt and Or-opt afterwards, `t` at the temperature of {0.5, 0.7, 1, 1.5, 2} that was best on 30 other instances
-  (no such row: 1 was); `active` trains on the instance itself. Several models: the best of their
-  answers.
+  (no such row: 1 was); `active` trains on the instance itself. "16 models" is the best answer of 16
+  snapshots of the model's supervised training ([training.md](training.md)).
 - **Tours** are those that the network draws of an instance. The kicks of `local` stand in its name. **ms** is
   the wall clock of the whole set divided by its instances, with so many threads; loading is not in it.
 - **Paper**: Bello, Pham, Le, Norouzi, Bengio, *Neural Combinatorial Optimization with Reinforcement
   Learning*, 2017. Its mean, in brackets how far that is from the optimum of its own test graphs, and the
   table. Those are 1,000 other graphs, whose TSP optima 3.82, 5.68 and 7.77 differ from these sets'; two means
   can differ by 0.02 by chance alone, so compare the gaps. Its cell stands beside every row of as many tours,
-  also where the row has `x8` or `shuffle`, which its sampling had not; beside several models it is the greedy
-  tours of 16. Rows with `improve` have none.
+  also where the row has `x8` or `shuffle`, which its sampling had not; its 16 models were trained apart. Rows
+  with `improve` have none.
 """
 
 FOOTER = """## How this page was made

@@ -138,60 +138,60 @@ class Trainer {
   }
 
   void train_step() {
-    const TrainingBatch batch = training_batch(options_, state_.step);
-    std::vector<double> baseline(batch.count, 0.0);
-    std::vector<float> weights(batch.count, -1.0f / static_cast<float>(batch.count));
-    const RolloutResult rollouts = options_.examples ? follow(batch) : sample(batch);
-    if (!options_.examples) {
-      baseline = baseline_of(batch, rollouts.costs);
-      weights = policy_gradient_weights(rollouts, baseline);
-    }
+    const TrainingBatch batch = training_batch(options_, state_.step, epoch_order_);
+    const RolloutResult rollouts = roll_out(batch);
+    const Objective objective = options_.examples ? cross_entropy(batch) : policy_gradient(batch, rollouts);
     GradientRequest request;
     request.sequences = batch.view();
     request.orders = rollouts.orders.data();
-    request.weights = weights.data();
+    request.weights = objective.weights.data();
     request.kept = true;
     backend_.gradient(request);
     const double norm = update();
     state_.step += 1;
     state_.tours += batch.count;
     state_.seconds = earlier_seconds_ + seconds_since(start_);
-    accumulate(rollouts, baseline, norm);
+    accumulate(rollouts, objective.baseline_loss, norm);
+  }
+
+  // What the gradient of each rollout's log p is weighted with, and the mean of (L - b)^2.
+  struct Objective {
+    std::vector<float> weights;
+    double baseline_loss = 0.0;
+  };
+
+  static Objective cross_entropy(const TrainingBatch& batch) {
+    return {std::vector<float>(batch.count, -1.0f / static_cast<float>(batch.count))};
   }
 
   // (L - b) / B of equation (5), with the entropy term's T log p.
-  std::vector<float> policy_gradient_weights(const RolloutResult& sampled,
-                                             const std::vector<double>& baseline) const {
+  Objective policy_gradient(const TrainingBatch& batch, const RolloutResult& sampled) {
+    const std::vector<double> baseline = baseline_of(batch, sampled.costs);
     const std::vector<double> expected = expected_log_probs(sampled.log_probs);
-    const double temperature = entropy_temperature(state_.step);
-    std::vector<float> weights(sampled.costs.size());
-    for (size_t s = 0; s < weights.size(); ++s) {
+    const double temperature = entropy_temperature(state_.step), count = batch.count;
+    Objective objective{std::vector<float>(batch.count)};
+    for (size_t s = 0; s < objective.weights.size(); ++s) {
+      const double advantage = sampled.costs[s] - baseline[s];
       const double surprise = temperature * (sampled.log_probs[s] - expected[s]);
-      weights[s] = static_cast<float>((sampled.costs[s] - baseline[s] + surprise) /
-                                      static_cast<double>(weights.size()));
+      objective.weights[s] = static_cast<float>((advantage + surprise) / count);
+      objective.baseline_loss += advantage * advantage / count;
     }
-    return weights;
+    return objective;
   }
 
-  // The given answers, as rollouts that a gradient may follow.
-  RolloutResult follow(const TrainingBatch& batch) {
+  // Samples of the policy, or supervised the given answers, kept for the gradient.
+  RolloutResult roll_out(const TrainingBatch& batch) {
     RolloutRequest request;
     request.sequences = batch.view();
-    request.decode = Decode::kForced;
-    request.forced = batch.orders.data();
-    request.keep = true;
-    RolloutResult result;
-    backend_.rollout(request, result);
-    return result;
-  }
-
-  RolloutResult sample(const TrainingBatch& batch) {
-    RolloutRequest request;
-    request.sequences = batch.view();
-    request.decode = Decode::kSample;
-    request.instance_keys = batch.keys.data();
-    request.first_samples = batch.first_samples.data();
-    request.seed = training_seed(options_.seed);
+    if (options_.examples) {
+      request.decode = Decode::kForced;
+      request.forced = batch.orders.data();
+    } else {
+      request.decode = Decode::kSample;
+      request.instance_keys = batch.keys.data();
+      request.first_samples = batch.first_samples.data();
+      request.seed = training_seed(options_.seed);
+    }
     request.keep = true;
     RolloutResult result;
     backend_.rollout(request, result);
@@ -270,18 +270,13 @@ class Trainer {
     return norms.actor;
   }
 
-  void accumulate(const RolloutResult& sampled, const std::vector<double>& baseline, double norm) {
-    const double count = static_cast<double>(sampled.costs.size());
-    double loss = 0.0;
-    for (size_t s = 0; s < sampled.costs.size() && !options_.examples; ++s) {
-      loss += (sampled.costs[s] - baseline[s]) * (sampled.costs[s] - baseline[s]) / count;
-    }
+  void accumulate(const RolloutResult& sampled, double baseline_loss, double norm) {
     IntervalSums& sums = state_.interval;
     sums.steps += 1;
     sums.tours += static_cast<int64_t>(sampled.costs.size());
     sums.cost += mean_of(sampled.costs);
     sums.cross_entropy -= mean_of(sampled.log_probs);
-    sums.baseline_loss += loss;
+    sums.baseline_loss += baseline_loss;
     sums.grad_norm += norm;
     sums.entropy += sampled.statistics.entropy;
     sums.mean_logit += sampled.statistics.mean_logit;
@@ -361,6 +356,7 @@ class Trainer {
   const TrainOptions options_;
   const ParameterLayout layout_;
   TrainingBatch validation_;
+  EpochOrder epoch_order_;
   TrainState state_;
   std::optional<TrainLog> log_;
   Clock::time_point start_{};

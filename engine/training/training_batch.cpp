@@ -51,26 +51,33 @@ TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, u
   return batch;
 }
 
+// Row of the example that input `key` of the endless sequence of epochs is.
+int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order) {
+  const uint64_t epoch = key / count;
+  if (order.rows.empty() || order.epoch != epoch) {
+    order.epoch = epoch;
+    order.rows = input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(count));
+  }
+  return order.rows[key % count];
+}
+
 // Examples first .. first + count - 1 of the endless sequence of epochs.
-TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count) {
+TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count, EpochOrder& order) {
   TrainingBatch batch;
   batch.problem = examples.problem;
   batch.n = examples.n;
   batch.count = count;
   const auto n = static_cast<size_t>(examples.n);
-  std::vector<int32_t> rows;  // of the epoch
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
-    const uint64_t epoch = key / examples.count(), place = key % examples.count();
-    if (rows.empty() || place == 0) {
-      rows = input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(examples.count()));
-    }
-    const float* features = &examples.features[2 * n * rows[place]];
+    const auto row = static_cast<size_t>(example_row(examples.count(), seed, key, order));
+    const size_t start = batch.features.size();
+    const float* const features = &examples.features[2 * n * row];
     batch.features.insert(batch.features.end(), features, features + 2 * n);
     if (batch.problem == ProblemKind::kTsp) {
-      for (size_t i = n; i > 0; --i) apply_dihedral(static_cast<int>(epoch % 8), batch.features.data() + batch.features.size() - 2 * i);
+      const int turn = static_cast<int>(order.epoch % 8);
+      for (size_t i = start; i < batch.features.size(); i += 2) apply_dihedral(turn, &batch.features[i]);
     }
-    const int32_t* order = &examples.orders[n * rows[place]];
-    batch.orders.insert(batch.orders.end(), order, order + n);
+    batch.orders.insert(batch.orders.end(), &examples.orders[n * row], &examples.orders[n * row] + n);
     batch.keys.push_back(key);
   }
   return batch;
@@ -114,12 +121,12 @@ TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t fir
   return batch;
 }
 
-TrainingBatch training_batch(const TrainOptions& options, int64_t step) {
+TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order) {
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
   if (options.examples) {
-    return copies_of(example_batch(*options.examples, seed, first, options.batch), options.model, seed,
-                     options.rollouts);
+    return copies_of(example_batch(*options.examples, seed, first, options.batch, order), options.model,
+                     seed, options.rollouts);
   }
   const TrainingBatch plain = plain_batch(options.model, seed, first, options.batch);
   if (options.baseline != Baseline::kShared) return plain;

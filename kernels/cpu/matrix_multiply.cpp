@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the network's fixed widths. multiply: 6 rows x 64 columns (AVX-512) or x 16 (AVX2) or x 8
-// (SSE4) stay in registers while k walks upward; a panel of 64 columns is 32 KB at k = 128, so it is read
-// from L2 once per tile of rows. accumulate_outer: the tall products of the weight gradients, 6 x 64 sums in
-// registers over blocks of 128 rows.
+// Products of the network's fixed widths. multiply: 8 rows x 48 columns (AVX-512) or 6 x 16 (AVX2) or 6 x 8
+// (SSE4) stay in registers while k walks upward; a panel of 48 columns is 24 KB at k = 128, so L1 keeps it for
+// the next rows. accumulate_outer: the tall products of the weight gradients, as many sums in registers over
+// blocks of 128 rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/matrix_multiply.cpp"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernels/cpu/cpu_operations.h"
@@ -16,11 +17,16 @@ namespace pointsman::cpu {
 namespace HWY_NAMESPACE {
 
 // Vectors of a register tile's width and rows of it: 24 sums on AVX-512 (32 registers), 12 elsewhere (16).
-inline constexpr int kTileVectors = kLanes == 16 ? 4 : 2;
-inline constexpr int kTileColumns = kTileVectors * kLanes;
-inline constexpr int kTileRows = 6;
+inline constexpr int kTileVectors = kLanes == 16 ? 3 : 2;
+inline constexpr int kTileRows = kLanes == 16 ? 8 : 6;
 
-// columns is what is left of the row: a multiple of 16, so a narrower tile ends it.
+// Vectors of the next tile where so many are left of the row: never a single one that could have been two, as
+// its sums are too few to hide the latency of fma.
+HWY_INLINE int next_vectors(int left) {
+  if (left == kTileVectors + 1) return 2;
+  return left < kTileVectors ? left : kTileVectors;
+}
+
 template <int kRows, int kVectors>
 HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
   const D d;
@@ -50,117 +56,111 @@ HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
   }
 }
 
+// The last rows, kRows of them or fewer.
+template <int kRows, int kVectors>
+HWY_INLINE void multiply_rest(const MultiplyArgs& a, int row, int column) {
+  if (a.rows - row == kRows) {
+    multiply_tile<kRows, kVectors>(a, row, column);
+  } else if constexpr (kRows > 1) {
+    multiply_rest<kRows - 1, kVectors>(a, row, column);
+  }
+}
+
+// One panel: `vectors`, kVectors or fewer.
 template <int kVectors>
-HWY_INLINE void multiply_column(const MultiplyArgs& a, int column) {
-  int row = 0;
-  for (; row + kTileRows <= a.rows; row += kTileRows) multiply_tile<kTileRows, kVectors>(a, row, column);
-  switch (a.rows - row) {
-    case 5:
-      multiply_tile<5, kVectors>(a, row, column);
-      break;
-    case 4:
-      multiply_tile<4, kVectors>(a, row, column);
-      break;
-    case 3:
-      multiply_tile<3, kVectors>(a, row, column);
-      break;
-    case 2:
-      multiply_tile<2, kVectors>(a, row, column);
-      break;
-    case 1:
-      multiply_tile<1, kVectors>(a, row, column);
-      break;
-    default:
-      break;
+HWY_INLINE void multiply_panel(const MultiplyArgs& a, int vectors, int column) {
+  if (vectors == kVectors) {
+    int row = 0;
+    for (; row + kTileRows <= a.rows; row += kTileRows) multiply_tile<kTileRows, kVectors>(a, row, column);
+    multiply_rest<kTileRows - 1, kVectors>(a, row, column);
+  } else if constexpr (kVectors > 1) {
+    multiply_panel<kVectors - 1>(a, vectors, column);
   }
 }
 
 void Multiply(const MultiplyArgs& a) {
-  int column = 0;
-  for (; column + kTileColumns <= a.columns; column += kTileColumns) multiply_column<kTileVectors>(a, column);
-  for (; column < a.columns; column += kLanes) multiply_column<1>(a, column);
+  for (int column = 0; column < a.columns;) {
+    const int vectors = next_vectors((a.columns - column) / kLanes);
+    multiply_panel<kTileVectors>(a, vectors, column);
+    column += vectors * kLanes;
+  }
 }
 
 inline constexpr int kOuterBlock = 128;
 
-// sum[0..kRows)[0..kVectors) += x^T y over `rows` rows.
+inline constexpr int kPrefetchRows = 12;  // of x, ahead: its rows lie too far apart for the processor to guess them
+
+// sum[0..kRows)[0..kVectors) += x^T panel over a.rows rows; panel: [rows][kVectors * kLanes].
 template <int kRows, int kVectors>
-HWY_INLINE void outer_tile(const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum,
-                           int ldsum) {
+HWY_INLINE void outer_tile(const OuterArgs& a, const float* panel) {
   const D d;
   V acc[kRows][kVectors];
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) acc[i][j] = hn::Zero(d);
   }
-  for (int r = 0; r < rows; ++r) {
+  const float* x = a.x;
+  for (int r = 0; r < a.rows; ++r) {
+    hwy::Prefetch(x + kPrefetchRows * static_cast<int64_t>(a.ldx));
     V b[kVectors];
-    for (int j = 0; j < kVectors; ++j) b[j] = hn::LoadU(d, y + j * kLanes);
+    for (int j = 0; j < kVectors; ++j) b[j] = hn::LoadU(d, panel + j * kLanes);
     for (int i = 0; i < kRows; ++i) {
       const V s = hn::Set(d, x[i]);
       for (int j = 0; j < kVectors; ++j) acc[i][j] = hn::MulAdd(s, b[j], acc[i][j]);
     }
-    x += ldx;
-    y += ldy;
+    x += a.ldx;
+    panel += kVectors * kLanes;
   }
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) {
-      float* out = sum + static_cast<int64_t>(i) * ldsum + j * kLanes;
+      float* out = a.sum + static_cast<int64_t>(i) * a.ldsum + j * kLanes;
       hn::StoreU(hn::Add(hn::LoadU(d, out), acc[i][j]), d, out);
     }
   }
 }
 
+// The last rows of the sum, kRows of them or fewer.
+template <int kRows, int kVectors>
+HWY_INLINE void outer_rest(const OuterArgs& a, const float* panel) {
+  if (a.m == kRows) {
+    outer_tile<kRows, kVectors>(a, panel);
+  } else if constexpr (kRows > 1) {
+    outer_rest<kRows - 1, kVectors>(a, panel);
+  }
+}
+
+// One block of at most kOuterBlock rows and one panel of a.n = vectors * kLanes columns.
 template <int kVectors>
-HWY_INLINE void outer_rows(int m, const float* x, int64_t ldx, const float* y, int ldy, int rows, float* sum,
-                           int ldsum) {
-  switch (m) {
-    case 6:
-      outer_tile<6, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
-      break;
-    case 5:
-      outer_tile<5, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
-      break;
-    case 4:
-      outer_tile<4, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
-      break;
-    case 3:
-      outer_tile<3, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
-      break;
-    case 2:
-      outer_tile<2, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
-      break;
-    default:
-      outer_tile<1, kVectors>(x, ldx, y, ldy, rows, sum, ldsum);
-      break;
+HWY_INLINE void outer_panel(OuterArgs a, int vectors, float* panel) {
+  if (vectors == kVectors) {
+    // Rows of y may lie a power of two apart: copied together, they do not fight for the same cache sets.
+    for (int r = 0; r < a.rows; ++r) {
+      for (int j = 0; j < a.n; j += kLanes) {
+        hn::StoreU(hn::LoadU(D(), a.y + static_cast<int64_t>(r) * a.ldy + j), D(), panel + r * a.n + j);
+      }
+    }
+    for (; a.m >= kTileRows; a.m -= kTileRows) {
+      outer_tile<kTileRows, kVectors>(a, panel);
+      a.x += kTileRows;
+      a.sum += kTileRows * static_cast<int64_t>(a.ldsum);
+    }
+    outer_rest<kTileRows - 1, kVectors>(a, panel);
+  } else if constexpr (kVectors > 1) {
+    outer_panel<kVectors - 1>(a, vectors, panel);
   }
 }
 
 void AccumulateOuter(const OuterArgs& a) {
-  alignas(64) float panel[kOuterBlock * kTileColumns];
+  alignas(64) float panel[kOuterBlock * kTileVectors * kLanes];
   for (int first = 0; first < a.rows; first += kOuterBlock) {
-    const int rows = a.rows - first < kOuterBlock ? a.rows - first : kOuterBlock;
-    for (int column = 0; column < a.n; column += kTileColumns) {
-      const int width = a.n - column < kTileColumns ? a.n - column : kTileColumns;
-      const float* y = a.y + static_cast<int64_t>(first) * a.ldy + column;
-      // Rows of y may lie a power of two apart: copied together, they do not fight for the same cache sets.
-      for (int r = 0; r < rows; ++r) {
-        for (int j = 0; j < width; j += kLanes) {
-          hn::StoreU(hn::LoadU(D(), y + static_cast<int64_t>(r) * a.ldy + j), D(),
-                     panel + r * kTileColumns + j);
-        }
-      }
-      for (int i = 0; i < a.m; i += kTileRows) {
-        const int m = a.m - i < kTileRows ? a.m - i : kTileRows;
-        const float* x = a.x + static_cast<int64_t>(first) * a.ldx + i;
-        float* sum = a.sum + static_cast<int64_t>(i) * a.ldsum + column;
-        if (width == kTileColumns) {
-          outer_rows<kTileVectors>(m, x, a.ldx, panel, kTileColumns, rows, sum, a.ldsum);
-        } else {
-          for (int j = 0; j < width; j += kLanes) {
-            outer_rows<1>(m, x, a.ldx, panel + j, kTileColumns, rows, sum + j, a.ldsum);
-          }
-        }
-      }
+    OuterArgs block = a;
+    block.rows = a.rows - first < kOuterBlock ? a.rows - first : kOuterBlock;
+    block.x += static_cast<int64_t>(first) * a.ldx;
+    for (int column = 0; column < a.n; column += block.n) {
+      const int vectors = next_vectors((a.n - column) / kLanes);
+      block.n = vectors * kLanes;
+      block.y = a.y + static_cast<int64_t>(first) * a.ldy + column;
+      block.sum = a.sum + column;
+      outer_panel<kTileVectors>(block, vectors, panel);
     }
   }
 }

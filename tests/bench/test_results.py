@@ -128,10 +128,21 @@ class Evaluate(Folder):
         self.assertIn("sample+1280+shuffle+t1.5", self.names("knap50"))
         calls = (self.folder / "calls").read_text()
         self.assertIn("--capacity 12.5", calls)
-        self.assertNotIn("tsp20,tsp50,tsp100", calls)  # tsp100 is not there
         self.assertEqual(self.run_script("tsp50").returncode, 0)
         again = (self.folder / "calls").read_text()[len(calls):]
         self.assertEqual([line for line in again.splitlines() if not line.startswith("info")], [])
+
+    def test_snapshots(self):
+        models = self.folder / "models"
+        models.mkdir()
+        for name in ("tsp50_1", "tsp50_2", "knap50_1"):
+            (models / f"{name}.safetensors").touch()
+        answer = self.run_script("tsp50", "tsp20", SNAPSHOTS=str(models))
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(self.names("tsp50_snapshots"), ["greedy"])
+        self.assertFalse((self.folder / "out/tsp20_snapshots.jsonl").exists())
+        self.assertIn(f"-m {models}/tsp50_1.safetensors,{models}/tsp50_2.safetensors --modes greedy ",
+                      (self.folder / "calls").read_text())
 
     def test_scratch(self):
         answer = self.run_script("tsp100", first="--scratch")

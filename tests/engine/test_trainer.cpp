@@ -273,7 +273,8 @@ TEST_CASE(
 
 TEST_CASE("KnapSack sequences carry the float features' weights exactly") {
   const TrainOptions options = small_options("knapsack", Baseline::kShared);
-  const TrainingBatch batch = training_batch(options, 3);
+  EpochOrder order;
+  const TrainingBatch batch = training_batch(options, 3, order);
   const SequenceBatch view = batch.view();
   REQUIRE(view.count == 15);
   for (int i = 0; i < view.count * view.n; ++i)
@@ -283,7 +284,7 @@ TEST_CASE("KnapSack sequences carry the float features' weights exactly") {
     CHECK(batch.keys[s] == 3u * 5u + s / 3);
     CHECK(batch.first_samples[s] == s % 3u);
   }
-  CHECK(training_batch(small_options("tsp", Baseline::kEma), 0).view().weights == nullptr);
+  CHECK(training_batch(small_options("tsp", Baseline::kEma), 0, order).view().weights == nullptr);
 }
 
 TEST_CASE("an unset KnapSack capacity is the paper's") {

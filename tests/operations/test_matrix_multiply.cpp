@@ -107,8 +107,8 @@ TEST_CASE("pack lays panels of 16 columns, of the matrix or of its transpose") {
 
 TEST_CASE("multiply: any number of rows, every width of tile") {
   on_each_target([](const CpuTarget& target) {
-    for (int rows = 1; rows <= 13; ++rows) {
-      for (int columns : {16, 48, 64, 80, 128, 144}) check_product(Product(rows, 33, columns), target);
+    for (int rows = 1; rows <= 17; ++rows) {
+      for (int columns : {16, 32, 48, 64, 80, 112, 128}) check_product(Product(rows, 33, columns), target);
     }
   });
 }
@@ -183,8 +183,8 @@ void check_outer(const Outer& o, const CpuTarget& target) {
 TEST_CASE("accumulate_outer: blocks of 128 rows in order, any m, every width") {
   on_each_target([](const CpuTarget& target) {
     for (int rows : {0, 1, 2, 15, 17, 100, 127, 128, 129, 300}) check_outer(Outer(rows, 7, 80), target);
-    for (int m = 1; m <= 13; ++m) {
-      for (int n : {16, 48, 64, 128}) check_outer(Outer(33, m, n), target);
+    for (int m = 1; m <= 17; ++m) {
+      for (int n : {16, 32, 48, 64, 112}) check_outer(Outer(33, m, n), target);
     }
   });
 }
