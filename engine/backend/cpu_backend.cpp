@@ -170,7 +170,8 @@ class CpuBackend final : public Backend {
   std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
                                            int64_t rollouts) const {
     const size_t sequence_bytes = static_cast<size_t>(batch.n) * slots_.count * kHidden * sizeof(float);
-    const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 6 * 6, 6, 24);
+    // Whole register tiles of 8 rows.
+    const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
     return cut_into_tiles(batch, counts, max_sequences,
                           static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
