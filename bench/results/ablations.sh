@@ -5,9 +5,9 @@
 # All begin with the same model, OUTPUT/start.safetensors, made first: supervised learning on 128,000 tours, as fresh
 # parameters would spend the whole run on the plateau at random tours.
 #   POINTSMAN  the program (build/host/pointsman)
-#   TOURS      of each training (128000)       SEEDS  ("1 2")       THREADS  (1)
+#   TOURS      of each training (96000)        SEEDS  ("1 2")       THREADS  (1)
 set -euo pipefail
-program=${POINTSMAN:-build/host/pointsman} tours=${TOURS:-128000} seeds=${SEEDS:-1 2} threads=${THREADS:-1}
+program=${POINTSMAN:-build/host/pointsman} tours=${TOURS:-96000} seeds=${SEEDS:-1 2} threads=${THREADS:-1}
 output=${1:?usage: ablations.sh OUTPUT [VARIANT...]}
 shift
 steps=$((tours / 128))
@@ -18,7 +18,7 @@ critic             20 128 -b 128 --baseline critic
 ema                20 128 -b 128 --baseline ema
 rollout            20 128 -b 128 --baseline rollout
 rate-3e-4          20 128 -b 16 --learning-rate 3e-4
-rate-falling       20 128 -b 16 --decay-steps 18
+rate-falling       20 128 -b 16 --decay-steps $((steps / 56))
 last-tenth         20 128 -b 16 --decay 0.1 --decay-steps $((steps * 9 / 10))
 batch-32x8         20 256 -b 32
 entropy-0.05       20 128 -b 16 --entropy 0.05 --entropy-steps $steps
