@@ -128,10 +128,10 @@ HWY_INLINE void outer_rest(const OuterArgs& a, const float* panel) {
   }
 }
 
-// One block of at most kOuterBlock rows and one panel of a.n = vectors * kLanes columns.
+// One block of at most kOuterBlock rows and one panel of a.n columns, kVectors * kLanes or fewer.
 template <int kVectors>
-HWY_INLINE void outer_panel(OuterArgs a, int vectors, float* panel) {
-  if (vectors == kVectors) {
+HWY_INLINE void outer_panel(OuterArgs a, float* panel) {
+  if (a.n == kVectors * kLanes) {
     // Rows of y may lie a power of two apart: copied together, they do not fight for the same cache sets.
     for (int r = 0; r < a.rows; ++r) {
       for (int j = 0; j < a.n; j += kLanes) {
@@ -145,7 +145,7 @@ HWY_INLINE void outer_panel(OuterArgs a, int vectors, float* panel) {
     }
     outer_rest<kTileRows - 1, kVectors>(a, panel);
   } else if constexpr (kVectors > 1) {
-    outer_panel<kVectors - 1>(a, vectors, panel);
+    outer_panel<kVectors - 1>(a, panel);
   }
 }
 
@@ -156,11 +156,10 @@ void AccumulateOuter(const OuterArgs& a) {
     block.rows = a.rows - first < kOuterBlock ? a.rows - first : kOuterBlock;
     block.x += static_cast<int64_t>(first) * a.ldx;
     for (int column = 0; column < a.n; column += block.n) {
-      const int vectors = next_vectors((a.n - column) / kLanes);
-      block.n = vectors * kLanes;
+      block.n = next_vectors((a.n - column) / kLanes) * kLanes;
       block.y = a.y + static_cast<int64_t>(first) * a.ldy + column;
       block.sum = a.sum + column;
-      outer_panel<kTileVectors>(block, vectors, panel);
+      outer_panel<kTileVectors>(block, panel);
     }
   }
 }
