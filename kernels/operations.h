@@ -130,7 +130,8 @@ struct PointerLogitsArgs {
   const float* query;    // [H] W_q h
   const int32_t* items;  // [count] rows of the references, count >= 1
   int count;
-  float* logits;  // [count rounded up to 16]
+  float* logits;       // [count rounded up to 16]
+  float* activations;  // attention_activations(count, glimpses) floats out, what the backward pass needs
   StepStatistics* statistics;
 };
 
@@ -158,15 +159,16 @@ struct ReferenceGradients {
   float* pointer_v;  // [H]
 };
 
-// Backward of weight * log p(items[chosen]) for one step; the forward is computed again, not stored.
+// Backward of weight * log p(items[chosen]) for one step.
 struct PointerGradientArgs {
   const References* references;
   const AttentionWeights* weights;
   const float* query;  // [H]
   const int32_t* items;
   int count;
-  int chosen;    // position in items
-  float weight;  // of this rollout
+  const float* activations;  // of PointerLogitsArgs
+  int chosen;                // position in items
+  float weight;              // of this rollout
   ReferenceGradients* sums;
   float* dquery;   // [H] out
   float* scratch;  // gradient_scratch(count, glimpses) floats

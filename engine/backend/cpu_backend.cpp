@@ -178,7 +178,8 @@ class CpuBackend final : public Backend {
   }
 
   size_t kept_tile_bytes(int n) const {
-    const int floats = 2 * (kLstmTape + 2 * kHidden) + (slots_.count + 1) * kHidden;
+    const int floats = 2 * (kLstmTape + 2 * kHidden) + (slots_.count + 1) * kHidden +
+                       cpu::attention_activations(n, config_.glimpses);
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
   }
 
@@ -252,8 +253,8 @@ class CpuBackend final : public Backend {
   std::vector<TileActivations> kept_;  // by tile of the last rollout with keep
   size_t kept_tiles_ = 0;              // tiles of that rollout; 0 once the parameters have changed
   size_t kept_count_ = 0;              // how many of them were kept: the first ones, as memory allows
-  std::vector<std::vector<float>> wave_;
-  std::vector<float> total_;
+  std::vector<AlignedFloats> wave_;
+  AlignedFloats total_;
 };
 
 }  // namespace

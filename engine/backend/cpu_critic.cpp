@@ -82,7 +82,7 @@ class CriticTile {
     reference_sums_ = w_.sums.get(2 * rows_ * slice);  // [rows][n][H] of the references, then of the values
     value_sums_ = reference_sums_ + rows_ * slice;
     std::fill_n(reference_sums_, 2 * rows_ * slice, 0.0f);
-    w_.scratch.get(cpu::gradient_scratch(n_, 1));
+    w_.scratch.get(cpu::gradient_scratch(n_));
     head_backward(values, targets, weight, folded);
     process_backward(folded);
     encoder_backward(folded);
@@ -125,14 +125,14 @@ class CriticTile {
             items_.data(),
             n_,
             out,
-            scores_.get((n_ + 15) / 16 * 16)};
+            scores_.get(cpu::padded(n_))};
   }
 
   // d(last process state) into dstate_.
   void head_backward(const float* values, const float* targets, float weight, float* folded) {
     const CriticFoldedLayout to;
     const float* weight2 = p_.flat.data() + critic_.fc2_weight;
-    std::vector<float> dhidden(static_cast<size_t>(rows_) * kHidden);
+    AlignedFloats dhidden(static_cast<size_t>(rows_) * kHidden);
     for (int row = 0; row < rows_; ++row) {
       const int s = tile_.pieces[row].sequence;
       const float dvalue = 2.0f * weight * (values[s] - targets[s]);
@@ -155,8 +155,8 @@ class CriticTile {
   void process_backward(float* folded) {
     const CriticFoldedLayout to;
     const size_t slice = static_cast<size_t>(n_) * kHidden;
-    std::vector<float> dquery(static_cast<size_t>(rows_) * kHidden);
-    std::vector<float> readout(kHidden);
+    AlignedFloats dquery(static_cast<size_t>(rows_) * kHidden);
+    AlignedFloats readout(kHidden);
     for (int step = kProcessSteps - 1; step >= 0; --step) {
       for (int row = 0; row < rows_; ++row) {
         GlimpseArgs forward = glimpse_args(step, row);
@@ -212,7 +212,7 @@ class CriticTile {
   const int n_, rows_;
   const std::vector<int32_t> items_;
   float *references_ = nullptr, *values_ = nullptr, *reference_sums_ = nullptr, *value_sums_ = nullptr;
-  std::vector<float> bounds_, hidden_, dstate_;
+  AlignedFloats bounds_, hidden_, dstate_;
   Buffer scores_;
 };
 

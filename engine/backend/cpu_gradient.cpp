@@ -126,7 +126,9 @@ class TileGradient {
     std::fill_n(sums, sequences_ * slots_.count * slice, 0.0f);
     const size_t total = static_cast<size_t>(steps_) * rows_ * kHidden;
     std::fill_n(w_.dqueries.get(total), total, 0.0f);
-    w_.scratch.get(gradient_scratch());
+    w_.scratch.get(cpu::gradient_scratch(n_));
+    w_.logits.get(cpu::padded(n_));
+    w_.attention.get(attention_size());
     w_.items.resize(n_);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
@@ -148,7 +150,16 @@ class TileGradient {
     }
   }
 
-  size_t gradient_scratch() const { return cpu::gradient_scratch(n_, weights_.glimpses); }
+  size_t attention_size() const { return cpu::attention_activations(n_, weights_.glimpses); }
+
+  // What the attention of one step left, or makes now.
+  const float* attention_of(int sequence, size_t row, const float* query, const int32_t* list, int count) {
+    if (have_forward_) return a_.attention.data.data() + row * attention_size();
+    StepStatistics statistics;
+    cpu::pointer_logits({&a_.encoded.references[sequence], &weights_, query, list, count,
+                         w_.logits.data.data(), w_.attention.data.data(), &statistics});
+    return w_.attention.data.data();
+  }
 
   template <typename Rules>
   void rollout_attention(Rules rules, int sequence, int64_t result, int row, ReferenceGradients& gradients) {
@@ -159,10 +170,12 @@ class TileGradient {
       const int position = static_cast<int>(std::find(list, list + count, items[step]) - list);
       if (position == count) return;  // not an order that this problem allows: its rest has no gradient
       if (count > 1) {
-        const size_t at = (static_cast<size_t>(step) * rows_ + row) * kHidden;
-        cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, a_.queries.data.data() + at, list,
-                               count, position, request_.weights[result], &gradients,
-                               w_.dqueries.data.data() + at, w_.scratch.data.data()});
+        const size_t at = static_cast<size_t>(step) * rows_ + row;
+        const float* query = a_.queries.data.data() + at * kHidden;
+        cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, query, list, count,
+                               attention_of(sequence, at, query, list, count), position,
+                               request_.weights[result], &gradients, w_.dqueries.data.data() + at * kHidden,
+                               w_.scratch.data.data()});
       }
       rules.step(items[step]);
       count = remove_and_filter(rules, list, count, position);

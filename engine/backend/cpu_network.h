@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/backend/cpu_parameters.h"
+#include "kernels/cpu/aligned_floats.h"
 #include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
@@ -18,7 +19,7 @@ struct Buffer {
     if (data.size() < count) data.resize(count);
     return data.data();
   }
-  std::vector<float> data;
+  AlignedFloats data;
 };
 
 // Activations of `rows` sequences through `steps` steps.
@@ -75,6 +76,7 @@ struct TileActivations {
   EncodedTile encoded;
   LstmTape decoder;  // row: rollout of the tile
   Buffer queries;    // [steps][rows][H] W_q h
+  Buffer attention;  // [steps][rows][cpu::attention_activations]
 };
 
 // Projects states (slots 1 .. steps of the tape) with stacked matrices packed [width][H] and hands every row

@@ -48,8 +48,7 @@ void CpuParameters::prepare_lstm(const LstmSlots& slots, size_t embedding, Packe
   }
 }
 
-void CpuParameters::prepare_square(size_t offset, std::vector<float>& packed,
-                                   std::vector<float>& transposed) {
+void CpuParameters::prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed) {
   packed.resize(static_cast<size_t>(kHidden) * kHidden);
   transposed.resize(packed.size());
   cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, false, packed.data()});
@@ -70,7 +69,7 @@ void CpuParameters::prepare() {
   prepare_square(config_.glimpses > 0 ? layout_.glimpse.w_q : layout_.pointer.w_q, query, query_t);
 
   const ReferenceSlots slots = reference_slots(config_);
-  std::vector<float> stacked(static_cast<size_t>(slots.count) * kHidden * kHidden);
+  AlignedFloats stacked(static_cast<size_t>(slots.count) * kHidden * kHidden);
   const auto stack = [&](int slot, size_t offset) {
     if (slot < 0) return;
     std::copy_n(flat.begin() + offset, kHidden * kHidden,

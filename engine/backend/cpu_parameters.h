@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/aligned_floats.h"
 #include "models/config.h"
 #include "models/parameter_layout.h"
 
@@ -11,10 +12,10 @@ namespace pointsman {
 
 // An LSTM with its input half folded to [4H, 2] (algebra identity 1).
 struct PackedLstm {
-  std::vector<float> recurrent;    // W_hh packed [4H][H]
-  std::vector<float> recurrent_t;  // its transpose, packed [H][4H]; for the backward pass
-  std::vector<float> fold;         // [2][4H] W_ih E
-  std::vector<float> bias;         // [4H]
+  AlignedFloats recurrent;    // W_hh packed [4H][H]
+  AlignedFloats recurrent_t;  // its transpose, packed [H][4H]; for the backward pass
+  AlignedFloats fold;         // [2][4H] W_ih E
+  AlignedFloats bias;         // [4H]
 };
 
 // Which 128-wide slice of the stacked reference projections is which; -1: not there.
@@ -38,18 +39,17 @@ class CpuParameters {
   int64_t actor_steps = 0, critic_steps = 0;
 
   PackedLstm encoder, decoder;
-  std::vector<float> decoder_start_bias;  // [4H] bias + W_ih start
-  std::vector<float> query, query_t;      // the step's query projection, packed [H][H], and transposed
+  AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start
+  AlignedFloats query, query_t;      // the step's query projection, packed [H][H], and transposed
   // The stacked reference projections [slots * H][H], packed, and transposed.
-  std::vector<float> references, references_t;
+  AlignedFloats references, references_t;
 
   PackedLstm critic_encoder;
-  std::vector<float> critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1,
-      critic_fc1_t;
+  AlignedFloats critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1, critic_fc1_t;
 
  private:
   void prepare_lstm(const LstmSlots& slots, size_t embedding, PackedLstm& lstm);
-  void prepare_square(size_t offset, std::vector<float>& packed, std::vector<float>& transposed);
+  void prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed);
 
   const ModelConfig& config_;
   const ParameterLayout& layout_;

@@ -100,9 +100,9 @@ class TileRollout {
     const int pieces = static_cast<int>(tile_.pieces.size());
     for (Buffer* state : {&w_.h[0], &w_.h[1], &w_.c[0], &w_.c[1]}) state->get(tile_.rollouts * kHidden);
     for (auto& items : w_.items) items.resize(tile_.rollouts * n_);
-    const size_t padded = (n_ + 15) / 16 * 16;
-    w_.logits.get(padded);
-    w_.prefix.get(padded);
+    w_.logits.get(cpu::padded(n_));
+    w_.prefix.get(cpu::padded(n_));
+    w_.attention.get(attention_size());
     w_.products.get(static_cast<size_t>(std::max(pieces, kBlock)) * (kGates + kHidden));
     child_of_.assign(n_, -1);
     for (int p = 0; p < pieces; ++p) {
@@ -120,6 +120,7 @@ class TileRollout {
     if (kept_ != nullptr) {
       kept_->decoder.resize(pieces, n_, true);
       kept_->queries.get(static_cast<size_t>(n_) * pieces * kHidden);
+      kept_->attention.get(static_cast<size_t>(n_) * pieces * attention_size());
       std::copy_n(tape.h_slot(n_), pieces * kHidden, kept_->decoder.h_slot(0));
       std::copy_n(c_last, pieces * kHidden, kept_->decoder.c_slot(0));
     }
@@ -157,6 +158,7 @@ class TileRollout {
   }
 
   int32_t* items(int side, size_t group) { return w_.items[side].data() + group * n_; }
+  size_t attention_size() const { return cpu::attention_activations(n_, weights_.glimpses); }
 
   void advance(int step) {
     next_groups_.clear();
@@ -197,12 +199,13 @@ class TileRollout {
     float* prefix = w_.prefix.data.data();
     float largest = 0.0f, log_total = 0.0f;
     if (group.remaining > 1) {
+      float* activations = w_.attention.data.data();
       if (kept_ != nullptr) {
-        std::copy_n(products + kGates, kHidden,
-                    kept_->queries.data.data() +
-                        (static_cast<size_t>(step) * kept_->decoder.rows + group.piece) * kHidden);
+        const size_t row = static_cast<size_t>(step) * kept_->decoder.rows + group.piece;
+        std::copy_n(products + kGates, kHidden, kept_->queries.data.data() + row * kHidden);
+        activations = kept_->attention.data.data() + row * attention_size();
       }
-      largest = evaluate(group, list, products + kGates);
+      largest = evaluate(group, list, products + kGates, activations);
       log_total = log_f32(prefix[group.remaining - 1]);
     }
     statistics_.steps += group.members;
@@ -233,10 +236,10 @@ class TileRollout {
   }
 
   // Logits and running sums of a group into the workspace; returns the largest logit.
-  float evaluate(const Group<Rules>& group, const int32_t* list, const float* query) {
+  float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
     StepStatistics step;
     cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining,
-                         w_.logits.data.data(), &step});
+                         w_.logits.data.data(), activations, &step});
     float largest;
     double entropy = 0.0;
     cpu::softmax_prefix({w_.logits.data.data(), group.remaining, w_.prefix.data.data(), &largest,

@@ -20,10 +20,13 @@ void pointer_gradient(const PointerGradientArgs& args);
 void glimpse(const GlimpseArgs& args);
 void glimpse_gradient(const GlimpseGradientArgs& args);
 
-// Floats of scratch that a backward step over `count` items needs.
-constexpr int gradient_scratch(int count, int glimpses) {
-  return (2 + glimpses) * ((count + 15) / 16 * 16) + (1 + glimpses) * kHidden + glimpses;
+constexpr int padded(int count) { return (count + 15) / 16 * 16; }
+
+// Floats that a step over `count` items leaves for its backward pass, and of scratch that this needs.
+constexpr int attention_activations(int count, int glimpses) {
+  return (1 + glimpses) * padded(count) + glimpses * kHidden + padded(glimpses);
 }
+constexpr int gradient_scratch(int count) { return 2 * padded(count) + kHidden; }
 
 void softmax_prefix(const SoftmaxPrefixArgs& args);
 

@@ -157,6 +157,21 @@ HWY_INLINE float readout(const float* values, const float* e, const int32_t* ite
   return total;
 }
 
+// One step's activations inside their buffer.
+template <typename Float>
+struct Activations {
+  Activations(Float* buffer, int count, int glimpses)
+      : tanh_u(buffer),
+        exponentials(tanh_u + padded(count)),
+        readouts(exponentials + glimpses * padded(count)),
+        sums(readouts + glimpses * kHidden) {}
+
+  Float* tanh_u;        // [padded count] tanh(u - mean) of the pointer
+  Float* exponentials;  // [glimpses][padded count] exp(u - max)
+  Float* readouts;      // [glimpses][H]
+  Float* sums;          // [glimpses] of the exponentials
+};
+
 // Scores, exponentials and readout of one glimpse. e: [count rounded up to 16] out. Returns the sum of e.
 HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
                                 const int32_t* items, int count, float* e, float* out) {
@@ -183,26 +198,28 @@ const float* next_values(const References& r, int g, int glimpses) {
 void PointerLogits(const PointerLogitsArgs& a) {
   const References& r = *a.references;
   const AttentionWeights& w = *a.weights;
-  HWY_ALIGN float buffer[2][kHidden];
+  const Activations<float> kept(a.activations, a.count, w.glimpses);
   const float* query = a.query;
   bool direct = false;
   for (int g = 0; g < w.glimpses; ++g) {
     const Query q = prepare_query(query, r.glimpse_bound);
     direct |= q.range == Range::kDirect;
-    float* out = buffer[g % 2];
-    glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), a.items, a.count, a.logits, out);
+    float* out = kept.readouts + g * kHidden;
+    kept.sums[g] = glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), a.items, a.count,
+                                kept.exponentials + g * padded(a.count), out);
     query = out;
   }
   const Query q = prepare_query(query, r.pointer_bound);
   direct |= q.range == Range::kDirect;
-  const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, a.logits);
-  a.statistics->mean_u = centred_tanh(a.logits, a.count, first, w.centre);
+  float* t = kept.tanh_u;
+  const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t);
+  a.statistics->mean_u = centred_tanh(t, a.count, first, w.centre);
   int saturated = 0;
-  for (int j = 0; j < a.count; ++j) saturated += a.logits[j] > 0.99f || a.logits[j] < -0.99f;
+  for (int j = 0; j < a.count; ++j) saturated += t[j] > 0.99f || t[j] < -0.99f;
   a.statistics->saturated = static_cast<float>(saturated) / static_cast<float>(a.count);
   a.statistics->direct = direct;
   const F16 scale = splat(w.scale);
-  for (int j = 0; j < a.count; j += 16) store16(load16(a.logits + j) * scale, a.logits + j);
+  for (int j = 0; j < a.count; j += 16) store16(load16(t + j) * scale, a.logits + j);
 }
 
 void Glimpse(const GlimpseArgs& a) {
@@ -270,10 +287,10 @@ HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const
   }
 }
 
-// Backward of the softmax readout: e (not normalised, sum `total`) becomes the gradient of the scores;
-// value_sums[items[j]] += p_j dout.
-HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, int count, float total,
-                                   const float* dout, float* value_sums, float* e, float* dp) {
+// Backward of the softmax readout: du = the gradient of the scores, of e (not normalised, sum `total`);
+// value_sums[items[j]] += p_j dout. du may be e.
+HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, int count, const float* e,
+                                   float total, const float* dout, float* value_sums, float* du, float* dp) {
   const D4 d4;
   F16 d[kVectors];
   for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
@@ -293,24 +310,24 @@ HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, in
   const float inverse = 1.0f / total;
   double weighted = 0.0, weights = 0.0;  // what the gradient cancels over must be the weights as rounded
   for (int j = 0; j < count; ++j) {
-    e[j] *= inverse;
-    weights += static_cast<double>(e[j]);
-    weighted += static_cast<double>(e[j]) * static_cast<double>(dp[j]);
-    const F16 p = splat(e[j]);
+    du[j] = e[j] * inverse;
+    weights += static_cast<double>(du[j]);
+    weighted += static_cast<double>(du[j]) * static_cast<double>(dp[j]);
+    const F16 p = splat(du[j]);
     float* sum = value_sums + static_cast<int64_t>(items[j]) * kHidden;
     for (int i = 0; i < kVectors; ++i) store16(fma(p, d[i], load16(sum + 16 * i)), sum + 16 * i);
   }
   const double mean = weighted / weights;
   for (int j = 0; j < count; ++j) {
-    e[j] = static_cast<float>(static_cast<double>(e[j]) * (static_cast<double>(dp[j]) - mean));
+    du[j] = static_cast<float>(static_cast<double>(du[j]) * (static_cast<double>(dp[j]) - mean));
   }
 }
 
-// tanh values -> du of weight * log p(chosen), in place; e: scratch. In double up to the last rounding: all
-// rows of references are nearly alike in a fresh network, and the gradient of v is what is left after du
-// cancels over them.
-HWY_INLINE void log_softmax_gradient(float* t, float* e, const AttentionWeights& w, int count, int chosen,
-                                     float weight) {
+// tanh values t -> du of weight * log p(chosen); e: scratch. In double up to the last rounding: all rows of
+// references are nearly alike in a fresh network, and the gradient of v is what is left after du cancels over
+// them.
+HWY_INLINE void log_softmax_gradient(const float* t, const AttentionWeights& w, int count, int chosen,
+                                     float weight, float* e, float* du) {
   const F16 scale = splat(w.scale);
   for (int j = 0; j < count; j += 16) store16(load16(t + j) * scale, e + j);
   exponentials(e, count);
@@ -326,39 +343,26 @@ HWY_INLINE void log_softmax_gradient(float* t, float* e, const AttentionWeights&
     for (int j = 0; j < count; ++j) mean += dcentred(j);
     mean /= count;
   }
-  for (int j = 0; j < count; ++j) t[j] = static_cast<float>(dcentred(j) - mean);
+  for (int j = 0; j < count; ++j) du[j] = static_cast<float>(dcentred(j) - mean);
 }
 
 void PointerGradient(const PointerGradientArgs& a) {
   const References& r = *a.references;
   const AttentionWeights& w = *a.weights;
-  const int stride = (a.count + 15) / 16 * 16;
-  float* u = a.scratch;
-  float* work = u + stride;
-  float* e = work + stride;                        // [glimpses][stride]
-  float* queries = e + w.glimpses * stride;        // [glimpses][H], the readouts
-  float* dquery = queries + w.glimpses * kHidden;  // [H]
-  float* totals = dquery + kHidden;                // [glimpses]
+  const Activations<const float> kept(a.activations, a.count, w.glimpses);
+  float* du = a.scratch;
+  float* work = du + padded(a.count);
+  float* dquery = work + padded(a.count);  // [H]
+  const auto query = [&](int g) { return g == 0 ? a.query : kept.readouts + (g - 1) * kHidden; };
 
-  const float* query = a.query;
-  for (int g = 0; g < w.glimpses; ++g) {
-    totals[g] =
-        glimpse_step(r.glimpse, prepare_query(query, r.glimpse_bound), w.glimpse_v,
-                     next_values(r, g, w.glimpses), a.items, a.count, e + g * stride, queries + g * kHidden);
-    query = queries + g * kHidden;
-  }
-  const Query pointer_query = prepare_query(query, r.pointer_bound);
-  const float first = attention_scores(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u);
-  centred_tanh(u, a.count, first, w.centre);
-  log_softmax_gradient(u, work, w, a.count, a.chosen, a.weight);
-  scores_gradient(r.pointer, pointer_query, w.pointer_v, a.items, a.count, u, a.sums->pointer,
-                  a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery);
+  log_softmax_gradient(kept.tanh_u, w, a.count, a.chosen, a.weight, work, du);
+  scores_gradient(r.pointer, prepare_query(query(w.glimpses), r.pointer_bound), w.pointer_v, a.items, a.count,
+                  du, a.sums->pointer, a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery);
   for (int g = w.glimpses - 1; g >= 0; --g) {
-    readout_gradient(next_values(r, g, w.glimpses), a.items, a.count, totals[g], dquery,
-                     g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, e + g * stride, work);
-    const float* from = g == 0 ? a.query : queries + (g - 1) * kHidden;
-    scores_gradient(r.glimpse, prepare_query(from, r.glimpse_bound), w.glimpse_v, a.items, a.count,
-                    e + g * stride, a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery);
+    readout_gradient(next_values(r, g, w.glimpses), a.items, a.count, kept.exponentials + g * padded(a.count),
+                     kept.sums[g], dquery, g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, du, work);
+    scores_gradient(r.glimpse, prepare_query(query(g), r.glimpse_bound), w.glimpse_v, a.items, a.count, du,
+                    a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery);
   }
 }
 
@@ -367,7 +371,7 @@ void GlimpseGradient(const GlimpseGradientArgs& a) {
   float* dp = a.scratch;
   const Query q = prepare_query(f.query, f.bound);
   const float total = glimpse_step(f.references, q, f.v, f.values, f.items, f.count, f.scratch, f.out);
-  readout_gradient(f.values, f.items, f.count, total, a.dout, a.value_sums, f.scratch, dp);
+  readout_gradient(f.values, f.items, f.count, f.scratch, total, a.dout, a.value_sums, f.scratch, dp);
   scores_gradient(f.references, q, f.v, f.items, f.count, f.scratch, a.reference_sums, a.v_sums, a.dquery);
 }
 

@@ -38,7 +38,7 @@ struct HostModel {
   std::vector<float> stacked(const Read& read) const {
     std::vector<float> all;
     for (const auto& set : sets) {
-      const std::vector<float> one = read(*set);
+      const auto one = read(*set);
       all.insert(all.end(), one.begin(), one.end());
     }
     return all;

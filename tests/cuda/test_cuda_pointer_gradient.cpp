@@ -240,7 +240,9 @@ Gradients on_cpu(const Inputs& in) {
   Gradients out{std::vector<float>(in.row_count * slots * kHidden),
                 std::vector<float>(in.sequences * slots * width),
                 std::vector<float>(in.sequences * 2 * kHidden)};
-  std::vector<float> scratch(cpu::gradient_scratch(s.n, s.glimpses));
+  std::vector<float> scratch(cpu::gradient_scratch(s.n)), logits(cpu::padded(s.n));
+  std::vector<float> activations(cpu::attention_activations(s.n, s.glimpses));
+  StepStatistics statistics;
   for (int q = 0; q < in.sequences; ++q) {
     const float* of_sequence = prepared.values.data() + q * in.slices.count * slice;
     const auto at = [&](auto* base, int i) { return i < 0 ? nullptr : base + i * slice; };
@@ -260,8 +262,11 @@ Gradients on_cpu(const Inputs& in) {
                                  out.dv.data() + 2 * q * kHidden, out.dv.data() + (2 * q + 1) * kHidden};
     for (int row = in.first_row[q]; row < in.first_row[q + 1]; ++row) {
       in.replay(row, [&](const int32_t* list, int count, int step, int position) {
-        cpu::pointer_gradient({&references, &weights, in.queries.data() + row * slice + step * kHidden, list,
-                               count, position, in.weights[row], &gradients,
+        const float* query = in.queries.data() + row * slice + step * kHidden;
+        cpu::pointer_logits(
+            {&references, &weights, query, list, count, logits.data(), activations.data(), &statistics});
+        cpu::pointer_gradient({&references, &weights, query, list, count, activations.data(), position,
+                               in.weights[row], &gradients,
                                out.dqueries.data() + (row * slots + step + 1) * kHidden, scratch.data()});
       });
     }

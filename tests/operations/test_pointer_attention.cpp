@@ -79,12 +79,32 @@ struct Step {
   int count() const { return static_cast<int>(items.size()); }
 
   std::vector<float> logits(StepStatistics* statistics = nullptr) const {
-    std::vector<float> out((items.size() + 15) / 16 * 16);
+    std::vector<float> out(cpu::padded(count()));
     StepStatistics unused;
+    std::vector<float> activations(activation_count());
     cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), out.data(),
-                         statistics == nullptr ? &unused : statistics});
+                         activations.data(), statistics == nullptr ? &unused : statistics});
     out.resize(items.size());
     return out;
+  }
+
+  int activation_count() const { return cpu::attention_activations(count(), weights.glimpses); }
+
+  // Forward and backward. NaN shows what is read before it is written; each buffer's last float shows what is
+  // written beyond its end.
+  void gradient(int chosen, float weight, ReferenceGradients& sums, float* dquery) const {
+    std::vector<float> logits(cpu::padded(count())), activations(activation_count() + 1, NAN);
+    std::vector<float> scratch(cpu::gradient_scratch(count()) + 1, NAN);
+    activations.back() = scratch.back() = 77.0f;
+    StepStatistics unused;
+    cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), logits.data(),
+                         activations.data(), &unused});
+    const std::vector<float> kept = activations;
+    cpu::pointer_gradient({&references, &weights, query.data(), items.data(), count(), activations.data(),
+                           chosen, weight, &sums, dquery, scratch.data()});
+    CHECK(scratch.back() == 77.0f);
+    CHECK(activations.back() == 77.0f);
+    CHECK(same_bits(activations, kept));
   }
 };
 
@@ -216,8 +236,7 @@ TEST_CASE("exp_references: exp(2a) and the largest |a|, untouched beyond the lim
       cpu::exp_references({values.data(), count, &bound});
       CHECK(bound == static_cast<float>(largest(a)));
       double worst = 0.0;
-      for (int i = 0; i < count; ++i)
-        worst = worse(worst, std::abs(values[i] / std::exp(2.0 * a[i]) - 1.0));
+      for (int i = 0; i < count; ++i) worst = worse(worst, std::abs(values[i] / std::exp(2.0 * a[i]) - 1.0));
       // Two units, and without fma what the argument's reduction rounds away: 60 units of it, times 2^-24.
       CHECK(worst <= 4.0 * kUnit);
       for (float outlier : {20.5f, -20.5f}) {
@@ -563,13 +582,7 @@ void check_gradient(const Step& s, const RangeCase& range) {
   const Sums before(s.n);
   Sums after = before;
   ReferenceGradients sums = after.arguments();
-  // NaN in the scratch shows what is read before it is written; the last float shows what is written beyond
-  // its end.
-  std::vector<float> scratch(cpu::gradient_scratch(s.count(), s.weights.glimpses) + 1, NAN);
-  scratch.back() = 77.0f;
-  cpu::pointer_gradient({&s.references, &s.weights, s.query.data(), s.items.data(), s.count(), chosen, weight,
-                         &sums, after.dquery.data(), scratch.data()});
-  CHECK(scratch.back() == 77.0f);
+  s.gradient(chosen, weight, sums, after.dquery.data());
   const PlainStep plain(s);
   const PlainGradient exact = plain_gradient(plain, chosen, weight);
   const double logit_off = logit_bound(s, range.units, largest(plain.centred()));
@@ -639,9 +652,7 @@ TEST_CASE("pointer_gradient is within 1e-4 of its largest element where numbers 
         }
         Sums after = before;
         ReferenceGradients sums = after.arguments();
-        std::vector<float> scratch(cpu::gradient_scratch(s.count(), glimpses));
-        cpu::pointer_gradient({&s.references, &s.weights, s.query.data(), s.items.data(), s.count(), chosen,
-                               1.0f, &sums, after.dquery.data(), scratch.data()});
+        s.gradient(chosen, 1.0f, sums, after.dquery.data());
         const PlainGradient exact = plain_gradient(PlainStep(s), chosen, 1.0);
         const auto close = [](const std::vector<float>& found, const std::vector<float>& was, const Vector& d,
                               const std::vector<float>* v) {
@@ -667,7 +678,7 @@ struct GlimpseCase {
   std::vector<float> out = std::vector<float>(kHidden), scratch;
 
   GlimpseCase(int n, const RangeCase& range)
-      : step(n, 1, false, range, 0.02f), scratch((step.items.size() + 15) / 16 * 16) {}
+      : step(n, 1, false, range, 0.02f), scratch(cpu::padded(step.count())) {}
 
   GlimpseArgs arguments() {
     return {step.references.glimpse,
@@ -699,7 +710,7 @@ TEST_CASE("glimpse and glimpse_gradient against double") {
         const std::vector<float> dout = random_floats(kHidden, 21), readout = c.out;
         const Sums before(n);
         Sums after = before;
-        std::vector<float> scratch(cpu::gradient_scratch(s.count(), 1), NAN);
+        std::vector<float> scratch(cpu::gradient_scratch(s.count()), NAN);
         cpu::glimpse_gradient({c.arguments(), dout.data(), after.glimpse.data(), after.values.data(),
                                after.glimpse_v.data(), after.dquery.data(), scratch.data()});
         CHECK(same_bits(c.out, readout));  // the forward made again
