@@ -30,8 +30,8 @@ constexpr const char* kExamples = R"(Examples:
   pointsman bench decode                n = 20, 50, 100 on one core beside PyTorch, then two threads against one
   pointsman bench decode --json -o bench.json
   pointsman bench decode --torch none   without the twin
-Rates are tours a second of CPU time, medians of turns; spread is (most - least) / median. Answers are compared
-with the twin's before anything is timed: a difference ends the bench with exit code 5.)";
+Rates are tours a second of CPU time; rates and ratios are medians of turns, spread is (most - least) / median.
+Answers are compared with the twin's before anything is timed: a difference ends the bench with exit code 5.)";
 
 constexpr int kTrainBatch = 128;
 constexpr int kScored = 32;  // sampled tours whose log p the twin recomputes
@@ -132,8 +132,8 @@ struct Decoder {
   }
 
   // d/dparameters of mean((b - L)^2) + sum of (L - b) / count x log p over the last result, one tour an
-  // instance.
-  void add_gradient(int count) {
+  // instance. kept: that result came from a rollout with keep.
+  void add_gradient(int count, bool kept) {
     targets.assign(result.costs.begin(), result.costs.end());
     values.resize(count);
     weights.resize(count);
@@ -144,13 +144,20 @@ struct Decoder {
     request.sequences = sequences;
     request.orders = result.orders.data();
     request.weights = weights.data();
+    request.kept = kept;
     backend->gradient(request);
   }
 
-  // Algorithm 1 of Bello et al.: sample, critic, both gradients, clip, Adam.
+  // Algorithm 1 of Bello et al., as `train` runs it: sample, critic, both gradients, clip, Adam.
   void train_step(int count) {
-    sample(count, 1);
-    add_gradient(count);
+    RolloutRequest request;
+    request.sequences = batch(count);
+    request.decode = Decode::kSample;
+    request.instance_keys = keys.data();
+    request.seed = seed + ++draws;
+    request.keep = true;
+    backend->rollout(request, result);
+    add_gradient(count, true);
     UpdateRequest update;
     update.critic = true;
     backend->update(0, 1, update);
@@ -273,7 +280,7 @@ void check_gradient(Decoder& decoder, TorchTwin& twin, const ModelConfig& config
                     const std::filesystem::path& folder) {
   const ParameterLayout layout(config);
   decoder.greedy(kScored);
-  decoder.add_gradient(kScored);
+  decoder.add_gradient(kScored, false);
   std::vector<float> ours(layout.size), theirs(layout.size);
   decoder.backend->read_gradient(0, ours);
   const std::filesystem::path file = folder / "gradient.bin";
@@ -344,7 +351,7 @@ BenchModel bench_model(const BenchFlags& flags, uint64_t seed) {
 Json measure_row(const Bench& bench, Decoder& decoder, TorchTwin* twin, const Task& task, const Size& size) {
   const BenchFlags& flags = bench.flags;
   const int batch = task.batch_of(size);
-  std::vector<double> ours, torch;
+  std::vector<double> ours, torch, ratios;
   double peak = 0.0;
   nlohmann::json answer;
   run_task(decoder, task, size);  // warm-up; the twin makes its own while it chooses its chunk
@@ -355,6 +362,7 @@ Json measure_row(const Bench& bench, Decoder& decoder, TorchTwin* twin, const Ta
     if (!twin) continue;
     answer = twin->ask({{"do", "time"}, {"task", task.name}, {"batch", batch}, {"seconds", flags.seconds}});
     torch.push_back(answer["calls_per_second"].get<double>() * batch);
+    ratios.push_back(ours.back() / torch.back());
   }
   if (!bench.goes_on()) return nullptr;
   Json row = {{"name", task.name},
@@ -370,7 +378,7 @@ Json measure_row(const Bench& bench, Decoder& decoder, TorchTwin* twin, const Ta
                static_cast<double>(statistics.evaluations) / static_cast<double>(statistics.steps)}};
   if (twin) {
     row["torch"] = median(torch);
-    row["ratio"] = median(ours) / median(torch);
+    row["ratio"] = median(ratios);  // of what stood side by side: a machine's speed drifts
     row["torch_spread"] = spread(torch);
     row["torch_chunk"] = answer["chunk"];
   }
