@@ -68,21 +68,22 @@ struct LstmCellArgs {
   float* tape;          // [rows][5H]: i, f, g, o, tanh(c') for the backward pass; null: not kept
 };
 
-// Back through one step: dgates (before the nonlinearities) from dh and dc; dc becomes the earlier step's.
+// Back through one step: the gradients of the gates (before the nonlinearities) from dh and dc; dc becomes
+// the earlier step's.
 struct LstmCellBackwardArgs {
   int rows;
-  const float* tape;    // [rows][5H]
+  float* tape;          // [rows][5H] of the forward pass; out: the gates' gradients in the first 4H
   const float* c_prev;  // [rows][H]
   const float* dh;      // [rows][H]
   float* dc;            // [rows][H], in and out
-  float* dgates;        // [rows][4H]
 };
 
 // Sums of gate gradients over rows of (step, sequence), blocks of 128 rows in order:
 //   bias[j] += sum dgates, fold[c][j] += sum dgates x input[c], start[j] += sum over the first start_rows.
 // The first start_rows read no input (the decoder's first step) and are left out of fold.
 struct ColumnSumsArgs {
-  const float* dgates;  // [rows][4H]
+  const float* dgates;  // [rows][ld], the first 4H columns
+  int ld;
   const float* inputs;  // [rows][2]
   int start_rows, rows;
   float* start;  // [4H]; null with start_rows 0

@@ -100,7 +100,7 @@ struct GradientRequest {
   float temperature = 1.0f;
   bool stop_at_first_misfit = false;
   bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have
-                      // changed since, its activations are used instead of computed again; the same bits
+                      // changed since, its activations are used up instead of computed again; the same bits
 };
 
 // One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are

@@ -119,6 +119,7 @@ class CpuBackend final : public Backend {
     const FoldedLayout folded(slots_.count);
     const auto tiles = cut_into_tiles(request.sequences, request.counts, kGradientRows, kGradientRows);
     const size_t kept = request.kept && kept_tiles_ == tiles.size() ? kept_count_ : 0;
+    if (kept > 0) kept_tiles_ = 0;  // its backward pass writes over them
     sum_tiles(
         request.sequences, tiles, folded.size,
         [&](size_t t, int worker, float* sums) {
@@ -251,7 +252,7 @@ class CpuBackend final : public Backend {
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;
   std::vector<TileActivations> kept_;  // by tile of the last rollout with keep
-  size_t kept_tiles_ = 0;              // tiles of that rollout; 0 once the parameters have changed
+  size_t kept_tiles_ = 0;              // tiles of that rollout; 0 once parameters have changed or it was used
   size_t kept_count_ = 0;              // how many of them were kept: the first ones, as memory allows
   std::vector<AlignedFloats> wave_;
   AlignedFloats total_;

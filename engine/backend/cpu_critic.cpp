@@ -101,15 +101,13 @@ class CriticTile {
     // [rows][n][H] W_ref r, then the states themselves
     references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);
     values_ = references_ + rows_ * slice;
-    project_states(tape_, p_.critic_reference.data(), kHidden, w_.scratch,
-                   [&](int row, int step, const float* a) {
-                     const size_t to = row * slice + static_cast<size_t>(step) * kHidden;
-                     std::copy_n(a, kHidden, references_ + to);
-                     std::copy_n(tape_.h_slot(step + 1) + row * kHidden, kHidden, values_ + to);
-                   });
     bounds_.resize(rows_);
     for (int row = 0; row < rows_; ++row) {
+      project_states(tape_, row, p_.critic_reference.data(), references_ + row * slice);
       cpu::exp_references({references_ + row * slice, n_ * kHidden, &bounds_[row]});
+      for (int i = 0; i < n_; ++i) {
+        std::copy_n(tape_.h_slot(i + 1) + row * kHidden, kHidden, values_ + row * slice + i * kHidden);
+      }
     }
   }
 
@@ -198,8 +196,7 @@ class CriticTile {
         {dreferences, kHidden, p_.critic_reference_t.data(), dh, kHidden, total, kHidden, kHidden, true});
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
-    float* dgates = w_.dgates.get(static_cast<size_t>(total) * kGates);
-    lstm_backward(p_.critic_encoder, tape_, dh, dc, dgates, nullptr,
+    lstm_backward(p_.critic_encoder, tape_, dh, dc, nullptr,
                   {folded + to.recurrent, folded + to.bias, folded + to.fold, nullptr});
   }
 

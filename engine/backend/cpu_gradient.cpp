@@ -96,7 +96,7 @@ class TileGradient {
   void forward() {
     std::vector<const float*> inputs;
     for (int s = 0; s < sequences_; ++s) inputs.push_back(features(s));
-    encode(p_, slots_, inputs.data(), sequences_, n_, true, a_.encoded, w_.scratch);
+    encode(p_, slots_, inputs.data(), sequences_, n_, true, a_.encoded);
     a_.decoder.resize(rows_, steps_, true);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
@@ -191,9 +191,8 @@ class TileGradient {
     cpu::multiply({dqueries, kHidden, p_.query_t.data(), dh, kHidden, total, kHidden, kHidden, false});
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
-    float* dgates = w_.dgates.get(static_cast<size_t>(total) * kGates);
     float* dh_start = w_.dh_start.get(static_cast<size_t>(rows_) * kHidden);
-    lstm_backward(p_.decoder, a_.decoder, dh, dc, dgates, dh_start,
+    lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start,
                   {folded_ + at_.decoder_recurrent, folded_ + at_.decoder_bias, folded_ + at_.decoder_fold,
                    folded_ + at_.decoder_start});
   }
@@ -240,9 +239,8 @@ class TileGradient {
         }
       }
     }
-    float* dgates = w_.dgates.get(static_cast<size_t>(total) * kGates);
     lstm_backward(
-        p_.encoder, tape, dh, dc, dgates, nullptr,
+        p_.encoder, tape, dh, dc, nullptr,
         {folded_ + at_.encoder_recurrent, folded_ + at_.encoder_bias, folded_ + at_.encoder_fold, nullptr});
   }
 

@@ -29,7 +29,7 @@ struct CriticFoldedLayout {
 struct GradientWorkspace {
   TileActivations activations;  // of a tile whose rollout did not keep them, and of the critic
   Buffer critic_states, critic_queries;
-  Buffer dqueries, dh, dc, dgates, dh_start, sums, dreferences, scratch, encoder_dc, logits, attention;
+  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dc, logits, attention;
   std::vector<int32_t> items;
 };
 

@@ -2,7 +2,6 @@
 #include "engine/backend/cpu_network.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "kernels/cpu/cpu_operations.h"
@@ -38,29 +37,43 @@ void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_sta
   }
 }
 
-void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates,
-                   float* dh_start, const LstmGradient& sums) {
-  const size_t states = static_cast<size_t>(tape.rows) * kHidden,
-               gates = static_cast<size_t>(tape.rows) * kGates;
-  for (int step = tape.steps - 1; step >= 0; --step) {
+namespace {
+
+// Back through steps first .. end - 1, the later ones done.
+void steps_backward(const PackedLstm& lstm, LstmTape& tape, int first, int end, float* dh, float* dc) {
+  const size_t states = static_cast<size_t>(tape.rows) * kHidden;
+  for (int step = end - 1; step >= first; --step) {
     if (step + 1 < tape.steps) {
-      cpu::multiply({dgates + (step + 1) * gates, kGates, lstm.recurrent_t.data(), dh + step * states,
-                     kHidden, tape.rows, kGates, kHidden, true});
+      cpu::multiply({tape.cell(step + 1), kLstmTape, lstm.recurrent_t.data(), dh + step * states, kHidden,
+                     tape.rows, kGates, kHidden, true});
     }
-    cpu::lstm_cell_backward(
-        {tape.rows, tape.cell(step), tape.c_slot(step), dh + step * states, dc, dgates + step * gates});
+    cpu::lstm_cell_backward({tape.rows, tape.cell(step), tape.c_slot(step), dh + step * states, dc});
+  }
+}
+
+}  // namespace
+
+void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dh_start,
+                   const LstmGradient& sums) {
+  // The weights' gradients of a block of steps are summed while the second-level cache still holds its gates.
+  constexpr int kBlockRows = 128;
+  const int block = std::max(1, kBlockRows / tape.rows);
+  for (int end = tape.steps; end > 0;) {
+    const int first = std::max(0, end - block);
+    steps_backward(lstm, tape, first, end, dh, dc);
+    // An encoder starts from h = 0: its first step adds nothing to W_hh.
+    const int moved = first == 0 && dh_start == nullptr ? 1 : first;
+    cpu::accumulate_outer({tape.cell(moved), kLstmTape, tape.h_slot(moved), kHidden, sums.recurrent, kHidden,
+                           (end - moved) * tape.rows, kGates, kHidden});
+    const int start_rows = first == 0 && sums.start != nullptr ? tape.rows : 0;
+    cpu::accumulate_columns({tape.cell(first), kLstmTape, tape.input(first), start_rows,
+                             (end - first) * tape.rows, sums.start, sums.bias, sums.fold});
+    end = first;
   }
   if (dh_start != nullptr) {
-    cpu::multiply(
-        {dgates, kGates, lstm.recurrent_t.data(), dh_start, kHidden, tape.rows, kGates, kHidden, false});
+    cpu::multiply({tape.cell(0), kLstmTape, lstm.recurrent_t.data(), dh_start, kHidden, tape.rows, kGates,
+                   kHidden, false});
   }
-  // An encoder starts from h = 0: its first step adds nothing to W_hh.
-  const int first = dh_start == nullptr ? 1 : 0;
-  cpu::accumulate_outer({dgates + first * gates, kGates, tape.h_slot(first), kHidden, sums.recurrent, kHidden,
-                         (tape.steps - first) * tape.rows, kGates, kHidden});
-  const bool started = sums.start != nullptr;
-  cpu::accumulate_columns({dgates, tape.input(0), started ? tape.rows : 0, tape.steps * tape.rows, sums.start,
-                           sums.bias, sums.fold});
 }
 
 void encode_states(const PackedLstm& encoder, const float* const* features, int rows, int n, bool keep_cells,
@@ -74,25 +87,26 @@ void encode_states(const PackedLstm& encoder, const float* const* features, int 
   lstm_forward(encoder, nullptr, true, keep_cells, tape);
 }
 
+void project_states(LstmTape& tape, int row, const float* packed, float* out) {
+  cpu::multiply({tape.h_slot(1) + row * kHidden, tape.rows * kHidden, packed, out, kHidden, tape.steps,
+                 kHidden, kHidden, false});
+}
+
 void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
-            int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch) {
-  LstmTape& tape = tile.tape;
-  encode_states(parameters.encoder, features, rows, n, keep_cells, tape);
+            int rows, int n, bool keep_cells, EncodedTile& tile) {
+  encode_states(parameters.encoder, features, rows, n, keep_cells, tile.tape);
 
   const size_t slice = static_cast<size_t>(n) * kHidden;
   float* storage = tile.storage.get(rows * slots.count * slice);
   const auto slot_of = [&](int row, int slot) {
     return slot < 0 ? nullptr : storage + (static_cast<size_t>(row) * slots.count + slot) * slice;
   };
-  project_states(tape, parameters.references.data(), slots.count * kHidden, scratch,
-                 [&](int row, int step, const float* values) {
-                   for (int slot = 0; slot < slots.count; ++slot) {
-                     std::memcpy(slot_of(row, slot) + static_cast<size_t>(step) * kHidden,
-                                 values + slot * kHidden, kHidden * sizeof(float));
-                   }
-                 });
   tile.references.resize(rows);
   for (int row = 0; row < rows; ++row) {
+    for (int slot = 0; slot < slots.count; ++slot) {
+      const float* packed = parameters.references.data() + static_cast<size_t>(slot) * kHidden * kHidden;
+      project_states(tile.tape, row, packed, slot_of(row, slot));
+    }
     References& r = tile.references[row];
     r = {slot_of(row, slots.glimpse),
          slot_of(row, slots.pointer),

@@ -51,10 +51,10 @@ struct LstmGradient {
 };
 
 // Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside,
-// overwritten; dc: [rows][H] starts with that of the last c and ends with that of slot 0; dgates:
-// [steps][rows][4H] scratch. dh_start: [rows][H] out, gradient of slot 0's h; null: not wanted.
-void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dgates,
-                   float* dh_start, const LstmGradient& sums);
+// overwritten, as the tape's cells are; dc: [rows][H] starts with that of the last c and ends with that of
+// slot 0. dh_start: [rows][H] out, gradient of slot 0's h; null: not wanted.
+void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dh_start,
+                   const LstmGradient& sums);
 
 // Encoded sequences of a tile.
 struct EncodedTile {
@@ -69,7 +69,7 @@ void encode_states(const PackedLstm& encoder, const float* const* features, int 
 
 // Encodes rows sequences of n items. features: [rows] pointers to [n][2].
 void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
-            int rows, int n, bool keep_cells, EncodedTile& tile, Buffer& scratch);
+            int rows, int n, bool keep_cells, EncodedTile& tile);
 
 // What the backward pass of a tile needs of its forward pass.
 struct TileActivations {
@@ -79,22 +79,8 @@ struct TileActivations {
   Buffer attention;  // [steps][rows][cpu::attention_activations]
 };
 
-// Projects states (slots 1 .. steps of the tape) with stacked matrices packed [width][H] and hands every row
-// of results on: put(row, step, values [width]).
-template <typename Put>
-void project_states(LstmTape& tape, const float* packed, int width, Buffer& scratch, const Put& put) {
-  constexpr int kRows = 24;  // the results of so many rows stay in the first-level cache
-  const int total = tape.rows * tape.steps;
-  float* values = scratch.get(static_cast<size_t>(kRows) * width);
-  for (int first = 0; first < total; first += kRows) {
-    const int rows = std::min(kRows, total - first);
-    cpu::multiply({tape.h_slot(1) + static_cast<size_t>(first) * kHidden, kHidden, packed, values, width,
-                   rows, kHidden, width, false});
-    for (int r = 0; r < rows; ++r) {
-      put((first + r) % tape.rows, (first + r) / tape.rows, values + static_cast<size_t>(r) * width);
-    }
-  }
-}
+// Projects one row's states (slots 1 .. steps of the tape) with a packed matrix [H][H]. out: [steps][H].
+void project_states(LstmTape& tape, int row, const float* packed, float* out);
 
 // kernels' fixed list 0, 1, .. n - 1.
 std::vector<int32_t> identity_items(int n);

@@ -2,7 +2,6 @@
 #include "engine/backend/cpu_parameters.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/cpu/cpu_operations.h"
 
@@ -35,16 +34,21 @@ void CpuParameters::prepare_lstm(const LstmSlots& slots, size_t embedding, Packe
   cpu::pack({w_hh, kHidden, kHidden, kGates, true, lstm.recurrent_t.data()});
   lstm.bias.assign(flat.begin() + slots.bias, flat.begin() + slots.bias + kGates);
   lstm.fold.resize(2 * kGates);
-  const float* e = flat.data() + embedding;
-  for (int j = 0; j < kGates; ++j) {
-    const float* w = flat.data() + slots.weight_ih + static_cast<size_t>(j) * kHidden;
-    float x = 0.0f, y = 0.0f;
-    for (int d = 0; d < kHidden; ++d) {
-      x = std::fma(w[d], e[2 * d], x);
-      y = std::fma(w[d], e[2 * d + 1], y);
-    }
-    lstm.fold[j] = x;
-    lstm.fold[kGates + j] = y;
+  fold_input(slots.weight_ih, embedding, 2, lstm.fold.data());
+}
+
+// fold [width][4H] = (W_ih X)^T, X [H][width] at `input`.
+void CpuParameters::fold_input(size_t weight_ih, size_t input, int width, float* fold) const {
+  constexpr int kPanel = 16;
+  AlignedFloats panel(static_cast<size_t>(kPanel) * kHidden, 0.0f),
+      products(static_cast<size_t>(kPanel) * kGates);
+  for (int d = 0; d < kHidden; ++d) {
+    std::copy_n(flat.data() + input + static_cast<size_t>(d) * width, width, panel.data() + d * kPanel);
+  }
+  cpu::multiply({flat.data() + weight_ih, kHidden, panel.data(), products.data(), kPanel, kGates, kHidden,
+                 kPanel, false});
+  for (int i = 0; i < width; ++i) {
+    for (int j = 0; j < kGates; ++j) fold[i * kGates + j] = products[j * kPanel + i];
   }
 }
 
@@ -59,13 +63,8 @@ void CpuParameters::prepare() {
   prepare_lstm(layout_.encoder, layout_.embedding, encoder);
   prepare_lstm(layout_.decoder, layout_.embedding, decoder);
   decoder_start_bias.resize(kGates);
-  const float* start = flat.data() + layout_.decoder_start;
-  for (int j = 0; j < kGates; ++j) {
-    const float* w = flat.data() + layout_.decoder.weight_ih + static_cast<size_t>(j) * kHidden;
-    float sum = 0.0f;
-    for (int d = 0; d < kHidden; ++d) sum = std::fma(w[d], start[d], sum);
-    decoder_start_bias[j] = sum + decoder.bias[j];
-  }
+  fold_input(layout_.decoder.weight_ih, layout_.decoder_start, 1, decoder_start_bias.data());
+  for (int j = 0; j < kGates; ++j) decoder_start_bias[j] += decoder.bias[j];
   prepare_square(config_.glimpses > 0 ? layout_.glimpse.w_q : layout_.pointer.w_q, query, query_t);
 
   const ReferenceSlots slots = reference_slots(config_);

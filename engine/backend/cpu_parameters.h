@@ -49,6 +49,7 @@ class CpuParameters {
 
  private:
   void prepare_lstm(const LstmSlots& slots, size_t embedding, PackedLstm& lstm);
+  void fold_input(size_t weight_ih, size_t input, int width, float* fold) const;
   void prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed);
 
   const ModelConfig& config_;

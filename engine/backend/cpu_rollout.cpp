@@ -402,7 +402,7 @@ PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionW
   }
   EncodedTile& encoded = kept == nullptr ? workspace.encoded : kept->encoded;
   encode(parameters, slots, features.data(), static_cast<int>(features.size()), request.sequences.n,
-         kept != nullptr, encoded, workspace.scratch);
+         kept != nullptr, encoded);
   const auto run = [&]<typename Rules>() {
     return TileRollout<Rules>(parameters, weights, request, tile, want_entropy, workspace, encoded, kept,
                               result)

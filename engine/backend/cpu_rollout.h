@@ -30,7 +30,7 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
 
 struct RolloutWorkspace {
   EncodedTile encoded;
-  Buffer scratch, products, h[2], c[2], logits, prefix, attention;
+  Buffer products, h[2], c[2], logits, prefix, attention;
   std::vector<int32_t> items[2];
 };
 

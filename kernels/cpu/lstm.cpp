@@ -60,7 +60,7 @@ void LstmCell(const LstmCellArgs& a) {
 void LstmCellBackward(const LstmCellBackwardArgs& a) {
   for (int64_t row = 0; row < a.rows; ++row) {
     for (int d = 0; d < kHidden; d += 16) {
-      const float* tape = a.tape + row * kLstmTape + d;
+      float* tape = a.tape + row * kLstmTape + d;
       const F16 i = load16(tape), f = load16(tape + kHidden), g = load16(tape + 2 * kHidden);
       const F16 o = load16(tape + 3 * kHidden), tanh_c = load16(tape + 4 * kHidden);
       const F16 dh = load16(a.dh + row * kHidden + d);
@@ -70,11 +70,10 @@ void LstmCellBackward(const LstmCellBackwardArgs& a) {
       const F16 d_i = dc_i * g;  // still without the factor (1 - i)
       const F16 d_f = dc * load16(a.c_prev + row * kHidden + d) * f;
       const F16 d_o = dh_o * tanh_c;
-      float* out = a.dgates + row * kGates + d;
-      store16(fnma(d_i, i, d_i), out);
-      store16(fnma(d_f, f, d_f), out + kHidden);
-      store16(fnma(dc_i * g, g, dc_i), out + 2 * kHidden);
-      store16(fnma(d_o, o, d_o), out + 3 * kHidden);
+      store16(fnma(d_i, i, d_i), tape);
+      store16(fnma(d_f, f, d_f), tape + kHidden);
+      store16(fnma(dc_i * g, g, dc_i), tape + 2 * kHidden);
+      store16(fnma(d_o, o, d_o), tape + 3 * kHidden);
       store16(dc * f, a.dc + row * kHidden + d);
     }
   }
@@ -88,7 +87,7 @@ HWY_INLINE void column_sums_block(const ColumnSumsArgs& a, int first, int last) 
   for (int j = 0; j < kGates; j += 16) {
     F16 sum = splat(0.0f), x = sum, y = sum;
     for (int64_t row = first; row < last; ++row) {
-      const F16 g = load16(a.dgates + row * kGates + j);
+      const F16 g = load16(a.dgates + row * a.ld + j);
       sum = sum + g;
       if (start) continue;
       x = fma(g, splat(a.inputs[2 * row]), x);

@@ -178,11 +178,11 @@ void multiply(const MultiplyArgs& args) { HWY_DYNAMIC_DISPATCH(Multiply)(args); 
 void accumulate_outer(const OuterArgs& args) { HWY_DYNAMIC_DISPATCH(AccumulateOuter)(args); }
 
 void pack(const PackArgs& a) {
-  for (int c = 0; c < a.columns; ++c) {
-    float* out = a.packed + static_cast<int64_t>(c / 16) * a.k * 16 + c % 16;
+  const int64_t along = a.transposed ? a.ld : 1, across = a.transposed ? 1 : a.ld;
+  float* out = a.packed;
+  for (int first = 0; first < a.columns; first += 16) {
     for (int k = 0; k < a.k; ++k) {
-      out[16 * k] = a.transposed ? a.weights[static_cast<int64_t>(k) * a.ld + c]
-                                 : a.weights[static_cast<int64_t>(c) * a.ld + k];
+      for (int c = 0; c < 16; ++c) *out++ = a.weights[(first + c) * across + k * along];
     }
   }
 }

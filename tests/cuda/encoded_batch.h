@@ -68,9 +68,8 @@ struct HostEncoding {
     references.resize(batch.count * row);
     for (int s = 0; s < batch.count; ++s) {
       EncodedTile tile;
-      Buffer scratch;
       const float* features = batch.features.data() + 2 * n * s;
-      encode(*model.sets[set_of[s]], slots, &features, 1, batch.n, true, tile, scratch);
+      encode(*model.sets[set_of[s]], slots, &features, 1, batch.n, true, tile);
       h.insert(h.end(), tile.tape.h_slot(0), tile.tape.h_slot(0) + (n + 1) * kHidden);
       c_last.insert(c_last.end(), tile.tape.c_slot(batch.n), tile.tape.c_slot(batch.n) + kHidden);
       for (size_t at = 0; at < row; ++at) {

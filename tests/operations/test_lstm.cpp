@@ -174,7 +174,7 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
       const std::vector<float> gates = random_floats(states * 4, 1, 3.0f),
                                c_prev = random_floats(states, 2, 2.0f);
       const std::vector<float> dh = random_floats(states, 3), dc_out = random_floats(states, 4);
-      std::vector<float> tape(states * 5), dgates(states * 4, 99.0f), dc = dc_out;
+      std::vector<float> tape(states * 5), dc = dc_out;
       const auto gates_of = [&](int row, int d, double* to) {
         for (int t = 0; t < 4; ++t) to[t] = gates[row * kGates + t * kHidden + d];
       };
@@ -187,7 +187,7 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
           for (int t = 0; t < 5; ++t) tape[row * kLstmTape + t * kHidden + d] = static_cast<float>(values[t]);
         }
       }
-      cpu::lstm_cell_backward({rows, tape.data(), c_prev.data(), dh.data(), dc.data(), dgates.data()});
+      cpu::lstm_cell_backward({rows, tape.data(), c_prev.data(), dh.data(), dc.data()});
       double worst = 0.0;
       for (int row = 0; row < rows; ++row) {
         for (int d = 0; d < kHidden; ++d) {
@@ -204,7 +204,7 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
             const double above = unit_loss(x, previous, h, c);
             x[t] -= 2 * step;
             const double slope = (above - unit_loss(x, previous, h, c)) / (2 * step);
-            worst = worse(worst, std::abs(dgates[row * kGates + t * kHidden + d] - slope) / bound);
+            worst = worse(worst, std::abs(tape[row * kLstmTape + t * kHidden + d] - slope) / bound);
           }
           gates_of(row, d, x);
           const double slope =
@@ -233,12 +233,13 @@ float block_sums(float sum, int first, int end, const Term& term) {
 }
 
 void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
+  constexpr int kLd = kLstmTape;  // where the backward pass leaves them
   INFO(start_rows << " start rows of " << rows);
-  const std::vector<float> dgates = random_floats(static_cast<size_t>(rows) * kGates, 1);
+  const std::vector<float> dgates = random_floats(static_cast<size_t>(rows) * kLd, 1);
   const std::vector<float> inputs = random_floats(2 * static_cast<size_t>(rows), 2);
   const ColumnSums before{random_floats(kGates, 3), random_floats(kGates, 4), random_floats(2 * kGates, 5)};
   ColumnSums sums = before;
-  cpu::accumulate_columns({dgates.data(), inputs.data(), start_rows, rows,
+  cpu::accumulate_columns({dgates.data(), kLd, inputs.data(), start_rows, rows,
                            start_rows == 0 ? nullptr : sums.start.data(), sums.bias.data(),
                            sums.fold.data()});
   int different = 0;
@@ -247,7 +248,7 @@ void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
     double exact = before_it, absolute = std::abs(exact);
     for (int row = first; row < end; ++row) {
       const double term =
-          double{dgates[row * kGates + j]} * (coordinate < 0 ? 1.0 : double{inputs[2 * row + coordinate]});
+          double{dgates[row * kLd + j]} * (coordinate < 0 ? 1.0 : double{inputs[2 * row + coordinate]});
       exact += term;
       absolute += std::abs(term);
     }
@@ -256,7 +257,7 @@ void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
     worst = worse(worst, std::abs(found - exact) / (roundings * kUnit * absolute));
   };
   const auto plain = [&](int j) {
-    return [&, j](float sum, int row) { return sum + dgates[row * kGates + j]; };
+    return [&, j](float sum, int row) { return sum + dgates[row * kLd + j]; };
   };
   for (int j = 0; j < kGates; ++j) {
     const float start = block_sums(before.start[j], 0, start_rows, plain(j));
@@ -268,7 +269,7 @@ void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
     for (int c = 0; c < 2; ++c) {
       const int at = c * kGates + j;
       const float fold = block_sums(before.fold[at], start_rows, rows, [&](float sum, int row) {
-        return target.multiply_add(dgates[row * kGates + j], inputs[2 * row + c], sum);
+        return target.multiply_add(dgates[row * kLd + j], inputs[2 * row + c], sum);
       });
       different += !same_bits(sums.fold[at], fold);
       compare(sums.fold[at], before.fold[at], start_rows, rows, j, c);
