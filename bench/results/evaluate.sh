@@ -56,7 +56,7 @@ tune() {
   local target=$output/${1}_temperature.jsonl modes=$2
   if [ ! -f "$target" ]; then
     "$pointsman" generate "$problem" -n "$n" -s 4321 -b 30 -o "$folder/validation.npy" --force
-    for temperature in 0.5 0.7 1.5 2; do modes+=,$2+t$temperature; done
+    for temperature in 0.35 0.5 0.7 1.5 2; do modes+=,$2+t$temperature; done
     evaluate "$1" "$folder/validation.npy" "$modes" >"$target.part"
     mv "$target.part" "$target"
   fi

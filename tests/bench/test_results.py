@@ -124,7 +124,7 @@ class Evaluate(Folder):
         tsp = self.names("tsp50")
         for name in ("greedy+x8+improve", "local+500", "random+1280", "sample+1280+x8+shuffle+t1.5"):
             self.assertEqual(tsp.count(name), 1, tsp)
-        self.assertEqual(len(self.names("tsp50_temperature")), 5)
+        self.assertEqual(len(self.names("tsp50_temperature")), 6)
         self.assertIn("sample+1280+shuffle+t1.5", self.names("knap50"))
         calls = (self.folder / "calls").read_text()
         self.assertIn("--capacity 12.5", calls)
