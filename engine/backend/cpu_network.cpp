@@ -62,9 +62,9 @@ void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc,
     const int first = std::max(0, end - block);
     steps_backward(lstm, tape, first, end, dh, dc);
     // An encoder starts from h = 0: its first step adds nothing to W_hh.
-    const int moved = first == 0 && dh_start == nullptr ? 1 : first;
-    cpu::accumulate_outer({tape.cell(moved), kLstmTape, tape.h_slot(moved), kHidden, sums.recurrent, kHidden,
-                           (end - moved) * tape.rows, kGates, kHidden});
+    const int from = first == 0 && dh_start == nullptr ? 1 : first;
+    cpu::accumulate_outer({tape.cell(from), kLstmTape, tape.h_slot(from), kHidden, sums.recurrent, kHidden,
+                           (end - from) * tape.rows, kGates, kHidden});
     const int start_rows = first == 0 && sums.start != nullptr ? tape.rows : 0;
     cpu::accumulate_columns({tape.cell(first), kLstmTape, tape.input(first), start_rows,
                              (end - first) * tape.rows, sums.start, sums.bias, sums.fold});

@@ -26,7 +26,7 @@ struct Buffer {
 struct LstmTape {
   int rows = 0, steps = 0;
   Buffer h, c;      // [steps + 1][rows][H]; slot 0 is the start state, slot t + 1 the state after step t
-  Buffer cells;     // [steps][rows][5H], kept for the backward pass
+  Buffer cells;     // [steps][rows][5H], kept for the backward pass, which writes over them
   Buffer inputs;    // [steps][rows][2]
   Buffer products;  // [rows][4H]
 
