@@ -22,7 +22,8 @@ constexpr int64_t kDefaultSamples = 1280;
 constexpr int kDefaultSteps = 5000;
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
 constexpr float kUntrainedRate = 1e-3f;
-constexpr double kUntrainedEntropy = 0.2;  // tours are random above some 0.15 network units and ordered below 0.1
+constexpr double kUntrainedEntropy =
+    0.2;  // tours are random above some 0.15 network units and ordered below 0.1
 constexpr double kTrainedRateShare = 0.01;  // of the rate that the model was trained with
 
 ProblemKind problem_of(const ModelConfig& config) {

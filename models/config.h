@@ -22,7 +22,7 @@ struct ModelConfig {
   double learning_rate = 1e-3;  // that its training, the first of several, began with
   int64_t training_tours = 0;   // tours sampled during training
   uint64_t seed = 1234;
-  std::string version;          // of the program that wrote it
+  std::string version;  // of the program that wrote it
 };
 
 }  // namespace pointsman

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files: safetensors with string metadata (docs/file-formats.md). The reader trusts nothing in the file.
+// Model files: safetensors with string metadata (docs/file-formats.md). The reader trusts nothing in the
+// file.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +25,8 @@ class ModelFileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Reads and checks a whole model file. Throws ModelFileError; never allocates more than the file's size + 64 KiB
-// before the header is validated.
+// Reads and checks a whole model file. Throws ModelFileError; never allocates more than the file's size + 64
+// KiB before the header is validated.
 Model read_model(const std::filesystem::path& path);
 
 // Writes atomically (temporary file in the same directory, fsync, rename, fsync of the directory).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each tensor lies in a model's flat parameter vector. The actor comes first, the critic follows, so each
-// network's parameters, gradient and Adam moments are one contiguous range. Row-major [out, in]; LSTM gate order
-// i, f, g, o (as PyTorch and cuDNN).
+// Where each tensor lies in a model's flat parameter vector. The actor comes first, the critic follows, so
+// each network's parameters, gradient and Adam moments are one contiguous range. Row-major [out, in]; LSTM
+// gate order i, f, g, o (as PyTorch and cuDNN).
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 namespace pointsman {
 
 struct TensorSlot {
-  std::string name;                 // as in the model file, for example "actor.encoder.weight_hh"
-  std::vector<int> shape;           // [out, in] or [out]
-  size_t offset = 0;                // in floats from the start of the parameter vector
-  size_t size = 0;                  // number of floats
+  std::string name;        // as in the model file, for example "actor.encoder.weight_hh"
+  std::vector<int> shape;  // [out, in] or [out]
+  size_t offset = 0;       // in floats from the start of the parameter vector
+  size_t size = 0;         // number of floats
 };
 
 struct LstmSlots {
@@ -53,8 +53,8 @@ struct ParameterLayout {
   } critic{};
 };
 
-// Every parameter from U(-0.08, 0.08) (Bello et al., section 5), drawn from Philox on the initialisation stream:
-// a function of (config, seed) only. The critic's output bias starts at 0.
+// Every parameter from U(-0.08, 0.08) (Bello et al., section 5), drawn from Philox on the initialisation
+// stream: a function of (config, seed) only. The critic's output bias starts at 0.
 std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed);
 
 }  // namespace pointsman

@@ -36,7 +36,8 @@ bool check_sound(const char* name, const Rollouts& rollouts) {
 
 // Samples of one instance that is already encoded: multiprocessors filled, and 1,280,000 at once as in the
 // paper.
-void bench_samples(const Context& context, const DeviceNetwork& network, int n, int samples, Precision precision) {
+void bench_samples(const Context& context, const DeviceNetwork& network, int n, int samples,
+                   Precision precision) {
   EncodedInstances instance(network, 1, n, precision);
   instance.encode(context.stream);
   instance.project(context.stream);
@@ -66,17 +67,20 @@ void bench_greedy(const Context& context, const DeviceNetwork& network, int n, P
       0.5);
   if (!check_sound("greedy", rollouts)) return;
   print_tours(context, "greedy", instances, kInstances, whole, encoder + references + decoder);
-  print_tours(context, "greedy_encoder", instances, kInstances, time_on_device(context.stream, encode), encoder);
+  print_tours(context, "greedy_encoder", instances, kInstances, time_on_device(context.stream, encode),
+              encoder);
   print_tours(context, "project_references", instances, kInstances, time_on_device(context.stream, project),
               references);
-  print_tours(context, "greedy_decode", instances, kInstances, time_on_device(context.stream, decode), decoder);
+  print_tours(context, "greedy_decode", instances, kInstances, time_on_device(context.stream, decode),
+              decoder);
 }
 
 }  // namespace
 
 void bench_decode(const Context& context) {
   const DeviceNetwork network(context.stream);
-  for (const Precision precision : {Precision::kFp32, Precision::kTf32x3, Precision::kTf32, Precision::kBf16}) {
+  for (const Precision precision :
+       {Precision::kFp32, Precision::kTf32x3, Precision::kTf32, Precision::kBf16}) {
     const auto attempt = [&](const char* name, int n, int tours, const auto& bench) {
       try {
         bench();

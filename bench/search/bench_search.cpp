@@ -246,8 +246,8 @@ void bench_sample(const Options& options, Caller& caller, Peaks peaks) {
       const Timing timing =
           time_call([&] { caller.sample(1, samples, false, best_only); }, options.sizes().seconds);
       print_tours(
-          row_of(best_only ? "search_sample_best" : "search_sample", options.device, caller.n, samples), timing,
-          samples,
+          row_of(best_only ? "search_sample_best" : "search_sample", options.device, caller.n, samples),
+          timing, samples,
           lstm_forward_work(1, n, false) + project_references_work(1, n, 3) + decode_work(samples, n, false),
           peaks);
     }

@@ -51,8 +51,8 @@ struct RolloutRequest {
   bool stop_at_first_misfit = false;  // KnapSack: the paper's literal rule (nothing masked; the first item
                                       // that does not fit ends the packing and is dropped)
   const int32_t* forced = nullptr;    // kForced: [rollouts][n], what to choose; -1 after the end
-  bool keep = false;  // keep the activations for a gradient of these rollouts (GradientRequest::
-                      // kept); one rollout per sequence only (counts null)
+  bool keep = false;       // keep the activations for a gradient of these rollouts (GradientRequest::
+                           // kept); one rollout per sequence only (counts null)
   bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with
                            // keep nor with kForced
 };

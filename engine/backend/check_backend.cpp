@@ -169,8 +169,7 @@ class CheckBackend final : public Backend {
 
   void compare_gradients(const SequenceBatch& sequences) const {
     std::set<int> sets;
-    for (int s = 0; s < sequences.count; ++s)
-      sets.insert(sequences.set_of(s));
+    for (int s = 0; s < sequences.count; ++s) sets.insert(sequences.set_of(s));
     std::vector<float> a(layout_->size), b(layout_->size);
     for (const int set : sets) {
       first_->read_gradient(set, a);

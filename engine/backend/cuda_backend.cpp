@@ -23,11 +23,12 @@ class CudaBackend final : public Backend {
 
   DeviceInfo info() const override {
     const cudaDeviceProp& p = context_.properties;
-    return {context_.index == 0 ? "cuda" : "cuda:" + std::to_string(context_.index),
-            std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
-                std::to_string(p.totalGlobalMem >> 30) + " GiB" +
-                (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
-            1};
+    return {
+        context_.index == 0 ? "cuda" : "cuda:" + std::to_string(context_.index),
+        std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
+            std::to_string(p.totalGlobalMem >> 30) + " GiB" +
+            (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
+        1};
   }
 
   double measure_fma_peak() override;

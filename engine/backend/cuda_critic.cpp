@@ -98,11 +98,10 @@ class Critic {
   CriticArgs forward(const UploadedChunk& chunk, const CriticArrays& arrays) const {
     const PreparedLstm& lstm = parameters_.critic_encoder.prepared;
     const int ranges = chunk.shape.sequence_ranges, n = batch_.n;
-    lstm_forward(
-        {lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features, arrays.h,
-         nullptr, targets_ != nullptr ? arrays.c : nullptr, targets_ != nullptr ? arrays.tape : nullptr,
-         chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, n},
-        context_.stream.get());
+    lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features, arrays.h, nullptr,
+                  targets_ != nullptr ? arrays.c : nullptr, targets_ != nullptr ? arrays.tape : nullptr,
+                  chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, n},
+                 context_.stream.get());
     CriticArgs args{};
     args.reference = parameters_.critic_reference;
     args.query = parameters_.critic_query;
@@ -130,8 +129,8 @@ class Critic {
     parameters_.clear_folds(chunk.ranges.first_set(), chunk.ranges.sets());
     const AttentionSlots& process = critic_.process;
     critic_gradient({forward, parameters_.tensor(process.w_q), parameters_.tensor(critic_.fc1_weight),
-                     chunk.arrays.weights, weight_, arrays.dvalues, arrays.dfc2, arrays.dhidden, arrays.dqueries,
-                     arrays.dv, arrays.dreferences, arrays.dh},
+                     chunk.arrays.weights, weight_, arrays.dvalues, arrays.dfc2, arrays.dhidden,
+                     arrays.dqueries, arrays.dv, arrays.dreferences, arrays.dh},
                     context_.stream.get());
     sum(chunk, arrays.dvalues, 1, critic_.fc2_bias);
     sum(chunk, arrays.dfc2, kHidden, critic_.fc2_weight);

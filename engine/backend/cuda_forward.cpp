@@ -3,9 +3,7 @@
 
 namespace pointsman::cuda {
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 Activations::Activations(Placement& placement, int slices, int n, int sequences, int rows, bool keep) {
   const size_t s = sequences, r = keep ? rows : 0, kept = keep ? sequences : 0, slots = n + 1;
@@ -50,15 +48,14 @@ void encode(const CudaContext& context, const UploadedChunk& chunk, const Activa
             Precision precision) {
   const PreparedLstm& lstm = context.parameters->encoder.prepared;
   const int ranges = static_cast<int>(chunk.ranges.sequences.size());
-  lstm_forward(
-      {lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features,
-       to.encoder_h, to.encoder_last, keep ? to.encoder_c : nullptr, keep ? to.encoder_tape : nullptr,
-       chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, chunk.shape.n, precision,
-       context.parameters->tensor(context.layout->encoder.weight_hh)},
-      context.stream.get());
+  lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features, to.encoder_h, to.encoder_last,
+                keep ? to.encoder_c : nullptr, keep ? to.encoder_tape : nullptr, chunk.arrays.sequence_ranges,
+                ranges, chunk.shape.sequences, chunk.shape.n, precision,
+                context.parameters->tensor(context.layout->encoder.weight_hh)},
+               context.stream.get());
   project_references(
-      {context.parameters->projections, reference_slices(context.config), to.encoder_h,
-       to.references, to.bounds, chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, chunk.shape.n},
+      {context.parameters->projections, reference_slices(context.config), to.encoder_h, to.references,
+       to.bounds, chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, chunk.shape.n},
       context.stream.get());
 }
 

@@ -220,9 +220,9 @@ class Gradient {
     slice(slices_.pointer, layout_.pointer.w_ref);
     slice(slices_.values, layout_.pointer.w_q);
     slice(slices_.requeries, layout_.glimpse.w_q);
-    context_.cublas.multiply({arrays.dreferences, parameters_.projections, false, arrays.dh, width,
-                              kHidden, slots, false},
-                             chunk.ranges.sequences);
+    context_.cublas.multiply(
+        {arrays.dreferences, parameters_.projections, false, arrays.dh, width, kHidden, slots, false},
+        chunk.ranges.sequences);
     start_gradient({arrays.dh_start, arrays.dc_start, chunk.arrays.first_row, arrays.dh, arrays.dc_last,
                     chunk.shape.sequences, n},
                    context_.stream.get());

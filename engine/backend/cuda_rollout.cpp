@@ -111,8 +111,13 @@ class Rollouts {
   }
 
   DecodeSettings settings() const {
-    return {mode_of(request_.decode),      batch_.problem,         request_.temperature, request_.clip,
-            request_.stop_at_first_misfit, request_.sample_stride, request_.seed,
+    return {mode_of(request_.decode),
+            batch_.problem,
+            request_.temperature,
+            request_.clip,
+            request_.stop_at_first_misfit,
+            request_.sample_stride,
+            request_.seed,
             request_.keep ? Precision::kFp32 : context_.precision};
   }
 

@@ -34,7 +34,8 @@ std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const std::str
 // because: why there is none.
 std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const std::string& because) {
   if (options.precision != Precision::kFp32) {
-    throw DeviceError(std::string("precision ") + name_of(options.precision) + " needs a CUDA device: " + because);
+    throw DeviceError(std::string("precision ") + name_of(options.precision) +
+                      " needs a CUDA device: " + because);
   }
   return make_cpu_backend(options.threads);
 }

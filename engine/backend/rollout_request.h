@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every backend does with a RolloutRequest before it makes the rollouts, and with best_only after it has.
+// What every backend does with a RolloutRequest before it makes the rollouts, and with best_only after it
+// has.
 #pragma once
 
 #include <algorithm>

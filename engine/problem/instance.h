@@ -14,8 +14,9 @@ namespace pointsman {
 enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt };
 
 struct Instance {
-  std::string id;         // the file's own name for it; empty when it has none
-  bool has_id = false;    // the id came from the file: its 64-bit hash seeds the draws instead of the row number
+  std::string id;  // the file's own name for it; empty when it has none
+  bool has_id =
+      false;  // the id came from the file: its 64-bit hash seeds the draws instead of the row number
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP only
   double capacity = 0.0;               // KnapSack only
@@ -43,7 +44,8 @@ struct Solution {
 
 using SolutionBatch = std::vector<Solution>;
 
-// Row number, or the 64-bit hash (FNV-1a) of the file's own id: what the random draws of the instance depend on.
+// Row number, or the 64-bit hash (FNV-1a) of the file's own id: what the random draws of the instance depend
+// on.
 uint64_t instance_key(const Instance& instance, uint64_t row);
 
 }  // namespace pointsman

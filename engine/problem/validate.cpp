@@ -50,8 +50,8 @@ std::string check_distinct(const Instance& instance, const std::vector<int32_t>&
   return "";
 }
 
-// The same round trip from city 0 towards its lower-numbered neighbour: a tour has one cost, to the last bit, wherever
-// it starts and whichever way it goes.
+// The same round trip from city 0 towards its lower-numbered neighbour: a tour has one cost, to the last bit,
+// wherever it starts and whichever way it goes.
 std::vector<int32_t> canonical_cycle(std::vector<int32_t> order) {
   std::rotate(order.begin(), std::min_element(order.begin(), order.end()), order.end());
   if (order.size() > 2 && order.back() < order[1]) std::reverse(order.begin() + 1, order.end());

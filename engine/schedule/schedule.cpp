@@ -65,8 +65,8 @@ std::vector<Candidates> search_actively(Backend& backend, const ModelConfig& con
     };
   }
   std::vector<Candidates> candidates;
-  for (Solution& best : active_search(backend, config, plan.initial, batch.instances, batch.keys, options, control,
-                                      on_step, &statistics)) {
+  for (Solution& best : active_search(backend, config, plan.initial, batch.instances, batch.keys, options,
+                                      control, on_step, &statistics)) {
     candidates.push_back({std::move(best)});
   }
   return candidates;
@@ -105,13 +105,12 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   return best;
 }
 
-SolutionBatch solve_batch(Backend& backend, const ModelConfig& config, const SolvePlan& plan, const Batch& batch,
-                          const SearchControl& control, PolicyStatistics& statistics) {
+SolutionBatch solve_batch(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+                          const Batch& batch, const SearchControl& control, PolicyStatistics& statistics) {
   const std::vector<Instance>& instances = batch.instances;
   const bool improve = plan.improve && instances[0].problem == ProblemKind::kTsp;
   const SearchControl searching = improve ? share_time(control, kSearchShare, 1.0) : control;
-  std::vector<Candidates> candidates =
-      search_batch(backend, config, plan, batch, searching, statistics);
+  std::vector<Candidates> candidates = search_batch(backend, config, plan, batch, searching, statistics);
   SolutionBatch solutions(instances.size());
   if (!improve) {
     for (size_t i = 0; i < solutions.size(); ++i) solutions[i] = std::move(candidates[i].front());
@@ -142,7 +141,8 @@ SolutionBatch solve_instances(Backend& backend, const ModelConfig& config, const
     }
     batch.places = std::move(places);
     const double work = static_cast<double>(batch.instances.size()) * rollout_work(batch.instances[0].n());
-    SolutionBatch answers = solve_batch(backend, config, plan, batch, share_time(control, work, work_left), statistics);
+    SolutionBatch answers =
+        solve_batch(backend, config, plan, batch, share_time(control, work, work_left), statistics);
     work_left -= work;
     for (size_t i = 0; i < answers.size(); ++i) {
       solutions[batch.places[i]] = std::move(answers[i]);

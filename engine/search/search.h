@@ -38,15 +38,15 @@ struct SearchControl {
 // be cut into chunks.
 struct SamplingOptions {
   bool greedy = false;
-  int64_t samples = 1280;      // per instance; greedy without augment and shuffle makes 1
-  int64_t first_sample = 0;    // samples first .. first + samples - 1 of the instance's endless sequence
-  int augment = 1;             // 1 or 8
+  int64_t samples = 1280;    // per instance; greedy without augment and shuffle makes 1
+  int64_t first_sample = 0;  // samples first .. first + samples - 1 of the instance's endless sequence
+  int augment = 1;           // 1 or 8
   bool shuffle = false;
   float temperature = 1.0f;
-  float clip = 0.0f;           // 0: the model's
+  float clip = 0.0f;  // 0: the model's
   bool stop_at_first_misfit = false;
   uint64_t seed = 1234;
-  int keep = 1;                // how many distinct best samples to return per instance (for improvement)
+  int keep = 1;  // how many distinct best samples to return per instance (for improvement)
 };
 
 struct SampledInstance {
@@ -60,8 +60,7 @@ struct SampledInstance {
 // network's answer is invalid.
 std::vector<SampledInstance> sample_search(Backend& backend, const ModelConfig& config,
                                            std::span<const Instance> instances,
-                                           std::span<const uint64_t> keys,
-                                           const SamplingOptions& options,
+                                           std::span<const uint64_t> keys, const SamplingOptions& options,
                                            const SearchControl& control,
                                            PolicyStatistics* statistics = nullptr);
 
@@ -71,20 +70,21 @@ struct ActiveSearchOptions {
   int batch = 128;               // replicas B, each with an input order of its own
   float learning_rate = 1e-3f;   // 1e-3 untrained; the model's own / 100 from a trained one
   float baseline_decay = 0.99f;  // alpha
-  // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that falls.
+  // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that
+  // falls.
   bool leave_one_out = false;
-  // T0 >= 0, network units. Instead of L the steps lower the free energy L + T log p, T falling from T0 to 0 over
-  // the steps or the time limit, whichever is nearer its end (variational annealing, Hibat-Allah et al. 2021).
-  // 0 is Algorithm 2 to the letter.
+  // T0 >= 0, network units. Instead of L the steps lower the free energy L + T log p, T falling from T0 to 0
+  // over the steps or the time limit, whichever is nearer its end (variational annealing, Hibat-Allah et al.
+  // 2021). 0 is Algorithm 2 to the letter.
   double entropy = 0.0;
-  int augment = 1;               // 8: replica r reads dihedral copy r mod 8 (TSP only)
+  int augment = 1;  // 8: replica r reads dihedral copy r mod 8 (TSP only)
   uint64_t seed = 1234;
-  int instances_at_once = 0;     // parameter sets held; 0: by memory
+  int instances_at_once = 0;  // parameter sets held; 0: by memory
 };
 
 struct ActiveSearchProgress {
-  int64_t instance;  // index in the span
-  int step;          // 1-based
+  int64_t instance;                   // index in the span
+  int step;                           // 1-based
   double batch_mean, baseline, best;  // user's units
 };
 
@@ -99,9 +99,10 @@ int active_instances_at_once(const ModelConfig& config, int batch, int n);
 // whose turn never came gets the one sample 0. Leaves the backend configured for its own parameter sets.
 // `progress` is called after each step, once for each instance; what the calls counted is added to
 // `statistics`.
-std::vector<Solution> active_search(Backend& backend, const ModelConfig& config, std::span<const float> initial,
-                                    std::span<const Instance> instances, std::span<const uint64_t> keys,
-                                    const ActiveSearchOptions& options, const SearchControl& control,
+std::vector<Solution> active_search(Backend& backend, const ModelConfig& config,
+                                    std::span<const float> initial, std::span<const Instance> instances,
+                                    std::span<const uint64_t> keys, const ActiveSearchOptions& options,
+                                    const SearchControl& control,
                                     const std::function<void(const ActiveSearchProgress&)>& progress = {},
                                     PolicyStatistics* statistics = nullptr);
 

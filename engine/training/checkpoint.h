@@ -19,7 +19,7 @@ struct IntervalSums {
   int64_t steps = 0;
   int64_t tours = 0;
   double cost = 0.0, cross_entropy = 0.0, baseline_loss = 0.0, grad_norm = 0.0;  // over steps
-  double entropy = 0.0, mean_logit = 0.0, saturated = 0.0;  // over decoding steps
+  double entropy = 0.0, mean_logit = 0.0, saturated = 0.0;                       // over decoding steps
   int64_t decoding_steps = 0;
   double start_seconds = 0.0;
 };

@@ -48,15 +48,16 @@ void make_canonical_tour(int n, const float* features, int32_t* tour) {
     const double x = features[2 * city], y = features[2 * city + 1];
     return x * x + y * y;
   };
-  int32_t* const first = std::min_element(
-      tour, tour + n, [&](int32_t a, int32_t b) { return from_corner(a) < from_corner(b); });
+  int32_t* const first =
+      std::min_element(tour, tour + n, [&](int32_t a, int32_t b) { return from_corner(a) < from_corner(b); });
   std::rotate(tour, first, tour + n);
   if (signed_area(n, features, tour) < 0.0) std::reverse(tour + 1, tour + n);
 }
 
 }  // namespace
 
-Examples make_examples(const ModelConfig& config, const InstanceBatch& instances, const SolutionBatch& solutions) {
+Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
+                       const SolutionBatch& solutions) {
   if (instances.size() != solutions.size()) {
     throw std::invalid_argument("examples: " + std::to_string(instances.size()) + " instances, " +
                                 std::to_string(solutions.size()) + " solutions");
@@ -83,7 +84,8 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     examples.orders.insert(examples.orders.end(), solution.order.begin(), solution.order.end());
   }
   if (examples.orders.empty()) throw std::invalid_argument("examples: nothing to learn from");
-  examples.fingerprint = std::max<uint64_t>(fnv1a(bytes_of(examples.orders), fnv1a(bytes_of(examples.features))), 1);
+  examples.fingerprint =
+      std::max<uint64_t>(fnv1a(bytes_of(examples.orders), fnv1a(bytes_of(examples.features))), 1);
   return examples;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Given answers to learn from: supervised learning (Vinyals et al. 2015), which Bello et al. 2017, section 5.2, compare
-// with policy gradient.
+// Given answers to learn from: supervised learning (Vinyals et al. 2015), which Bello et al. 2017,
+// section 5.2, compare with policy gradient.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,12 @@ struct Examples {
 
 // One solution for each instance, each valid (validate.h), each instance of config.n items. Throws
 // std::invalid_argument naming the first row that is not, or when nothing is left to learn from.
-Examples make_examples(const ModelConfig& config, const InstanceBatch& instances, const SolutionBatch& solutions);
+Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
+                       const SolutionBatch& solutions);
 
-// Of all orders that mean the same answer the one that is learned, so that a city has one right successor. TSP: the
-// round trip begins at the city nearest to the corner (0, 0) and runs counterclockwise. KnapSack: items by falling
-// value per weight. features: [n][2] of the sequence as it is read; order: [n], in place.
+// Of all orders that mean the same answer the one that is learned, so that a city has one right successor.
+// TSP: the round trip begins at the city nearest to the corner (0, 0) and runs counterclockwise. KnapSack:
+// items by falling value per weight. features: [n][2] of the sequence as it is read; order: [n], in place.
 void make_canonical(ProblemKind problem, int n, const float* features, int32_t* order);
 
 }  // namespace pointsman

@@ -52,8 +52,7 @@ void check_options(const TrainOptions& o) {
   require(o.entropy >= 0.0f && std::isfinite(o.entropy), "training: entropy must not be negative");
   require(o.entropy_steps >= 1, "training: entropy_steps must be at least 1");
   require(o.checkpoint_every >= 1, "training: checkpoint_every must be at least 1");
-  require(o.validation_every >= 1,
-          "training: validation_every must be at least 1");
+  require(o.validation_every >= 1, "training: validation_every must be at least 1");
   require(o.validation_instances >= 2, "training: at least 2 validation instances are needed");
 }
 
@@ -62,7 +61,8 @@ TrainOptions completed(TrainOptions options) {
   ModelConfig& model = options.model;
   model.seed = options.seed;
   model.version = POINTSMAN_VERSION;
-  // The file names the rate of a model's first training. The decimal 0.001 is kept where it is the same float.
+  // The file names the rate of a model's first training. The decimal 0.001 is kept where it is the same
+  // float.
   if (model.training_tours == 0 && static_cast<float>(model.learning_rate) != options.learning_rate)
     model.learning_rate = options.learning_rate;
   if (model.problem == "knapsack" && model.capacity <= 0.0) model.capacity = default_capacity(model.n);
@@ -122,9 +122,7 @@ class Trainer {
   }
 
  private:
-  bool is_validation_step(int64_t step) const {
-    return step % options_.validation_every == 0;
-  }
+  bool is_validation_step(int64_t step) const { return step % options_.validation_every == 0; }
   bool is_log_step(int64_t step) const { return step % kLogEvery == 0 || is_validation_step(step); }
 
   float learning_rate(int64_t step) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy-gradient training: Algorithm 1 of Bello et al. 2017 (actor-critic) and three other baselines. And supervised
-// learning from given answers, what the paper compares it with.
+// Policy-gradient training: Algorithm 1 of Bello et al. 2017 (actor-critic) and three other baselines. And
+// supervised learning from given answers, what the paper compares it with.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,27 @@ enum class Baseline {
   kShared,   // k rollouts of each instance, leave-one-out mean of the others (Kool et al. 2019b, POMO)
   kCritic,   // the critic network, trained beside the actor
   kEma,      // exponential moving average of the batch's mean cost
-  kRollout,  // greedy rollout of the best actor so far, replaced when a paired t-test says so (Kool et al. 2019)
+  kRollout,  // greedy rollout of the best actor so far, replaced when a paired t-test says so (Kool et al.
+             // 2019)
 };
 
 struct TrainOptions {
-  // Problem, n, capacity, clip, centring, glimpses. Of a model to start from also training_tours and learning_rate, which
-  // stays the one that its first training began with.
+  // Problem, n, capacity, clip, centring, glimpses. Of a model to start from also training_tours and
+  // learning_rate, which stays the one that its first training began with.
   ModelConfig model;
   // Not null: supervised learning, cross entropy on these answers; the baseline is not used then.
   std::shared_ptr<const Examples> examples;
   uint64_t examples_fingerprint = 0;  // theirs, filled in by train(); 0: none
   Baseline baseline = Baseline::kShared;
-  int rollouts = 8;             // k, kShared and supervised: input sequences per instance, each a copy of its own
-  int batch = 32;               // instances per step
-  int64_t steps = 60000;        // about 40 minutes of two cores at n = 20
+  int rollouts = 8;       // k, kShared and supervised: input sequences per instance, each a copy of its own
+  int batch = 32;         // instances per step
+  int64_t steps = 60000;  // about 40 minutes of two cores at n = 20
   float learning_rate = 1e-3f;
-  float decay = 0.96f;          // learning rate x decay every decay_steps
-  int decay_steps = 1000;       // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
-  // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better. T falls
-  // linearly to 0 over entropy_steps; 0 is the paper's objective.
+  float decay = 0.96f;  // learning rate x decay every decay_steps
+  int decay_steps =
+      1000;  // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
+  // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better.
+  // T falls linearly to 0 over entropy_steps; 0 is the paper's objective.
   float entropy = 0.0f;
   int64_t entropy_steps = 30000;
   float max_norm = 1.0f;
@@ -70,8 +72,8 @@ struct TrainResult {
   Status status = Status::kDone;
 };
 
-// Trains from `initial` (ParameterLayout(model).size floats) or, when `resume` names a checkpoint, from there:
-// bit-identical with never having stopped. Throws CheckpointError for a file that is not one.
+// Trains from `initial` (ParameterLayout(model).size floats) or, when `resume` names a checkpoint, from
+// there: bit-identical with never having stopped. Throws CheckpointError for a file that is not one.
 TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
                   const std::filesystem::path& resume, const SearchControl& control,
                   const std::function<void(const TrainProgress&)>& progress);

@@ -32,7 +32,8 @@ void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, 
   if (plain.orders.empty()) return;
   std::vector<int32_t> place(n);  // of each item in the copy
   for (int32_t p = 0; p < n; ++p) place[order[p]] = p;
-  std::vector<int32_t> answer(&plain.orders[static_cast<size_t>(i) * n], &plain.orders[static_cast<size_t>(i) * n] + n);
+  std::vector<int32_t> answer(&plain.orders[static_cast<size_t>(i) * n],
+                              &plain.orders[static_cast<size_t>(i) * n] + n);
   for (int32_t& item : answer) item = item < 0 ? -1 : place[item];
   make_canonical(plain.problem, n, &batch.features[start], answer.data());
   batch.orders.insert(batch.orders.end(), answer.begin(), answer.end());
@@ -62,7 +63,8 @@ int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order
 }
 
 // Examples first .. first + count - 1 of the endless sequence of epochs.
-TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count, EpochOrder& order) {
+TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count,
+                            EpochOrder& order) {
   TrainingBatch batch;
   batch.problem = examples.problem;
   batch.n = examples.n;
@@ -125,8 +127,8 @@ TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrd
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
   if (options.examples) {
-    return copies_of(example_batch(*options.examples, seed, first, options.batch, order), options.model,
-                     seed, options.rollouts);
+    return copies_of(example_batch(*options.examples, seed, first, options.batch, order), options.model, seed,
+                     options.rollouts);
   }
   const TrainingBatch plain = plain_batch(options.model, seed, first, options.batch);
   if (options.baseline != Baseline::kShared) return plain;

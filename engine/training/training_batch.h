@@ -38,17 +38,19 @@ ProblemKind problem_kind(const ModelConfig& config);
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count);
 
-// The order of the examples in an epoch. Drawing it takes a pass over all of them, so it is kept from step to step.
+// The order of the examples in an epoch. Drawing it takes a pass over all of them, so it is kept from step to
+// step.
 struct EpochOrder {
   uint64_t epoch = 0;
   std::vector<int32_t> rows;  // [examples], empty before the first use
 };
 
 // Training step `step` (0-based): options.batch instances, new ones each time, or supervised the next of
-// options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8, with the
-// answers in canonical order (make_canonical). kShared and supervised: options.rollouts sequences of each, one
-// after the other, every one in a random input order of its own; of a TSP instance rollout r also reads
-// dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not depend on it.
+// options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8,
+// with the answers in canonical order (make_canonical). kShared and supervised: options.rollouts sequences of
+// each, one after the other, every one in a random input order of its own; of a TSP instance rollout r also
+// reads dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not
+// depend on it.
 TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order);
 
 }  // namespace pointsman

@@ -59,7 +59,8 @@ void set_samples(EvalMode& mode, int64_t number) {
   if (options.mode != Mode::kActive) return;
   if (number % options.active_batch != 0) {
     throw UsageError("--modes: " + mode.name + ": expected a multiple of the " +
-                     std::to_string(options.active_batch) + " samples of a step, found " + std::to_string(number));
+                     std::to_string(options.active_batch) + " samples of a step, found " +
+                     std::to_string(number));
   }
   options.steps = number / options.active_batch;
 }

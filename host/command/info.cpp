@@ -76,7 +76,8 @@ std::string cuda_text(const CudaStatus& cuda) {
 Json cuda_devices_json(const CudaStatus& cuda) {
   Json devices = Json::array();
   for (const CudaStatus::Device& device : cuda.devices) {
-    devices.push_back({{"name", device.name}, {"architecture", device.architecture}, {"memory", device.memory}});
+    devices.push_back(
+        {{"name", device.name}, {"architecture", device.architecture}, {"memory", device.memory}});
   }
   return devices;
 }

@@ -21,7 +21,8 @@ ReadOptions read_options(const InstanceFlags& flags);
 // Reads a whole file and logs its warnings. "-" is stdin.
 InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags);
 
-// Reads the answers of a file (read_solutions.h), which must all be valid: InputError for the first that is not.
+// Reads the answers of a file (read_solutions.h), which must all be valid: InputError for the first that is
+// not.
 SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances);
 
 }  // namespace pointsman

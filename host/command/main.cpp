@@ -155,9 +155,9 @@ int main_program(int argc, char** argv) {
   app.footer(kExamples);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text, "Version and what it runs on");
-  const std::vector<Command> commands = {add_solve(app),    add_train(app),  add_score(app), add_eval(app),
-                                         add_generate(app), add_verify(app), add_bench(app), add_info(app),
-                                         add_plot(app)};
+  const std::vector<Command> commands = {add_solve(app), add_train(app),    add_score(app),
+                                         add_eval(app),  add_generate(app), add_verify(app),
+                                         add_bench(app), add_info(app),     add_plot(app)};
   std::vector<std::string> arguments = normalise_flags(argc, argv);
   CommonOptions guess;  // how to tell a failure of the parse
   guess.format = raw_value(arguments, "--format", "POINTSMAN_FORMAT").value_or("");

@@ -22,7 +22,8 @@ std::string check_device(const std::string& device) {
       device.find_first_not_of("0123456789", 5) == std::string::npos) {
     return {};
   }
-  if (device == "check" || device.rfind("check:", 0) == 0) return {};  // the registry knows the names behind it
+  if (device == "check" || device.rfind("check:", 0) == 0)
+    return {};  // the registry knows the names behind it
   return "expected auto, cpu, cuda or cuda:NUMBER, found \"" + device + "\"";
 }
 

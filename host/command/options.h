@@ -55,8 +55,8 @@ CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const
   return app.add_option(names, value, help)->capture_default_str()->envname(environment_name(names));
 }
 
-// On the command line itself: what the environment or a configuration file sets for every run is no mistake in
-// this one.
+// On the command line itself: what the environment or a configuration file sets for every run is no mistake
+// in this one.
 bool is_typed(const CLI::App& app, const char* name);
 
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);

@@ -134,7 +134,8 @@ void log_end(const SolveRun& run, const SolveTotals& totals) {
 // One line for the running step of an active search.
 std::string step_text(const ActiveSearchProgress& at) {
   char text[160];
-  std::snprintf(text, sizeof text, "active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
+  std::snprintf(text, sizeof text,
+                "active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
                 static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
   return text;
 }

@@ -39,8 +39,9 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
   add_option(app, "--improve", flags.improve,
              "on: 2-opt and Or-opt on the best tours; default: on in mode auto")
       ->check(CLI::IsMember(Names{"on", "off"}));
-  add_option(app, "--kicks", options.kicks,
-             "Where tours are improved: random double-bridge kicks of the best, each kept that makes it no longer")
+  add_option(
+      app, "--kicks", options.kicks,
+      "Where tours are improved: random double-bridge kicks of the best, each kept that makes it no longer")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   add_flag(app, "--stop-at-first-misfit", options.stop_at_first_misfit,
            "KnapSack: the paper's literal rule; nothing is "

@@ -30,7 +30,7 @@ The model is written to -o at each checkpoint and at the end (Ctrl-C included); 
 struct TrainFlags {
   std::string problem, baseline = "shared", centre_logits = "on", init, resume, checkpoint, log;
   std::string instances, solutions;  // supervised learning; empty: policy gradient
-  double learning_rate = 1e-3;  // kept in double for the model file's metadata
+  double learning_rate = 1e-3;       // kept in double for the model file's metadata
   TrainOptions options;
 };
 
@@ -145,7 +145,8 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
   }
   if (flags.instances.empty()) return;
   for (const char* name : {"--baseline", "--entropy", "--entropy-steps"}) {
-    if (is_typed(app, name)) throw UsageError(std::string(name) + ": is not for supervised learning (--solutions)");
+    if (is_typed(app, name))
+      throw UsageError(std::string(name) + ": is not for supervised learning (--solutions)");
   }
   const ModelConfig& model = flags.options.model;
   InstanceFlags input;
@@ -160,8 +161,9 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
   }
   Examples examples = make_examples(model, instances, load_solutions(flags.solutions, instances));
   if (examples.unreachable > 0) {
-    log_warning("%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
-                flags.solutions.c_str(), examples.unreachable, instances.size());
+    log_warning(
+        "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
+        flags.solutions.c_str(), examples.unreachable, instances.size());
   }
   flags.options.examples = std::make_shared<const Examples>(std::move(examples));
 }
@@ -174,12 +176,11 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   Engine engine(backend_options(common));
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info("%s", engine.device_note().c_str());
-  const std::string method =
-      options.examples ? std::to_string(options.examples->count()) + " answers to learn from"
-                       : flags.baseline + " baseline";
-  log_info("training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)",
-           flags.problem.c_str(), options.model.n, method.c_str(),
-           static_cast<long long>(options.steps), options.batch,
+  const std::string method = options.examples
+                                 ? std::to_string(options.examples->count()) + " answers to learn from"
+                                 : flags.baseline + " baseline";
+  log_info("training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", flags.problem.c_str(),
+           options.model.n, method.c_str(), static_cast<long long>(options.steps), options.batch,
            static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str());
   TrainProgress last;
   last.train_cost = last.val_cost = std::nan("");
@@ -240,7 +241,8 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::Range(1e-6, 1e6));
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations")
       ->check(CLI::Range(1.0, 1e12));
-  add_option(app, "--instances", flags.instances, "Supervised learning: instances of size -n, any format of `solve`");
+  add_option(app, "--instances", flags.instances,
+             "Supervised learning: instances of size -n, any format of `solve`");
   add_option(app, "--solutions", flags.solutions,
              "Supervised learning: their answers, which the network learns to give (cross entropy)");
   add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters");
@@ -271,7 +273,9 @@ Command add_train(CLI::App& parent) {
   add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
       ->check(CLI::Range(0.0, 1e12));
   add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer")->check(CLI::Range(0, 4));
-  add_option(*app, "--clip", model.clip, "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy")->check(CLI::Range(0.1, 1000.0));
+  add_option(*app, "--clip", model.clip,
+             "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy")
+      ->check(CLI::Range(0.1, 1000.0));
   add_option(*app, "--centre-logits", flags->centre_logits,
              "Subtract the mean of u over the feasible cities before "
              "the clip; off: the paper's literal form")

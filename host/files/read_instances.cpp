@@ -143,7 +143,8 @@ InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options
     open_file(path, file_);
     stream_ = &file_;
   }
-  head_taken_ = format_ != InputFormat::kAuto;  // forced: a stream whose first line is late is waited for later
+  head_taken_ =
+      format_ != InputFormat::kAuto;  // forced: a stream whose first line is late is waited for later
   if (head_taken_) return;
   read_line(*stream_, head_);
   check_stream(*stream_, name_);

@@ -50,10 +50,9 @@ POINTSMAN_HOST_DEVICE inline float uniform_from_word(uint32_t word) {
 }
 
 // The uniform of one decoding step: subsequence = instance id << 32 | sample index, offset = 4 x step.
-POINTSMAN_HOST_DEVICE inline float sampling_uniform(uint64_t seed, uint64_t instance_id,
-                                                    uint32_t sample, uint32_t step) {
-  const PhiloxBlock block =
-      philox4x32(seed ^ stream::kSampling, (instance_id << 32) | sample, step);
+POINTSMAN_HOST_DEVICE inline float sampling_uniform(uint64_t seed, uint64_t instance_id, uint32_t sample,
+                                                    uint32_t step) {
+  const PhiloxBlock block = philox4x32(seed ^ stream::kSampling, (instance_id << 32) | sample, step);
   return uniform_from_word(block.word[0]);
 }
 

@@ -9,8 +9,8 @@
 
 namespace pointsman {
 
-// 53 random bits from two words, [0, 1). The words' use is that of MT19937's authors (and so of numpy). Exact:
-// no rounding can differ between devices.
+// 53 random bits from two words, [0, 1). The words' use is that of MT19937's authors (and so of numpy).
+// Exact: no rounding can differ between devices.
 POINTSMAN_HOST_DEVICE inline double uniform_double(uint32_t high, uint32_t low) {
   return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0;
 }

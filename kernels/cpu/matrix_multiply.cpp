@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of the network's fixed widths. multiply: 8 rows x 48 columns (AVX-512) or 6 x 16 (AVX2) or 6 x 8
-// (SSE4) stay in registers while k walks upward; a panel of 48 columns is 24 KB at k = 128, so L1 keeps it for
-// the next rows. accumulate_outer: the tall products of the weight gradients, as many sums in registers over
-// blocks of 128 rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
+// (SSE4) stay in registers while k walks upward; a panel of 48 columns is 24 KB at k = 128, so L1 keeps it
+// for the next rows. accumulate_outer: the tall products of the weight gradients, as many sums in registers
+// over blocks of 128 rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/matrix_multiply.cpp"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include "kernels/cpu/cpu_operations.h"
@@ -88,7 +88,8 @@ void Multiply(const MultiplyArgs& a) {
 
 inline constexpr int kOuterBlock = 128;
 
-inline constexpr int kPrefetchRows = 12;  // of x, ahead: its rows lie too far apart for the processor to guess them
+inline constexpr int kPrefetchRows =
+    12;  // of x, ahead: its rows lie too far apart for the processor to guess them
 
 // sum[0..kRows)[0..kVectors) += x^T panel over a.rows rows; panel: [rows][kVectors * kLanes].
 template <int kRows, int kVectors>

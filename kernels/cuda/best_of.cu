@@ -7,7 +7,8 @@ namespace pointsman::cuda {
 namespace {
 
 // Without scratch: only sets `bytes` to what CUB needs of it.
-void find_best_rows(const BestOfArgs& args, void* scratch, size_t& bytes, BestRow* best, cudaStream_t stream) {
+void find_best_rows(const BestOfArgs& args, void* scratch, size_t& bytes, BestRow* best,
+                    cudaStream_t stream) {
   check(cub::DeviceSegmentedReduce::ArgMin(scratch, bytes, args.costs, best, args.sequences, args.first_row,
                                            args.first_row + 1, stream),
         "best of a sequence's rollouts");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA operations: what kernels/operations.h does for a row, done for a whole batch in one launch. Each function
-// enqueues on `stream` and returns; it neither allocates nor synchronises. All pointers are device memory, 16-byte
-// aligned at their start. Forward passes give the bits of the CPU (built with -fmad=false); gradients agree to
-// rounding and are the same from run to run (no floating-point atomics).
+// The CUDA operations: what kernels/operations.h does for a row, done for a whole batch in one launch. Each
+// function enqueues on `stream` and returns; it neither allocates nor synchronises. All pointers are device
+// memory, 16-byte aligned at their start. Forward passes give the bits of the CPU (built with -fmad=false);
+// gradients agree to rounding and are the same from run to run (no floating-point atomics).
 //
-// Arrays are row-major by sequence or rollout ("row"), so that all rows of a parameter set are one contiguous block and
-// a weight gradient is one (strided batched) product. State arrays have n + 1 slots a row: slot 0 is the start
-// state, slot t + 1 the state after step t.
+// Arrays are row-major by sequence or rollout ("row"), so that all rows of a parameter set are one contiguous
+// block and a weight gradient is one (strided batched) product. State arrays have n + 1 slots a row: slot 0
+// is the start state, slot t + 1 the state after step t.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -57,12 +57,13 @@ struct PreparedLstm {
 };
 
 // The CPU's bits: sums over k upward with fma from 0, start_bias = sum + bias.
-void prepare_lstm(SetArray parameters, LstmOffsets offsets, PreparedLstm prepared, int sets, cudaStream_t stream);
+void prepare_lstm(SetArray parameters, LstmOffsets offsets, PreparedLstm prepared, int sets,
+                  cudaStream_t stream);
 
-// prepared[k][column_offset + j] = parameters[offset + j * H + k]: an [H][H] matrix transposed into columns of a
-// wider one of `width` columns.
-void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepared, int column_offset, int width,
-                    int sets, cudaStream_t stream);
+// prepared[k][column_offset + j] = parameters[offset + j * H + k]: an [H][H] matrix transposed into columns
+// of a wider one of `width` columns.
+void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepared, int column_offset,
+                    int width, int sets, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ lstm.cu
 
@@ -74,23 +75,23 @@ struct LstmForwardArgs {
   float* h;                        // [rows][steps + 1][H]
   float* c_last;                   // [rows][H] out; null: not wanted (keep gives all of them)
   float* c;                        // [rows][steps + 1][H] and
-  float* tape;                     // [rows][steps][5H] i, f, g, o, tanh(c'), for the backward pass; both or neither
-  const SetRange* ranges;          // device memory
+  float* tape;             // [rows][steps][5H] i, f, g, o, tanh(c'), for the backward pass; both or neither
+  const SetRange* ranges;  // device memory
   int range_count;
   int rows, steps;
   // Tensor cores read the weights as stored; c and tape are written in kFp32 only.
   Precision precision = Precision::kFp32;
-  SetArray weight_hh = {};         // [4H][H]; not for kFp32
+  SetArray weight_hh = {};  // [4H][H]; not for kFp32
 };
 void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream);
 
 // Back through all steps of every row. Steps from row_steps[row] on were never made: their dgates are zero.
 struct LstmBackwardArgs {
-  SetArray weight_hh;        // [4H][H] as stored
-  const float* tape;         // [rows][steps][5H]
-  const float* c;            // [rows][steps + 1][H]
-  const float* dh;           // [rows][steps + 1][H] gradient that reaches slot t's h from outside (slot 0 unused)
-  const float* dc_last;      // [rows][H] gradient of the last c from outside; null: zero
+  SetArray weight_hh;    // [4H][H] as stored
+  const float* tape;     // [rows][steps][5H]
+  const float* c;        // [rows][steps + 1][H]
+  const float* dh;       // [rows][steps + 1][H] gradient that reaches slot t's h from outside (slot 0 unused)
+  const float* dc_last;  // [rows][H] gradient of the last c from outside; null: zero
   const int32_t* row_steps;  // [rows]; null: all steps
   float* dgates;             // [rows][steps + 1][4H] out; slot t: step t's; slot `steps` is zero
   float* dh_start;           // [rows][H] out, gradient of slot 0's h; null: not wanted
@@ -105,15 +106,15 @@ void lstm_backward(const LstmBackwardArgs& args, cudaStream_t stream);
 //   bias[j]    += sum over t of dgates[row][t][j]
 //   fold[c][j] += sum over t >= first_step of dgates[row][t][j] * x[row][t][c]
 //   start[j]   += sum of dgates[row][0][j]                         (only when start.data is not null)
-// x[row][t] is inputs[row][t] (encoder: orders null, first_step 0) or features[sequence of row][orders[row][t - 1]]
-// (decoder, first_step 1); an order's -1 reads as (0, 0).
+// x[row][t] is inputs[row][t] (encoder: orders null, first_step 0) or features[sequence of row][orders[row][t
+// - 1]] (decoder, first_step 1); an order's -1 reads as (0, 0).
 struct InputGradientArgs {
-  const float* dgates;              // [rows][steps + 1][4H]
-  const float* features;            // encoder: [rows][steps][2]; decoder: [sequences][n][2], n = steps
-  const int32_t* orders;            // decoder: [rows][steps]; null: encoder
-  const int32_t* sequence_of;       // decoder: [rows]; null: row = sequence
+  const float* dgates;         // [rows][steps + 1][4H]
+  const float* features;       // encoder: [rows][steps][2]; decoder: [sequences][n][2], n = steps
+  const int32_t* orders;       // decoder: [rows][steps]; null: encoder
+  const int32_t* sequence_of;  // decoder: [rows]; null: row = sequence
   MutableSetArray bias, fold, start;
-  float* scratch;                   // input_gradient_scratch(rows, range_count) floats
+  float* scratch;  // input_gradient_scratch(rows, range_count) floats
   const SetRange* ranges;
   int range_count;
   int rows, steps;
@@ -134,27 +135,27 @@ void unfold_input(const UnfoldArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ pointer_attention.cu
 
-// Where element d of a hidden vector lies in a reference row: lane l = d % 16 of a half-warp owns the elements l + 16 i
-// and reads them as two float4, i = 0..3 and i = 4..7, without bank conflicts.
+// Where element d of a hidden vector lies in a reference row: lane l = d % 16 of a half-warp owns the
+// elements l + 16 i and reads them as two float4, i = 0..3 and i = 4..7, without bank conflicts.
 POINTSMAN_HOST_DEVICE constexpr int reference_index(int d) {
   return (d / 64) * 64 + (d % 16) * 4 + (d / 16) % 4;
 }
 
-// Which slice of the projections is which; -1: not there. The order of the slices is glimpse, pointer, values,
-// requeries, of those that are there.
+// Which slice of the projections is which; -1: not there. The order of the slices is glimpse, pointer,
+// values, requeries, of those that are there.
 struct ReferenceSlices {
   int glimpse, pointer, values, requeries, count;
 };
 
-// W_ref^g r, W_ref^p r, W_q^p r, W_q^g r of every item of every sequence; glimpse and pointer as exp(2a) unless the
-// sequence's largest |a| is beyond kFactoredLimit (then raw a), as exp_references() on the CPU.
+// W_ref^g r, W_ref^p r, W_q^p r, W_q^g r of every item of every sequence; glimpse and pointer as exp(2a)
+// unless the sequence's largest |a| is beyond kFactoredLimit (then raw a), as exp_references() on the CPU.
 struct ProjectReferencesArgs {
-  SetArray projections;   // [H][count * H], transposed
+  SetArray projections;  // [H][count * H], transposed
   ReferenceSlices slices;
-  const float* h;         // [sequences][n + 1][H] states of the encoder
-  float* references;      // [sequences][count][n][H], rows in reference_index order
-  float* bounds;          // [sequences][2] largest |a| of glimpse (0 without), pointer
-  const SetRange* ranges; // rows are sequences
+  const float* h;          // [sequences][n + 1][H] states of the encoder
+  float* references;       // [sequences][count][n][H], rows in reference_index order
+  float* bounds;           // [sequences][2] largest |a| of glimpse (0 without), pointer
+  const SetRange* ranges;  // rows are sequences
   int range_count;
   int sequences, n;
 };
@@ -167,10 +168,11 @@ struct AttentionParameters {
   float scale;  // C / T
 };
 
-// Backward of sum over rows of weight * log p(order): everything of all (row, step) at once; the forward is computed
-// again. First kernel: per (row, step) the gradients of scores and queries. Second: per (sequence, item) the sums over
-// rows and steps, which need the first's arrays. A step with one item left, or from row_steps[row] on, has no gradient.
-// Orders must be feasible up to row_steps (the decode kernel in forced mode has checked them).
+// Backward of sum over rows of weight * log p(order): everything of all (row, step) at once; the forward is
+// computed again. First kernel: per (row, step) the gradients of scores and queries. Second: per (sequence,
+// item) the sums over rows and steps, which need the first's arrays. A step with one item left, or from
+// row_steps[row] on, has no gradient. Orders must be feasible up to row_steps (the decode kernel in forced
+// mode has checked them).
 struct PointerGradientArgs {
   ProblemKind problem;
   AttentionParameters attention;
@@ -189,20 +191,20 @@ struct PointerGradientArgs {
   const SetRange* ranges;      // over rows
   int range_count;
   int rows, sequences, n;
-  void* scratch;               // pointer_gradient_scratch(..) bytes
-  float* dqueries;             // [rows][n + 1][H] out; slot t + 1: gradient of step t's query; slot 0 zero
-  float* dreferences;          // [sequences][n + 1][count * H] out, natural order of H; slot i + 1: item i; slot 0 zero;
-                               // glimpse and pointer slices include the factor v
-  float* dv;                   // [sequences][2][H] out: gradients of glimpse_v and pointer_v, summed over items
+  void* scratch;       // pointer_gradient_scratch(..) bytes
+  float* dqueries;     // [rows][n + 1][H] out; slot t + 1: gradient of step t's query; slot 0 zero
+  float* dreferences;  // [sequences][n + 1][count * H] out, natural order of H; slot i + 1: item i; slot 0
+                       // zero; glimpse and pointer slices include the factor v
+  float* dv;  // [sequences][2][H] out: gradients of glimpse_v and pointer_v, summed over items
 };
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses);  // bytes
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ decode.cu
 
-// Consecutive rollouts that one block makes. Row r of the tile is rollout number first + r of sequence `sequence` when
-// sequence_step is 0, and rollout number first of sequence `sequence + r` when it is 1; its results go to index
-// result + r.
+// Consecutive rollouts that one block makes. Row r of the tile is rollout number first + r of sequence
+// `sequence` when sequence_step is 0, and rollout number first of sequence `sequence + r` when it is 1; its
+// results go to index result + r.
 struct DecodeTile {
   int32_t set;
   int32_t sequence, sequence_step;
@@ -219,8 +221,8 @@ struct DecodeStatistics {
 
 enum class DecodeMode : int32_t { kGreedy, kSample, kForced };
 
-// The persistent kernel: a block takes a tile of rollouts through all steps; device memory is touched only for
-// weights, references, choices and, when kept, activations.
+// The persistent kernel: a block takes a tile of rollouts through all steps; device memory is touched only
+// for weights, references, choices and, when kept, activations.
 struct DecodeArgs {
   ProblemKind problem;
   DecodeMode mode;
@@ -236,31 +238,31 @@ struct DecodeArgs {
   const double* item_weights;  // KnapSack: [sequences][n]
   const double* capacities;    // KnapSack: [sequences]
   bool stop_at_first_misfit;
-  const uint64_t* instance_keys;   // [sequences]; sampling
-  const uint32_t* first_samples;   // [sequences]; null: 0
+  const uint64_t* instance_keys;  // [sequences]; sampling
+  const uint32_t* first_samples;  // [sequences]; null: 0
   uint32_t sample_stride;
   uint64_t seed;
-  const int32_t* forced;           // [rollouts][n]
+  const int32_t* forced;  // [rollouts][n]
   bool want_entropy;
-  const DecodeTile* tiles;         // [tile_count], at most tile_rows rows each
+  const DecodeTile* tiles;  // [tile_count], at most tile_rows rows each
   int tile_count;
-  int tile_rows;                   // decode_tile_rows(n, ..)
+  int tile_rows;  // decode_tile_rows(n, ..)
   int n;
-  int32_t* orders;                 // [rollouts][n] out; -1 after the end
-  double* costs;                   // [rollouts] out
-  double* log_probs;               // [rollouts] out
-  DecodeStatistics* statistics;    // [tile_count] out
+  int32_t* orders;               // [rollouts][n] out; -1 after the end
+  double* costs;                 // [rollouts] out
+  double* log_probs;             // [rollouts] out
+  DecodeStatistics* statistics;  // [tile_count] out
   // Activations for a gradient; null: not kept. Slots and steps that were not computed are zero.
-  float* h;                        // [rollouts][n + 1][H]
-  float* c;                        // [rollouts][n + 1][H]
-  float* tape;                     // [rollouts][n][5H]
-  float* queries;                  // [rollouts][n][H]
-  int32_t* row_steps;              // [rollouts] steps whose choice was made among two items or more and taken: exactly
-                                   // the steps that have a gradient; they are steps 0 .. row_steps - 1
+  float* h;            // [rollouts][n + 1][H]
+  float* c;            // [rollouts][n + 1][H]
+  float* tape;         // [rollouts][n][5H]
+  float* queries;      // [rollouts][n][H]
+  int32_t* row_steps;  // [rollouts] steps whose choice was made among two items or more and taken: exactly
+                       // the steps that have a gradient; they are steps 0 .. row_steps - 1
   // Tensor cores read the weights as stored; activations are kept in kFp32 only.
   Precision precision = Precision::kFp32;
-  SetArray weight_hh;              // [4H][H]; not for kFp32
-  SetArray query_weight;           // [H][H]; not for kFp32
+  SetArray weight_hh;     // [4H][H]; not for kFp32
+  SetArray query_weight;  // [H][H]; not for kFp32
 };
 // Most rows of a tile for instances of n items (a multiple of 8), 0 when n is too large for the device's
 // shared memory. few: fewer rows a block, for batches that would leave multiprocessors idle.
@@ -269,7 +271,8 @@ void decode(const DecodeArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ adam_update.cu
 
-// Double sums of squares in a fixed order: norms[s] = sum over [offset, offset + count) of gradient of set s, squared.
+// Double sums of squares in a fixed order: norms[s] = sum over [offset, offset + count) of gradient of set s,
+// squared.
 struct AdamUpdateArgs {
   MutableSetArray parameters, first_moment, second_moment, gradient;
   int64_t offset, count;
@@ -288,19 +291,19 @@ void adam_update(const AdamUpdateArgs& args, cudaStream_t stream);
 
 // Everything of the critic but its encoder: P = 3 glimpses over all items, two layers. One block a sequence.
 struct CriticArgs {
-  SetArray reference;              // [H][H] process W_ref, transposed
-  SetArray query;                  // [H][H] process W_q, transposed
-  SetArray v;                      // [H]
-  SetArray fc1_weight;             // [H][H] transposed
+  SetArray reference;   // [H][H] process W_ref, transposed
+  SetArray query;       // [H][H] process W_q, transposed
+  SetArray v;           // [H]
+  SetArray fc1_weight;  // [H][H] transposed
   SetArray fc1_bias, fc2_weight, fc2_bias;
-  const float* h;                  // [sequences][n + 1][H] states of the critic's encoder
-  float* states;                   // [sequences][4][H] out: start, and after each process step
-  float* queries;                  // [sequences][3][H] out
-  float* references;               // [sequences][n][H] out, reference_index order: exp(2 W_ref r) or raw
-  float* bounds;                   // [sequences] out
-  float* hidden;                   // [sequences][H] out: first layer after ReLU
-  float* values;                   // [sequences] out: b(s)
-  const SetRange* ranges;          // rows are sequences
+  const float* h;          // [sequences][n + 1][H] states of the critic's encoder
+  float* states;           // [sequences][4][H] out: start, and after each process step
+  float* queries;          // [sequences][3][H] out
+  float* references;       // [sequences][n][H] out, reference_index order: exp(2 W_ref r) or raw
+  float* bounds;           // [sequences] out
+  float* hidden;           // [sequences][H] out: first layer after ReLU
+  float* values;           // [sequences] out: b(s)
+  const SetRange* ranges;  // rows are sequences
   int range_count;
   int sequences, n;
 };
@@ -310,15 +313,16 @@ void critic_forward(const CriticArgs& args, cudaStream_t stream);
 struct CriticGradientArgs {
   CriticArgs forward;
   SetArray query_weight, fc1_stored;  // [H][H] as stored (W_q, fc1)
-  const float* targets;  // [sequences]
+  const float* targets;               // [sequences]
   float weight;
-  float* dvalues;        // [sequences] out: gradient of fc2_bias, a sequence
-  float* dfc2;           // [sequences][H] out: gradient of fc2_weight
-  float* dhidden;        // [sequences][H] out: gradient before the ReLU (fc1_bias; with states[3]: fc1_weight)
-  float* dqueries;       // [sequences][3][H] out (with states[0..2]: W_q)
-  float* dv;             // [sequences][H] out
-  float* dreferences;    // [sequences][n + 1][H] out, slot i + 1: gradient of W_ref r_i; slot 0 zero
-  float* dh;             // [sequences][n + 1][H] out: gradient of the encoder's h, W_ref's share NOT included; slot 0 zero
+  float* dvalues;      // [sequences] out: gradient of fc2_bias, a sequence
+  float* dfc2;         // [sequences][H] out: gradient of fc2_weight
+  float* dhidden;      // [sequences][H] out: gradient before the ReLU (fc1_bias; with states[3]: fc1_weight)
+  float* dqueries;     // [sequences][3][H] out (with states[0..2]: W_q)
+  float* dv;           // [sequences][H] out
+  float* dreferences;  // [sequences][n + 1][H] out, slot i + 1: gradient of W_ref r_i; slot 0 zero
+  float*
+      dh;  // [sequences][n + 1][H] out: gradient of the encoder's h, W_ref's share NOT included; slot 0 zero
 };
 void critic_gradient(const CriticGradientArgs& args, cudaStream_t stream);
 
@@ -335,8 +339,9 @@ struct SumRowsArgs {
 };
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream);
 
-// start_h[s] += sum over the rows of sequence s of dh_start, likewise c: what the decoders of one encoded sequence send
-// back to its encoder's last state. dh: [sequences][n + 1][H], last slot; dc_last: [sequences][H], overwritten.
+// start_h[s] += sum over the rows of sequence s of dh_start, likewise c: what the decoders of one encoded
+// sequence send back to its encoder's last state. dh: [sequences][n + 1][H], last slot; dc_last:
+// [sequences][H], overwritten.
 struct StartGradientArgs {
   const float* dh_start;     // [rows][H]
   const float* dc_start;     // [rows][H]
@@ -349,8 +354,8 @@ void start_gradient(const StartGradientArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ generate_instances.cu
 
-// Instances first .. first + count - 1 of the endless sequence of `seed` as network inputs (x, y or weight, value):
-// the bits of engine/problem's generator.
+// Instances first .. first + count - 1 of the endless sequence of `seed` as network inputs (x, y or weight,
+// value): the bits of engine/problem's generator.
 struct GenerateFeaturesArgs {
   uint64_t seed, first;
   int n, count;

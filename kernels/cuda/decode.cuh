@@ -16,9 +16,9 @@
 // memory: 328 KB of weights a step and block (from the L2), 4 B of choice a row; (2 g + 1) m 512 B of
 // references where they are not in shared memory; with activations kept 4 KB a row.
 //
-// With a precision other than fp32 the products are tile_multiply_mma.cuh's, whose header says which units of which
-// rows a thread then has; h is swizzled, quotients of scores are approximate (3.9 operations an element), activations
-// are not kept.
+// With a precision other than fp32 the products are tile_multiply_mma.cuh's, whose header says which units of
+// which rows a thread then has; h is swizzled, quotients of scores are approximate (3.9 operations an
+// element), activations are not kept.
 #pragma once
 
 #include <cmath>
@@ -443,7 +443,8 @@ __device__ __forceinline__ void make_queries(const DecodeArgs& args, const Decod
 
 // ---------------------------------------------------------------------------- the same, on tensor cores
 
-// Units and rows as gate_share() says, which is made anew where it is asked: c[2 p + r] is of pair p's r-th row.
+// Units and rows as gate_share() says, which is made anew where it is asked: c[2 p + r] is of pair p's r-th
+// row.
 template <Precision kPrecision, bool kWhole>
 struct MmaGroup {
   float c[kTileRows] = {};
@@ -451,7 +452,8 @@ struct MmaGroup {
 
 // A block of 32 rows makes its products for all of them.
 template <Precision kPrecision, bool kWhole>
-__device__ __forceinline__ bool group_chooses(const DecodeMemory& memory, const MmaGroup<kPrecision, kWhole>&) {
+__device__ __forceinline__ bool group_chooses(const DecodeMemory& memory,
+                                              const MmaGroup<kPrecision, kWhole>&) {
   return kWhole || any_chooses(memory, threadIdx.x / kHidden * kTileRows);
 }
 
@@ -491,8 +493,8 @@ __device__ __forceinline__ void step_network(const DecodeArgs& args, const Decod
 #pragma unroll
   for (int at = 0; at < kTileRows; ++at) {
     if (at % 4 == 0) {
-      multiply_gates<kPrecision, kWhole>(args.weight_hh.data + tile.set * args.weight_hh.stride, memory.h, at / 4,
-                                         product);
+      multiply_gates<kPrecision, kWhole>(args.weight_hh.data + tile.set * args.weight_hh.stride, memory.h,
+                                         at / 4, product);
     }
     const int pair = at / 2, r = at % 2, unit = share.unit_of(pair);
     const float* fold = args.fold.data + tile.set * args.fold.stride + unit;
@@ -512,10 +514,12 @@ __device__ __forceinline__ void step_network(const DecodeArgs& args, const Decod
 
 template <Precision kPrecision, bool kWhole>
 __device__ __forceinline__ void make_queries(const DecodeArgs& args, const DecodeTile& tile,
-                                             const DecodeMemory& memory, int, const MmaGroup<kPrecision, kWhole>&) {
+                                             const DecodeMemory& memory, int,
+                                             const MmaGroup<kPrecision, kWhole>&) {
   const MmaShare share = query_share<kWhole>();
   float product[2][4];
-  multiply_queries<kPrecision, kWhole>(args.query_weight.data + tile.set * args.query_weight.stride, memory.h, product);
+  multiply_queries<kPrecision, kWhole>(args.query_weight.data + tile.set * args.query_weight.stride, memory.h,
+                                       product);
 #pragma unroll
   for (int p = 0; p < 2; ++p) {
 #pragma unroll
@@ -578,15 +582,17 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
   if (threadIdx.x == 0) args.statistics[blockIdx.x] = sum_statistics(memory, tile.rows);
 }
 
-// Where tensor cores do not have 32 rows, blocks are smaller and their threads may take more than 128 registers.
+// Where tensor cores do not have 32 rows, blocks are smaller and their threads may take more than 128
+// registers.
 constexpr int decode_threads(Precision precision, bool whole) {
   return precision == Precision::kFp32 || whole ? kMaxDecodeThreads : kMaxDecodeThreads - kHidden;
 }
 
-// references_fit: the launch has shared memory for the references of one sequence. kWhole: the tile has 32 rows,
-// which makes a difference on tensor cores only.
+// references_fit: the launch has shared memory for the references of one sequence. kWhole: the tile has 32
+// rows, which makes a difference on tensor cores only.
 template <typename Rules, Precision kPrecision, bool kWhole>
-__global__ void __launch_bounds__(decode_threads(kPrecision, kWhole), 1)  // 1: else nvcc spills to fit two blocks
+__global__ void __launch_bounds__(decode_threads(kPrecision, kWhole),
+                                  1)  // 1: else nvcc spills to fit two blocks
     decode_kernel(DecodeArgs args, bool references_fit) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   const DecodeTile& tile = args.tiles[blockIdx.x];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few spellings in which the kernels differ from textbook CUDA: what a host compiler cannot read. The emulation
-// (tests/cuda_emulation) puts a file of the same name before this one; no kernel knows which it got.
+// The few spellings in which the kernels differ from textbook CUDA: what a host compiler cannot read. The
+// emulation (tests/cuda_emulation) puts a file of the same name before this one; no kernel knows which it
+// got.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +15,7 @@
 namespace pointsman::cuda {
 
 // The block's dynamic shared memory as an array of `type`, 16-byte aligned; its size is the launch's.
-#define POINTSMAN_DYNAMIC_SHARED(type, name)                       \
+#define POINTSMAN_DYNAMIC_SHARED(type, name)                      \
   extern __shared__ __align__(16) unsigned char name##_storage[]; \
   type* const name = reinterpret_cast<type*>(name##_storage)
 
@@ -41,7 +42,8 @@ __device__ __forceinline__ uint32_t to_tf32(float x) {
 // d += a b of a whole warp, a 16 x 8, b 8 x 8; group = lane / 4, member = lane % 4 hold
 // a[i] = A[group + 8 (i % 2)][member + 4 (i / 2)], b[i] = B[member + 4 i][group],
 // d[i] = D[group + 8 (i / 2)][2 member + i % 2].
-__device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+__device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4],
+                                                 const uint32_t (&b)[2]) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
@@ -49,16 +51,18 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two numbers as the tensor cores read them in half a register each, rounded to nearest even: `low` in the lower half.
+// Two numbers as the tensor cores read them in half a register each, rounded to nearest even: `low` in the
+// lower half.
 __device__ __forceinline__ uint32_t to_bf16_pair(float low, float high) {
   uint32_t y;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
 }
 
-// d += a b of a whole warp, a 16 x 16, b 16 x 8: as above, where a[i] and b[i] hold the pairs of k = 2 member + 8 (i / 2)
-// and 2 member + 8 i, and the k that follow.
-__device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+// d += a b of a whole warp, a 16 x 16, b 16 x 8: as above, where a[i] and b[i] hold the pairs of k = 2 member
+// + 8 (i / 2) and 2 member + 8 i, and the k that follow.
+__device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4],
+                                                  const uint32_t (&b)[2]) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
@@ -72,13 +76,14 @@ inline void check(cudaError_t error, const char* what) {
   }
 }
 
-// kernel<<<grid, block, shared_bytes, stream>>>(arguments...), with more than 48 KiB of shared memory allowed for.
+// kernel<<<grid, block, shared_bytes, stream>>>(arguments...), with more than 48 KiB of shared memory allowed
+// for.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
             Arguments&&... arguments) {
   if (shared_bytes > 48 * 1024) {
-    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shared_bytes)),
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
           "shared memory of a kernel");
   }
   cudaLaunchConfig_t config{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random instances made where they are used. A thread makes one item: a Philox block (10 rounds of 2 wide products,
-// 4 xors and 2 sums), 2 doubles of 3 operations each, one rounding each. 8 bytes an item; no shared memory.
+// Random instances made where they are used. A thread makes one item: a Philox block (10 rounds of 2 wide
+// products, 4 xors and 2 sums), 2 doubles of 3 operations each, one rounding each. 8 bytes an item; no shared
+// memory.
 #pragma once
 
 #include "kernels/common/uniform_item.h"

@@ -37,7 +37,8 @@ void (*forward_kernel(const LstmForwardArgs& args))(LstmForwardArgs) {
 
 template <int kGroups>
 void forward(const LstmForwardArgs& args, cudaStream_t stream) {
-  launch_tiles<kGroups>(forward_kernel<kGroups>(args), lstm_forward_shared(kGroups * kTileRows), args, stream);
+  launch_tiles<kGroups>(forward_kernel<kGroups>(args), lstm_forward_shared(kGroups * kTileRows), args,
+                        stream);
 }
 
 template <int kGroups>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lstm_forward() with the products on tensor cores, without a tape. A block takes 8 or 32 rows of one parameter set
-// through all steps; which units of which rows a thread has says tile_multiply_mma.cuh. Counts as lstm.cuh's forward
-// pass but for the product; shared memory the same.
+// lstm_forward() with the products on tensor cores, without a tape. A block takes 8 or 32 rows of one
+// parameter set through all steps; which units of which rows a thread has says tile_multiply_mma.cuh. Counts
+// as lstm.cuh's forward pass but for the product; shared memory the same.
 #pragma once
 
 #include "kernels/cuda/lstm.cuh"
@@ -11,13 +11,15 @@ namespace pointsman::cuda {
 
 // A step of the thread's four pairs.
 template <Precision kPrecision, bool kWhole>
-__device__ __forceinline__ void lstm_step_mma(const LstmForwardArgs& a, const SetRange& tile, int step, const float* h,
-                                              const float2* inputs, float* new_h, float (&c)[kTileRows]) {
+__device__ __forceinline__ void lstm_step_mma(const LstmForwardArgs& a, const SetRange& tile, int step,
+                                              const float* h, const float2* inputs, float* new_h,
+                                              float (&c)[kTileRows]) {
   float product[4][4] = {};
 #pragma unroll
   for (int at = 0; at < kTileRows; ++at) {
     if (at % 4 == 0 && step > 0) {
-      multiply_gates<kPrecision, kWhole>(a.weight_hh.data + tile.set * a.weight_hh.stride, h, at / 4, product);
+      multiply_gates<kPrecision, kWhole>(a.weight_hh.data + tile.set * a.weight_hh.stride, h, at / 4,
+                                         product);
     }
     const MmaShare share = gate_share<kWhole>();
     const int pair = at / 2, r = at % 2;

@@ -183,8 +183,8 @@ __device__ __forceinline__ void keep_query(HalfWarp w, const StepGradient& g, in
   if (w.lane == 0) g.s.direct[at] = q.range == Range::kDirect;
 }
 
-// As pointer_scores(), keeping what the way back needs. Leaves the pointer's scores, relative to the first item's u, in
-// g.scores and returns that u.
+// As pointer_scores(), keeping what the way back needs. Leaves the pointer's scores, relative to the first
+// item's u, in g.scores and returns that u.
 __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g) {
   float query[kOwned];
   load_owned(w, g.a.queries + step_index(g.a, g.row, 1, 0, g.step) * kHidden, query);
@@ -204,8 +204,9 @@ __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g
   }
 }
 
-// Scores -> du of weight * log p(chosen), as log_softmax_gradient() on the CPU: in double up to the last rounding,
-// for over nearly equal references the gradient of v is what is left after du cancels over the items.
+// Scores -> du of weight * log p(chosen), as log_softmax_gradient() on the CPU: in double up to the last
+// rounding, for over nearly equal references the gradient of v is what is left after du cancels over the
+// items.
 __device__ __forceinline__ void log_softmax_gradient(HalfWarp w, const StepGradient& g, float first) {
   float* t = g.scores;
   const float shift = g.a.attention.centre ? mean_of(t, g.count) : -first, scale = g.a.attention.scale;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products of tile_multiply.cuh on tensor cores: sums in fp32, factors as the precision says.
 //
-// The left operand are 16 rows of the weights as stored, [columns][H]; the right one 8 rows of the tile, so that a tile
-// of 8 rows fills it. A fragment of 16 x 8 sums gives thread (group = lane / 4, member = lane % 4) those of left rows
-// `group` and group + 8 for tile rows 2 member and 2 member + 1. Left rows 0 .. 7 are 8 units of one gate and
-// 8 .. 15 the same units of the next: two such operands leave all four gates of a unit in one thread, which makes the
-// cell without an exchange and keeps c in registers.
+// The left operand are 16 rows of the weights as stored, [columns][H]; the right one 8 rows of the tile, so
+// that a tile of 8 rows fills it. A fragment of 16 x 8 sums gives thread (group = lane / 4, member = lane %
+// 4) those of left rows `group` and group + 8 for tile rows 2 member and 2 member + 1. Left rows 0 .. 7 are 8
+// units of one gate and 8 .. 15 the same units of the next: two such operands leave all four gates of a unit
+// in one thread, which makes the cell without an exchange and keeps c in registers.
 //
-// A block of 32 rows (512 threads) gives each warp 8 units of all rows, smaller ones give every 8 rows to four warps of 32
-// units each. Either way a thread has four "pairs" of a unit and two rows, and makes the gates of two at a time: more
-// sums would not fit into 128 registers. Weights come by 16-byte loads of 64 bytes a left row, the next ones on their
-// way while these are multiplied; k is taken in the order that these loads give. A step of 32 rows makes 160 (tf32), 480
-// (tf32x3) or 80 (bf16) mma a warp and reads 590 KB from the L2 (the gates' weights twice): at 64 bytes a clock, 9,200
-// clocks, beside 20,500 for the same fma. A smaller block reads 328 KB for every 8 rows.
+// A block of 32 rows (512 threads) gives each warp 8 units of all rows, smaller ones give every 8 rows to
+// four warps of 32 units each. Either way a thread has four "pairs" of a unit and two rows, and makes the
+// gates of two at a time: more sums would not fit into 128 registers. Weights come by 16-byte loads of 64
+// bytes a left row, the next ones on their way while these are multiplied; k is taken in the order that these
+// loads give. A step of 32 rows makes 160 (tf32), 480 (tf32x3) or 80 (bf16) mma a warp and reads 590 KB from
+// the L2 (the gates' weights twice): at 64 bytes a clock, 9,200 clocks, beside 20,500 for the same fma. A
+// smaller block reads 328 KB for every 8 rows.
 #pragma once
 
 #include "kernels/common/precision.h"
@@ -22,8 +23,8 @@
 
 namespace pointsman::cuda {
 
-// Where element k of a tile's row lies in shared memory: neither the float4 that two neighbouring rows are read by nor
-// the words that rows of one parity are written by meet in a bank.
+// Where element k of a tile's row lies in shared memory: neither the float4 that two neighbouring rows are
+// read by nor the words that rows of one parity are written by meet in a bank.
 __device__ __forceinline__ int swizzled(int row, int k) {
   return row * kHidden + (k ^ ((row & 1) << 4) ^ ((row >> 1 & 3) << 3));
 }
@@ -72,7 +73,9 @@ struct TensorCores<Precision::kTf32x3> {
   static __device__ __forceinline__ Left left(float4 low, float4 high) {
     return {Single::left(low, high), Single::left(tf32_rest(low), tf32_rest(high))};
   }
-  static __device__ __forceinline__ Right right(float4 v) { return {Single::right(v), Single::right(tf32_rest(v))}; }
+  static __device__ __forceinline__ Right right(float4 v) {
+    return {Single::right(v), Single::right(tf32_rest(v))};
+  }
   static __device__ __forceinline__ void multiply(const Left& a, const Right& b, float (&d)[4]) {
     Single::multiply(a.small, b.big, d);
     Single::multiply(a.big, b.small, d);
@@ -100,15 +103,17 @@ struct TensorCores<Precision::kBf16> {
   }
 };
 
-// Distances in the weights, in floats: between the two halves of a left operand, between operands 2 i and 2 i + 1, and
-// from each such pair to the next.
+// Distances in the weights, in floats: between the two halves of a left operand, between operands 2 i and 2 i
+// + 1, and from each such pair to the next.
 struct LeftStrides {
   int half, inner, outer;
-  __device__ __forceinline__ int operator()(int operand) const { return operand / 2 * outer + operand % 2 * inner; }
+  __device__ __forceinline__ int operator()(int operand) const {
+    return operand / 2 * outer + operand % 2 * inner;
+  }
 };
 
-// d[t kOperands + a]: left operand a by rows first_row + 8 t .. + 7 of x (shared memory, swizzled). weights: device
-// memory, the first left row of the warp. By whole warps.
+// d[t kOperands + a]: left operand a by rows first_row + 8 t .. + 7 of x (shared memory, swizzled). weights:
+// device memory, the first left row of the warp. By whole warps.
 template <Precision kPrecision, int kOperands, int kTiles>
 __device__ __forceinline__ void tile_multiply_mma(const float* weights, LeftStrides strides, const float* x,
                                                   int first_row, float (&d)[kOperands * kTiles][4]) {
@@ -138,7 +143,8 @@ __device__ __forceinline__ void tile_multiply_mma(const float* weights, LeftStri
   }
 }
 
-// What a thread of the block holds of a product: pair p is of one unit (of queries also the 8th after it) and two rows.
+// What a thread of the block holds of a product: pair p is of one unit (of queries also the 8th after it) and
+// two rows.
 struct MmaShare {
   int unit, unit_step, row, row_step;
   __device__ __forceinline__ int unit_of(int pair) const { return unit + pair * unit_step; }
@@ -161,10 +167,11 @@ __device__ __forceinline__ MmaShare query_share() {
   return {32 * (warp % 4) + group, 16, 8 * (warp / 4) + 2 * member, 0};
 }
 
-// The pairs 2 pass and 2 pass + 1 only: as many sums as leave room for all the rest in registers. d[2 p] = gates i (of
-// both rows) and f of the p-th of them, d[2 p + 1] = g and o. weight_hh: [4H][H].
+// The pairs 2 pass and 2 pass + 1 only: as many sums as leave room for all the rest in registers. d[2 p] =
+// gates i (of both rows) and f of the p-th of them, d[2 p + 1] = g and o. weight_hh: [4H][H].
 template <Precision kPrecision, bool kWhole>
-__device__ __forceinline__ void multiply_gates(const float* weight_hh, const float* h, int pass, float (&d)[4][4]) {
+__device__ __forceinline__ void multiply_gates(const float* weight_hh, const float* h, int pass,
+                                               float (&d)[4][4]) {
   constexpr LeftStrides kStrides = {kHidden * kHidden, 2 * kHidden * kHidden, 8 * kHidden};
   const int warp = made_here(threadIdx.x) / 32;
   if constexpr (kWhole) {

@@ -27,8 +27,8 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
   DeviceArray<int32_t> winners(sequences), best_orders(static_cast<size_t>(sequences) * n);
   DeviceArray<double> best_costs(sequences), best_log_probs(sequences);
   DeviceArray<unsigned char> scratch(best_of_scratch(sequences));
-  best_of({device_first.data(), device_orders.data(), device_costs.data(), device_log_probs.data(), sequences, n,
-           scratch.data(), winners.data(), best_orders.data(), best_costs.data(), best_log_probs.data()},
+  best_of({device_first.data(), device_orders.data(), device_costs.data(), device_log_probs.data(), sequences,
+           n, scratch.data(), winners.data(), best_orders.data(), best_costs.data(), best_log_probs.data()},
           nullptr);
   const std::vector<int32_t> found = winners.download(), found_orders = best_orders.download();
   const std::vector<double> found_costs = best_costs.download(), found_log_probs = best_log_probs.download();
@@ -40,7 +40,8 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
     }
     REQUIRE(found[s] == best);  // -1 is what the array held before
     for (int i = 0; i < n; ++i) {
-      REQUIRE(found_orders[s * n + i] == (best < 0 ? -1 : orders[static_cast<size_t>(first_row[s] + best) * n + i]));
+      REQUIRE(found_orders[s * n + i] ==
+              (best < 0 ? -1 : orders[static_cast<size_t>(first_row[s] + best) * n + i]));
     }
     if (best < 0) continue;
     REQUIRE(found_costs[s] == costs[first_row[s] + best]);

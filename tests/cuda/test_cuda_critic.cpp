@@ -149,8 +149,9 @@ struct Device {
 
   void gradient() {
     const auto& critic = p.layout.critic;
-    critic_gradient({args, tensor(critic.process.w_q), tensor(critic.fc1_weight), targets.data(), p.weight, dvalues.data(), dfc2.data(),
-                     dhidden.data(), dqueries.data(), dv.data(), dreferences.data(), dh.data()},
+    critic_gradient({args, tensor(critic.process.w_q), tensor(critic.fc1_weight), targets.data(), p.weight,
+                     dvalues.data(), dfc2.data(), dhidden.data(), dqueries.data(), dv.data(),
+                     dreferences.data(), dh.data()},
                     nullptr);
   }
 

@@ -153,8 +153,8 @@ double worst_step(const Forward& out, const Weights& w, const std::vector<SetRan
     for (int d = 0; d < kHidden; ++d) {
       const double c_off = std::abs(exact.cell_before[d]) * (off / 4 + 6 * kUnit) + 1.25 * off + 20 * kUnit;
       worst = worse(worst, std::abs(out.c[at + kHidden + d] - exact.cell[d]) / c_off);
-      worst = worse(worst,
-                       std::abs(out.h[at + kHidden + d] - exact.hidden[d]) / (c_off + off / 4 + 20 * kUnit));
+      worst =
+          worse(worst, std::abs(out.h[at + kHidden + d] - exact.hidden[d]) / (c_off + off / 4 + 20 * kUnit));
       const float* tape = out.tape.data() + (static_cast<size_t>(row) * steps + step) * kLstmTape + d;
       worst = worse(worst, std::abs(tape[0] - exact.i[d]) / (off / 4 + 4 * kUnit));
       worst = worse(worst, std::abs(tape[kHidden] - exact.f[d]) / (off / 4 + 4 * kUnit));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our Philox against cuRAND's own, in the two forms that need no GPU: the device functions of curand_kernel.h,
-// compiled for the host, and the library's host generator. Built where the CUDA toolkit is found, and against its
-// headers, not the emulation's.
+// Our Philox against cuRAND's own, in the two forms that need no GPU: the device functions of
+// curand_kernel.h, compiled for the host, and the library's host generator. Built where the CUDA toolkit is
+// found, and against its headers, not the emulation's.
 #include <curand.h>
 #include <curand_kernel.h>
 

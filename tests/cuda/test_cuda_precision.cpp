@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rollouts on tensor cores: how far the products may be from double, log p beside the double reference, and the same
-// answers from run to run.
+// Rollouts on tensor cores: how far the products may be from double, log p beside the double reference, and
+// the same answers from run to run.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -17,20 +17,26 @@ namespace {
 
 constexpr Precision kPrecisions[] = {Precision::kTf32, Precision::kTf32x3, Precision::kBf16};
 
-// Most that a product of two factors can be wrong by, of itself. tf32 keeps 11 bits of each and bf16 8; tf32x3 loses
-// 2^-22 of each factor's rest and the product of the rests.
+// Most that a product of two factors can be wrong by, of itself. tf32 keeps 11 bits of each and bf16 8;
+// tf32x3 loses 2^-22 of each factor's rest and the product of the rests.
 double factor_error(Precision precision) {
   switch (precision) {
-    case Precision::kTf32: return 2 * 0x1p-11 + 0x1p-22;
-    case Precision::kTf32x3: return 3 * 0x1p-22;
-    case Precision::kBf16: return 2 * 0x1p-9 + 0x1p-18;
-    case Precision::kFp32: break;
+    case Precision::kTf32:
+      return 2 * 0x1p-11 + 0x1p-22;
+    case Precision::kTf32x3:
+      return 3 * 0x1p-22;
+    case Precision::kBf16:
+      return 2 * 0x1p-9 + 0x1p-18;
+    case Precision::kFp32:
+      break;
   }
   return 0.0;
 }
 
 // Sums of 128 products, three each in tf32x3, in adders that may truncate: 2^-23 an addition.
-double sum_error(Precision precision) { return (precision == Precision::kTf32x3 ? 3 : 1) * kHidden * 0x1p-23; }
+double sum_error(Precision precision) {
+  return (precision == Precision::kTf32x3 ? 3 : 1) * kHidden * 0x1p-23;
+}
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
@@ -55,7 +61,8 @@ struct TwoSteps {
   std::vector<float> on_device(Precision precision) const {
     const cuda::DeviceArray<float> device_weights(weights), device_bias(bias), fold(none), x(inputs);
     const cuda::DeviceArray<cuda::SetRange> ranges(std::vector<cuda::SetRange>{{0, 0, rows}});
-    cuda::DeviceArray<float> h(static_cast<size_t>(rows) * 3 * kHidden), c(static_cast<size_t>(rows) * kHidden);
+    cuda::DeviceArray<float> h(static_cast<size_t>(rows) * 3 * kHidden),
+        c(static_cast<size_t>(rows) * kHidden);
     cuda::LstmForwardArgs args{};
     args.fold = {fold.data(), 0};
     args.bias = {device_bias.data(), 0};
@@ -74,7 +81,8 @@ struct TwoSteps {
 
   double input_part(int row, int step, int gate) const {
     const float* x = inputs.data() + (row * 2 + step) * 2;
-    return bias[gate] + static_cast<double>(none[gate]) * x[0] + static_cast<double>(none[kGates + gate]) * x[1];
+    return bias[gate] + static_cast<double>(none[gate]) * x[0] +
+           static_cast<double>(none[kGates + gate]) * x[1];
   }
 
   static Cell cell(const double (&gates)[4], double c) {
@@ -99,7 +107,8 @@ struct TwoSteps {
           size = std::fabs(gates[g]);
           double products = 0.0;
           for (int k = 0; k < kHidden; ++k) {
-            const double product = static_cast<double>(weights[(g * kHidden + unit) * kHidden + k]) * first[k];
+            const double product =
+                static_cast<double>(weights[(g * kHidden + unit) * kHidden + k]) * first[k];
             gates[g] += product;
             products += std::fabs(product);
           }
@@ -126,8 +135,8 @@ std::unique_ptr<Backend> cuda_with(Precision precision, const ModelConfig& confi
   return backend;
 }
 
-// The largest root mean square, over orders, of the change of log p in double when every recurrent and query weight is
-// off by its share `relative`, in signs drawn at random.
+// The largest root mean square, over orders, of the change of log p in double when every recurrent and query
+// weight is off by its share `relative`, in signs drawn at random.
 double sensitivity(const ModelConfig& config, const std::vector<float>& parameters, const RandomBatch& batch,
                    const RolloutResult& result, double relative) {
   const ParameterLayout layout(config);
@@ -139,7 +148,8 @@ double sensitivity(const ModelConfig& config, const std::vector<float>& paramete
   for (int draw = 0; draw < kDraws; ++draw) {
     reference::Vector changed(parameters.begin(), parameters.end());
     const auto change = [&](size_t offset, int count) {
-      for (size_t i = offset; i < offset + count; ++i) changed[i] *= 1.0 + (random() % 2 ? relative : -relative);
+      for (size_t i = offset; i < offset + count; ++i)
+        changed[i] *= 1.0 + (random() % 2 ? relative : -relative);
     };
     change(layout.encoder.weight_hh, kGates * kHidden);
     change(layout.decoder.weight_hh, kGates * kHidden);
@@ -148,7 +158,9 @@ double sensitivity(const ModelConfig& config, const std::vector<float>& paramete
     for (int s = 0; s < batch.count; ++s) {
       const std::vector<int> order = items_of(result, batch.n, s);
       squares[s] += std::pow(reference::forced(other, batch.sequence(s), order).log_prob -
-                                 reference::forced(exact, batch.sequence(s), order).log_prob, 2) / kDraws;
+                                 reference::forced(exact, batch.sequence(s), order).log_prob,
+                             2) /
+                    kDraws;
     }
   }
   for (double square : squares) most = std::max(most, std::sqrt(square));
@@ -184,9 +196,10 @@ TEST_CASE("precision: log p beside double, the same from run to run") {
       CHECK(backend->info().detail.find(name_of(precision)) != std::string::npos);
       const RolloutResult result = sample(*backend, batch, std::vector<int32_t>(batch.count, 1));
       CHECK(same_answers(sample(*backend, batch, std::vector<int32_t>(batch.count, 1)), result));
-      // The weights are off by up to half of factor_error once, the states again each step: as much again, if not
-      // correlated. Five deviations, and what single precision does.
-      const double bound = 5.0 * sensitivity(config, parameters, batch, result, factor_error(precision)) + 2e-5;
+      // The weights are off by up to half of factor_error once, the states again each step: as much again, if
+      // not correlated. Five deviations, and what single precision does.
+      const double bound =
+          5.0 * sensitivity(config, parameters, batch, result, factor_error(precision)) + 2e-5;
       RolloutRequest request;
       request.sequences = batch.batch();
       request.decode = Decode::kForced;
@@ -203,7 +216,8 @@ TEST_CASE("precision: log p beside double, the same from run to run") {
   }
 }
 
-// Blocks of 24 and of 32 rows, the last ones of fewer; other tiles give other rows to a thread, but the same sums.
+// Blocks of 24 and of 32 rows, the last ones of fewer; other tiles give other rows to a thread, but the same
+// sums.
 TEST_CASE("precision: blocks of every size agree") {
   cudaDeviceProp properties{};
   cuda::require_success(cudaGetDeviceProperties(&properties, 0));

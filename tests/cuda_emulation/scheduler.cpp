@@ -562,9 +562,9 @@ uint64_t reduced(WarpOp op, uint64_t a, uint64_t b) {
   }
 }
 
-// d += a b of a warp, fragments as in PTX's mma.m16n8k8 .tf32 and .m16n8k16 .bf16: group = lane / 4, member = lane % 4;
-// a[i] = A[group + 8 (i % 2)][k of i / 2], b[i] = B[k of i][group], d[i] = D[group + 8 (i / 2)][2 member + i % 2];
-// k of i is member + 4 i, or with bf16 the pair 2 member + 8 i, 2 member + 8 i + 1.
+// d += a b of a warp, fragments as in PTX's mma.m16n8k8 .tf32 and .m16n8k16 .bf16: group = lane / 4, member =
+// lane % 4; a[i] = A[group + 8 (i % 2)][k of i / 2], b[i] = B[k of i][group], d[i] = D[group + 8 (i / 2)][2
+// member + i % 2]; k of i is member + 4 i, or with bf16 the pair 2 member + 8 i, 2 member + 8 i + 1.
 void multiply_fragments(Thread* lanes, bool pairs) {
   float a[16][16], b[16][8];
   const int kept = pairs ? 2 : 1;

@@ -37,9 +37,9 @@ class FakeBackend : public Backend {
   int rollout_calls = 0, gradient_calls = 0, update_calls = 0;
   std::map<std::pair<uint64_t, uint32_t>, Drawn> drawn;
   std::vector<Loaded> loads;
-  std::vector<float> weights;  // of the last gradient request
+  std::vector<float> weights;            // of the last gradient request
   std::vector<double> costs, log_probs;  // of the last rollout
-  std::vector<float> updated;  // parameter 0 of set 0 after each update
+  std::vector<float> updated;            // parameter 0 of set 0 after each update
   std::vector<UpdateRequest> updates;
   std::chrono::microseconds time_per_rollout{0};
   bool corrupt = false;  // answers visit the first item twice

@@ -205,11 +205,12 @@ class LinearBackend : public Backend {
     while (!episode.finished()) {
       const std::vector<double> p = episode.probabilities(parameters);
       const uint32_t step = static_cast<uint32_t>(order.size());
-      const int chosen = request.decode == Decode::kForced ? request.forced[s * batch.n + static_cast<int>(step)]
-                         : request.decode == Decode::kSample
-                             ? draw(p, sampling_uniform(request.seed, request.instance_keys[s],
-                                                        request.first_samples[s], step))
-                             : static_cast<int>(std::max_element(p.begin(), p.end()) - p.begin());
+      const int chosen =
+          request.decode == Decode::kForced ? request.forced[s * batch.n + static_cast<int>(step)]
+          : request.decode == Decode::kSample
+              ? draw(p,
+                     sampling_uniform(request.seed, request.instance_keys[s], request.first_samples[s], step))
+              : static_cast<int>(std::max_element(p.begin(), p.end()) - p.begin());
       log_prob += std::log(p[chosen]);
       result.statistics.entropy -= std::log(p[chosen]);
       result.statistics.mean_logit += parameters[0];

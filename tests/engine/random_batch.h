@@ -118,7 +118,7 @@ inline RolloutResult sample(Backend& backend, const RandomBatch& batch, const st
 // Largest error of a tensor over the tensor's largest element; infinite where all should be zero and are not.
 template <typename Expected>
 inline double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found,
-                        const Expected& expected) {
+                               const Expected& expected) {
   double worst = 0.0;
   for (const TensorSlot& slot : layout.tensors) {
     double most = 0.0, off = 0.0;

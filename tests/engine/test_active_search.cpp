@@ -127,7 +127,8 @@ TEST_CASE("an entropy temperature adds T log p to the cost and falls to 0 over t
   for (size_t step = 0; step < 6; ++step) {
     const double temperature = 0.3 * (1.0 - static_cast<double>(step) / 6.0);
     std::vector<double> energies;
-    for (size_t r = 0; r < 5; ++r) energies.push_back(run.costs[step][r] + temperature * run.log_probs[step][r]);
+    for (size_t r = 0; r < 5; ++r)
+      energies.push_back(run.costs[step][r] + temperature * run.log_probs[step][r]);
     const double sum = 5 * mean_of(energies);
     for (size_t r = 0; r < 5; ++r) {
       CHECK(run.weights[step][r] == Approx((energies[r] - (sum - energies[r]) / 4) / 5).margin(1e-7));

@@ -283,7 +283,8 @@ TEST_CASE("an empty request gives an empty answer") {
   CHECK(items_of(some, 5, 2).size() == 5);
 }
 
-// ------------------------------------------------------------------------------------------- the best of each
+// ------------------------------------------------------------------------------------------- the best of
+// each
 
 // Compares a best_only answer with what is picked by hand from all rollouts. Returns how many sequences had a
 // rollout that cost as much as their best.

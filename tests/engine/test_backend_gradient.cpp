@@ -368,7 +368,7 @@ TEST_CASE("update is Adam on the clipped gradient, actor and critic apart") {
       // Each step rounds the parameter once (2^-24 of at most 0.2) and is itself good to 1e-5 of a learning
       // rate.
       worst = worse(worst, std::abs(after[k] - expected) /
-                                  ((step + 1) * (0.2 * 0x1p-24 + 1e-5 * request.learning_rate)));
+                               ((step + 1) * (0.2 * 0x1p-24 + 1e-5 * request.learning_rate)));
     }
     CHECK(worst <= 1.0);
     const bool actor_moved = !std::equal(after.begin(), after.begin() + layout.actor_size, before.begin());

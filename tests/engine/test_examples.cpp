@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Given answers: what is taken, what is refused, and the one order of each that is learned.
-#include "engine/training/examples.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "engine/problem/generate.h"
+#include "engine/training/examples.h"
 #include "tests/catch.h"
 
 using namespace pointsman;

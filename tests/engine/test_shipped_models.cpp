@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canaries: every shipped model loads, agrees with the double oracle, and is as good as its card says on the first
-// 100 instances of the community's test set.
+// The canaries: every shipped model loads, agrees with the double oracle, and is as good as its card says on
+// the first 100 instances of the community's test set.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -19,13 +19,15 @@ struct Shipped {
   double augmented_gap;
 };
 
-// KnapSack: mean share of the optimal value that is missing; the second number is best of 128 samples, shuffled.
+// KnapSack: mean share of the optimal value that is missing; the second number is best of 128 samples,
+// shuffled.
 constexpr Shipped kShipped[] = {{"tsp20", 0.0186, 0.0024},   {"tsp50", 0.0670, 0.0288},
                                 {"tsp100", 0.1077, 0.0613},  {"knap50", 0.0023, 0.0002},
                                 {"knap100", 0.0010, 1.5e-5}, {"knap200", 0.0008, 1.7e-5}};
 
 Model load(const std::string& name) {
-  return read_model(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "models/pretrained" / (name + ".safetensors"));
+  return read_model(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "models/pretrained" /
+                    (name + ".safetensors"));
 }
 
 ProblemKind problem_of(const Model& model) {
@@ -39,7 +41,8 @@ InstanceBatch first_100(const Model& model) {
 }
 
 std::vector<double> optima(const std::string& name) {
-  std::ifstream file(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "tests/data" / (name + "_first100.opt.txt"));
+  std::ifstream file(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "tests/data" /
+                     (name + "_first100.opt.txt"));
   std::vector<double> values;
   for (double value; file >> value;) values.push_back(value);
   REQUIRE(values.size() == 100);

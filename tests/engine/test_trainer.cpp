@@ -115,8 +115,9 @@ size_t example_of_cost(const Examples& examples, double cost) {
   size_t best = 0;
   double least = 1.0;
   for (size_t e = 0; e < examples.count(); ++e) {
-    const double away = std::abs(cost - cost_of(examples.problem, examples.n, &examples.features[2 * e * examples.n],
-                                                &examples.orders[e * examples.n]));
+    const double away =
+        std::abs(cost - cost_of(examples.problem, examples.n, &examples.features[2 * e * examples.n],
+                                &examples.orders[e * examples.n]));
     if (away < least) least = away, best = e;
   }
   CHECK(least < 1e-5);  // a mirrored float coordinate is off by 6e-8

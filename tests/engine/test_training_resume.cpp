@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on the real CPU backend: stopping anywhere and going on is the same as never having stopped, whatever the
-// number of threads.
+// Training on the real CPU backend: stopping anywhere and going on is the same as never having stopped,
+// whatever the number of threads.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
-
-#include <unistd.h>
 
 #include "engine/backend/backend.h"
 #include "engine/training/trainer.h"
@@ -20,7 +20,8 @@ namespace {
 constexpr int kSteps = 40;
 
 struct Scratch {
-  Scratch() : path(std::filesystem::temp_directory_path() / ("pointsman_resume_" + std::to_string(::getpid()))) {
+  Scratch()
+      : path(std::filesystem::temp_directory_path() / ("pointsman_resume_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path);
   }
   ~Scratch() { std::filesystem::remove_all(path); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as a user meets it: exit codes, what goes to stdout and what to stderr, flags, signals and
 // limits.
-#include <algorithm>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -533,9 +533,9 @@ TEST_CASE("eval writes a row as soon as it is finished") {
 
 TEST_CASE("a mode of eval that means nothing ends with 2") {
   const Sandbox sandbox;
-  for (const char* mode :
-       {"exact", "ratio", "local+x8", "local+0", "random+t2", "greedy+t2", "active+t2", "active+100", "sample+t0",
-        "sample+t", "sample+t1.5x", "sample+t2000", "sample+tnan", "sample++x8", "clever", ","}) {
+  for (const char* mode : {"exact", "ratio", "local+x8", "local+0", "random+t2", "greedy+t2", "active+t2",
+                           "active+100", "sample+t0", "sample+t", "sample+t1.5x", "sample+t2000",
+                           "sample+tnan", "sample++x8", "clever", ","}) {
     INFO(mode);
     CHECK(sandbox.run("eval " + kMap + " --modes " + mode).code == 2);
   }
@@ -568,7 +568,8 @@ TEST_CASE("train learns from given tours, which kicks make short") {
   const std::string solve = "solve set.npy -m tsp20 --mode greedy --improve on -f -o tours.npy --format npy";
   REQUIRE(sandbox.run(solve).code == 0);
   const std::string train =
-      "train tsp -n 6 --instances set.npy --solutions tours.npy -b 8 --rollouts 1 --steps 20 -q -f -o x.safetensors";
+      "train tsp -n 6 --instances set.npy --solutions tours.npy -b 8 --rollouts 1 --steps 20 -q -f -o "
+      "x.safetensors";
   const Answer answer = sandbox.run(train + " --log x.jsonl");
   REQUIRE(answer.code == 0);
   CHECK(answer.parsed().at("summary").at("training_tours") == 160);
@@ -576,7 +577,8 @@ TEST_CASE("train learns from given tours, which kicks make short") {
 
   CHECK(sandbox.run("train tsp -n 6 --instances set.npy -o y.safetensors").code == 2);
   CHECK(sandbox.run(train + " --baseline critic").code == 2);
-  const Answer size = sandbox.run("train tsp -n 7 --instances set.npy --solutions tours.npy -f -o x.safetensors");
+  const Answer size =
+      sandbox.run("train tsp -n 7 --instances set.npy --solutions tours.npy -f -o x.safetensors");
   CHECK(size.code == 3);
   CHECK(size.out.find("set.npy: instance 0: expected 7 items (-n), found 6") != std::string::npos);
   sandbox.write("bad.json", R"({"solutions":[{"tour":[0,1,2,3,4,4]}]})");
@@ -586,7 +588,10 @@ TEST_CASE("train learns from given tours, which kicks make short") {
   REQUIRE(sandbox.run("generate tsp -n 60 -b 3 -f -o set.npy").code == 0);
   const auto cost = [&](const std::string& flags) {
     return sandbox.run("solve set.npy -m tsp20 --mode greedy --improve on " + flags)
-        .parsed().at("summary").at("mean_cost").get<double>();
+        .parsed()
+        .at("summary")
+        .at("mean_cost")
+        .get<double>();
   };
   const double plain = cost("");
   CHECK(cost("--kicks 500") < plain);  // n = 60: the first local optima are some 3% above the best
@@ -602,7 +607,8 @@ TEST_CASE("train writes a model that solve finds by name") {
   CHECK(sandbox.run("train tsp -n 8 --steps 2 -o models/tsp8.safetensors").code == 2);  // there already
   CHECK(sandbox.run("solve -q -n 4 -m tsp8 " + kMap).parsed().at("summary").at("model") == "tsp8");
   const json models = sandbox.run("info").parsed().at("models");
-  CHECK(std::any_of(models.begin(), models.end(), [](const json& model) { return model.at("name") == "tsp8"; }));
+  CHECK(std::any_of(models.begin(), models.end(),
+                    [](const json& model) { return model.at("name") == "tsp8"; }));
   CHECK(sandbox.run("info tsp8").parsed().at("model").at("n") == 8);
 }
 

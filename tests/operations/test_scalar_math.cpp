@@ -42,9 +42,7 @@ double relative_error(float found, double exact) {
 
 TEST_CASE("exp_f32 between -87 and 88") {
   double worst = 0.0;
-  const auto visit = [&](float x) {
-    worst = worse(worst, relative_error(exp_f32(x), std::exp(double{x})));
-  };
+  const auto visit = [&](float x) { worst = worse(worst, relative_error(exp_f32(x), std::exp(double{x}))); };
   sweep(1e-30f, 88.0f, visit);
   sweep(1e-30f, 87.0f, [&](float x) { visit(-x); });
   INFO("largest relative error of exp_f32: " << worst / kUnit << " * 2^-24");

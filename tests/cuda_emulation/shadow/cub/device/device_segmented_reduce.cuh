@@ -20,8 +20,9 @@ struct KeyValuePair {
 struct DeviceSegmentedReduce {
   // Without scratch it only tells how much it wants. An empty segment's answer is {1, the largest value}.
   template <typename T>
-  static cudaError_t ArgMin(void* scratch, size_t& scratch_bytes, const T* values, KeyValuePair<int, T>* answers,
-                            int64_t segments, const int32_t* begins, const int32_t* ends, cudaStream_t = nullptr) {
+  static cudaError_t ArgMin(void* scratch, size_t& scratch_bytes, const T* values,
+                            KeyValuePair<int, T>* answers, int64_t segments, const int32_t* begins,
+                            const int32_t* ends, cudaStream_t = nullptr) {
     namespace emulation = pointsman::emulation;
     constexpr size_t kScratch = 1;
     if (scratch == nullptr) {
