@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation on one page: plain argument structs, one signature for every device, each tested alone
-// against plain double loops (tests/operations). H = 128 is the hidden size, 4H the gates i, f, g, o.
+// against plain double loops (tests/kernels). H = 128 is the hidden size, 4H the gates i, f, g, o.
 //
 // Written orders (docs/numbers.md): products walk k upward with fma from 0; sums over H are 16 strided
 // partial sums and the tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); sums over cities run in the order of the

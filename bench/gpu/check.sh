@@ -6,7 +6,7 @@
 #   bench/gpu/check.sh [flags] [stage ...]
 #
 #   build      the program, its CUDA module, the device tests and the benches, Release
-#   test       tests/cuda on the GPU; the same tours from the same seeds on cuda and cpu
+#   test       the CUDA tests on the GPU; the same tours from the same seeds on cuda and cpu
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   bench      every operation beside its floor, the LSTM beside cuDNN, the engine's calls
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
@@ -115,7 +115,7 @@ stage_build() {
 stage_test() {
   local code=0 worst=0
   measure "$build/bench/bench_search" --device cuda compare || worst=1
-  "$build/tests/cuda/test_cuda_device" --durations yes >&2 || code=$?
+  "$build/tests/kernels/cuda/test_cuda_device" --durations yes >&2 || code=$?
   row_of_code device_tests test_cuda_device "$code"
   [ "$code" -eq 0 ] && return "$worst"
 }
@@ -129,7 +129,7 @@ stage_sanitize() {
   for tool in memcheck racecheck synccheck initcheck; do
     echo "--- $tool ---" >&2
     code=0
-    compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/cuda/test_cuda_device" '[race]' >&2 || code=$?
+    compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/cuda/test_cuda_device" '[race]' >&2 || code=$?
     row_of_code sanitize "$tool" "$code"
     [ "$code" -eq 0 ] || worst=1
   done

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/device.cuh"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace {
 

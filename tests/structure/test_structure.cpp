@@ -330,7 +330,7 @@ TEST_CASE("the table allows what keeps to it") {
   CHECK(include_violations("engine/backend/cpu_backend.cpp", "\"kernels/cpu/cpu_operations.h\"") == 0);
   CHECK(include_violations("host/files/zip_archive.cpp", "<zlib.h>") == 0);
   CHECK(include_violations("host/command/main.cpp", "<CLI/CLI.hpp>") == 0);
-  CHECK(include_violations("tests/operations/test_philox.cpp", "\"kernels/common/philox.h\"") == 0);
+  CHECK(include_violations("tests/kernels/common/test_philox.cpp", "\"kernels/common/philox.h\"") == 0);
 }
 
 TEST_CASE("every source file names its licence once") {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.cuh"
-#include "tests/cuda/device_test.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/catch.h"
-#include "tests/engine/backend_under_test.h"
+#include "tests/engine/backend/backend_under_test.h"
 #include "tests/engine/random_batch.h"
 
 namespace pointsman {

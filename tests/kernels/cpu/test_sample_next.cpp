@@ -7,7 +7,7 @@
 #include "kernels/common/scalar_math.h"
 #include "kernels/cpu/cpu_operations.h"
 #include "tests/catch.h"
-#include "tests/operations/on_each_target.h"
+#include "tests/kernels/cpu/on_each_target.h"
 
 namespace pointsman {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/engine/backend_under_test.h"
+#include "tests/engine/backend/backend_under_test.h"
 
 namespace pointsman {
 

@@ -7,9 +7,9 @@
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
-#include "tests/cuda/set_ranges_test.h"
-#include "tests/operations/on_each_target.h"
+#include "tests/kernels/cpu/on_each_target.h"
+#include "tests/kernels/cuda/device_test.h"
+#include "tests/kernels/cuda/set_ranges_test.h"
 #include "tests/reference/reference.h"
 
 namespace pointsman::cuda {
@@ -125,7 +125,7 @@ void check_against_cpu(const Forward& out, const Weights& w, const std::vector<S
 
 // Every step from the kernel's own state before it, in double. A gate is off by its 128 + 4 roundings of
 // terms that sum to at most `gate` in magnitude; sigmoids pass on a quarter of that, tanh all of it; the
-// cell's own arithmetic adds what tests/operations/test_lstm.cpp derives.
+// cell's own arithmetic adds what tests/kernels/cpu/test_lstm.cpp derives.
 double worst_step(const Forward& out, const Weights& w, const std::vector<SetRange>& ranges, int steps,
                   const std::vector<float>& inputs, int row) {
   const int set = set_of(ranges, row);
@@ -298,7 +298,7 @@ void recurrent_part(const float* dgates, const float* w, double* sum, double* of
 }
 
 // One row. dh of each step is taken from the kernel's own dgates of the step after it, dc runs on in double
-// with the sum of its errors; the cell's own roundings are those of tests/operations/test_lstm.cpp.
+// with the sum of its errors; the cell's own roundings are those of tests/kernels/cpu/test_lstm.cpp.
 double worst_row(const BackwardCase& k, const Backward& out, int row, bool decoder) {
   const float* w = k.weights.stored_of(set_of(k.ranges, row));
   const int made = decoder ? k.row_steps[row] : k.steps;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // project_references() holds the CPU's bits.
 #include "tests/catch.h"
-#include "tests/cuda/encoded_batch.h"
+#include "tests/kernels/cuda/encoded_batch.h"
 
 namespace pointsman::cuda {
 namespace {

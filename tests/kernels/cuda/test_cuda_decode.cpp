@@ -8,7 +8,7 @@
 #include "engine/backend/cpu_rollout.h"
 #include "kernels/common/knapsack.h"
 #include "tests/catch.h"
-#include "tests/cuda/encoded_batch.h"
+#include "tests/kernels/cuda/encoded_batch.h"
 
 namespace pointsman::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include "engine/backend/cuda_backend.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
 #include "tests/engine/random_batch.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace pointsman {
 namespace {

@@ -11,9 +11,9 @@
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
 #include "tests/engine/random_batch.h"
-#include "tests/operations/on_each_target.h"
+#include "tests/kernels/cpu/on_each_target.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace pointsman::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backend/cuda_backend.h"
-#include "tests/engine/backend_under_test.h"
+#include "tests/engine/backend/backend_under_test.h"
 
 namespace pointsman {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/best_of.h"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace pointsman::cuda {
 namespace {

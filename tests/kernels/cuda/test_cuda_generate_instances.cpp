@@ -6,7 +6,7 @@
 #include "engine/problem/generate.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace pointsman::cuda {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
-#include "tests/cuda/device_test.h"
-#include "tests/cuda/set_ranges_test.h"
-#include "tests/operations/on_each_target.h"
+#include "tests/kernels/cpu/on_each_target.h"
+#include "tests/kernels/cuda/device_test.h"
+#include "tests/kernels/cuda/set_ranges_test.h"
 
 namespace pointsman::cuda {
 namespace {

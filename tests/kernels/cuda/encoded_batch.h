@@ -8,8 +8,8 @@
 
 #include "engine/backend/cpu_network.h"
 #include "kernels/cuda/cuda_operations.h"
-#include "tests/cuda/device_test.h"
 #include "tests/engine/random_batch.h"
+#include "tests/kernels/cuda/device_test.h"
 
 namespace pointsman::cuda {
 
