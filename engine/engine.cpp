@@ -8,8 +8,10 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
-#include "engine/schedule/schedule.h"
+#include "engine/problem/problem.h"
+#include "engine/search/classical.h"
 #include "engine/search/limits.h"
 #include "engine/search/sequence_packer.h"
 #include "models/parameter_layout.h"
@@ -18,91 +20,112 @@ namespace pointsman {
 
 namespace {
 
-constexpr int64_t kDefaultSamples = 1280;
-constexpr int kDefaultSteps = 5000;
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
-constexpr float kUntrainedRate = 1e-3f;
 constexpr double kUntrainedEntropy =
     0.2;  // tours are random above some 0.15 network units and ordered below 0.1
 constexpr double kTrainedRateShare = 0.01;  // of the rate that the model was trained with
 
-ProblemKind problem_of(const ModelConfig& config) {
-  return config.problem == "knapsack" ? ProblemKind::kKnapsack : ProblemKind::kTsp;
-}
-
-void check_instances(const Model& model, const InstanceBatch& instances) {
+void check_instances(const Model* model, const InstanceBatch& instances) {
   for (const Instance& instance : instances) {
     if (instance.n() < 1) throw std::invalid_argument("an instance without items");
-    if (instance.problem != problem_of(model.config)) {
-      throw std::invalid_argument("the model solves " + model.config.problem +
+    if (model != nullptr && instance.problem != model->config.problem) {
+      throw std::invalid_argument(std::string("the model solves ") + name_of(model->config.problem) +
                                   ", the instance is another problem");
     }
   }
 }
 
-SamplingOptions sampling_options(const SolveOptions& options, bool is_tsp, bool improve) {
+SamplingOptions sampling_options(const SolveOptions& options, const Problem& problem, bool improve) {
   const bool automatic = options.mode == Mode::kAuto;
   SamplingOptions sampling;
   sampling.greedy = options.mode == Mode::kGreedy;
-  sampling.augment = options.augment != 0 ? options.augment : automatic && is_tsp ? 8 : 1;
-  sampling.shuffle = options.shuffle >= 0 ? options.shuffle != 0 : automatic;
-  sampling.samples = options.samples != 0 ? options.samples
-                     : sampling.greedy    ? sampling.augment
-                                          : kDefaultSamples;
+  sampling.augment = options.augment.value_or(automatic && problem.has_symmetries ? 8 : 1);
+  sampling.shuffle = options.shuffle.value_or(automatic);
+  sampling.samples = options.samples.value_or(sampling.greedy ? sampling.augment : sampling.samples);
   if (sampling.greedy && !sampling.shuffle) {
     sampling.samples = std::min<int64_t>(sampling.samples, sampling.augment);
   }
   sampling.first_sample = options.first_sample;
-  sampling.temperature = options.temperature;
-  sampling.clip = options.clip;
-  sampling.stop_at_first_misfit = options.stop_at_first_misfit;
+  sampling.policy = options.policy;
   sampling.seed = options.seed;
-  sampling.keep = improve ? kImprovedSamples : 1;
+  sampling.candidates = improve ? kImprovedSamples : 1;
   return sampling;
 }
 
-ActiveSearchOptions active_options(const SolveOptions& options, const ModelConfig& config) {
-  if (options.steps < 0 || options.steps >= int64_t{1} << 31) {
-    throw std::invalid_argument("active search: cannot make " + std::to_string(options.steps) + " steps");
+ActiveSearchOptions active_options(const SolveOptions& options, const Model& model) {
+  if (options.steps && (*options.steps < 0 || *options.steps >= int64_t{1} << 31)) {
+    throw std::invalid_argument("active search: cannot make " + std::to_string(*options.steps) + " steps");
   }
   ActiveSearchOptions active;
-  active.steps = options.steps > 0 ? static_cast<int>(options.steps) : kDefaultSteps;
-  active.batch = options.active_batch;
-  active.learning_rate = options.learning_rate > 0.0f ? options.learning_rate
-                         : options.untrained          ? kUntrainedRate
-                                             : static_cast<float>(config.learning_rate * kTrainedRateShare);
+  active.initial = model.parameters;
+  if (options.steps) active.steps = static_cast<int>(*options.steps);
+  active.replicas = options.replicas.value_or(active.replicas);
+  if (!options.untrained) {
+    active.learning_rate = static_cast<float>(model.config.learning_rate * kTrainedRateShare);
+  }
+  active.learning_rate = options.learning_rate.value_or(active.learning_rate);
   active.leave_one_out = options.untrained;
-  active.entropy = options.entropy >= 0.0 ? options.entropy : options.untrained ? kUntrainedEntropy : 0.0;
-  const bool is_tsp = problem_of(config) == ProblemKind::kTsp;
-  active.augment = options.augment != 0 ? options.augment : is_tsp && !options.untrained ? 8 : 1;
+  active.entropy = options.entropy.value_or(options.untrained ? kUntrainedEntropy : active.entropy);
+  const bool turns = problem_of(model.config.problem).has_symmetries && !options.untrained;
+  active.augment = options.augment.value_or(turns ? 8 : 1);
+  active.policy = options.policy;
   active.seed = options.seed;
+  active.on_step = options.on_step;
   return active;
 }
 
-SolvePlan make_plan(const SolveOptions& options, const Model& model) {
-  const bool is_tsp = problem_of(model.config) == ProblemKind::kTsp;
-  const bool automatic = options.mode == Mode::kAuto;
+SearchOptions search_options(const SolveOptions& options, const Problem& problem, const Model* model,
+                             bool improve) {
+  switch (options.mode) {
+    case Mode::kAuto:
+    case Mode::kGreedy:
+    case Mode::kSample:
+      return sampling_options(options, problem, improve);
+    case Mode::kActive:
+      return active_options(options, *model);
+    case Mode::kLocal:
+      return [improve = ImproveOptions{.kicks = options.kicks, .seed = options.seed}](
+                 const Instance& instance, uint64_t, const SearchControl& control) {
+        return local_search_tour(instance, improve, control);
+      };
+    case Mode::kRandom:
+      return [samples = options.samples.value_or(SamplingOptions().samples), seed = options.seed](
+                 const Instance& instance, uint64_t key, const SearchControl& control) {
+        return random_search(instance, key, samples, seed, control);
+      };
+    case Mode::kRatio:
+      return [](const Instance& instance, uint64_t, const SearchControl&) { return ratio_packing(instance); };
+    case Mode::kExact:
+      return [](const Instance& instance, uint64_t, const SearchControl& control) {
+        return exact_packing(instance, control);
+      };
+  }
+  throw std::logic_error("no such mode");
+}
+
+SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const Model* model) {
+  const bool improve = problem.has_local_search && options.improve.value_or(options.mode == Mode::kAuto);
   SolvePlan plan;
-  plan.active = options.mode == Mode::kActive;
-  plan.improve = is_tsp && (options.improve >= 0 ? options.improve != 0 : automatic);
-  plan.improvement.kicks = options.kicks;
-  plan.improvement.seed = options.seed;
-  plan.sampling = sampling_options(options, is_tsp, plan.improve);
-  plan.active_search = active_options(options, model.config);
-  plan.initial = model.parameters;
+  plan.search = search_options(options, problem, model, improve);
+  if (improve) plan.improve = {.kicks = options.kicks, .seed = options.seed};
   plan.batch_size = options.batch_size;
-  plan.on_step = options.on_step;
   return plan;
 }
 
-SolveReport report_of(const SolvePlan& plan, Mode mode) {
+SolveReport report_of(const SolvePlan& plan, const SolveOptions& options) {
   SolveReport report;
-  report.mode = mode;
-  report.samples = plan.active ? static_cast<int64_t>(plan.active_search.steps) * plan.active_search.batch
-                               : plan.sampling.samples;
-  report.augment = plan.active ? plan.active_search.augment : plan.sampling.augment;
-  report.shuffle = plan.active || plan.sampling.shuffle;
-  report.improve = plan.improve;
+  report.mode = options.mode;
+  report.improve = plan.improve || options.mode == Mode::kLocal;
+  report.samples = options.mode == Mode::kRandom ? options.samples.value_or(SamplingOptions().samples) : 1;
+  if (const auto* sampling = std::get_if<SamplingOptions>(&plan.search)) {
+    report.samples = sampling->samples;
+    report.augment = sampling->augment;
+    report.shuffle = sampling->shuffle;
+  } else if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search)) {
+    report.samples = static_cast<int64_t>(active->steps) * active->replicas;
+    report.augment = active->augment;
+    report.shuffle = true;
+  }
   return report;
 }
 
@@ -120,7 +143,7 @@ std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
   RolloutRequest request;
   request.sequences = packer.batch();
   request.decode = Decode::kForced;
-  request.temperature = temperature;
+  request.policy.temperature = temperature;
   request.forced = forced.data();
   RolloutResult result;
   backend.rollout(request, result);
@@ -137,17 +160,11 @@ struct Engine::State {
   std::vector<float> parameters;
 
   void load(const Model& model) {
-    const ModelConfig& other = model.config;
-    if (is_loaded && config.problem == other.problem && config.hidden == other.hidden &&
-        config.glimpses == other.glimpses && config.clip == other.clip &&
-        config.centre_logits == other.centre_logits && config.has_critic == other.has_critic &&
-        parameters == model.parameters) {
-      return;
-    }
+    if (is_loaded && config == model.config && parameters == model.parameters) return;
     is_loaded = false;
-    backend->configure(other, 1);
+    backend->configure(model.config, 1);
     backend->load_parameters(0, model.parameters);
-    config = other;
+    config = model.config;
     parameters = model.parameters;
     is_loaded = true;
   }
@@ -168,31 +185,37 @@ Backend& Engine::backend() {
   return *state_->backend;
 }
 
-SolutionBatch Engine::solve(const Model& model, const InstanceBatch& instances, uint64_t first_row,
-                            const SolveOptions& options, const SearchControl& control, SolveReport& report,
-                            const std::function<void(size_t, const Solution&)>& on_solution) {
+SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, uint64_t first_row,
+                          const SolveOptions& options, const SearchControl& control,
+                          const SolutionSink& sink) {
   const Clock::time_point start = Clock::now();
   check_instances(model, instances);
-  SolvePlan plan = make_plan(options, model);
-  report = report_of(plan, options.mode);
-  ModelConfig config = model.config;
-  std::vector<float> fresh;
-  if (plan.active) {
-    state_->is_loaded = false;
-    if (options.clip > 0.0f) config.clip = options.clip;
-    if (options.untrained) plan.initial = fresh = initial_parameters(config, options.seed);
-  } else {
-    state_->load(model);
+  if (instances.empty()) return {};
+  if (model == nullptr && info_of(options.mode).has_network) {
+    throw std::invalid_argument(std::string(info_of(options.mode).name) + ": needs a model");
   }
-  SolutionBatch solutions = solve_instances(*state_->backend, config, plan, instances, first_row, control,
-                                            report.statistics, on_solution);
+  Model fresh;
+  if (options.untrained) {
+    fresh.config = model->config;
+    fresh.parameters = initial_parameters(fresh.config, options.seed);
+    model = &fresh;
+  }
+  const SolvePlan plan = make_plan(options, problem_of(instances[0]), model);
+  if (std::holds_alternative<SamplingOptions>(plan.search)) {
+    state_->load(*model);
+  } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
+    state_->is_loaded = false;
+  }
+  SolveReport report = report_of(plan, options);
+  report.statistics = solve_instances(*state_->backend, model == nullptr ? ModelConfig() : model->config,
+                                      plan, instances, first_row, control, sink);
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  return solutions;
+  return report;
 }
 
 std::vector<double> Engine::score(const Model& model, const InstanceBatch& instances,
                                   const SolutionBatch& solutions, float temperature) {
-  check_instances(model, instances);
+  check_instances(&model, instances);
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: one solution for each instance");
   if (!(temperature > 0.0f)) throw std::invalid_argument("score: expected a temperature above 0");

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,34 +14,32 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/instance.h"
 #include "engine/problem/validate.h"
+#include "engine/schedule/schedule.h"
 #include "engine/search/improve.h"
+#include "engine/search/mode.h"
 #include "engine/search/search.h"
 #include "engine/training/trainer.h"
 #include "models/parameter_file.h"
 
 namespace pointsman {
 
-enum class Mode { kAuto, kGreedy, kSample, kActive };
-
+// What none says is the mode's own choice: that of SamplingOptions, ActiveSearchOptions or ImproveOptions
+// unless noted.
 struct SolveOptions {
   Mode mode = Mode::kAuto;
-  int64_t samples = 0;  // 0: the mode's own (greedy 1 or `augment`; sample and auto 1,280)
+  std::optional<int64_t> samples;  // of an instance; greedy: 1 or `augment`
   int64_t first_sample = 0;
-  int batch_size = 0;  // instances per backend call; 0: chosen
-  float temperature = 1.0f;
-  float clip = 0.0f;  // 0: the model's
-  int augment = 0;    // 1 or 8; 0: the mode's own (TSP: auto 8, active from a model 8; else 1)
-  int shuffle = -1;   // 0 or 1; -1: the mode's own (auto: 1, else 0)
-  int improve = -1;   // 0 or 1; -1: the mode's own (auto: 1 for TSP, else 0)
-  int64_t kicks = 0;  // improvement: double-bridge kicks of the best tour after its first local optimum
-  bool stop_at_first_misfit = false;
-  int64_t steps = 0;  // active search; 0: 5,000
-  int active_batch = 128;
-  float learning_rate = 0.0f;  // active search; 0: 1e-3 untrained, the model's own / 100 from a trained one
-  double entropy =
-      -1.0;  // active search: temperature it anneals from; -1: 0.2 untrained, 0 from a trained model
-  bool untrained = false;  // active search: start from fresh parameters instead of the model's
-  uint64_t seed = 1234;
+  std::optional<int> batch_size;  // instances per backend call
+  Policy policy;
+  std::optional<int> augment;  // 1 or 8; auto, and active from a model: 8 for problems with symmetries
+  std::optional<bool> shuffle, improve;  // auto: yes; else no
+  int64_t kicks = 0;             // improvement: double-bridge kicks of the best tour after its local optimum
+  std::optional<int64_t> steps;  // active search
+  std::optional<int> replicas;   // active search
+  std::optional<float> learning_rate;  // active search: from a trained model a hundredth of the model's own
+  std::optional<double> entropy;  // active search: temperature it anneals from; from fresh parameters 0.2
+  bool untrained = false;         // active search: start from fresh parameters instead of the model's
+  uint64_t seed = kDefaultSeed;
   std::function<void(const ActiveSearchProgress&)>
       on_step;  // active search: after each step of each instance
 };
@@ -65,12 +63,11 @@ class Engine {
   const std::string& device_note() const;  // why "auto" fell back; empty when it did not
   Backend& backend();
 
-  // Solves instances of one problem with one model. Sizes may differ between instances. `first_row` is the
-  // row number of instances[0] in its file or stream: the draws depend on it (or on the instance's id), never
-  // on the batch. on_solution, when given, is called in input order as answers become final.
-  SolutionBatch solve(const Model& model, const InstanceBatch& instances, uint64_t first_row,
-                      const SolveOptions& options, const SearchControl& control, SolveReport& report,
-                      const std::function<void(size_t, const Solution&)>& on_solution = {});
+  // Solves instances of one problem, of any sizes, with one model; null where the mode needs none.
+  // `first_row` is the row number of instances[0] in its file or stream: the draws depend on it (or on the
+  // instance's id), never on the batch. `sink` takes the answers in input order as they become final.
+  SolveReport solve(const Model* model, const InstanceBatch& instances, uint64_t first_row,
+                    const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
 
   // log p of given solutions under the model, [instances]; NaN where the order is not feasible for the
   // network.

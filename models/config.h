@@ -5,15 +5,18 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/common/problem_kind.h"
+
 namespace pointsman {
 
-inline constexpr int kHiddenSize = 128;  // H of Bello et al. 2017, section 5
+inline constexpr uint64_t kDefaultSeed = 1234;  // of every random number, unless the user names one
+inline constexpr int kHiddenSize = 128;         // H of Bello et al. 2017, section 5
 
 // Metadata of a model file (docs/file-formats.md). Values are those of the paper unless noted.
 struct ModelConfig {
-  std::string problem = "tsp";  // "tsp" or "knapsack"
-  int n = 20;                   // instance size it was trained on
-  double capacity = 0.0;        // KnapSack: the capacity it was trained on; TSP: 0
+  ProblemKind problem = ProblemKind::kTsp;
+  int n = 20;             // instance size it was trained on
+  double capacity = 0.0;  // that it was trained on; 0 where the problem has none
   int hidden = kHiddenSize;
   int glimpses = 1;             // 0 .. 4; all glimpses share one set of weights
   double clip = 10.0;           // C of C tanh(u), equation (16)
@@ -21,8 +24,10 @@ struct ModelConfig {
   bool has_critic = true;       // the file holds critic.* too
   double learning_rate = 1e-3;  // that its training, the first of several, began with
   int64_t training_tours = 0;   // tours sampled during training
-  uint64_t seed = 1234;
+  uint64_t seed = kDefaultSeed;
   std::string version;  // of the program that wrote it
+
+  bool operator==(const ModelConfig&) const = default;
 };
 
 }  // namespace pointsman

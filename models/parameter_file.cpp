@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 
+#include "kernels/common/rules.h"
 #include "models/atomic_file.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
@@ -32,7 +33,7 @@ std::string number_text(Number value) {
 }
 
 Strings to_metadata(const ModelConfig& config) {
-  return {{"problem", config.problem},
+  return {{"problem", name_of(config.problem)},
           {"n", number_text(config.n)},
           {"capacity", number_text(config.capacity)},
           {"hidden", number_text(config.hidden)},
@@ -56,6 +57,13 @@ class MetadataReader {
     const auto found = strings_.extract(key);
     if (found.empty()) fail(key, "a value", "none");
     return found.mapped();
+  }
+
+  ProblemKind problem() {
+    const std::string name = text("problem");
+    const std::optional<ProblemKind> kind = find_problem(name);
+    if (!kind) fail("problem", problem_names(), in_quotes(name));
+    return *kind;
   }
 
   template <typename Number>
@@ -93,12 +101,9 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   constexpr double kLargest = 1e300;
   MetadataReader reader(std::move(strings), path);
   ModelConfig config;
-  config.problem = reader.text("problem");
-  const bool knapsack = config.problem == "knapsack";
-  if (!knapsack && config.problem != "tsp")
-    reader.fail("problem", "tsp or knapsack", in_quotes(config.problem));
+  config.problem = reader.problem();
   config.n = reader.number("n", 1, 1'000'000'000);
-  config.capacity = reader.number("capacity", knapsack ? 1e-300 : 0.0, kLargest);
+  config.capacity = reader.number("capacity", has_capacity(config.problem) ? 1e-300 : 0.0, kLargest);
   reader.supported("hidden", number_text(kHiddenSize), number_text(kHiddenSize));
   config.glimpses = reader.number("glimpses", 0, 4);
   reader.supported("glimpse_values", "raw", "raw");

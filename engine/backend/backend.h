@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/policy.h"
 #include "kernels/common/precision.h"
-#include "kernels/common/problem_kind.h"
+#include "kernels/common/rules.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -26,11 +27,16 @@ struct SequenceBatch {
   int n = 0;
   int count = 0;
   const float* features = nullptr;          // [count][n][2]
-  const double* weights = nullptr;          // KnapSack: [count][n], in the capacity's units; TSP: null
-  const double* capacities = nullptr;       // KnapSack: [count]; TSP: null
+  const double* weights = nullptr;          // [count][n], in the capacity's units; null without capacities
+  const double* capacities = nullptr;       // [count]; null where the problem has none
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
 
   int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
+  // What the rules of one of them are made from.
+  RuleInputs rule_inputs(int sequence, const Policy& policy) const {
+    if (capacities == nullptr) return {};
+    return {weights + static_cast<size_t>(sequence) * n, capacities[sequence], policy.stop_at_first_misfit};
+  }
 };
 
 enum class Decode { kGreedy, kSample, kForced };
@@ -45,12 +51,9 @@ struct RolloutRequest {
   const uint64_t* instance_keys = nullptr;  // [count]; sampling only
   const uint32_t* first_samples = nullptr;  // [count]; null: all 0
   uint32_t sample_stride = 1;
-  uint64_t seed = 1234;
-  float temperature = 1.0f;           // softmax(C tanh(u) / T)
-  float clip = 0.0f;                  // C; 0: the model's own
-  bool stop_at_first_misfit = false;  // KnapSack: the paper's literal rule (nothing masked; the first item
-                                      // that does not fit ends the packing and is dropped)
-  const int32_t* forced = nullptr;    // kForced: [rollouts][n], what to choose; -1 after the end
+  uint64_t seed = kDefaultSeed;
+  Policy policy;
+  const int32_t* forced = nullptr;  // kForced: [rollouts][n], what to choose; -1 after the end
   bool keep = false;       // keep the activations for a gradient of these rollouts (GradientRequest::
                            // kept); one rollout per sequence only (counts null)
   bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with
@@ -82,8 +85,8 @@ struct PolicyStatistics {
 // there: cost and log p NaN. With best_only the entries are the sequences' best rollouts; that of a sequence
 // without rollouts has cost and log p NaN and no items.
 struct RolloutResult {
-  std::vector<int32_t> orders;  // [rollouts][n]; KnapSack: -1 after the last item taken
-  std::vector<double> costs;  // [rollouts] TSP: length of the tour in network units; KnapSack: -packed value
+  std::vector<int32_t> orders;    // [rollouts][n]; KnapSack: -1 after the last item taken
+  std::vector<double> costs;      // [rollouts] what the policy minimises, in network units (Rules::cost)
   std::vector<double> log_probs;  // [rollouts]
   std::vector<int32_t> winners;   // best_only: [count] which rollout of its sequence, the lowest of equal
                                   // ones; -1: it has none. Else empty
@@ -97,8 +100,7 @@ struct GradientRequest {
   const int32_t* counts = nullptr;  // [count] rollouts per sequence; null: 1 each
   const int32_t* orders = nullptr;  // [rollouts][n]; -1 after the last
   const float* weights = nullptr;   // [rollouts]
-  float temperature = 1.0f;
-  bool stop_at_first_misfit = false;
+  Policy policy;                    // of the rollouts
   bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have
                       // changed since, its activations are used up instead of computed again; the same bits
 };
@@ -125,7 +127,7 @@ struct OptimiserState {
 struct DeviceInfo {
   std::string name;    // "cpu"
   std::string detail;  // "AVX-512, 2 threads"
-  int threads = 1;
+  int threads = 1;     // of the host, for the work beside the device's
 };
 
 class Backend {

@@ -13,8 +13,8 @@
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_rollout.h"
 #include "engine/backend/rollout_request.h"
+#include "kernels/common/worker_threads.h"
 #include "kernels/cpu/cpu_operations.h"
-#include "kernels/cpu/worker_threads.h"
 
 namespace pointsman {
 
@@ -101,8 +101,7 @@ class CpuBackend final : public Backend {
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
       const CpuParameters& p = parameters_of(batch, tiles[t]);
-      const AttentionWeights weights =
-          attention_weights(p, config_, *layout_, request.clip, request.temperature);
+      const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
       statistics[t] = roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
                                     rollout_workspaces_[worker],
                                     static_cast<size_t>(t) < keepable ? &kept_[t] : nullptr, result);
@@ -124,7 +123,7 @@ class CpuBackend final : public Backend {
         request.sequences, tiles, folded.size,
         [&](size_t t, int worker, float* sums) {
           const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
-          const AttentionWeights weights = attention_weights(p, config_, *layout_, 0.0f, request.temperature);
+          const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
           gradient_tile(p, weights, slots_, request, tiles[t], t < kept ? &kept_[t] : nullptr,
                         gradient_workspaces_[worker], sums);
         },
@@ -244,7 +243,7 @@ class CpuBackend final : public Backend {
   }
 
   const char* instruction_set_;
-  cpu::WorkerThreads workers_;
+  WorkerThreads workers_;
   ModelConfig config_;
   std::optional<ParameterLayout> layout_;
   ReferenceSlots slots_;

@@ -59,15 +59,16 @@ class TileGradient {
         sequences_(static_cast<int>(tile.pieces.size())),
         rows_(static_cast<int>(tile.rollouts)) {}
 
+  template <typename Rules>
   void run() {
-    steps_ = choosing_steps();
+    steps_ = choosing_steps<Rules>();
     if (steps_ == 0) return;
     if (have_forward_) {
       a_.decoder.steps = steps_;
     } else {
       forward();
     }
-    attention();
+    attention<Rules>();
     decoder_backward();
     encoder_backward();
   }
@@ -79,8 +80,9 @@ class TileGradient {
   const int32_t* order(int64_t result) const { return request_.orders + result * n_; }
 
   // Steps in which some rollout of the tile still had a choice.
+  template <typename Rules>
   int choosing_steps() const {
-    if (batch_.problem == ProblemKind::kTsp) return n_ - 1;
+    if (!Rules::kDropsItems) return n_ - 1;
     int most = 0;
     for (const RolloutPiece& piece : tile_.pieces) {
       for (int i = 0; i < piece.count; ++i) {
@@ -120,6 +122,7 @@ class TileGradient {
   }
 
   // All steps of all rollouts, rollout by rollout: gradients of queries, per-item sums of references.
+  template <typename Rules>
   void attention() {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     float* sums = w_.sums.get(sequences_ * slots_.count * slice);
@@ -139,13 +142,8 @@ class TileGradient {
                                    slot(slots_.requeries), folded_ + at_.glimpse_v, folded_ + at_.pointer_v};
       const RolloutPiece& piece = tile_.pieces[s];
       for (int i = 0; i < piece.count; ++i, ++row) {
-        if (batch_.problem == ProblemKind::kTsp) {
-          rollout_attention(TspRules{}, s, piece.result + i, row, gradients);
-        } else {
-          const KnapsackRules rules{batch_.weights + static_cast<size_t>(piece.sequence) * n_,
-                                    batch_.capacities[piece.sequence], request_.stop_at_first_misfit};
-          rollout_attention(rules, s, piece.result + i, row, gradients);
-        }
+        rollout_attention(Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), s,
+                          piece.result + i, row, gradients);
       }
     }
   }
@@ -264,7 +262,8 @@ class TileGradient {
 void gradient_tile(const CpuParameters& parameters, const AttentionWeights& weights,
                    const ReferenceSlots& slots, const GradientRequest& request, const RolloutTile& tile,
                    TileActivations* kept, GradientWorkspace& workspace, float* folded) {
-  TileGradient(parameters, weights, slots, request, tile, kept, workspace, folded).run();
+  TileGradient gradient(parameters, weights, slots, request, tile, kept, workspace, folded);
+  with_rules(request.sequences.problem, [&]<typename Rules>() { gradient.run<Rules>(); });
 }
 
 namespace {

@@ -39,10 +39,9 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
 }
 
 AttentionWeights attention_weights(const CpuParameters& parameters, const ModelConfig& config,
-                                   const ParameterLayout& layout, float clip, float temperature) {
-  const float c = clip > 0.0f ? clip : static_cast<float>(config.clip);
+                                   const ParameterLayout& layout, const Policy& policy) {
   return {parameters.flat.data() + layout.glimpse.v, parameters.flat.data() + layout.pointer.v,
-          config.glimpses, config.centre_logits, c / temperature};
+          config.glimpses, config.centre_logits, policy.scale(config.clip)};
 }
 
 namespace {
@@ -90,7 +89,6 @@ class TileRollout {
   }
 
  private:
-  Rules make_rules(int sequence) const;
   const float* features(int piece) const {
     return batch_.features + static_cast<size_t>(tile_.pieces[piece].sequence) * n_ * 2;
   }
@@ -107,7 +105,8 @@ class TileRollout {
     child_of_.assign(n_, -1);
     for (int p = 0; p < pieces; ++p) {
       const RolloutPiece& piece = tile_.pieces[p];
-      Group<Rules> group{make_rules(piece.sequence), p, 0, static_cast<int>(members_.size()), piece.count};
+      Group<Rules> group{Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, 0,
+                         static_cast<int>(members_.size()), piece.count};
       group.remaining = initial_remaining(group.rules, items(0, static_cast<int>(groups_.size())), n_);
       for (int i = 0; i < piece.count; ++i) members_.push_back({p, piece.first + i, piece.result + i});
       groups_.push_back(group);
@@ -138,7 +137,7 @@ class TileRollout {
     std::copy_n(w_.c[side].data.data() + group * kHidden, kHidden, tape.c_slot(step + 1) + row * kHidden);
   }
 
-  // KnapSack instances in which nothing fits end before they begin.
+  // Instances in which nothing is feasible end before they begin.
   void drop_finished() {
     for (const Group<Rules>& group : groups_) {
       if (group.remaining > 0) continue;
@@ -378,17 +377,6 @@ class TileRollout {
   PolicyStatistics statistics_;
 };
 
-template <>
-TspRules TileRollout<TspRules>::make_rules(int) const {
-  return {};
-}
-
-template <>
-KnapsackRules TileRollout<KnapsackRules>::make_rules(int sequence) const {
-  return {batch_.weights + static_cast<size_t>(sequence) * n_, batch_.capacities[sequence],
-          request_.stop_at_first_misfit};
-}
-
 }  // namespace
 
 PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionWeights& weights,
@@ -403,13 +391,11 @@ PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionW
   EncodedTile& encoded = kept == nullptr ? workspace.encoded : kept->encoded;
   encode(parameters, slots, features.data(), static_cast<int>(features.size()), request.sequences.n,
          kept != nullptr, encoded);
-  const auto run = [&]<typename Rules>() {
+  return with_rules(request.sequences.problem, [&]<typename Rules>() {
     return TileRollout<Rules>(parameters, weights, request, tile, want_entropy, workspace, encoded, kept,
                               result)
         .run();
-  };
-  if (request.sequences.problem == ProblemKind::kTsp) return run.template operator()<TspRules>();
-  return run.template operator()<KnapsackRules>();
+  });
 }
 
 }  // namespace pointsman

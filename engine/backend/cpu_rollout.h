@@ -42,6 +42,6 @@ PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionW
                                TileActivations* kept, RolloutResult& result);
 
 AttentionWeights attention_weights(const CpuParameters& parameters, const ModelConfig& config,
-                                   const ParameterLayout& layout, float clip, float temperature);
+                                   const ParameterLayout& layout, const Policy& policy);
 
 }  // namespace pointsman

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 #include "engine/backend/cuda_context.h"
 #include "engine/backend/cuda_critic.h"
@@ -28,7 +29,7 @@ class CudaBackend final : public Backend {
         std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
             std::to_string(p.totalGlobalMem >> 30) + " GiB" +
             (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
-        1};
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
   }
 
   double measure_fma_peak() override;

@@ -118,15 +118,15 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
   shape.rows = rows;
   shape.row_ranges = std::min(sequences, rows);
   shape.tiles = rows;
-  shape.knapsack = batch.problem == ProblemKind::kKnapsack;
+  shape.capacities = batch.capacities != nullptr;
   return shape;
 }
 
 ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   const size_t s = shape.sequences, r = shape.rows, n = shape.n;
   features = placement.take<float>(s * n * 2);
-  item_weights = placement.take<double>(shape.knapsack ? s * n : 0);
-  capacities = placement.take<double>(shape.knapsack ? s : 0);
+  item_weights = placement.take<double>(shape.capacities ? s * n : 0);
+  capacities = placement.take<double>(shape.capacities ? s : 0);
   first_row = placement.take<int32_t>(s + 1);
   sequence_of = placement.take<int32_t>(r);
   keys = placement.take<uint64_t>(shape.sampling ? s : 0);
@@ -145,7 +145,7 @@ void fill_sequences(const SequenceBatch& batch, const CudaChunk& chunk, const Ch
                     const ChunkShape& shape, const ChunkArrays& to) {
   const size_t first = chunk.first_sequence, s = shape.sequences, n = shape.n;
   std::copy_n(batch.features + first * n * 2, s * n * 2, to.features);
-  if (shape.knapsack) {
+  if (shape.capacities) {
     std::copy_n(batch.weights + first * n, s * n, to.item_weights);
     std::copy_n(batch.capacities + first, s, to.capacities);
   }
@@ -169,7 +169,7 @@ UploadedChunk upload(CudaContext& context, const SequenceBatch& batch, const Cud
   shape.sequence_ranges = static_cast<int>(ranges.sequences.size());
   shape.row_ranges = static_cast<int>(ranges.rows.size());
   shape.tiles = static_cast<int>(tiles.tiles.size());
-  shape.knapsack = batch.problem == ProblemKind::kKnapsack;
+  shape.capacities = batch.capacities != nullptr;
   Placement counted;
   ChunkArrays(counted, shape);
   context.stream.synchronize();  // the copy before this one has read the page-locked memory

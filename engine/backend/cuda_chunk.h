@@ -45,7 +45,7 @@ struct ChunkRanges {
 struct ChunkShape {
   int n = 0, sequences = 0, rows = 0;
   int sequence_ranges = 0, row_ranges = 0, tiles = 0;
-  bool knapsack = false, sampling = false, orders = false, weights = false;
+  bool capacities = false, sampling = false, orders = false, weights = false;
 };
 
 // The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.
@@ -54,8 +54,8 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
 struct ChunkArrays {
   ChunkArrays(Placement& placement, const ChunkShape& shape);
   float* features;          // [sequences][n][2]
-  double* item_weights;     // [sequences][n]; KnapSack
-  double* capacities;       // [sequences]; KnapSack
+  double* item_weights;     // [sequences][n]; of problems with capacities
+  double* capacities;       // [sequences]; likewise
   int32_t* first_row;       // [sequences + 1]
   int32_t* sequence_of;     // [rows]
   uint64_t* keys;           // [sequences]; sampling

@@ -36,12 +36,11 @@ int tile_rows(const CudaContext& context, int n, int64_t rollouts) {
   return rollouts < int64_t{most} * context.properties.multiProcessorCount ? decode_tile_rows(n, true) : most;
 }
 
-AttentionParameters attention_parameters(const CudaContext& context, float clip, float temperature) {
+AttentionParameters attention_parameters(const CudaContext& context, const Policy& policy) {
   const ModelConfig& config = context.config;
-  const float c = clip > 0.0f ? clip : static_cast<float>(config.clip);
   return {context.parameters->tensor(context.layout->glimpse.v),
           context.parameters->tensor(context.layout->pointer.v), config.glimpses, config.centre_logits,
-          c / temperature};
+          policy.scale(config.clip)};
 }
 
 void encode(const CudaContext& context, const UploadedChunk& chunk, const Activations& to, bool keep,
@@ -71,7 +70,7 @@ void decode(const CudaContext& context, const DecodeSettings& settings, const Up
   args.bias = lstm.bias;
   args.start_bias = lstm.start_bias;
   args.query = parameters.query;
-  args.attention = attention_parameters(context, settings.clip, settings.temperature);
+  args.attention = attention_parameters(context, settings.policy);
   args.slices = reference_slices(context.config);
   args.references = activations.references;
   args.bounds = activations.bounds;
@@ -80,7 +79,7 @@ void decode(const CudaContext& context, const DecodeSettings& settings, const Up
   args.features = chunk.arrays.features;
   args.item_weights = chunk.arrays.item_weights;
   args.capacities = chunk.arrays.capacities;
-  args.stop_at_first_misfit = settings.stop_at_first_misfit;
+  args.stop_at_first_misfit = settings.policy.stop_at_first_misfit;
   args.instance_keys = chunk.arrays.keys;
   args.first_samples = chunk.shape.sampling ? chunk.arrays.first_samples : nullptr;
   args.sample_stride = settings.sample_stride;

@@ -35,8 +35,7 @@ struct RolloutArrays {
 struct DecodeSettings {
   DecodeMode mode = DecodeMode::kForced;
   ProblemKind problem = ProblemKind::kTsp;
-  float temperature = 1.0f, clip = 0.0f;
-  bool stop_at_first_misfit = false;
+  Policy policy;
   uint32_t sample_stride = 1;
   uint64_t seed = 0;
   Precision precision = Precision::kFp32;
@@ -46,7 +45,7 @@ struct DecodeSettings {
 // device.
 int tile_rows(const CudaContext& context, int n, int64_t rollouts);
 
-AttentionParameters attention_parameters(const CudaContext& context, float clip, float temperature);
+AttentionParameters attention_parameters(const CudaContext& context, const Policy& policy);
 
 // keep: only in fp32.
 void encode(const CudaContext& context, const UploadedChunk& chunk, const Activations& to, bool keep,

@@ -128,8 +128,7 @@ class Gradient {
     const Work placed(work, context_, batch_.n, chunk.sequences, chunk.rows, uploaded.shape.tiles);
     DecodeSettings settings;
     settings.problem = batch_.problem;
-    settings.temperature = request_.temperature;
-    settings.stop_at_first_misfit = request_.stop_at_first_misfit;
+    settings.policy = request_.policy;
     encode(context_, uploaded, activations, true, settings.precision);
     decode(context_, settings, uploaded, activations, true, placed.results);
     run(uploaded, activations, placed.backward);
@@ -153,7 +152,7 @@ class Gradient {
     const ChunkArrays& in = chunk.arrays;
     PointerGradientArgs args{};
     args.problem = batch_.problem;
-    args.attention = attention_parameters(context_, 0.0f, request_.temperature);
+    args.attention = attention_parameters(context_, request_.policy);
     args.slices = slices_;
     args.references = activations.references;
     args.bounds = activations.bounds;
@@ -163,7 +162,7 @@ class Gradient {
     args.weights = in.weights;
     args.item_weights = in.item_weights;
     args.capacities = in.capacities;
-    args.stop_at_first_misfit = request_.stop_at_first_misfit;
+    args.stop_at_first_misfit = request_.policy.stop_at_first_misfit;
     args.first_row = in.first_row;
     args.sequence_of = in.sequence_of;
     args.ranges = in.row_ranges;

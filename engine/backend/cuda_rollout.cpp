@@ -111,14 +111,8 @@ class Rollouts {
   }
 
   DecodeSettings settings() const {
-    return {mode_of(request_.decode),
-            batch_.problem,
-            request_.temperature,
-            request_.clip,
-            request_.stop_at_first_misfit,
-            request_.sample_stride,
-            request_.seed,
-            request_.keep ? Precision::kFp32 : context_.precision};
+    return {mode_of(request_.decode), batch_.problem, request_.policy,
+            request_.sample_stride,   request_.seed,  request_.keep ? Precision::kFp32 : context_.precision};
   }
 
   void fill(const CudaChunk& chunk, const ChunkArrays& to) const {

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "engine/problem/problem.h"
 #include "kernels/common/uniform_item.h"
 
 namespace pointsman {
@@ -11,14 +12,12 @@ namespace {
 InstanceBatch empty_instances(ProblemKind problem, int n, int count) {
   Instance instance;
   instance.problem = problem;
-  if (problem == ProblemKind::kKnapsack) instance.capacity = default_capacity(n);
+  instance.capacity = problem_of(problem).default_capacity(n);
   instance.values.resize(2 * static_cast<size_t>(n));
   return InstanceBatch(static_cast<size_t>(count), instance);
 }
 
 }  // namespace
-
-double default_capacity(int n) { return n <= 50 ? 12.5 : 25.0; }
 
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count) {
   InstanceBatch batch = empty_instances(problem, n, count);
@@ -50,7 +49,7 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
     return uniform_double(high, static_cast<uint32_t>(generator()));
   };
   InstanceBatch batch = empty_instances(problem, n, count);
-  if (problem == ProblemKind::kTsp) {
+  if (problem_of(problem).fields == ItemFields::kCoordinates) {
     for (Instance& instance : batch) {
       for (double& value : instance.values) value = draw();
     }

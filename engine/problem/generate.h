@@ -9,9 +9,6 @@
 
 namespace pointsman {
 
-// Capacity of the paper: 12.5 for n <= 50, 25 for larger (Bello et al., section 5.4).
-double default_capacity(int n);
-
 // Instances first .. first + count - 1 of the endless sequence of `seed`: instance i depends on (seed, i)
 // only (Philox, instances stream; 53-bit doubles).
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count);

@@ -5,6 +5,18 @@
 
 namespace pointsman {
 
+const char* name_of(Status status) {
+  switch (status) {
+    case Status::kDone:
+      return "done";
+    case Status::kTimeLimit:
+      return "time_limit";
+    case Status::kInterrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
 uint64_t instance_key(const Instance& instance, uint64_t row) {
   return instance.has_id ? fnv1a(instance.id) : row;
 }

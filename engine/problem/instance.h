@@ -31,14 +31,18 @@ using InstanceBatch = std::vector<Instance>;
 
 enum class Status { kDone, kTimeLimit, kInterrupted };
 
+// As the JSON says it: "time_limit".
+const char* name_of(Status status);
+
 // An answer in the user's units, re-checked in double (validate.h) before it leaves the program.
 struct Solution {
-  std::vector<int32_t> order;   // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
-  double cost = 0.0;            // TSP: length under the instance's metric; KnapSack: packed value
-  double cost_euclidean = 0.0;  // TSP: unrounded Euclidean length; KnapSack: unused
-  double weight = 0.0;          // KnapSack: packed weight
-  double log_prob = 0.0;        // of the network for the order it drew; NaN when no network did
-  double network_cost = 0.0;    // cost the network alone reached, before any improvement; NaN when none did
+  std::vector<int32_t> order;  // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
+  double objective = 0.0;      // TSP: length under the instance's metric; KnapSack: packed value
+  double unrounded = 0.0;      // the same without the metric's rounding: the Euclidean length
+  double weight = 0.0;         // packed, of problems with a capacity
+  double log_prob = 0.0;       // of the network for the order it drew; NaN when no network did
+  double network_objective =
+      0.0;  // what the network alone reached, before any improvement; NaN when none did
   Status status = Status::kDone;
 };
 

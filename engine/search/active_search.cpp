@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/problem/network_input.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -31,24 +31,22 @@ struct Searched {
 };
 
 // User's units in one network unit, from an answer measured in both.
-double unit_scale(const Instance& instance, const Solution& solution, double network_cost) {
-  const bool is_tsp = instance.problem == ProblemKind::kTsp;
-  const double user_cost = is_tsp ? solution.cost_euclidean : solution.cost;
-  const double scale = user_cost / std::abs(network_cost);
+double unit_scale(const Solution& solution, double network_cost) {
+  const double scale = solution.unrounded / std::abs(network_cost);
   return std::isfinite(scale) && scale > 0.0 ? scale : 1.0;
 }
 
-// One wave: instances first .. first + size - 1, searched in parallel with parameter sets 0 .. size - 1.
-class Wave {
+// All instances of a batch, searched in parallel with parameter sets 0, 1, ..
+class ActiveSearch {
  public:
-  Wave(Backend& backend, const ModelConfig& config, std::span<const Instance> instances,
-       std::span<const uint64_t> keys, const ActiveSearchOptions& options)
+  ActiveSearch(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+               const ActiveSearchOptions& options)
       : backend_(backend),
-        instances_(instances),
-        keys_(keys),
+        instances_(batch.instances),
+        keys_(batch.keys),
         options_(options),
-        packer_(instances, config.capacity),
-        searched_(instances.size()) {}
+        packer_(instances_, config.capacity),
+        searched_(instances_.size()) {}
 
   // All replicas of step `step`, and the incumbents they improve.
   void draw(int step, int replicas) {
@@ -58,7 +56,7 @@ class Wave {
     std::vector<uint32_t> samples;
     for (size_t i = 0; i < instances_.size(); ++i) {
       for (int r = 0; r < replicas; ++r) {
-        const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.batch + r);
+        const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.replicas + r);
         packer_.add(i, r % options_.augment, input_order(options_.seed, keys_[i], sample, n),
                     static_cast<int32_t>(i));
         sequence_keys.push_back(keys_[i]);
@@ -71,6 +69,7 @@ class Wave {
     request.instance_keys = sequence_keys.data();
     request.first_samples = samples.data();
     request.seed = options_.seed;
+    request.policy = options_.policy;
     request.keep = true;
     backend_.rollout(request, result_);
     statistics_ += result_.statistics;
@@ -81,7 +80,7 @@ class Wave {
   // free energy L + T log p in place of L. The baseline is the batch's own mean at the first step (a baseline
   // of 0 would push every tour away).
   void learn(int step, double temperature) {
-    const int batch = options_.batch;
+    const int batch = options_.replicas;
     std::vector<float> weights(result_.costs.size());
     std::vector<double> energies(batch);
     for (size_t i = 0; i < instances_.size(); ++i) {
@@ -104,6 +103,7 @@ class Wave {
     request.sequences = packer_.batch();
     request.orders = result_.orders.data();
     request.weights = weights.data();
+    request.policy = options_.policy;
     request.kept = true;
     backend_.gradient(request);
     UpdateRequest update;
@@ -112,28 +112,30 @@ class Wave {
     backend_.update(0, static_cast<int>(instances_.size()), update);
   }
 
-  void report(size_t first, int step,
-              const std::function<void(const ActiveSearchProgress&)>& progress) const {
+  void report(int step) const {
+    if (!options_.on_step) return;
     for (size_t i = 0; i < instances_.size(); ++i) {
-      const bool is_tsp = instances_[i].problem == ProblemKind::kTsp;
-      const double unit = is_tsp ? searched_[i].scale : -searched_[i].scale;
-      progress({static_cast<int64_t>(first + i), step + 1, unit * mean_cost(i), unit * searched_[i].baseline,
-                searched_[i].best.cost});
+      const double unit = sign_of(problem_of(instances_[i])) * searched_[i].scale;
+      options_.on_step({static_cast<int64_t>(i), step + 1, unit * mean_cost(i), unit * searched_[i].baseline,
+                        searched_[i].best.objective});
     }
   }
 
-  Solution answer(size_t i, Status status) {
-    searched_[i].best.status = status;
-    return std::move(searched_[i].best);
+  SearchResult result(Status status) {
+    SearchResult result;
+    for (Searched& own : searched_) {
+      own.best.status = status;
+      result.candidates.push_back({std::move(own.best)});
+    }
+    result.statistics = statistics_;
+    return result;
   }
-
-  const PolicyStatistics& statistics() const { return statistics_; }
 
  private:
   double mean_cost(size_t i) const {
     double sum = 0.0;
-    for (int r = 0; r < options_.batch; ++r) sum += result_.costs[i * options_.batch + r];
-    return sum / options_.batch;
+    for (int r = 0; r < options_.replicas; ++r) sum += result_.costs[i * options_.replicas + r];
+    return sum / options_.replicas;
   }
 
   void keep_best(size_t i, int replicas) {
@@ -147,10 +149,10 @@ class Wave {
     solution.order = packer_.original_order(rollout, &result_.orders[rollout * instances_[i].n()]);
     check_answer(instances_[i], solution);
     solution.log_prob = result_.log_probs[rollout];
-    solution.network_cost = solution.cost;
-    if (!own.has_best) own.scale = unit_scale(instances_[i], solution, cost);
+    solution.network_objective = solution.objective;
+    if (!own.has_best) own.scale = unit_scale(solution, cost);
     // A rounded metric may disagree with the network's length.
-    if (!own.has_best || is_better(instances_[i], solution.cost, own.best.cost))
+    if (!own.has_best || is_better(instances_[i].problem, solution.objective, own.best.objective))
       own.best = std::move(solution);
     own.has_best = true;
   }
@@ -165,24 +167,24 @@ class Wave {
   PolicyStatistics statistics_;
 };
 
-void check_options(const ActiveSearchOptions& options, const ModelConfig& config, ProblemKind problem,
-                   std::span<const float> initial) {
+void check_options(const ActiveSearchOptions& options, const ModelConfig& config, ProblemKind problem) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("active search: " + what); };
   if (options.steps < 1) refuse("expected at least one step, found " + std::to_string(options.steps));
-  if (options.batch < 1) refuse("expected at least one replica, found " + std::to_string(options.batch));
-  if (options.augment != 1 && (options.augment != 8 || problem != ProblemKind::kTsp)) {
+  if (options.replicas < 1)
+    refuse("expected at least one replica, found " + std::to_string(options.replicas));
+  if (options.augment != 1 && (options.augment != 8 || !problem_of(problem).has_symmetries)) {
     refuse("expected augment 1, or 8 for TSP, found " + std::to_string(options.augment));
   }
   if (!(options.entropy >= 0.0) || !std::isfinite(options.entropy)) {
     refuse("expected an entropy temperature of 0 or more, found " + std::to_string(options.entropy));
   }
-  if (options.leave_one_out && options.batch < 2) refuse("leaving one out takes two replicas");
-  if (static_cast<int64_t>(options.steps) * options.batch > int64_t{1} << 32) {
+  if (options.leave_one_out && options.replicas < 2) refuse("leaving one out takes two replicas");
+  if (static_cast<int64_t>(options.steps) * options.replicas > int64_t{1} << 32) {
     refuse("more than 2^32 samples of one instance");
   }
-  if (initial.size() != ParameterLayout(config).size) {
+  if (options.initial.size() != ParameterLayout(config).size) {
     refuse("the model has " + std::to_string(ParameterLayout(config).size) + " parameters, found " +
-           std::to_string(initial.size()));
+           std::to_string(options.initial.size()));
   }
 }
 
@@ -193,65 +195,40 @@ double time_used(const SearchControl& control, Clock::time_point start) {
   return std::clamp(used.count() / std::max(all.count(), 1e-9), 0.0, 1.0);
 }
 
-// Runs one wave to its end or to a limit.
-Status run_wave(Backend& backend, std::span<const float> initial, const ActiveSearchOptions& options,
-                const SearchControl& control, Wave& wave, size_t first, size_t size,
-                const std::function<void(const ActiveSearchProgress&)>& progress) {
-  // Loading zeroes moments and gradients too, so nothing an earlier wave learnt is left.
-  for (size_t set = 0; set < size; ++set) backend.load_parameters(static_cast<int>(set), initial);
+}  // namespace
+
+int instances_at_once(const ModelConfig& config, const ActiveSearchOptions& options, int n) {
+  const double by_memory = kParameterBytes / (4.0 * sizeof(float) * ParameterLayout(config).size);
+  const double by_work = kStepWork / (options.replicas * rollout_work(n));
+  return static_cast<int>(std::clamp(std::min(by_memory, by_work), 1.0, 1024.0));
+}
+
+SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+                        const ActiveSearchOptions& options, const SearchControl& control) {
+  check_options(options, config, batch.instances[0].problem);
+  const int sets = static_cast<int>(batch.instances.size());
+  backend.configure(config, sets);
+  // Loading zeroes moments and gradients too, so nothing that an earlier batch learnt is left.
+  for (int set = 0; set < sets; ++set) backend.load_parameters(set, options.initial);
+  ActiveSearch search(backend, config, batch, options);
   Status status = control.check();
   if (status != Status::kDone) {
-    wave.draw(0, 1);
-    return status;
+    search.draw(0, 1);
+    return search.result(status);
   }
   const Clock::time_point start = Clock::now();
-  for (int step = 0; step < options.steps; ++step) {
-    wave.draw(step, options.batch);
+  for (int step = 0; step < options.steps && status == Status::kDone; ++step) {
+    search.draw(step, options.replicas);
     const bool is_last = step + 1 == options.steps;
     if (!is_last) status = control.check();
     if (status == Status::kDone) {
       const double left =
           1.0 - std::max(static_cast<double>(step) / options.steps, time_used(control, start));
-      wave.learn(step, options.entropy * left);
+      search.learn(step, options.entropy * left);
     }
-    if (progress) wave.report(first, step, progress);
-    if (status != Status::kDone) break;
+    search.report(step);
   }
-  return status;
-}
-
-}  // namespace
-
-int active_instances_at_once(const ModelConfig& config, int batch, int n) {
-  const double by_memory = kParameterBytes / (4.0 * sizeof(float) * ParameterLayout(config).size);
-  const double by_work = kStepWork / (batch * rollout_work(n));
-  return static_cast<int>(std::clamp(std::min(by_memory, by_work), 1.0, 1024.0));
-}
-
-std::vector<Solution> active_search(Backend& backend, const ModelConfig& config,
-                                    std::span<const float> initial, std::span<const Instance> instances,
-                                    std::span<const uint64_t> keys, const ActiveSearchOptions& options,
-                                    const SearchControl& control,
-                                    const std::function<void(const ActiveSearchProgress&)>& progress,
-                                    PolicyStatistics* statistics) {
-  if (instances.empty()) return {};
-  check_options(options, config, instances[0].problem, initial);
-  const size_t at_once = options.instances_at_once > 0
-                             ? options.instances_at_once
-                             : active_instances_at_once(config, options.batch, instances[0].n());
-  const size_t sets = std::min(at_once, instances.size());
-  backend.configure(config, static_cast<int>(sets));
-  std::vector<Solution> answers;
-  for (size_t first = 0; first < instances.size(); first += sets) {
-    const size_t size = std::min(sets, instances.size() - first);
-    const SearchControl share =
-        share_time(control, static_cast<double>(size), static_cast<double>(instances.size() - first));
-    Wave wave(backend, config, instances.subspan(first, size), keys.subspan(first, size), options);
-    const Status status = run_wave(backend, initial, options, share, wave, first, size, progress);
-    for (size_t i = 0; i < size; ++i) answers.push_back(wave.answer(i, status));
-    if (statistics) *statistics += wave.statistics();
-  }
-  return answers;
+  return search.result(status);
 }
 
 }  // namespace pointsman

@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/problem/metric.h"
 #include "engine/problem/network_input.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/tour_search.h"
+#include "kernels/common/rules.h"
 
 namespace pointsman {
 
@@ -23,44 +25,34 @@ constexpr int64_t kBranchesPerCheck = 1024;
 
 using Order = std::vector<int32_t>;
 
-void require_problem(const Instance& instance, ProblemKind problem, const char* who) {
-  if (instance.problem == problem) return;
-  throw std::invalid_argument(
-      std::string(who) + ": " +
-      (problem == ProblemKind::kTsp ? "not a TSP instance" : "not a KnapSack instance"));
+void require(bool suits, const Instance& instance, const char* who) {
+  if (suits) return;
+  throw std::invalid_argument(std::string(who) + ": not for " + problem_of(instance).title);
 }
 
 Solution checked(const Instance& instance, Order order) {
   Solution solution;
   solution.order = std::move(order);
-  solution.log_prob = solution.network_cost = std::numeric_limits<double>::quiet_NaN();
+  solution.log_prob = solution.network_objective = std::numeric_limits<double>::quiet_NaN();
   const std::string wrong = validate_solution(instance, solution);
   if (!wrong.empty()) throw std::logic_error("an invalid answer without a network: " + wrong);
   return solution;
 }
 
-double length_of(const Order& order, const DistanceTable& distance) {
-  double length = distance(order.back(), order.front());
-  for (size_t i = 1; i < order.size(); ++i) length += distance(order[i - 1], order[i]);
-  return length;
-}
-
-// The items that fit when their turn comes.
-Order pack(const Instance& instance, const Order& order) {
-  Order taken;
-  double capacity_left = instance.capacity;
-  for (const int32_t item : order) {
-    if (instance.first(item) > capacity_left) continue;
-    capacity_left -= instance.first(item);
-    taken.push_back(item);
-  }
-  return taken;
-}
-
-double value_of(const Instance& instance, const Order& taken) {
-  double value = 0.0;
-  for (const int32_t item : taken) value += instance.second(item);
-  return value;
+// The items of an order that are feasible when their turn comes.
+Order feasible_part(const Instance& instance, const Order& order) {
+  std::vector<double> weights(order.size());
+  for (int item = 0; item < instance.n(); ++item) weights[item] = instance.first(item);
+  return with_rules(instance.problem, [&]<typename Rules>() {
+    Rules rules = Rules::make({weights.data(), instance.capacity});
+    Order taken;
+    for (const int32_t item : order) {
+      if (!rules.feasible(item)) continue;
+      rules.step(item);
+      taken.push_back(item);
+    }
+    return taken;
+  });
 }
 
 // What weighs nothing comes first; ties by number.
@@ -94,7 +86,7 @@ class BranchAndBound {
     for (int64_t branches = 1;; ++branches) {
       if (branches % kBranchesPerCheck == 0) status = control.check();
       if (status != Status::kDone) break;
-      if (next < items_.size() && bound(next) > best_.cost * (1.0 + rounding_)) {
+      if (next < items_.size() && bound(next) > best_.objective * (1.0 + rounding_)) {
         while (next < items_.size() && fits(next)) take(next++);
         ++next;  // does not fit: left
       } else if (!taken_.empty()) {
@@ -133,12 +125,13 @@ class BranchAndBound {
   void take(size_t place) {
     taken_.push_back(
         {place, weight() + instance_.first(items_[place]), value() + instance_.second(items_[place])});
-    if (value() <= best_.cost) return;
+    if (value() <= best_.objective) return;
     Solution found = best_;
     found.order.clear();
     for (const Taken& one : taken_) found.order.push_back(items_[one.place]);
     // The validator has the last word on a weight within a few roundings of the capacity, and on the value.
-    if (validate_solution(instance_, found).empty() && found.cost > best_.cost) best_ = std::move(found);
+    if (validate_solution(instance_, found).empty() && found.objective > best_.objective)
+      best_ = std::move(found);
   }
 
   const Instance& instance_;
@@ -151,7 +144,7 @@ class BranchAndBound {
 }  // namespace
 
 Solution nearest_neighbour_tour(const Instance& instance, int start) {
-  require_problem(instance, ProblemKind::kTsp, "nearest_neighbour_tour");
+  require(problem_of(instance).has_local_search, instance, "nearest_neighbour_tour");
   const int n = instance.n();
   if (start < 0 || start >= n) {
     throw std::invalid_argument("nearest_neighbour_tour: no city " + std::to_string(start));
@@ -190,21 +183,19 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
   if (samples < 1 || samples > std::numeric_limits<uint32_t>::max()) {
     throw std::invalid_argument("random_search: cannot draw " + std::to_string(samples) + " samples");
   }
-  const bool is_tsp = instance.problem == ProblemKind::kTsp;
-  std::optional<DistanceTable> distance;
-  if (is_tsp) distance.emplace(instance);
+  const Problem& problem = problem_of(instance);
   Order best;
-  double best_cost = 0.0;
+  double best_objective = 0.0;
   Status status = Status::kDone;
   for (int64_t sample = 0; sample < samples; ++sample) {
     if (sample > 0 && sample % kSamplesPerCheck == 0) status = control.check();
     if (status != Status::kDone) break;
-    Order order = input_order(seed, key, static_cast<uint32_t>(sample), instance.n());
-    if (!is_tsp) order = pack(instance, order);
-    const double cost = is_tsp ? length_of(order, *distance) : value_of(instance, order);
-    if (sample > 0 && !is_better(instance, cost, best_cost)) continue;
+    Order order =
+        feasible_part(instance, input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
+    const double objective = problem.objective(instance, order);
+    if (sample > 0 && !is_better(problem.kind, objective, best_objective)) continue;
     best = std::move(order);
-    best_cost = cost;
+    best_objective = objective;
   }
   Solution solution = checked(instance, std::move(best));
   solution.status = status;
@@ -212,12 +203,12 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
 }
 
 Solution ratio_packing(const Instance& instance) {
-  require_problem(instance, ProblemKind::kKnapsack, "ratio_packing");
-  return checked(instance, pack(instance, items_by_ratio(instance)));
+  require(problem_of(instance).has_capacity, instance, "ratio_packing");
+  return checked(instance, feasible_part(instance, items_by_ratio(instance)));
 }
 
 Solution exact_packing(const Instance& instance, const SearchControl& control) {
-  require_problem(instance, ProblemKind::kKnapsack, "exact_packing");
+  require(problem_of(instance).has_capacity, instance, "exact_packing");
   return BranchAndBound(instance).run(control);
 }
 

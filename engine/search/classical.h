@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers without a network, the rivals that every network result is set against. All have passed
-// validate_solution; their log_prob and network_cost are NaN. Where `control` ends one early its answer is
-// the best so far and its status says so. std::invalid_argument for an instance of the other problem.
+// validate_solution; their log_prob and network_objective are NaN. Where `control` ends one early its answer
+// is the best so far and its status says so. std::invalid_argument for an instance of the other problem.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/problem/instance.h"
 #include "engine/search/improve.h"
-#include "engine/search/search.h"
+#include "engine/search/search_control.h"
 
 namespace pointsman {
 
@@ -19,9 +19,9 @@ Solution nearest_neighbour_tour(const Instance& instance, int start);
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
                            const SearchControl& control);
 
-// The best of `samples` (1 to 2^32 - 1) uniformly random orders; of KnapSack each order is packed, passing
-// over what does not fit. Sample s is input_order(seed, key, s), with key from instance_key(): a function of
-// these three only.
+// The best of `samples` (1 to 2^32 - 1) uniformly random orders; of each order every item is taken that is
+// feasible when its turn comes. Sample s is input_order(seed, key, s), with key from instance_key(): a
+// function of these three only.
 Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
                        const SearchControl& control);
 

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/problem/metric.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/tour_search.h"
 
@@ -301,13 +303,13 @@ bool TourSearch::improve(Solution& solution, const SearchControl& control) {
   improved.order = tour_;
   const std::string wrong = validate_solution(instance_, improved);
   if (!wrong.empty()) throw std::logic_error("local search left no tour: " + wrong);
-  if (is_better(instance_, improved.cost, solution.cost)) solution = std::move(improved);
+  if (is_better(instance_.problem, improved.objective, solution.objective)) solution = std::move(improved);
   return !stopped_;
 }
 
 void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
                       const SearchControl& control) {
-  if (instance.problem != ProblemKind::kTsp) return;
+  if (!problem_of(instance).has_local_search) return;
   const std::string wrong = validate_solution(instance, solution);
   if (!wrong.empty()) throw std::invalid_argument("improve_solution: " + wrong);
   TourSearch(instance, options).improve(solution, control);

@@ -5,14 +5,15 @@
 #include <cstdint>
 
 #include "engine/problem/instance.h"
-#include "engine/search/search.h"
+#include "engine/search/search_control.h"
+#include "models/config.h"
 
 namespace pointsman {
 
 struct ImproveOptions {
-  int neighbours = 10;   // length of each city's candidate list
-  int64_t kicks = 0;     // local double-bridge kicks after the first local optimum (iterated search); 0: none
-  uint64_t seed = 1234;  // of the kicks
+  int neighbours = 10;  // length of each city's candidate list
+  int64_t kicks = 0;    // local double-bridge kicks after the first local optimum (iterated search); 0: none
+  uint64_t seed = kDefaultSeed;  // of the kicks
 };
 
 // Replaces solution.order by a tour that is never longer under the instance's own metric, and revalidates it.

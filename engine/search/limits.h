@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/search/search.h"
+#include "engine/search/search_control.h"
 
 namespace pointsman {
 

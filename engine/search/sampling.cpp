@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/problem/network_input.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -32,8 +32,7 @@ class BestKept {
     int64_t sample;
     double log_prob;
     std::vector<int32_t> order;
-    std::vector<int32_t>
-        identity;  // equal for equal answers: the tour from city 0 in one direction, the sorted items
+    std::vector<int32_t> identity;  // Problem::canonical of the order
   };
 
   // Could an answer of this cost still be kept?
@@ -61,49 +60,34 @@ class BestKept {
   std::vector<Entry> entries_;  // best first
 };
 
-std::vector<int32_t> identity_of(ProblemKind problem, const std::vector<int32_t>& order) {
-  std::vector<int32_t> identity = order;
-  if (problem == ProblemKind::kKnapsack) {
-    std::sort(identity.begin(), identity.end());
-    return identity;
-  }
-  std::rotate(identity.begin(), std::min_element(identity.begin(), identity.end()), identity.end());
-  if (identity.size() > 2 && identity[1] > identity.back())
-    std::reverse(identity.begin() + 1, identity.end());
-  return identity;
-}
-
 class Sampler {
  public:
-  Sampler(Backend& backend, const ModelConfig& config, std::span<const Instance> instances,
-          std::span<const uint64_t> keys, const SamplingOptions& options, const SearchControl& control)
+  Sampler(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+          const SamplingOptions& options, const SearchControl& control)
       : backend_(backend),
-        instances_(instances),
-        keys_(keys),
+        instances_(batch.instances),
+        keys_(batch.keys),
         options_(options),
         control_(control),
-        pacer_(control, instances[0].n()),
-        packer_(instances, config.capacity),
-        kept_(instances.size()),
-        drawn_(instances.size(), 0) {
+        pacer_(control, instances_[0].n()),
+        packer_(instances_, config.capacity),
+        kept_(instances_.size()),
+        drawn_(instances_.size(), 0) {
     // All of an instance's samples together share most work; under a time limit every instance gets its turn
     // instead.
     end_ = options.first_sample + sample_count();
     round_ = control.deadline ? kSamplesPerOrder * options.augment : sample_count();
   }
 
-  std::vector<SampledInstance> run() {
+  SearchResult run() {
     Status status = control_.check();
     for (int64_t begin = options_.first_sample; begin < end_ && status == Status::kDone; begin += round_) {
       status = draw_all(begin, std::min(begin + round_, end_));
     }
     if (status != Status::kDone) draw_missing();
-    std::vector<SampledInstance> answers(instances_.size());
-    for (size_t i = 0; i < instances_.size(); ++i) answers[i] = finish(i, status);
-    return answers;
+    for (size_t i = 0; i < instances_.size(); ++i) result_.candidates.push_back(finish(i, status));
+    return std::move(result_);
   }
-
-  const PolicyStatistics& statistics() const { return statistics_; }
 
  private:
   // Greedy rollouts of the same sequence are all the same.
@@ -190,14 +174,12 @@ class Sampler {
     request.first_samples = firsts.data();
     request.sample_stride = static_cast<uint32_t>(options_.augment);
     request.seed = options_.seed;
-    request.temperature = options_.temperature;
-    request.clip = options_.clip;
-    request.stop_at_first_misfit = options_.stop_at_first_misfit;
-    request.best_only = options_.keep <= 1;
+    request.policy = options_.policy;
+    request.best_only = options_.candidates <= 1;
     const Clock::time_point start = Clock::now();
-    backend_.rollout(request, result_);
+    backend_.rollout(request, rollouts_);
     pacer_.record(planned_rollouts_, Clock::now() - start);
-    statistics_ += result_.statistics;
+    result_.statistics += rollouts_.statistics;
     collect();
     plan_.clear();
     planned_rollouts_ = 0;
@@ -206,8 +188,8 @@ class Sampler {
   void collect() {
     size_t rollout = 0;
     for (size_t s = 0; s < plan_.size(); ++s) {
-      if (!result_.winners.empty()) {
-        offer(s, result_.winners[s], s);
+      if (!rollouts_.winners.empty()) {
+        offer(s, rollouts_.winners[s], s);
         continue;
       }
       for (int32_t j = 0; j < plan_[s].count; ++j) offer(s, j, rollout++);
@@ -217,33 +199,32 @@ class Sampler {
   // The j-th rollout of planned sequence s, entry `at` of the result.
   void offer(size_t s, int32_t j, size_t at) {
     const PlannedSequence& sequence = plan_[s];
-    const int keep = std::max(options_.keep, 1);
+    const int keep = std::max(options_.candidates, 1);
     BestKept& kept = kept_[sequence.instance];
-    if (!kept.wants(result_.costs[at], keep)) return;
-    std::vector<int32_t> order = packer_.original_order(s, &result_.orders[at * instances_[0].n()]);
-    std::vector<int32_t> identity = identity_of(instances_[0].problem, order);
-    kept.offer({result_.costs[at], sequence.first + j * options_.augment, result_.log_probs[at],
+    if (!kept.wants(rollouts_.costs[at], keep)) return;
+    std::vector<int32_t> order = packer_.original_order(s, &rollouts_.orders[at * instances_[0].n()]);
+    std::vector<int32_t> identity = problem_of(instances_[0]).canonical(order);
+    kept.offer({rollouts_.costs[at], sequence.first + j * options_.augment, rollouts_.log_probs[at],
                 std::move(order), std::move(identity)},
                keep);
   }
 
-  SampledInstance finish(size_t i, Status status) {
-    SampledInstance answer;
-    answer.samples = drawn_[i];
+  std::vector<Solution> finish(size_t i, Status status) {
+    std::vector<Solution> best;
     for (BestKept::Entry& entry : kept_[i].entries()) {
       Solution solution;
       solution.order = std::move(entry.order);
       check_answer(instances_[i], solution);
       solution.log_prob = entry.log_prob;
-      solution.network_cost = solution.cost;
+      solution.network_objective = solution.objective;
       solution.status = drawn_[i] < end_ - options_.first_sample ? status : Status::kDone;
-      answer.best.push_back(std::move(solution));
+      best.push_back(std::move(solution));
     }
     // Rounded metrics rank tours otherwise than the network's length does.
-    std::stable_sort(answer.best.begin(), answer.best.end(), [&](const Solution& a, const Solution& b) {
-      return is_better(instances_[i], a.cost, b.cost);
+    std::stable_sort(best.begin(), best.end(), [&](const Solution& a, const Solution& b) {
+      return is_better(instances_[i].problem, a.objective, b.objective);
     });
-    return answer;
+    return best;
   }
 
   Backend& backend_;
@@ -256,8 +237,8 @@ class Sampler {
   int64_t end_ = 0, round_ = 0;
   std::vector<PlannedSequence> plan_;
   int64_t planned_rollouts_ = 0;
-  RolloutResult result_;
-  PolicyStatistics statistics_;
+  RolloutResult rollouts_;  // of the last call
+  SearchResult result_;
   std::vector<BestKept> kept_;
   std::vector<int64_t> drawn_;
 };
@@ -271,24 +252,23 @@ void check_options(const SamplingOptions& options, ProblemKind problem) {
   if (options.augment != 1 && options.augment != 8) {
     refuse("expected augment 1 or 8, found " + std::to_string(options.augment));
   }
-  if (!(options.temperature > 0.0f)) refuse("expected a temperature above 0");
-  if (options.augment == 8 && problem != ProblemKind::kTsp) {
-    refuse("only TSP has dihedral copies; use shuffle");
+  if (!(options.policy.temperature > 0.0f)) refuse("expected a temperature above 0");
+  if (options.augment == 8 && !problem_of(problem).has_symmetries) {
+    refuse(std::string(problem_of(problem).title) + " has no dihedral copies; use shuffle");
   }
 }
 
 }  // namespace
 
-std::vector<SampledInstance> sample_search(Backend& backend, const ModelConfig& config,
-                                           std::span<const Instance> instances,
-                                           std::span<const uint64_t> keys, const SamplingOptions& options,
-                                           const SearchControl& control, PolicyStatistics* statistics) {
-  if (instances.empty()) return {};
-  check_options(options, instances[0].problem);
-  Sampler sampler(backend, config, instances, keys, options, control);
-  std::vector<SampledInstance> answers = sampler.run();
-  if (statistics) *statistics += sampler.statistics();
-  return answers;
+int instances_at_once(const ModelConfig&, const SamplingOptions& options, int n) {
+  const int64_t samples = std::max<int64_t>(options.samples, 1);
+  return static_cast<int>(std::clamp<int64_t>(largest_call(n) / samples, 1, 4096));
+}
+
+SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+                        const SamplingOptions& options, const SearchControl& control) {
+  check_options(options, batch.instances[0].problem);
+  return Sampler(backend, config, batch, options, control).run();
 }
 
 }  // namespace pointsman

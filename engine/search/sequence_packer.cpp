@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/problem/network_input.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 
 namespace pointsman {
@@ -17,7 +18,7 @@ SequencePacker::SequencePacker(std::span<const Instance> instances, double train
     if (instance.n() != n_ || instance.problem != instances[0].problem) {
       throw std::invalid_argument("instances of several sizes or problems in one batch");
     }
-    inputs_.push_back(network_features(instance, trained_capacity));
+    inputs_.push_back(problem_of(instance).features(instance, trained_capacity));
   }
 }
 
@@ -31,15 +32,15 @@ void SequencePacker::clear() {
 
 void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, int32_t parameter_set) {
   const Instance& source = instances_[instance];
-  const bool is_knapsack = source.problem == ProblemKind::kKnapsack;
+  const bool weighs = problem_of(source).has_capacity;
   for (int i = 0; i < n_; ++i) {
     const int item = order.empty() ? i : order[i];
     float point[2] = {inputs_[instance][2 * item], inputs_[instance][2 * item + 1]};
     apply_dihedral(copy, point);
     features_.insert(features_.end(), point, point + 2);
-    if (is_knapsack) weights_.push_back(source.first(item));
+    if (weighs) weights_.push_back(source.first(item));
   }
-  if (is_knapsack) capacities_.push_back(source.capacity);
+  if (weighs) capacities_.push_back(source.capacity);
   parameter_sets_.push_back(parameter_set);
   orders_.push_back(std::move(order));
 }
@@ -50,7 +51,7 @@ SequenceBatch SequencePacker::batch() const {
   batch.n = n_;
   batch.count = count();
   batch.features = features_.data();
-  if (batch.problem == ProblemKind::kKnapsack) {
+  if (!capacities_.empty()) {
     batch.weights = weights_.data();
     batch.capacities = capacities_.data();
   }

@@ -98,6 +98,9 @@ struct Writer {
     (*this)(name, static_cast<uint64_t>(text.size()));
     bytes += text;
   }
+  void operator()(const char* name, const ProblemKind& problem) {
+    (*this)(name, std::string(name_of(problem)));
+  }
   void operator()(const char* name, const std::vector<float>& floats) {
     (*this)(name, static_cast<uint64_t>(floats.size()));
     bytes.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
@@ -139,6 +142,13 @@ struct Reader {
     if (number < 0 || number > static_cast<int32_t>(Baseline::kRollout)) refuse(name, "unknown baseline");
     value = static_cast<Baseline>(number);
   }
+  void operator()(const char* name, ProblemKind& problem) {
+    std::string text;
+    (*this)(name, text);
+    const std::optional<ProblemKind> kind = find_problem(text);
+    if (!kind) refuse(name, "unknown problem");
+    problem = *kind;
+  }
   void operator()(const char* name, std::string& text) {
     text.resize(take_count(name, 1));
     take(name, text.data(), text.size());
@@ -165,6 +175,9 @@ struct Describer {
   void operator()(const char* name, const Baseline& value) {
     constexpr const char* kNames[] = {"shared", "critic", "ema", "rollout"};
     fields.emplace_back(name, kNames[static_cast<int>(value)]);
+  }
+  void operator()(const char* name, const ProblemKind& problem) {
+    fields.emplace_back(name, name_of(problem));
   }
   void operator()(const char* name, const std::string& text) { fields.emplace_back(name, text); }
 };
@@ -202,8 +215,6 @@ std::string_view checked_fields(std::string_view bytes, const std::string& name)
 void check_values(const Checkpoint& checkpoint, const Reader& reader) {
   const ModelConfig& model = checkpoint.options.model;
   const TrainState& state = checkpoint.state;
-  if (model.problem != "tsp" && model.problem != "knapsack")
-    reader.refuse("problem", "neither tsp nor knapsack");
   if (model.n < 1) reader.refuse("n", "not positive");
   if (model.hidden < 1 || model.hidden > 65536) reader.refuse("hidden", "not in 1 .. 65536");
   if (model.glimpses < 0 || model.glimpses > 4) reader.refuse("glimpses", "not in 0 .. 4");

@@ -16,7 +16,7 @@ struct Examples {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 0;
   std::vector<float> features;  // [count][n][2] as the network reads them (network_input.h)
-  std::vector<int32_t> orders;  // [count][n] the answers; KnapSack: -1 after the last item
+  std::vector<int32_t> orders;  // [count][n] the answers; -1 after the last item taken
   // What was left out: packings that the network cannot make, as it packs until nothing fits.
   size_t unreachable = 0;
   uint64_t fingerprint = 0;  // FNV-1a over features and orders, never 0: what a checkpoint remembers
@@ -28,10 +28,5 @@ struct Examples {
 // std::invalid_argument naming the first row that is not, or when nothing is left to learn from.
 Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
                        const SolutionBatch& solutions);
-
-// Of all orders that mean the same answer the one that is learned, so that a city has one right successor.
-// TSP: the round trip begins at the city nearest to the corner (0, 0) and runs counterclockwise. KnapSack:
-// items by falling value per weight. features: [n][2] of the sequence as it is read; order: [n], in place.
-void make_canonical(ProblemKind problem, int n, const float* features, int32_t* order);
 
 }  // namespace pointsman

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "engine/problem/generate.h"
+#include "engine/problem/problem.h"
 #include "engine/training/baseline.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/train_log.h"
@@ -37,14 +38,12 @@ void require(bool condition, const char* message) {
 }
 
 void check_options(const TrainOptions& o) {
-  require(o.model.problem == "tsp" || o.model.problem == "knapsack",
-          "training: problem must be tsp or knapsack");
   require(o.model.n >= 1, "training: n must be at least 1");
   require(o.batch >= 1, "training: the batch must be at least 1");
   require(o.steps >= 0, "training: steps must not be negative");
   require(o.rollouts >= (o.baseline == Baseline::kShared && !o.examples ? 2 : 1),
           "training: the shared baseline needs 2 rollouts or more");
-  require(!o.examples || (o.examples->problem == problem_kind(o.model) && o.examples->n == o.model.n),
+  require(!o.examples || (o.examples->problem == o.model.problem && o.examples->n == o.model.n),
           "training: the examples are of another problem or size");
   require(!o.examples || o.entropy == 0.0f, "training: supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
@@ -65,7 +64,7 @@ TrainOptions completed(TrainOptions options) {
   // float.
   if (model.training_tours == 0 && static_cast<float>(model.learning_rate) != options.learning_rate)
     model.learning_rate = options.learning_rate;
-  if (model.problem == "knapsack" && model.capacity <= 0.0) model.capacity = default_capacity(model.n);
+  if (model.capacity <= 0.0) model.capacity = problem_of(model.problem).default_capacity(model.n);
   options.examples_fingerprint = options.examples ? options.examples->fingerprint : 0;
   return options;
 }
@@ -300,7 +299,7 @@ class Trainer {
   }
 
   // A cost in the user's sense: the packed value is minus the cost.
-  double shown(double cost) const { return validation_.problem == ProblemKind::kKnapsack ? -cost : cost; }
+  double shown(double cost) const { return sign_of(problem_of(options_.model.problem)) * cost; }
 
   void report(bool validate, const std::function<void(const TrainProgress&)>& progress) {
     const IntervalSums& sums = state_.interval;

@@ -50,7 +50,7 @@ struct TrainOptions {
   float ema_decay = 0.8f;
   int64_t validation_every = 500;  // steps
   int validation_instances = 1000;
-  uint64_t seed = 1234;
+  uint64_t seed = kDefaultSeed;
   std::filesystem::path output;      // model file; written at each checkpoint and at the end
   std::filesystem::path checkpoint;  // resumable state; empty: none
   int checkpoint_every = 500;        // steps

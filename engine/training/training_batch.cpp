@@ -3,14 +3,16 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/network_input.h"
+#include "engine/problem/problem.h"
 
 namespace pointsman {
 namespace {
 
 constexpr uint64_t kEpochSalt = 0x65706F6368ull;  // the order of an epoch is not that of any input
 
-void fill_knapsack(const ModelConfig& config, TrainingBatch& batch) {
-  if (batch.problem != ProblemKind::kKnapsack) return;
+// The weights are those that the network reads.
+void fill_weights(const ModelConfig& config, TrainingBatch& batch) {
+  if (!problem_of(batch.problem).has_capacity) return;
   batch.weights.resize(static_cast<size_t>(batch.count) * batch.n);
   for (size_t i = 0; i < batch.weights.size(); ++i) batch.weights[i] = batch.features[2 * i];
   batch.capacities.assign(batch.count, config.capacity);
@@ -24,7 +26,7 @@ void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, 
   const size_t start = batch.features.size();
   for (const int32_t item : order) {
     float point[2] = {from[2 * item], from[2 * item + 1]};
-    if (plain.problem == ProblemKind::kTsp) apply_dihedral(rollout % 8, point);
+    if (problem_of(plain.problem).has_symmetries) apply_dihedral(rollout % 8, point);
     batch.features.insert(batch.features.end(), point, point + 2);
   }
   batch.keys.push_back(plain.keys[i]);
@@ -35,7 +37,7 @@ void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, 
   std::vector<int32_t> answer(&plain.orders[static_cast<size_t>(i) * n],
                               &plain.orders[static_cast<size_t>(i) * n] + n);
   for (int32_t& item : answer) item = item < 0 ? -1 : place[item];
-  make_canonical(plain.problem, n, &batch.features[start], answer.data());
+  problem_of(plain.problem).make_example(n, &batch.features[start], answer.data());
   batch.orders.insert(batch.orders.end(), answer.begin(), answer.end());
 }
 
@@ -48,7 +50,7 @@ TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, u
     for (int rollout = 0; rollout < rollouts; ++rollout) append_copy(plain, i, seed, rollout, batch);
   }
   batch.parameter_sets.assign(batch.count, 0);
-  fill_knapsack(config, batch);
+  fill_weights(config, batch);
   return batch;
 }
 
@@ -75,7 +77,7 @@ TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t fi
     const size_t start = batch.features.size();
     const float* const features = &examples.features[2 * n * row];
     batch.features.insert(batch.features.end(), features, features + 2 * n);
-    if (batch.problem == ProblemKind::kTsp) {
+    if (problem_of(batch.problem).has_symmetries) {
       const int turn = static_cast<int>(order.epoch % 8);
       for (size_t i = start; i < batch.features.size(); i += 2) apply_dihedral(turn, &batch.features[i]);
     }
@@ -97,7 +99,7 @@ SequenceBatch TrainingBatch::view() const {
   sequences.n = n;
   sequences.count = count;
   sequences.features = features.data();
-  if (problem == ProblemKind::kKnapsack) {
+  if (!capacities.empty()) {
     sequences.weights = weights.data();
     sequences.capacities = capacities.data();
   }
@@ -105,13 +107,9 @@ SequenceBatch TrainingBatch::view() const {
   return sequences;
 }
 
-ProblemKind problem_kind(const ModelConfig& config) {
-  return config.problem == "knapsack" ? ProblemKind::kKnapsack : ProblemKind::kTsp;
-}
-
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count) {
   TrainingBatch batch;
-  batch.problem = problem_kind(config);
+  batch.problem = config.problem;
   batch.n = config.n;
   batch.count = count;
   batch.features.resize(2 * static_cast<size_t>(count) * config.n);
@@ -119,7 +117,7 @@ TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t fir
   for (int i = 0; i < count; ++i) batch.keys.push_back(first + static_cast<uint64_t>(i));
   batch.first_samples.assign(count, 0);
   batch.parameter_sets.assign(count, 0);
-  fill_knapsack(config, batch);
+  fill_weights(config, batch);
   return batch;
 }
 

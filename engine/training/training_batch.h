@@ -23,8 +23,8 @@ struct TrainingBatch {
   int n = 0;
   int count = 0;                        // sequences
   std::vector<float> features;          // [count][n][2]
-  std::vector<double> weights;          // KnapSack: [count][n], exactly the weights in features
-  std::vector<double> capacities;       // KnapSack: [count]
+  std::vector<double> weights;          // [count][n], exactly those in features; empty without capacities
+  std::vector<double> capacities;       // [count]; likewise
   std::vector<uint64_t> keys;           // [count] index of the instance in its endless sequence
   std::vector<uint32_t> first_samples;  // [count] number of the rollout
   std::vector<int32_t> parameter_sets;  // [count] all equal
@@ -32,8 +32,6 @@ struct TrainingBatch {
 
   SequenceBatch view() const;
 };
-
-ProblemKind problem_kind(const ModelConfig& config);
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count);

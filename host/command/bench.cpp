@@ -337,7 +337,8 @@ struct Bench {
 BenchModel bench_model(const BenchFlags& flags, uint64_t seed) {
   BenchModel model;
   if (!flags.model.empty()) model.config = read_model(find_model(flags.model)).config;
-  if (model.config.problem != "tsp") throw UsageError("--model: bench decode needs a model for tsp");
+  if (model.config.problem != ProblemKind::kTsp)
+    throw UsageError("--model: bench decode needs a model for tsp");
   model.config.has_critic = true;
   model.parameters = initial_parameters(model.config, seed);
   if (!flags.model.empty()) {

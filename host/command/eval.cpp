@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <thread>
 
-#include "engine/schedule/parallel.h"
+#include "engine/problem/problem.h"
 #include "engine/search/classical.h"
 #include "engine/search/limits.h"
 #include "host/command/command.h"
@@ -57,18 +56,18 @@ struct EvalSet {
   std::vector<double> reference;  // [instances], or empty
 };
 
-// The best answers so far to all instances, from any thread.
+// The best answers so far to all instances.
 class Answers {
  public:
   Answers(const InstanceBatch& instances, std::string name)
-      : instances_(instances), name_(std::move(name)), costs_(instances.size(), std::nan("")) {}
+      : instances_(instances), name_(std::move(name)), objectives_(instances.size(), std::nan("")) {}
 
   void add(size_t i, const Solution& solution) {
-    const std::lock_guard lock(mutex_);
-    if (std::isnan(costs_[i]) || is_better(instances_[i], solution.cost, costs_[i]))
-      costs_[i] = solution.cost;
+    double& best = objectives_[i];
+    if (std::isnan(best) || is_better(instances_[i].problem, solution.objective, best))
+      best = solution.objective;
     status_ = std::max(status_, solution.status);
-    sum_ += solution.cost;
+    sum_ += solution.objective;
     ++seen_;
     if (seen_ < instances_.size() && line_.due()) {
       line_.update(name_ + ": " + std::to_string(seen_) + "/" + std::to_string(instances_.size()) +
@@ -77,16 +76,15 @@ class Answers {
     if (seen_ == instances_.size()) seen_ = 0, sum_ = 0;  // the next model's turn
   }
 
-  const std::vector<double>& costs() const { return costs_; }
+  const std::vector<double>& objectives() const { return objectives_; }
   Status status() const { return status_; }
 
  private:
   const InstanceBatch& instances_;
   std::string name_;
-  std::vector<double> costs_;
+  std::vector<double> objectives_;
   Status status_ = Status::kDone;
-  std::mutex mutex_;
-  size_t seen_ = 0;  // by this model, and the sum of their costs
+  size_t seen_ = 0;  // by this model, and the sum of their objectives
   double sum_ = 0;
   ProgressLine line_;
 };
@@ -111,39 +109,11 @@ std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
   return {mean, values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("")};
 }
 
-Solution rival_answer(const EvalMode& mode, const Instance& instance, uint64_t row,
-                      const SearchControl& control) {
-  const SolveOptions& options = mode.options;
-  switch (mode.rival) {
-    case Rival::kRandom:
-      return random_search(instance, instance_key(instance, row), options.samples, options.seed, control);
-    case Rival::kRatio:
-      return ratio_packing(instance);
-    case Rival::kExact:
-      return exact_packing(instance, control);
-    default:
-      ImproveOptions improve;
-      improve.kicks = options.samples;
-      improve.seed = options.seed;
-      return local_search_tour(instance, improve, control);
-  }
-}
-
 // A device does not help the rivals: their threads are the host's.
 int rival_threads(const CommonOptions& common, const EvalSet& set) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t threads = common.threads > 0 ? static_cast<size_t>(common.threads) : cores;
   return static_cast<int>(std::min(threads, set.instances.size()));
-}
-
-SolveReport run_rival(const EvalMode& mode, const EvalSet& set, int threads, const SearchControl& control,
-                      Answers& answers) {
-  parallel_for(set.instances.size(), threads,
-               [&](size_t i) { answers.add(i, rival_answer(mode, set.instances[i], set.rows[i], control)); });
-  SolveReport report;
-  report.samples = mode.rival == Rival::kRandom ? mode.options.samples : 1;
-  report.improve = mode.rival == Rival::kLocal;
-  return report;
 }
 
 // Every model in turn, each with its share of the time.
@@ -154,7 +124,7 @@ SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, co
     run.models.request(models[k]);
     run.solve(set.instances, set.rows, mode.options,
               share_time(control, 1.0, static_cast<double>(models.size() - k)),
-              [&](size_t i, const Solution& solution) { answers.add(i, solution); });
+              [&](size_t i, Solution&& solution) { answers.add(i, solution); });
     samples += run.report.samples;
   }
   SolveReport report = run.report;
@@ -176,45 +146,45 @@ void add_mean(Json& row, const std::string& key, const std::vector<double>& valu
 }
 
 // The figures that need a reference; null without one.
-void add_quality(Json& row, const EvalSet& set, const std::vector<double>& costs) {
+void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objectives) {
   std::vector<double> gaps, shortfalls;
   double optimal = 0;
   for (size_t i = 0; i < set.reference.size(); ++i) {
-    gaps.push_back(gap(set.instances[i], costs[i], set.reference[i]));
-    shortfalls.push_back(set.reference[i] - costs[i]);
+    gaps.push_back(gap(set.instances[i].problem, objectives[i], set.reference[i]));
+    shortfalls.push_back(set.reference[i] - objectives[i]);
     if (std::abs(gaps.back()) < kOptimalGap) ++optimal;
   }
   add_mean(row, "gap", gaps);
   row["optimal"] = optimal / static_cast<double>(gaps.size());
-  if (!gaps.empty() && set.instances.front().problem == ProblemKind::kKnapsack) {
+  if (!gaps.empty() && problem_of(set.instances.front()).sense == Sense::kMaximise) {
     add_mean(row, "shortfall", shortfalls);
   }
 }
 
 Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode, const EvalSet& set,
               const CommonOptions& common) {
-  const bool rival = mode.rival != Rival::kNone;
+  const bool rival = !info_of(mode.options.mode).has_network;
   const int threads = rival ? rival_threads(common, set) : run.engine.device().threads;
   const SearchControl control = search_control(common);
   Answers answers(set.instances, mode.name);
   const Clock::time_point start = Clock::now();
-  const SolveReport report = rival ? run_rival(mode, set, threads, control, answers)
-                                   : run_models(run, models, mode, set, control, answers);
+  const SolveReport report =
+      run_models(run, rival ? std::vector<std::string>{""} : models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(set.instances.size());
-  double cost = 0;
-  for (const double one : answers.costs()) cost += one;
+  double sum = 0;
+  for (const double one : answers.objectives()) sum += one;
   Json row = {{"name", mode.name},
               {"mode", mode.strategy},
-              {"problem", problem_name(set.instances.front().problem)},
+              {"problem", name_of(set.instances.front().problem)},
               {"n", common_size(set.instances)},
               {"augment", report.augment},
               {"shuffle", report.shuffle},
               {"improve", report.improve},
               {"samples", report.samples},
               {"temperature", mode.temperature},
-              {"mean_cost", cost / count}};
-  add_quality(row, set, answers.costs());
+              {"mean_cost", sum / count}};
+  add_quality(row, set, answers.objectives());
   row["instances"] = set.instances.size();
   row["seconds"] = seconds;
   row["ms_per_instance"] = 1000 * seconds / count;
@@ -224,7 +194,7 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   row["threads"] = threads;
   row["model"] = rival ? Json() : Json(run.used.names);
   row["model_sha256"] = rival ? Json() : Json(run.used.sha256);
-  row["status"] = status_name(answers.status());
+  row["status"] = name_of(answers.status());
   return row;
 }
 
@@ -284,7 +254,7 @@ std::vector<std::string> load_models(const EvalFlags& flags, const std::vector<E
       throw UsageError("-m " + flags.model + ": expected a model between commas");
   }
   if (std::all_of(modes.begin(), modes.end(),
-                  [](const EvalMode& mode) { return mode.rival != Rival::kNone; })) {
+                  [](const EvalMode& mode) { return !info_of(mode.options.mode).has_network; })) {
     return models;
   }
   std::set<int> sizes;
@@ -325,7 +295,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
     return code;
   }
   Json summary = {{"instances", set.instances.size()},
-                  {"problem", problem_name(set.instances.front().problem)},
+                  {"problem", name_of(set.instances.front().problem)},
                   {"model", run.used.names},
                   {"model_sha256", run.used.sha256}};
   summary.update(origin);

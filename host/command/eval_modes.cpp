@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "engine/problem/problem.h"
 #include "host/command/options.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_run.h"
@@ -11,17 +12,6 @@
 namespace pointsman {
 
 namespace {
-
-struct RivalName {
-  const char* name;
-  Rival rival;
-  bool tsp, knapsack, takes_number;
-};
-
-constexpr RivalName kRivals[] = {{"local", Rival::kLocal, true, false, true},
-                                 {"random", Rival::kRandom, true, true, true},
-                                 {"ratio", Rival::kRatio, false, true, false},
-                                 {"exact", Rival::kExact, false, true, false}};
 
 // 1 to 999,999,999; 0 for any other word.
 int64_t number_in(const std::string& word) {
@@ -37,52 +27,77 @@ double temperature_in(const std::string& word) {
   return *end == '\0' && temperature >= 1e-3 && temperature <= 1e3 ? temperature : 0.0;
 }
 
-void parse_rival(std::istringstream& words, const RivalName& rival, ProblemKind problem, EvalMode& mode) {
-  if (!(problem == ProblemKind::kTsp ? rival.tsp : rival.knapsack)) {
-    throw UsageError("--modes: " + mode.strategy + " is for " + (rival.tsp ? "TSP" : "KnapSack"));
+// The problems in which a mode means something, for a message: "TSP".
+std::string problems_of(const ModeInfo& mode) {
+  std::string titles;
+  for_each_problem([&](ProblemKind kind) {
+    const Problem& problem = problem_of(kind);
+    if (problem.*mode.needs) titles += (titles.empty() ? "" : " and ") + std::string(problem.title);
+  });
+  return titles;
+}
+
+void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind problem, EvalMode& mode) {
+  if (info.needs != nullptr && !(problem_of(problem).*info.needs)) {
+    throw UsageError("--modes: " + mode.strategy + " is for " + problems_of(info));
   }
-  mode.rival = rival.rival;
   for (std::string word; std::getline(words, word, '+');) {
     const int64_t number = number_in(word);
-    if (!rival.takes_number || number == 0) {
+    if (info.number == nullptr || number == 0) {
       throw UsageError("--modes: " + mode.name + ": " + mode.strategy + " takes " +
-                       (rival.takes_number ? "only +NUMBER" : "nothing") + ", found \"+" + word + "\"");
+                       (info.number != nullptr ? "only +NUMBER" : "nothing") + ", found \"+" + word + "\"");
     }
-    mode.options.samples = number;
+    if (info.mode == Mode::kLocal) {
+      mode.options.kicks = number;
+    } else {
+      mode.options.samples = number;
+    }
   }
 }
 
-// Active search draws its samples in steps of active_batch.
+// Active search draws its samples in steps.
 void set_samples(EvalMode& mode, int64_t number) {
   SolveOptions& options = mode.options;
   options.samples = number;
   if (options.mode != Mode::kActive) return;
-  if (number % options.active_batch != 0) {
-    throw UsageError("--modes: " + mode.name + ": expected a multiple of the " +
-                     std::to_string(options.active_batch) + " samples of a step, found " +
-                     std::to_string(number));
+  const int replicas = ActiveSearchOptions().replicas;
+  if (number % replicas != 0) {
+    throw UsageError("--modes: " + mode.name + ": expected a multiple of the " + std::to_string(replicas) +
+                     " samples of a step, found " + std::to_string(number));
   }
-  options.steps = number / options.active_batch;
+  options.steps = number / replicas;
 }
 
-void parse_network_mode(std::istringstream& words, EvalMode& mode) {
+// "auto, greedy, .. or exact".
+std::string mode_names() {
+  std::string names;
+  for (const ModeInfo& mode : all_modes()) {
+    names += (names.empty()                          ? ""
+              : mode.mode == all_modes().back().mode ? " or "
+                                                     : ", ") +
+             std::string(mode.name);
+  }
+  return names;
+}
+
+void parse_network_mode(std::istringstream& words, const ModeInfo& info, EvalMode& mode) {
   SolveOptions& options = mode.options;
-  options.mode = parse_mode(mode.strategy);
-  options.augment = options.mode == Mode::kAuto ? 0 : 1;
-  options.shuffle = options.improve = options.mode == Mode::kAuto ? -1 : 0;
-  const bool draws = options.mode == Mode::kSample || options.mode == Mode::kAuto;
+  if (info.mode != Mode::kAuto) {
+    options.augment = 1;
+    options.shuffle = options.improve = false;
+  }
   for (std::string word; std::getline(words, word, '+');) {
     if (word == "x8") {
       options.augment = 8;
     } else if (word == "shuffle") {
-      options.shuffle = 1;
+      options.shuffle = true;
     } else if (word == "improve") {
-      options.improve = 1;
+      options.improve = true;
     } else if (const int64_t number = number_in(word); number > 0) {
       set_samples(mode, number);
     } else if (const double temperature = temperature_in(word); temperature > 0.0) {
-      if (!draws) throw UsageError("--modes: " + mode.name + ": +" + word + " is for sample and auto");
-      options.temperature = static_cast<float>(mode.temperature = temperature);
+      if (!info.draws) throw UsageError("--modes: " + mode.name + ": +" + word + " is for sample and auto");
+      options.policy.temperature = static_cast<float>(mode.temperature = temperature);
     } else {
       throw UsageError("--modes: " + mode.name +
                        ": expected +NUMBER, +x8, +shuffle, +improve or +tNUMBER (0.001 to 1000), found \"+" +
@@ -97,20 +112,17 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
   mode.options.seed = seed;
   std::istringstream words(text);
   std::getline(words, mode.strategy, '+');
-  if (mode.strategy == "sample" || mode.strategy == "random") mode.options.samples = samples;
-  for (const RivalName& rival : kRivals) {
-    if (mode.strategy == rival.name) {
-      parse_rival(words, rival, problem, mode);
-      return mode;
-    }
+  const ModeInfo* info = find_mode(mode.strategy);
+  if (info == nullptr) {
+    throw UsageError("--modes: expected " + mode_names() + ", found \"" + mode.strategy + "\"");
   }
-  if (mode.strategy != "greedy" && mode.strategy != "sample" && mode.strategy != "active" &&
-      mode.strategy != "auto") {
-    throw UsageError(
-        "--modes: expected greedy, sample, active, auto, local, random, ratio or exact, found \"" +
-        mode.strategy + "\"");
+  mode.options.mode = info->mode;
+  if (info->mode == Mode::kSample || info->mode == Mode::kRandom) mode.options.samples = samples;
+  if (info->has_network) {
+    parse_network_mode(words, *info, mode);
+  } else {
+    parse_rival(words, *info, problem, mode);
   }
-  parse_network_mode(words, mode);
   return mode;
 }
 
@@ -119,7 +131,7 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
 std::vector<EvalMode> parse_eval_modes(const std::string& list, ProblemKind problem, int64_t samples,
                                        uint64_t seed) {
   const std::string usual =
-      problem == ProblemKind::kTsp ? "greedy,greedy+x8,sample+x8+shuffle" : "greedy,sample+shuffle";
+      problem_of(problem).has_symmetries ? "greedy,greedy+x8,sample+x8+shuffle" : "greedy,sample+shuffle";
   std::istringstream stream(list.empty() ? usual : list);
   std::vector<EvalMode> modes;
   for (std::string text; std::getline(stream, text, ',');) {

@@ -9,15 +9,11 @@
 
 namespace pointsman {
 
-// Ways to an answer without a network (engine/search/classical.h).
-enum class Rival { kNone, kLocal, kRandom, kRatio, kExact };
-
 struct EvalMode {
   std::string name;      // as typed
   std::string strategy;  // its first word
-  Rival rival = Rival::kNone;
-  SolveOptions options;  // of a rival only the seed, and as samples the kicks of local, the orders of random
-  double temperature = 1.0;  // options.temperature as typed
+  SolveOptions options;
+  double temperature = 1.0;  // options.policy.temperature as typed
 };
 
 // Comma-separated modes; empty: the usual of the problem. `samples` are those of the modes that sample and

@@ -2,7 +2,9 @@
 // `pointsman generate`: random instances, our own or bit for bit NumPy's.
 #include "engine/problem/generate.h"
 
+#include "engine/problem/problem.h"
 #include "host/command/command.h"
+#include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/files/write_instances.h"
@@ -34,9 +36,8 @@ InputFormat chosen_format(const CommonOptions& common) {
 
 int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
   const InputFormat format = chosen_format(common);
-  const ProblemKind problem = flags.problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
-  if (problem == ProblemKind::kTsp && flags.capacity != 0)
-    throw UsageError("--capacity: is for knapsack only");
+  const ProblemKind problem = *find_problem(flags.problem);
+  refuse_capacity(problem, flags.capacity);
   if (flags.like == "numpy" && common.seed > 0xffffffffu) {
     throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
   }
@@ -63,9 +64,9 @@ Command add_generate(CLI::App& parent) {
   CLI::App* app =
       parent.add_subcommand("generate", "Random instances, uniform in the unit square or in [0, 1)");
   app->footer(kExamples);
-  app->add_option("problem", flags->problem, "tsp or knapsack")
+  app->add_option("problem", flags->problem, problem_names())
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"tsp", "knapsack"}));
+      ->check(CLI::IsMember(problem_choices()));
   add_option(*app, "-n,--size", flags->n, "Cities or items of an instance")
       ->required()
       ->check(CLI::Range(1, 1000000));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/log.h"
 #include "host/command/model_lookup.h"
@@ -25,9 +26,9 @@ Json model_json(const Model& model, const std::string& path) {
   Json json = {{"name", model.name},
                {"path", path},
                {"sha256", model.sha256},
-               {"problem", config.problem},
+               {"problem", name_of(config.problem)},
                {"n", config.n}};
-  if (config.problem != "tsp") json["capacity"] = config.capacity;
+  if (problem_of(config.problem).has_capacity) json["capacity"] = config.capacity;
   json.update({{"hidden", config.hidden},
                {"glimpses", config.glimpses},
                {"clip", config.clip},
@@ -110,9 +111,9 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
     try {
       const Model model = read_model(listing.path);
       models.push_back(model_json(model, listing.path.string()));
-      text += "  " + model.name + "  " + model.config.problem + " n = " + std::to_string(model.config.n) +
-              ", " + std::to_string(model.config.training_tours) + " training tours, sha256 " +
-              model.sha256.substr(0, 12) + ", " + listing.path.string() + "\n";
+      text += "  " + model.name + "  " + name_of(model.config.problem) +
+              " n = " + std::to_string(model.config.n) + ", " + std::to_string(model.config.training_tours) +
+              " training tours, sha256 " + model.sha256.substr(0, 12) + ", " + listing.path.string() + "\n";
     } catch (const ModelFileError& error) {
       log_warning("%s", error.what());
     }

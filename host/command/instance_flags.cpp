@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/instance_flags.h"
 
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/log.h"
 #include "host/files/read_solutions.h"
 
 namespace pointsman {
+
+std::vector<std::string> problem_choices() {
+  std::vector<std::string> names;
+  for_each_problem([&](ProblemKind kind) { names.emplace_back(name_of(kind)); });
+  return names;
+}
 
 void add_instance_options(CLI::App& app, InstanceFlags& flags) {
   const std::string group = "Input";
@@ -13,7 +20,7 @@ void add_instance_options(CLI::App& app, InstanceFlags& flags) {
       ->check(CLI::IsMember(std::vector<std::string>{"auto", "tsplib", "npy", "npz", "json", "ndjson", "kp"}))
       ->group(group);
   add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)")
-      ->check(CLI::IsMember(std::vector<std::string>{"tsp", "knapsack"}))
+      ->check(CLI::IsMember(problem_choices()))
       ->group(group);
   add_option(app, "--capacity", flags.capacity,
              "KnapSack: capacity, where the file has none; 0: the file's own")
@@ -21,11 +28,15 @@ void add_instance_options(CLI::App& app, InstanceFlags& flags) {
       ->group(group);
 }
 
+void refuse_capacity(ProblemKind problem, double capacity) {
+  if (!problem_of(problem).has_capacity && capacity != 0)
+    throw UsageError("--capacity: is for knapsack only");
+}
+
 ReadOptions read_options(const InstanceFlags& flags) {
   ReadOptions options;
   options.format = parse_input_format(flags.format).value_or(InputFormat::kAuto);
-  if (!flags.problem.empty())
-    options.problem = flags.problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+  if (!flags.problem.empty()) options.problem = find_problem(flags.problem);
   if (flags.capacity > 0) options.capacity = flags.capacity;
   return options;
 }

@@ -15,7 +15,13 @@ struct InstanceFlags {
   double capacity = 0;  // 0: the file's own
 };
 
+// Of every problem, for a flag or an argument that names one.
+std::vector<std::string> problem_choices();
+
 void add_instance_options(CLI::App& app, InstanceFlags& flags);
+// --capacity where the problem has none is a UsageError.
+void refuse_capacity(ProblemKind problem, double capacity);
+
 ReadOptions read_options(const InstanceFlags& flags);
 
 // Reads a whole file and logs its warnings. "-" is stdin.

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "engine/problem/generate.h"
+#include "engine/problem/problem.h"
 #include "host/command/log.h"
 #include "models/parameter_layout.h"
 
@@ -32,8 +33,9 @@ std::optional<ModelListing> peek(const fs::path& path) {
   if (!file.read(header.data(), static_cast<std::streamsize>(length))) return std::nullopt;
   try {
     const auto metadata = nlohmann::json::parse(header).at("__metadata__");
-    return ModelListing{path, path.stem().string(), metadata.at("problem").get<std::string>(),
-                        std::stoi(metadata.at("n").get<std::string>())};
+    const auto problem = find_problem(metadata.at("problem").get<std::string>());
+    if (!problem) return std::nullopt;
+    return ModelListing{path, path.stem().string(), *problem, std::stoi(metadata.at("n").get<std::string>())};
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -47,8 +49,6 @@ std::string join_directories() {
 }
 
 }  // namespace
-
-const char* problem_name(ProblemKind problem) { return problem == ProblemKind::kTsp ? "tsp" : "knapsack"; }
 
 std::vector<fs::path> model_directories() {
   std::vector<fs::path> directories;
@@ -101,25 +101,24 @@ fs::path find_model(const std::string& model) {
 fs::path ModelStore::choose(ProblemKind problem, int n) const {
   const ModelListing* best = nullptr;
   for (const ModelListing& listing : listings_) {
-    if (listing.problem != problem_name(problem)) continue;
+    if (listing.problem != problem) continue;
     if (!best || std::abs(listing.n - n) < std::abs(best->n - n)) best = &listing;
   }
   if (!best) {
-    throw ModelFileError(std::string("no ") + problem_name(problem) + " model found in " +
-                         join_directories() + "; name one with -m, or train one with `pointsman train`");
+    throw ModelFileError(std::string("no ") + name_of(problem) + " model found in " + join_directories() +
+                         "; name one with -m, or train one with `pointsman train`");
   }
   return best->path;
 }
 
 const Model& ModelStore::fresh(ProblemKind problem, int n) {
-  std::unique_ptr<Model>& model =
-      models_[std::string("untrained ") + problem_name(problem) + std::to_string(n)];
+  std::unique_ptr<Model>& model = models_[std::string("untrained ") + name_of(problem) + std::to_string(n)];
   if (!model) {
     model = std::make_unique<Model>();
     model->name = "untrained";
-    model->config.problem = problem_name(problem);
+    model->config.problem = problem;
     model->config.n = n;
-    model->config.capacity = problem == ProblemKind::kKnapsack ? default_capacity(n) : 0.0;
+    model->config.capacity = problem_of(problem).default_capacity(n);
     model->config.has_critic = false;
     model->parameters = initial_parameters(model->config, model->config.seed);
   }
@@ -133,15 +132,15 @@ const Model& ModelStore::get(ProblemKind problem, int n) {
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
     model = std::make_unique<Model>(read_model(path));
-    log_info("model %s: %s, trained on n = %d%s", model->name.c_str(), model->config.problem.c_str(),
+    log_info("model %s: %s, trained on n = %d%s", model->name.c_str(), name_of(model->config.problem),
              model->config.n,
              requested_.empty()
                  ? (model->config.n == n ? " (the instance's own size)" : " (nearest to the instance's)")
                  : "");
   }
-  if (model->config.problem != problem_name(problem)) {
-    throw ModelFileError(path.string() + ": expected a model for " + problem_name(problem) +
-                         ", found one for " + model->config.problem);
+  if (model->config.problem != problem) {
+    throw ModelFileError(path.string() + ": expected a model for " + name_of(problem) + ", found one for " +
+                         name_of(model->config.problem));
   }
   return *model;
 }

@@ -20,8 +20,8 @@ std::vector<std::filesystem::path> model_directories();
 // A model file by what its header claims; the strict reader has the last word.
 struct ModelListing {
   std::filesystem::path path;
-  std::string name;     // the file's stem
-  std::string problem;  // "tsp" or "knapsack"
+  std::string name;  // the file's stem
+  ProblemKind problem;
   int n = 0;
 };
 
@@ -57,7 +57,5 @@ class ModelStore {
   std::vector<ModelListing> listings_;
   std::map<std::filesystem::path, std::unique_ptr<Model>> models_;
 };
-
-const char* problem_name(ProblemKind problem);  // "tsp", "knapsack"
 
 }  // namespace pointsman

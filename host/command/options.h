@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ struct CommonOptions {
   std::string output;  // file; empty: stdout
   bool force = false;  // replace an existing output file
   std::string format;  // of the output; empty: see output_format()
-  uint64_t seed = 1234;
+  uint64_t seed = kDefaultSeed;
   int threads = 0;        // 0: all
   double time_limit = 0;  // seconds from the start of the process; 0: none
   std::string device = "auto";
@@ -53,6 +54,17 @@ std::string environment_name(const std::string& names);
 template <typename T>
 CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const std::string& help) {
   return app.add_option(names, value, help)->capture_default_str()->envname(environment_name(names));
+}
+
+// Likewise of a value that may be left to the program: `unset` on the command line means none.
+template <typename T>
+CLI::Option* add_optional(CLI::App& app, const std::string& names, std::optional<T>& value, T unset,
+                          const std::string& help) {
+  const auto take = [&value, unset](const T& given) {
+    value = given == unset ? std::nullopt : std::optional<T>(given);
+  };
+  CLI::Option* option = app.add_option_function<T>(names, take, help)->envname(environment_name(names));
+  return option->default_str(CLI::detail::to_string(unset));
 }
 
 // On the command line itself: what the environment or a configuration file sets for every run is no mistake

@@ -39,9 +39,4 @@ void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann
 
 std::string device_text(const DeviceInfo& device) { return device.name + " (" + device.detail + ")"; }
 
-const char* status_name(Status status) {
-  static const char* const kNames[] = {"done", "time_limit", "interrupted"};
-  return kNames[static_cast<int>(status)];
-}
-
 }  // namespace pointsman

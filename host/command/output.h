@@ -27,7 +27,4 @@ void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann
 // "cpu (AVX-512, 2 threads)".
 std::string device_text(const DeviceInfo& device);
 
-// "time_limit" and so on, as the JSON says it.
-const char* status_name(Status status);
-
 }  // namespace pointsman

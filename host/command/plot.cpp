@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
@@ -135,7 +136,7 @@ std::string plot_tours(const PlotFlags& flags) {
   const InstanceBatch instances = load_instances(flags.files[0], flags.input);
   const std::vector<size_t> chosen = chosen_instances(flags, instances.size(), labels.size());
   for (const size_t i : chosen) {
-    if (instances[i].problem != ProblemKind::kTsp) {
+    if (problem_of(instances[i]).fields != ItemFields::kCoordinates) {
       throw UsageError("plot tour: " + flags.files[0] + ": a knapsack has no map");
     }
   }
@@ -154,7 +155,7 @@ std::string plot_tours(const PlotFlags& flags) {
       std::string name = instances[i].id.empty() ? "instance " + std::to_string(i) : instances[i].id;
       if (!flags.labels.empty() || answers.size() > 1)
         name = labels[file] + (chosen.size() > 1 ? ", " + name : "");
-      maps.push_back({&instances[i], solution.order, caption(name, instances[i], solution.cost)});
+      maps.push_back({&instances[i], solution.order, caption(name, instances[i], solution.objective)});
     }
   }
   return format_tour_maps(maps, flags.title);
@@ -187,8 +188,7 @@ std::string plot_ratios(const PlotFlags& flags) {
   }
   chart.title = flags.title;
   chart.x_label = "share of the instances, sorted (%)";
-  chart.y_label = problem == ProblemKind::kTsp ? "ratio to optimal (tour length / reference)"
-                                               : "ratio to optimal (packed value / reference)";
+  chart.y_label = std::string("ratio to optimal (") + problem_of(*problem).full_measure + " / reference)";
   chart.reference = {1.0, "reference"};
   return format_line_chart(chart);
 }

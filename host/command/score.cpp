@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
@@ -27,9 +28,9 @@ struct ScoreFlags {
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
                                 double log_prob) {
   nlohmann::ordered_json row = {
-      {"index", index}, {"id", instance.id}, {"problem", problem_name(instance.problem)}};
+      {"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}};
   row["n"] = instance.n();
-  row[instance.problem == ProblemKind::kTsp ? "cost" : "value"] = solution.cost;
+  row[problem_of(instance).objective_key] = solution.objective;
   row["log_prob"] = log_prob;  // null where the network could not have chosen this order
   return row;
 }
@@ -56,7 +57,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i - begin]));
       char line[96];
-      std::snprintf(line, sizeof line, "%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].cost);
+      std::snprintf(line, sizeof line, "%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].objective);
       text += line;
       sum += log_probs[i - begin];
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
@@ -58,9 +59,10 @@ LoadedFiles load_all(const SolveFlags& flags) {
 // The formats that hold less than everything are refused before the work, not after it.
 void check_format(OutputFormat format, const InstanceBatch& instances) {
   const Instance& first = instances.front();
-  if (format == OutputFormat::kTour && (instances.size() != 1 || first.problem != ProblemKind::kTsp)) {
+  const bool tours = problem_of(first).has_all_items;
+  if (format == OutputFormat::kTour && (instances.size() != 1 || !tours)) {
     throw UsageError("--format tour: holds one tour, and the input has " + std::to_string(instances.size()) +
-                     (first.problem == ProblemKind::kTsp ? " instances" : " KnapSack instances") +
+                     (tours ? " instances" : " " + std::string(problem_of(first).title) + " instances") +
                      "; use json");
   }
   if (format != OutputFormat::kNpy && format != OutputFormat::kNpz) return;
@@ -77,12 +79,10 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
   if (flags.init.empty() || flags.options.untrained) return {};
   SolutionBatch incumbents = load_solutions(flags.init, instances);
   for (size_t i = 0; i < incumbents.size(); ++i) {
-    incumbents[i].log_prob = incumbents[i].network_cost = std::nan("");
+    incumbents[i].log_prob = incumbents[i].network_objective = std::nan("");
     if (improves(flags.options)) {
-      ImproveOptions improve;
-      improve.kicks = flags.options.kicks;
-      improve.seed = flags.options.seed;
-      improve_solution(instances[i], incumbents[i], improve, control);
+      improve_solution(instances[i], incumbents[i],
+                       {.kicks = flags.options.kicks, .seed = flags.options.seed}, control);
     }
   }
   return incumbents;
@@ -92,12 +92,12 @@ SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const Solve
                        double loading_ms) {
   SolveSummary summary;
   summary.instances = totals.instances;
-  summary.mean_cost = totals.mean_cost();
+  summary.mean_cost = totals.mean_objective();
   summary.gap = totals.mean_gap();
-  if (run.report.improve) summary.mean_network_cost = totals.mean_network_cost();
+  if (run.report.improve) summary.mean_network_cost = totals.mean_network_objective();
   summary.loading_ms = loading_ms;
   summary.solving_ms = run.report.solving_ms;
-  summary.mode = mode_name(run.report.mode);
+  summary.mode = info_of(run.report.mode).name;
   summary.samples = run.report.samples;
   summary.augment = run.report.augment;
   summary.shuffle = run.report.shuffle;
@@ -119,15 +119,18 @@ void log_end(const SolveRun& run, const SolveTotals& totals) {
     length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), format, value);
   };
   if (totals.failed > 0) add(", %.0f could not be", static_cast<double>(totals.failed));
-  add(totals.knapsack ? ", mean value %.6g" : ", mean cost %.6g", totals.mean_cost());
-  if (report.improve) add(" (the network alone %.6g)", totals.mean_network_cost());
+  if (totals.problem) {
+    add((std::string(", mean ") + problem_of(*totals.problem).objective_key + " %.6g").c_str(),
+        totals.mean_objective());
+  }
+  if (report.improve) add(" (the network alone %.6g)", totals.mean_network_objective());
   add(", gap %.3f%%", 100 * totals.mean_gap());
   add(", %.2f s", milliseconds_since(process_start()) / 1000);
   log_info("%s%s; mode %s, %lld samples, augment %d, shuffle %s, improve %s", text,
            totals.interrupted  ? ", interrupted"
            : totals.time_limit ? ", stopped by the time limit"
                                : "",
-           mode_name(report.mode), static_cast<long long>(report.samples), report.augment,
+           info_of(report.mode).name, static_cast<long long>(report.samples), report.augment,
            report.shuffle ? "on" : "off", report.improve ? "on" : "off");
 }
 
@@ -157,18 +160,18 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     options.on_step = [&](const ActiveSearchProgress& at) {
       if (line.due()) line.update(step_text(at));
     };
-    run.solve(instances, loaded.rows, options, control, [&](size_t i, const Solution& found) {
-      solutions[i] = found;
-      if (!incumbents.empty() && is_better(instances[i], incumbents[i].cost, found.cost)) {
+    run.solve(instances, loaded.rows, options, control, [&](size_t i, Solution&& found) {
+      if (!incumbents.empty() && is_better(instances[i].problem, incumbents[i].objective, found.objective)) {
         incumbents[i].status = found.status;
-        incumbents[i].network_cost = found.network_cost;
-        solutions[i] = std::move(incumbents[i]);
+        incumbents[i].network_objective = found.network_objective;
+        found = std::move(incumbents[i]);
       }
-      if (!reference.empty()) gaps.push_back(gap(instances[i], solutions[i].cost, reference[i]));
+      solutions[i] = std::move(found);
+      if (!reference.empty()) gaps.push_back(gap(instances[i].problem, solutions[i].objective, reference[i]));
       totals.add(instances[i], solutions[i], reference.empty() ? std::nan("") : gaps.back());
       if (i + 1 < instances.size() && line.due()) {
         line.update(std::to_string(i + 1) + "/" + std::to_string(instances.size()) + " solved, mean cost " +
-                    std::to_string(totals.mean_cost()));
+                    std::to_string(totals.mean_objective()));
       }
     });
   }
@@ -199,8 +202,8 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
         }
         return check_instance(flags.options, instance);
       },
-      [&](const Instance& instance, double cost) {
-        return std::isnan(reference) ? reference : gap(instance, cost, reference);
+      [&](const Instance& instance, double objective) {
+        return std::isnan(reference) ? reference : gap(instance.problem, objective, reference);
       });
   for (const std::string& path : flags.files) {
     stream.solve_file(path, read_options(flags.input));

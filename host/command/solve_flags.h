@@ -16,7 +16,6 @@ struct SolveFlags {
   std::vector<std::string> files;
   InstanceFlags input;
   std::string model, mode = "auto", improve, init, ref;
-  bool shuffle = false;
   SolveOptions options;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/solve_run.h"
 
-#include <array>
 #include <utility>
 
 #include "host/command/log.h"
@@ -10,29 +9,12 @@ namespace pointsman {
 
 namespace {
 
-constexpr std::array<std::pair<const char*, Mode>, 4> kModes = {
-    {{"auto", Mode::kAuto}, {"greedy", Mode::kGreedy}, {"sample", Mode::kSample}, {"active", Mode::kActive}}};
-
 void append(std::string& list, const std::string& entry) {
   if (("," + list + ",").find("," + entry + ",") != std::string::npos) return;
   list += (list.empty() ? "" : ",") + entry;
 }
 
 }  // namespace
-
-Mode parse_mode(const std::string& name) {
-  for (const auto& [text, mode] : kModes) {
-    if (name == text) return mode;
-  }
-  throw std::invalid_argument("unknown mode " + name);
-}
-
-const char* mode_name(Mode mode) {
-  for (const auto& [text, value] : kModes) {
-    if (value == mode) return text;
-  }
-  return "";
-}
 
 void ModelsUsed::add(const Model& model) {
   append(names, model.name);
@@ -46,23 +28,26 @@ SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool
 
 void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows,
                      const SolveOptions& options, const SearchControl& control, const SolutionSink& sink) {
+  const bool has_network = info_of(options.mode).has_network;
+  const auto model_of = [&](const Instance& instance) {
+    return has_network ? &models.get(instance.problem, instance.n()) : nullptr;
+  };
   for (size_t begin = 0; begin < instances.size();) {
-    const Model& model = models.get(instances[begin].problem, instances[begin].n());
+    const Model* model = model_of(instances[begin]);
     size_t end = begin + 1;
     while (end < instances.size() && instances[end].problem == instances[begin].problem &&
-           rows[end] == rows[end - 1] + 1 &&
-           &models.get(instances[end].problem, instances[end].n()) == &model) {
+           rows[end] == rows[end - 1] + 1 && model_of(instances[end]) == model) {
       ++end;
     }
-    used.add(model);
+    if (model != nullptr) used.add(*model);
     InstanceBatch copy;
     const bool whole = begin == 0 && end == instances.size();
     if (!whole) copy.assign(&instances[begin], &instances[begin] + (end - begin));
-    SolveReport part;
-    engine.solve(model, whole ? instances : copy, rows[begin], options, control, part,
-                 [&](size_t index, const Solution& solution) { sink(begin + index, solution); });
-    part.solving_ms += report.solving_ms;
-    report = part;
+    const double earlier_ms = report.solving_ms;
+    report =
+        engine.solve(model, whole ? instances : copy, rows[begin], options, control,
+                     [&](size_t index, Solution&& solution) { sink(begin + index, std::move(solution)); });
+    report.solving_ms += earlier_ms;
     begin = end;
   }
 }

@@ -9,17 +9,11 @@
 
 namespace pointsman {
 
-// "greedy" -> Mode::kGreedy; the name must be one of the four.
-Mode parse_mode(const std::string& name);
-const char* mode_name(Mode mode);
-
 // Models used by a run, as the summary names them.
 struct ModelsUsed {
   std::string names, sha256;  // comma-separated, in order of first use
   void add(const Model& model);
 };
-
-using SolutionSink = std::function<void(size_t index, const Solution& solution)>;
 
 // One engine, its models and what a run has used of them.
 struct SolveRun {

@@ -30,7 +30,7 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
       solve_lines(std::move(lines));
       return;
     }
-    const size_t at_once = options_.batch_size > 0 ? static_cast<size_t>(options_.batch_size) : kLinesAtOnce;
+    const size_t at_once = options_.batch_size ? static_cast<size_t>(*options_.batch_size) : kLinesAtOnce;
     LineQueue queue(std::move(input), 2 * at_once);
     for (;;) {
       std::vector<InstanceLine> lines = queue.take(at_once, control_);
@@ -64,9 +64,9 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines) {
     rows.push_back(row);
     indices.push_back(index);
   }
-  run_.solve(instances, rows, options_, control_, [&](size_t i, const Solution& solution) {
+  run_.solve(instances, rows, options_, control_, [&](size_t i, Solution&& solution) {
     write_errors_before(indices[i]);
-    const double gap = gap_of_(instances[i], solution.cost);
+    const double gap = gap_of_(instances[i], solution.objective);
     pending_ += solution_json(indices[i], instances[i], solution, gap) + "\n";
     totals_.add(instances[i], solution, gap);
     if (pending_.size() >= kFlushBytes || Clock::now() - flushed_ >= kFlushAfter) flush();

@@ -16,7 +16,7 @@ namespace pointsman {
 // Why an instance cannot be solved with these flags, as an exit code and a message; code 0: it can.
 using InstanceCheck = std::function<std::pair<int, std::string>(const Instance&)>;
 // The gap of an answer, NaN without a reference.
-using GapOf = std::function<double(const Instance&, double cost)>;
+using GapOf = std::function<double(const Instance&, double objective)>;
 
 class SolveStream {
  public:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
+#include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
@@ -65,19 +66,14 @@ std::string describe(const TrainProgress& progress, int64_t steps) {
 // The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
 // says.
 std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, ModelConfig& config) {
-  config.problem = flags.problem;
   config.centre_logits = flags.centre_logits == "on";
   config.has_critic = flags.options.baseline == Baseline::kCritic;
-  if (config.problem == "tsp") {
-    config.capacity = 0;
-  } else if (config.capacity == 0) {
-    config.capacity = default_capacity(config.n);
-  }
+  if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (flags.init.empty()) return initial_parameters(config, config.seed);
   const Model model = read_model(find_model(flags.init));
   if (model.config.problem != config.problem) {
-    throw UsageError("--init " + flags.init + ": is a model for " + model.config.problem + ", not " +
-                     config.problem);
+    throw UsageError("--init " + flags.init + ": is a model for " + name_of(model.config.problem) + ", not " +
+                     name_of(config.problem));
   }
   for (const char* name : {"--glimpses", "--centre-logits"}) {
     if (app.count(name))
@@ -96,9 +92,9 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
 
 nlohmann::ordered_json summary(const TrainOptions& options, const TrainResult& result,
                                const TrainProgress& last, const DeviceInfo& device) {
-  nlohmann::ordered_json json = {{"problem", result.config.problem},
+  nlohmann::ordered_json json = {{"problem", name_of(result.config.problem)},
                                  {"n", result.config.n},
-                                 {"status", status_name(result.status)},
+                                 {"status", name_of(result.status)},
                                  {"steps", last.step},
                                  {"training_tours", result.config.training_tours},
                                  {"seconds", last.seconds},
@@ -121,11 +117,11 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
   if (options.baseline == Baseline::kShared && options.rollouts < 2 && flags.solutions.empty()) {
     throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
   }
-  if (flags.problem == "tsp" && options.model.capacity != 0)
-    throw UsageError("--capacity: is for knapsack only");
+  options.model.problem = *find_problem(flags.problem);
+  const Problem& problem = problem_of(options.model.problem);
+  refuse_capacity(problem.kind, options.model.capacity);
   if (common.output.empty()) {
-    common.output =
-        (flags.problem == "tsp" ? "tsp" : "knap") + std::to_string(options.model.n) + ".safetensors";
+    common.output = problem.model_prefix + std::to_string(options.model.n) + ".safetensors";
   }
   // A continued training replaces its own earlier model.
   if (flags.resume.empty()) OutputFile refused_if_there(common.output, common.force);
@@ -264,9 +260,9 @@ Command add_train(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient, or on given answers");
   app->footer(kExamples);
   ModelConfig& model = flags->options.model;
-  app->add_option("problem", flags->problem, "tsp or knapsack")
+  app->add_option("problem", flags->problem, problem_names())
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"tsp", "knapsack"}));
+      ->check(CLI::IsMember(problem_choices()));
   add_option(*app, "-n,--size", model.n, "Cities or items of an instance")
       ->required()
       ->check(CLI::Range(2, 10000));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
@@ -30,7 +31,7 @@ constexpr double kRelativeTolerance = 1e-6;
 
 std::string wrong_claim(const Instance& instance, double claimed, double cost) {
   if (std::isnan(claimed)) return {};
-  const bool rounded = instance.problem == ProblemKind::kTsp && instance.metric != Metric::kEuclidean;
+  const bool rounded = instance.metric != Metric::kEuclidean;
   const double allowed = rounded ? 1e-6 : kRelativeTolerance * std::max(1.0, std::abs(cost));
   if (std::abs(claimed - cost) <= allowed) return {};
   char text[96];
@@ -41,30 +42,30 @@ std::string wrong_claim(const Instance& instance, double claimed, double cost) {
 std::string describe(const Instance& instance, const Solution& solution, const std::string& name,
                      const std::string& wrong) {
   char text[160];
-  if (instance.problem == ProblemKind::kTsp) {
-    std::snprintf(text, sizeof text, "length %.10g (Euclidean %.10g)", solution.cost,
-                  solution.cost_euclidean);
+  const Problem& problem = problem_of(instance);
+  if (problem.has_capacity) {
+    std::snprintf(text, sizeof text, "%s %.10g, weight %.10g of %.10g", problem.measure, solution.objective,
+                  solution.weight, instance.capacity);
   } else {
-    std::snprintf(text, sizeof text, "value %.10g, weight %.10g of %.10g", solution.cost, solution.weight,
-                  instance.capacity);
+    std::snprintf(text, sizeof text, "%s %.10g (Euclidean %.10g)", problem.measure, solution.objective,
+                  solution.unrounded);
   }
   if (!wrong.empty()) return name + ": WRONG: " + wrong + "\n";
-  return name + (instance.problem == ProblemKind::kTsp ? ": valid tour, " : ": valid packing, ") + text +
-         "\n";
+  return name + ": valid " + problem.answer + ", " + text + "\n";
 }
 
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
                                 const std::string& wrong) {
   nlohmann::ordered_json row = {
-      {"index", index}, {"id", instance.id}, {"problem", problem_name(instance.problem)}};
+      {"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}};
   row["valid"] = wrong.empty();
   if (!wrong.empty()) row["error"] = wrong;
-  if (instance.problem == ProblemKind::kTsp) {
-    row["cost"] = solution.cost;
-    row["cost_euclidean"] = solution.cost_euclidean;
-  } else {
-    row["value"] = solution.cost;
+  const Problem& problem = problem_of(instance);
+  row[problem.objective_key] = solution.objective;
+  if (problem.has_capacity) {
     row["weight"] = solution.weight;
+  } else {
+    row["cost_euclidean"] = solution.unrounded;
   }
   return row;
 }
@@ -78,15 +79,15 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
   size_t invalid = 0;
   double sum = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
-    const double claimed = solutions[i].cost;
+    const double claimed = solutions[i].objective;
     std::string wrong = validate_solution(instances[i], solutions[i]);
-    if (wrong.empty()) wrong = wrong_claim(instances[i], claimed, solutions[i].cost);
+    if (wrong.empty()) wrong = wrong_claim(instances[i], claimed, solutions[i].objective);
     const std::string name = instances[i].id.empty() ? "solution " + std::to_string(i) : instances[i].id;
     if (!wrong.empty()) {
       ++invalid;
       log_error(flags.solutions + ": " + name + ": " + wrong);
     }
-    sum += solutions[i].cost;
+    sum += solutions[i].objective;
     rows.push_back(row_json(i, instances[i], solutions[i], wrong));
     text += describe(instances[i], solutions[i], name, wrong);
   }

@@ -40,7 +40,7 @@ Solution read_json_solution(const JsonValue& object, size_t index, const Instanc
   }
   const char* const cost = tsp ? "cost" : "value";
   const bool claims = object.has(cost) && object.get(cost).kind() != JsonValue::Kind::kNull;
-  solution.cost = claims ? object.get(cost).number() : kNone;
+  solution.objective = claims ? object.get(cost).number() : kNone;
   return solution;
 }
 
@@ -94,7 +94,7 @@ SolutionBatch read_rows(const NpyArray& array, const InstanceBatch& instances, c
                  array.header().shape_text());
     }
     Solution solution;
-    solution.cost = kNone;
+    solution.objective = kNone;
     for (int32_t i = 0; i < instance.n(); ++i, ++next) {
       const int64_t value = array.integer(next);
       const bool tsp = instance.problem == ProblemKind::kTsp;
@@ -125,7 +125,7 @@ SolutionBatch read_npz_solutions(std::string_view bytes, const std::string& file
     const NpyArray costs = npz.array(cost_bytes, "costs");
     if (costs.header().is_text() || costs.shape().size() > 1) costs.fail("expected numbers (B,)");
     check_count(costs.header().count, instances, file);
-    for (size_t i = 0; i < out.size(); ++i) out[i].cost = costs.number(i);
+    for (size_t i = 0; i < out.size(); ++i) out[i].objective = costs.number(i);
   }
   return out;
 }
@@ -140,7 +140,7 @@ SolutionBatch parse_solutions(std::string_view bytes, const std::string& file,
     check_count(1, instances, file);
     Solution solution;
     solution.order = parse_tsplib_tour(bytes, file);
-    solution.cost = kNone;
+    solution.objective = kNone;
     return {solution};
   }
   return read_json_solutions(bytes, file, instances);
@@ -165,7 +165,7 @@ std::vector<double> costs_of(const SolutionBatch& claimed, const InstanceBatch& 
     Solution solution = claimed[i];
     const std::string wrong = validate_solution(instances[i], solution);
     if (!wrong.empty()) throw InputError(file, 0, "solution " + std::to_string(i) + ": " + wrong);
-    out.push_back(solution.cost);
+    out.push_back(solution.objective);
   }
   return out;
 }

@@ -76,7 +76,7 @@ std::string format_tour(const InstanceBatch& instances, const SolutionBatch& sol
   if (solutions.size() != 1 || instances[0].problem != ProblemKind::kTsp) {
     throw OutputRefused("a .tour file holds one TSP tour; use json, ndjson, npy or npz");
   }
-  const std::string cost = number_text(solutions[0].cost);
+  const std::string cost = number_text(solutions[0].objective);
   std::string name;
   for (const char c : instances[0].id.empty() ? "tour" : instances[0].id)
     name += c == '\n' || c == '\r' ? ' ' : c;
@@ -119,7 +119,7 @@ std::string format_npy(const InstanceBatch& instances, const SolutionBatch& solu
 std::string format_npz(const InstanceBatch& instances, const SolutionBatch& solutions) {
   const std::string orders = format_npy(instances, solutions);
   std::string costs = npy_header("<f8", {solutions.size()});
-  for (const Solution& solution : solutions) append_bytes(costs, solution.cost);
+  for (const Solution& solution : solutions) append_bytes(costs, solution.objective);
   return zip_stored(
       {{is_knapsack(instances) ? "selections.npy" : "tours.npy", orders}, {"costs.npy", costs}});
 }
@@ -158,8 +158,8 @@ std::string format_text(const InstanceBatch& instances, const SolutionBatch& sol
   for (size_t i = 0; i < solutions.size(); ++i) {
     const bool knapsack = instances[i].problem == ProblemKind::kKnapsack;
     out += text_row(std::to_string(i).c_str(), visible(instances[i].id),
-                    std::to_string(instances[i].n()).c_str(), short_number(solutions[i].cost),
-                    short_number(knapsack ? solutions[i].weight : solutions[i].cost_euclidean),
+                    std::to_string(instances[i].n()).c_str(), short_number(solutions[i].objective),
+                    short_number(knapsack ? solutions[i].weight : solutions[i].unrounded),
                     percent(gap_of(gaps, i)), status_name(solutions[i].status));
   }
   out += std::to_string(summary.instances) + " solved, mean " + short_number(summary.mean_cost) +
@@ -199,13 +199,14 @@ std::string solution_json(int64_t index, const Instance& instance, const Solutio
                     ",\"n\":" + std::to_string(instance.n()) + ",\"status\":\"" +
                     status_name(solution.status) + "\"";
   if (tsp) {
-    out += ",\"cost\":" + number_text(solution.cost) +
-           ",\"cost_euclidean\":" + number_text(solution.cost_euclidean);
+    out += ",\"cost\":" + number_text(solution.objective) +
+           ",\"cost_euclidean\":" + number_text(solution.unrounded);
   } else {
-    out += ",\"value\":" + number_text(solution.cost) + ",\"weight\":" + number_text(solution.weight);
+    out += ",\"value\":" + number_text(solution.objective) + ",\"weight\":" + number_text(solution.weight);
   }
   out += ",\"gap\":" + number_text(gap) + ",\"log_prob\":" + number_text(solution.log_prob);
-  if (std::isfinite(solution.network_cost)) out += ",\"network_cost\":" + number_text(solution.network_cost);
+  if (std::isfinite(solution.network_objective))
+    out += ",\"network_cost\":" + number_text(solution.network_objective);
   out += tsp ? ",\"tour\":[" : ",\"items\":[";
   for (size_t i = 0; i < solution.order.size(); ++i) {
     if (i > 0) out += ',';

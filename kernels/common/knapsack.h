@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the 0-1 KnapSack problem (Bello et al. 2017, section 5.4). The decode loop is written in
-// tsp.h.
+// The rules of the 0-1 KnapSack problem (Bello et al. 2017, section 5.4).
 #pragma once
 
 #include <cstdint>
@@ -24,11 +23,16 @@ POINTSMAN_HOST_DEVICE inline double packed_value(const Number* weight_value, con
 // stop_at_first_misfit nothing is masked but repeats: every item stays feasible, and the first one chosen
 // that does not fit ends the packing and is dropped.
 struct KnapsackRules {
-  static constexpr bool kDropsItems = true;
+  static constexpr bool kDropsItems = true;   // what no longer fits leaves the remaining list too
+  static constexpr bool kHasCapacity = true;  // it reads weights and a capacity
 
   const double* weights = nullptr;  // [n], in the capacity's units
   double capacity_left = 0.0;
   bool stop_at_first_misfit = false;
+
+  POINTSMAN_HOST_DEVICE static KnapsackRules make(const RuleInputs& in) {
+    return {in.weights, in.capacity, in.stop_at_first_misfit};
+  }
 
   POINTSMAN_HOST_DEVICE bool fits(int item) const { return weights[item] <= capacity_left; }
   // May the item be chosen?
@@ -36,7 +40,6 @@ struct KnapsackRules {
   // Does choosing it end the packing without it? Never true of an item that the mask let through.
   POINTSMAN_HOST_DEVICE bool ends(int item) const { return stop_at_first_misfit && !fits(item); }
   POINTSMAN_HOST_DEVICE void step(int item) { capacity_left -= weights[item]; }
-  POINTSMAN_HOST_DEVICE bool finished(int count) const { return count == 0; }
 
   // What the policy minimises. weight_value: [n][2]; order: [n], ended by -1 when shorter.
   POINTSMAN_HOST_DEVICE static double cost(const float* weight_value, const int32_t* order, int n) {

@@ -9,6 +9,13 @@
 
 namespace pointsman {
 
+// What the rules of one sequence are made from. Problems without a capacity read none of it.
+struct RuleInputs {
+  const double* weights = nullptr;  // [n], in the capacity's units
+  double capacity = 0.0;
+  bool stop_at_first_misfit = false;  // Policy's
+};
+
 // Drops what is no longer feasible: from position 0 on, a misfit is swapped with the last and the same
 // position is looked at again. Returns the new count; dropped items stay behind it. remaining: [count].
 template <typename Rules>

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of the travelling salesman problem: every city once.
-//
-// A decode loop over any problem reads
-//   count = initial_remaining(rules, remaining, n);
-//   while (!rules.finished(count)) {
-//     item = remaining[position = choose];
-//     if (rules.ends(item)) break;  // the choice was made but is not part of the answer
-//     order[step++] = item;
-//     rules.step(item);
-//     count = remove_and_filter(rules, remaining, count, position);
-//   }
 #pragma once
 
 #include <cmath>
@@ -37,12 +27,16 @@ POINTSMAN_HOST_DEVICE inline double tour_length(const Number* xy, const int32_t*
 }
 
 struct TspRules {
-  static constexpr bool kDropsItems = false;  // only the chosen city leaves the remaining list
+  // Only the chosen city leaves the remaining list: an answer holds every city, and the last step has no
+  // choice.
+  static constexpr bool kDropsItems = false;
+  static constexpr bool kHasCapacity = false;
+
+  POINTSMAN_HOST_DEVICE static TspRules make(const RuleInputs&) { return {}; }
 
   POINTSMAN_HOST_DEVICE bool feasible(int) const { return true; }
   POINTSMAN_HOST_DEVICE bool ends(int) const { return false; }
   POINTSMAN_HOST_DEVICE void step(int) {}
-  POINTSMAN_HOST_DEVICE bool finished(int count) const { return count == 0; }
 
   // What the policy minimises. xy: [n][2]; order: [n].
   POINTSMAN_HOST_DEVICE static double cost(const float* xy, const int32_t* order, int n) {

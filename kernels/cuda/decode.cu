@@ -8,8 +8,7 @@ using Kernel = void (*)(DecodeArgs, bool);
 
 template <Precision kPrecision, bool kWhole>
 Kernel kernel_of(ProblemKind problem) {
-  return problem == ProblemKind::kTsp ? decode_kernel<TspRules, kPrecision, kWhole>
-                                      : decode_kernel<KnapsackRules, kPrecision, kWhole>;
+  return with_rules(problem, []<typename Rules>() -> Kernel { return decode_kernel<Rules, kPrecision, kWhole>; });
 }
 
 template <Precision kPrecision>

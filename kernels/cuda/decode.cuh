@@ -24,9 +24,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/common/knapsack.h"
 #include "kernels/common/philox.h"
-#include "kernels/common/tsp.h"
+#include "kernels/common/rules.h"
 #include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
 #include "kernels/cuda/tile_multiply.cuh"

@@ -277,7 +277,7 @@ struct EngineCase {
     request.counts = counts.data();
     request.orders = orders.data();
     request.weights = order_weights.data();
-    request.temperature = temperature();
+    request.policy.temperature = temperature();
     backend->gradient(request);
   }
 
@@ -344,7 +344,7 @@ TEST_CASE("the engine agrees with PyTorch float64: log p and critic values") {
     request.sequences = engine.batch;
     request.decode = Decode::kForced;
     request.counts = engine.counts.data();
-    request.temperature = engine.temperature();
+    request.policy.temperature = engine.temperature();
     request.forced = engine.orders.data();
     RolloutResult result;
     engine.backend->rollout(request, result);

@@ -208,7 +208,7 @@ TEST_CASE("greedy takes what the reference takes") {
       for (bool literal : {false, true}) {
         RolloutRequest request;
         request.sequences = all.batch();
-        request.stop_at_first_misfit = literal;
+        request.policy.stop_at_first_misfit = literal;
         const RolloutResult result = roll_out(*backend, request);
         for (int s = 0; s < all.count; ++s) {
           const reference::Rollout expected =
@@ -387,7 +387,7 @@ RolloutResult greedy_knapsack(const RandomBatch& batch, bool literal = false) {
   auto backend = backend_with(config, scaled_parameters(config, 3.0f));
   RolloutRequest request;
   request.sequences = batch.batch();
-  request.stop_at_first_misfit = literal;
+  request.policy.stop_at_first_misfit = literal;
   return roll_out(*backend, request);
 }
 
@@ -454,7 +454,7 @@ TEST_CASE("KnapSack, literal rule: the first misfit ends the packing and is neit
   request.decode = Decode::kSample;
   request.counts = counts.data();
   request.instance_keys = batch.keys.data();
-  request.stop_at_first_misfit = true;
+  request.policy.stop_at_first_misfit = true;
   const RolloutResult result = roll_out(*backend, request);
   int ended_early = 0;
   for (int r = 0; r < 120; ++r) {
@@ -496,9 +496,9 @@ TEST_CASE("scoring sampled orders gives their log p and costs again, bit for bit
         request.decode = Decode::kSample;
         request.counts = counts.data();
         request.instance_keys = all.keys.data();
-        request.temperature = 1.5f;
-        request.clip = 7.0f;
-        request.stop_at_first_misfit = literal;
+        request.policy.temperature = 1.5f;
+        request.policy.clip = 7.0f;
+        request.policy.stop_at_first_misfit = literal;
         const RolloutResult sampled = roll_out(*backend, request);
         request.decode = Decode::kForced;
         request.forced = sampled.orders.data();
@@ -565,12 +565,12 @@ TEST_CASE("log p at the initialisation is within 1e-5 of double") {
           request.sequences = all.batch();
           request.decode = Decode::kSample;
           request.instance_keys = all.keys.data();
-          request.temperature = temperature;
-          request.clip = temperature == 1.0f ? 0.0f : 5.0f;
+          request.policy.temperature = temperature;
+          if (temperature != 1.0f) request.policy.clip = 5.0f;
           const RolloutResult result = roll_out(*backend, request);
           for (int s = 0; s < all.count; ++s) {
             const double expected = reference::forced(network, all.sequence(s), items_of(result, 25, s),
-                                                      {temperature, request.clip})
+                                                      {temperature, request.policy.clip.value_or(0.0f)})
                                         .log_prob;
             CHECK(std::abs(result.log_probs[s] / expected - 1.0) <= 1e-5);
           }

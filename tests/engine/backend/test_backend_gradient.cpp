@@ -77,8 +77,8 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
         for (bool literal : {false, true}) {  // the orders fit under either rule; their probabilities differ
           if (literal && problem == ProblemKind::kTsp) continue;
           GradientRequest request = rollouts.request();
-          request.temperature = 1.5f;
-          request.stop_at_first_misfit = literal;
+          request.policy.temperature = 1.5f;
+          request.policy.stop_at_first_misfit = literal;
           backend->load_parameters(0, parameters);
           backend->gradient(request);
           const reference::Options options{1.5, 0.0, literal};

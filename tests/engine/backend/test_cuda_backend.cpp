@@ -37,7 +37,7 @@ GradientRequest gradient_of(const RolloutRequest& rollouts, const RolloutResult&
   request.counts = rollouts.counts;
   request.orders = result.orders.data();
   request.weights = weights.data();
-  request.temperature = rollouts.temperature;
+  request.policy = rollouts.policy;
   return request;
 }
 

@@ -50,7 +50,7 @@ template <typename Rules, typename Choose>
 std::vector<int32_t> decode(Rules rules, int n, Choose choose) {
   std::vector<int32_t> remaining(n), order;
   int count = initial_remaining(rules, remaining.data(), n);
-  while (!rules.finished(count)) {
+  while (count > 0) {
     const int position = choose(count);
     const int32_t item = remaining[position];
     if (rules.ends(item)) break;

@@ -63,8 +63,8 @@ struct Fixture {
     r.instance_keys = batch.keys.data();
     r.first_samples = first_samples.data();
     r.sample_stride = 3;
-    r.temperature = c.temperature;
-    r.stop_at_first_misfit = c.stop_at_first_misfit;
+    r.policy.temperature = c.temperature;
+    r.policy.stop_at_first_misfit = c.stop_at_first_misfit;
     r.forced = c.forced.empty() ? nullptr : c.forced.data();
     return r;
   }
@@ -262,7 +262,7 @@ struct HostActivations {
     tile.pieces.push_back({sequence, 0, 1, sequence});
     tile.rollouts = 1;
     RolloutWorkspace workspace;
-    roll_out_tile(parameters, attention_weights(parameters, f.config, model.layout, 0.0f, f.c.temperature),
+    roll_out_tile(parameters, attention_weights(parameters, f.config, model.layout, {f.c.temperature}),
                   reference_slots(f.config), request, tile, false, workspace, &kept, result);
   }
 };

@@ -126,7 +126,7 @@ struct Inputs {
     std::vector<int32_t> list(shape.n);
     int count = initial_remaining(rules, list.data(), shape.n), steps = 0;
     row_steps.push_back(0);
-    while (!rules.finished(count)) {
+    while (count > 0) {
       const int position = static_cast<int>(random() % count), item = list[position];
       if (rules.ends(item)) break;
       orders[static_cast<size_t>(row) * shape.n + steps++] = item;

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/worker_threads.h"
+#include "kernels/common/worker_threads.h"
 #include "tests/catch.h"
 
-using pointsman::cpu::WorkerThreads;
+using pointsman::WorkerThreads;
 
 TEST_CASE("every item is done once, by a worker of the pool") {
   for (int threads : {1, 2, 3, 8}) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything about a problem that is not arithmetic of the decode loop (its rules, kernels/common/rules.h):
+// one table that readers, writers, searches and the command line ask, so that nobody else needs to know which
+// problems there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/problem/instance.h"
+
+namespace pointsman {
+
+// What the two numbers of an item are.
+enum class ItemFields { kCoordinates, kWeightAndValue };
+
+enum class Sense { kMinimise, kMaximise };  // of Solution::objective
+
+struct Problem {
+  ProblemKind kind;
+
+  // Words, for messages and files.
+  const char* title;          // "TSP"
+  const char* model_prefix;   // models are called <prefix><n>
+  const char* item;           // "city"
+  const char* items;          // "cities"
+  const char* answer;         // "tour"
+  const char* order_key;      // Solution::order in JSON
+  const char* objective_key;  // Solution::objective in JSON
+  const char* measure;        // of an answer: "length"
+  const char* full_measure;   // "tour length"
+
+  // Properties.
+  ItemFields fields;
+  Sense sense;
+  bool has_capacity;      // as its rules say
+  bool has_symmetries;    // the eight symmetries of the unit square leave an instance what it is
+  bool has_all_items;     // an answer is an order of all items, else a choice of some
+  bool has_local_search;  // TourSearch (engine/search) can improve an answer
+
+  // The instance as the network reads it, [n][2]; empty where it has no features that a network could read.
+  std::vector<float> (*features)(const Instance& instance, double trained_capacity);
+  // As validate_solution().
+  std::string (*validate)(const Instance& instance, Solution& solution);
+  // Of a valid order, summed as it runs: what searches compare before they validate.
+  double (*objective)(const Instance& instance, const std::vector<int32_t>& order);
+  // Equal for equal answers, whatever the order they were found in.
+  std::vector<int32_t> (*canonical)(std::vector<int32_t> order);
+  // Of all orders that mean the same answer the one that supervised learning teaches, so that an item has one
+  // right successor. features: [n][2] of the sequence as it is read; order: [n], ended by -1 when shorter; in
+  // place.
+  void (*make_example)(int n, const float* features, int32_t* order);
+  // Capacity of generated instances of n items; 0 without capacities.
+  double (*default_capacity)(int n);
+};
+
+const Problem& problem_of(ProblemKind kind);
+inline const Problem& problem_of(const Instance& instance) { return problem_of(instance.problem); }
+
+// What the policy minimises times this is the objective: 1, or -1 where more is better.
+inline double sign_of(const Problem& problem) { return problem.sense == Sense::kMinimise ? 1.0 : -1.0; }
+
+// True when objective a is the better one.
+bool is_better(ProblemKind kind, double a, double b);
+
+// How far an objective is from a reference, as a fraction of it: >= 0 at best equal to the reference.
+double gap(ProblemKind kind, double objective, double reference);
+
+}  // namespace pointsman

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The travelling salesman problem, as the table of problems knows it.
+#include "kernels/common/tsp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/problem/metric.h"
+#include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
+
+namespace pointsman {
+namespace {
+
+// Inside [0,1]^2 unchanged; otherwise the bounding box's corner is moved to 0 and both axes are divided by
+// its longer side.
+std::vector<float> tsp_features(const Instance& instance, double) {
+  const std::vector<double>& values = instance.values;
+  std::vector<float> features(values.begin(), values.end());
+  if (std::all_of(values.begin(), values.end(), [](double x) { return x >= 0.0 && x <= 1.0; }))
+    return features;
+  double low[2] = {values[0], values[1]}, high[2] = {values[0], values[1]};
+  for (size_t i = 0; i < values.size(); ++i) {
+    low[i % 2] = std::min(low[i % 2], values[i]);
+    high[i % 2] = std::max(high[i % 2], values[i]);
+  }
+  // The extent of coordinates near the largest double overflows: halve everything first, which is exact.
+  const double shrink = std::isfinite(high[0] - low[0]) && std::isfinite(high[1] - low[1]) ? 1.0 : 0.5;
+  const double side = std::max(high[0] * shrink - low[0] * shrink, high[1] * shrink - low[1] * shrink);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double moved = values[i] * shrink - low[i % 2] * shrink;
+    features[i] = side > 0.0 ? static_cast<float>(moved / side) : 0.0f;  // 0: all cities in one place
+  }
+  return features;
+}
+
+// The same round trip from city 0 towards its lower-numbered neighbour: a tour has one cost, to the last bit,
+// wherever it starts and whichever way it goes.
+std::vector<int32_t> canonical_tour(std::vector<int32_t> order) {
+  std::rotate(order.begin(), std::min_element(order.begin(), order.end()), order.end());
+  if (order.size() > 2 && order.back() < order[1]) std::reverse(order.begin() + 1, order.end());
+  return order;
+}
+
+std::string validate_tour(const Instance& instance, Solution& solution) {
+  const std::vector<int32_t>& order = solution.order;
+  const std::string wrong = check_items(instance, order);
+  if (!wrong.empty()) return wrong;
+  const int n = instance.n();
+  if (static_cast<int>(order.size()) != n) {
+    return "the tour visits " + std::to_string(order.size()) + " of " + std::to_string(n) + " cities";
+  }
+  const std::vector<int32_t> cycle = canonical_tour(order);
+  solution.objective = solution.unrounded = tour_length(instance.values.data(), cycle.data(), n);
+  if (instance.metric != Metric::kEuclidean) {
+    solution.objective = 0.0;
+    for (int i = 0; i < n; ++i)
+      solution.objective += city_distance(instance, cycle[i], cycle[i + 1 < n ? i + 1 : 0]);
+  }
+  return "";
+}
+
+double cycle_length(const Instance& instance, const std::vector<int32_t>& order) {
+  double length = city_distance(instance, order.back(), order.front());
+  for (size_t i = 1; i < order.size(); ++i) length += city_distance(instance, order[i - 1], order[i]);
+  return length;
+}
+
+double signed_area(int n, const float* features, const int32_t* tour) {
+  double area = 0.0;
+  for (int i = 0; i < n; ++i) {
+    const float* a = features + 2 * tour[i];
+    const float* b = features + 2 * tour[i + 1 < n ? i + 1 : 0];
+    area += static_cast<double>(a[0]) * b[1] - static_cast<double>(b[0]) * a[1];
+  }
+  return area;
+}
+
+// The round trip begins at the city nearest to the corner (0, 0) and runs counterclockwise.
+void make_tour_example(int n, const float* features, int32_t* tour) {
+  const auto from_corner = [&](int32_t city) {
+    const double x = features[2 * city], y = features[2 * city + 1];
+    return x * x + y * y;
+  };
+  int32_t* const first =
+      std::min_element(tour, tour + n, [&](int32_t a, int32_t b) { return from_corner(a) < from_corner(b); });
+  std::rotate(tour, first, tour + n);
+  if (signed_area(n, features, tour) < 0.0) std::reverse(tour + 1, tour + n);
+}
+
+}  // namespace
+
+extern const Problem kTspProblem = {.kind = ProblemKind::kTsp,
+                                    .title = "TSP",
+                                    .model_prefix = "tsp",
+                                    .item = "city",
+                                    .items = "cities",
+                                    .answer = "tour",
+                                    .order_key = "tour",
+                                    .objective_key = "cost",
+                                    .measure = "length",
+                                    .full_measure = "tour length",
+                                    .fields = ItemFields::kCoordinates,
+                                    .sense = Sense::kMinimise,
+                                    .has_capacity = TspRules::kHasCapacity,
+                                    .has_symmetries = true,
+                                    .has_all_items = true,
+                                    .has_local_search = true,
+                                    .features = tsp_features,
+                                    .validate = validate_tour,
+                                    .objective = cycle_length,
+                                    .canonical = canonical_tour,
+                                    .make_example = make_tour_example,
+                                    .default_capacity = [](int) { return 0.0; }};
+
+}  // namespace pointsman

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/search/mode.h"
+
+#include <algorithm>
+
+namespace pointsman {
+
+namespace {
+
+// In the order of the enumerators.
+constexpr ModeInfo kModes[] = {
+    {Mode::kAuto, "auto", "sample with --augment 8 and --shuffle, then --improve on", true, true, "samples",
+     nullptr},
+    {Mode::kGreedy, "greedy", "one pass of the network", true, false, "samples", nullptr},
+    {Mode::kSample, "sample", "the best of many samples", true, true, "samples", nullptr},
+    {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, "samples", nullptr},
+    {Mode::kLocal, "local", "nearest neighbours, 2-opt and Or-opt, then kicks", false, false, "kicks",
+     &Problem::has_local_search},
+    {Mode::kRandom, "random", "the best of many random orders", false, false, "orders", nullptr},
+    {Mode::kRatio, "ratio", "items by falling value per weight", false, false, nullptr,
+     &Problem::has_capacity},
+    {Mode::kExact, "exact", "branch and bound", false, false, nullptr, &Problem::has_capacity},
+};
+
+}  // namespace
+
+std::span<const ModeInfo> all_modes() { return kModes; }
+
+const ModeInfo& info_of(Mode mode) { return kModes[static_cast<size_t>(mode)]; }
+
+const ModeInfo* find_mode(std::string_view name) {
+  const auto found = std::find_if(std::begin(kModes), std::end(kModes),
+                                  [&](const ModeInfo& mode) { return mode.name == name; });
+  return found == std::end(kModes) ? nullptr : found;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways to an answer that a user may name: one table for `solve`, `eval` and the docs.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "engine/problem/problem.h"
+
+namespace pointsman {
+
+enum class Mode { kAuto, kGreedy, kSample, kActive, kLocal, kRandom, kRatio, kExact };
+
+struct ModeInfo {
+  Mode mode;
+  const char* name;
+  const char* summary;
+  bool has_network;      // the rest needs no model
+  bool draws;            // samples of the policy: a temperature means something
+  const char* number;    // what a number of `eval` counts; null: it takes none
+  bool Problem::*needs;  // of the problem; null: nothing
+};
+
+std::span<const ModeInfo> all_modes();
+const ModeInfo& info_of(Mode mode);
+const ModeInfo* find_mode(std::string_view name);  // null: there is none of that name
+
+}  // namespace pointsman

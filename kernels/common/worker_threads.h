@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of threads for independent items. Which thread takes which item changes from run to run; results
+// must not depend on it: every item writes only what is its own, and sums are made afterwards in item order.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace pointsman {
+
+class WorkerThreads {
+ public:
+  // threads >= 1, the calling one included. Throws std::system_error when the system gives no more of them.
+  explicit WorkerThreads(int threads);
+  ~WorkerThreads();
+  WorkerThreads(const WorkerThreads&) = delete;
+  WorkerThreads& operator=(const WorkerThreads&) = delete;
+
+  int count() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls work(item, worker) for every item in [0, items), worker in [0, count()). Returns when all are done;
+  // the first exception thrown by an item is thrown again here and the items not yet begun are dropped.
+  void for_each(int64_t items, const std::function<void(int64_t item, int worker)>& work);
+
+ private:
+  void stop();
+  void run(int worker);
+  void take_items(int worker);
+
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  const std::function<void(int64_t, int)>* work_ = nullptr;
+  std::atomic<int64_t> next_{0};
+  int64_t items_ = 0;
+  uint64_t round_ = 0;
+  int busy_ = 0;
+  bool stop_ = false;
+  std::exception_ptr error_;
+};
+
+inline WorkerThreads::WorkerThreads(int threads) {
+  try {
+    for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { run(worker); });
+  } catch (...) {
+    stop();  // the system refuses another thread: those there are must end before their pool does
+    throw;
+  }
+}
+
+inline WorkerThreads::~WorkerThreads() { stop(); }
+
+inline void WorkerThreads::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+inline void WorkerThreads::take_items(int worker) {
+  try {
+    for (int64_t item = next_++; item < items_; item = next_++) (*work_)(item, worker);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    next_ = items_;
+  }
+}
+
+inline void WorkerThreads::run(int worker) {
+  uint64_t seen = 0;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stop_ || round_ != seen; });
+      if (stop_) return;
+      seen = round_;
+    }
+    take_items(worker);
+    std::lock_guard lock(mutex_);
+    if (--busy_ == 0) done_.notify_one();
+  }
+}
+
+inline void WorkerThreads::for_each(int64_t items, const std::function<void(int64_t, int)>& work) {
+  {
+    std::lock_guard lock(mutex_);
+    work_ = &work;
+    items_ = items;
+    next_ = 0;
+    error_ = nullptr;
+    busy_ = static_cast<int>(workers_.size());
+    ++round_;
+  }
+  wake_.notify_all();
+  take_items(0);
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return busy_ == 0; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+}  // namespace pointsman
