@@ -4,7 +4,7 @@
 attention's inner loops counted in the machine code.
 
     python3 bench/kernel_table.py                 prints the tables
-    python3 bench/kernel_table.py --write         puts them into docs/kernels.md, between its markers
+    python3 bench/kernel_table.py --write         writes them to bench/results/tables/cuda_kernels.md
     python3 bench/kernel_table.py --tools DIR     where cuobjdump and nvdisasm lie, when PATH has them not
 
 Needs nvcc; without cuobjdump (CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm) the
@@ -24,7 +24,6 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHITECTURES = ("sm_80", "sm_90")
 FLAGS = ["-std=c++20", "--expt-relaxed-constexpr", "-fmad=false", "-Xptxas", "-v,-warn-spills", "-I" + ROOT]
-BEGIN, END = "<!-- bench/kernel_table.py: begin -->", "<!-- bench/kernel_table.py: end -->"
 
 
 def run(command, environment=None):
@@ -216,7 +215,7 @@ def loop_table(compiled, cuobjdump, environment):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/kernels.md")
+    parser.add_argument("--write", action="store_true", help="write bench/results/tables/cuda_kernels.md")
     parser.add_argument("--tools", default="", help="folder of cuobjdump and nvdisasm")
     options = parser.parse_args()
     path = os.pathsep.join(filter(None, [options.tools, os.environ["PATH"], "/usr/local/cuda/bin"]))
@@ -230,7 +229,8 @@ def main():
         compiled = list(pool.map(compile_source, jobs))
         lines, clean = resource_table(compiled)
         version = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout).group(1)
-        lines = [f"nvcc {version}; static shared memory is 0 everywhere, dynamic in the table above.", "", *lines, ""]
+        lines = ["<!-- Made by: python3 bench/kernel_table.py --write -->", "# What nvcc makes of the CUDA kernels", "",
+                 f"nvcc {version}. No kernel has static shared memory; docs/kernels.md lists the dynamic.", "", *lines, ""]
         if cuobjdump is None:
             lines.append("No cuobjdump: inner loops not counted.")
         else:
@@ -238,12 +238,9 @@ def main():
     text = "\n".join(lines)
     print(text)
     if options.write:
-        docs = os.path.join(ROOT, "docs", "kernels.md")
-        with open(docs, encoding="utf-8") as file:
-            page = file.read()
-        head, rest = page.split(BEGIN)
-        with open(docs, "w", encoding="utf-8") as file:
-            file.write(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+        target = os.path.join(ROOT, "bench", "results", "tables", "cuda_kernels.md")
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
     return 0 if clean else 1
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Scores models on the evaluation sets: rows in a file for each, of which results.py makes docs/results.md.
+# Scores models on the evaluation sets: rows in a file for each. results.py makes the tables of them.
 #
 #   bench/results/evaluate.sh [--scratch] DATA OUTPUT [MODEL ...]
 #

@@ -1,22 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/results.md of the rows that bench/results/evaluate.sh left: a table for each problem and size,
-beside each row the paper's number where there is one.
+"""Makes bench/results/tables: a file for each problem and size. A table holds the rows that bench/results/evaluate.sh
+left, each beside the paper's number where there is one. docs/results.md says what the columns mean.
 
-    python3 bench/results/results.py OUTPUT               writes docs/results.md
-    python3 bench/results/results.py OUTPUT --cards       also the scores in models/pretrained/<model>.md
-    python3 bench/results/results.py OUTPUT --page FILE --models FOLDER     elsewhere
+    python3 bench/results/results.py                            the rows that are kept in bench/results/eval
+    python3 bench/results/results.py OUTPUT --tables FOLDER     other rows, elsewhere
 
-The same rows make the same bytes. A file that is no such rows ends with exit code 3.
+The same rows make the same bytes. Exit code 3: a file holds something else than such rows.
 """
 import argparse
 import json
 import pathlib
-import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MARKER = "<!-- scores -->"
 NEEDED = ("name mode model improve samples temperature mean_cost gap gap_ci95 instances ms_per_instance threads "
           "problem n model_sha256 device seed version").split()
 
@@ -173,11 +170,19 @@ def source_text(rows):
     return "Measured on " + "; ".join(texts) + ".\n"
 
 
-def section(key, rows):
+def weights_text(rows):
+    """The weights that the rows were measured with, by the first digits of their sha256."""
+    weights = sorted({f"{model_text(row)} `{row['model_sha256'][:8]}…`" for row in rows if row["model_sha256"]})
+    return f"Weights: {', '.join(weights)}.\n" if weights else ""
+
+
+def page(key, rows, source):
     """One problem and size: networks, then rivals, each beside the paper's."""
     networks = [row for row in rows if row["model"]]
     rivals = [row for row in rows if not row["model"]]
-    text = f"## {'TSP' if key[0] == 'tsp' else 'KnapSack'}, n = {key[1]}\n"
+    text = f"<!-- Made by: python3 bench/results/results.py {source} -->\n"
+    text += f"# {'TSP' if key[0] == 'tsp' else 'KnapSack'}, n = {key[1]}\n"
+    text += "\n[docs/results.md](../../../docs/results.md) says what the columns mean.\n"
     if networks:
         columns = columns_of(networks)
         text += "\n" + table(columns, [cells(row, columns) for row in networks])
@@ -192,87 +197,23 @@ def section(key, rows):
             lines.append([name, *["-"] * (len(columns) - 2), paper])
     if lines:
         text += "\nWithout a network:\n\n" + table(columns, lines)
-    return text + "\n" + source_text(rows)
-
-
-GUIDE = """# Results
-
-The two commands at the end of the page measured every number that is not the paper's.
-
-- **Gap**: how far answers are from the optima of the same instances, length / optimum - 1 or 1 - value /
-  optimum, as the mean over the instances with its 95% interval. "Short by" is optimum - value.
-- **Sets**: TSP in the unit square, the first 1,000 instances of the community's test sets
-  (`numpy.random.seed(1234)`, anew for each n); KnapSack 1,000 instances of the same seed, capacity 12.5 for
-  50 items and 25 for 100 and 200. No model has seen them. Searches use the first 100, 20 or 10 instances,
-  as the column says: compare their gaps, not their means, with rows of 1,000.
-- **Strategies** are modes of `pointsman eval` ([command-line.md](command-line.md)): `greedy` or the best of
-  so many samples; `x8` over the 8 copies of the square, `shuffle` over random input orders, `improve` with
-  2-opt and Or-opt afterwards, `t` at the temperature of {0.5, 0.7, 1, 1.5, 2} that was best on 30 other instances
-  (no such row: 1 was); `active` trains on the instance itself. "16 models" is the best answer of 16
-  snapshots of the model's supervised training ([training.md](training.md)).
-- **Tours** are those that the network draws of an instance. The kicks of `local` stand in its name. **ms** is
-  the wall clock of the whole set divided by its instances, with so many threads; loading is not in it.
-- **Paper**: Bello, Pham, Le, Norouzi, Bengio, *Neural Combinatorial Optimization with Reinforcement
-  Learning*, 2017. Its mean, in brackets how far that is from the optimum of its own test graphs, and the
-  table. Those are 1,000 other graphs, whose TSP optima 3.82, 5.68 and 7.77 differ from these sets'; two means
-  can differ by 0.02 by chance alone, so compare the gaps. Its cell stands beside every row of as many tours,
-  also where the row has `x8` or `shuffle`, which its sampling had not; its 16 models were trained apart. Rows
-  with `improve` have none.
-"""
-
-FOOTER = """## How this page was made
-
-```
-bench/results/evaluate.sh DATA OUTPUT
-python3 bench/results/results.py OUTPUT
-```
-"""  # and --note's words
-
-
-def by_size(rows):
-    """{(problem, n): rows}, TSP first."""
-    keys = sorted({(row["problem"] != "tsp", row["problem"], row["n"]) for row in rows})
-    return {key[1:]: [row for row in rows if (row["problem"], row["n"]) == key[1:]] for key in keys}
-
-
-def page(rows, note):
-    footer = FOOTER + (f"\n{note}\n" if note else "")
-    return "\n".join([GUIDE, *(section(key, of_key) for key, of_key in by_size(rows).items()), footer])
-
-
-def update_card(path, rows):
-    """Puts the model's own rows between the card's two markers; a card without them gets them at its end."""
-    hashes = sorted({row["model_sha256"] for row in rows})
-    if len(hashes) > 1:
-        fail(f"{path.stem}: rows of several models: {', '.join(text[:8] for text in hashes)}")
-    text = f"Of the weights `{hashes[0][:8]}…`; the columns are those of [docs/results.md](../../docs/results.md).\n"
-    for key, of_key in by_size(rows).items():
-        columns = columns_of(of_key, without=("model",))
-        text += f"\nn = {key[1]}:\n\n" + table(columns, [cells(row, columns) for row in of_key])
-    text += "\n" + source_text(rows)
-    parts = path.read_text(encoding="utf-8").split(MARKER)
-    if len(parts) == 1:
-        parts = [parts[0].rstrip("\n") + "\n\n## Scores\n\n", "", "\n"]
-    if len(parts) != 3:
-        fail(f"{path}: expected two lines {MARKER}, found {len(parts) - 1}")
-    path.write_text(f"{parts[0]}{MARKER}\n{text}{MARKER}{parts[2]}", encoding="utf-8")
+    return text + "\n" + source_text(rows) + weights_text(rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path, metavar="OUTPUT", help="of evaluate.sh")
-    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/results.md")
-    parser.add_argument("--note", default="", help="a last line for the page: how the run was made")
-    parser.add_argument("--cards", action="store_true", help="update the model cards too")
-    parser.add_argument("--models", type=pathlib.Path, default=ROOT / "models/pretrained", help="the cards' folder")
+    parser.add_argument("folder", type=pathlib.Path, metavar="OUTPUT", nargs="?", help="of evaluate.sh",
+                        default=ROOT / "bench/results/eval")
+    parser.add_argument("--tables", type=pathlib.Path, default=ROOT / "bench/results/tables", help="their folder")
     options = parser.parse_args()
     rows = read_rows(options.folder)
-    options.page.write_text(page(rows, options.note), encoding="utf-8")
-    if options.cards:
-        for model in sorted({row["model"] for row in rows if row["model"]}):
-            card = options.models / f"{model}.md"
-            if re.fullmatch(r"[\w.-]+", model) and card.exists():
-                update_card(card, [row for row in rows if row["model"] == model])
+    folder = options.folder.resolve()
+    source = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else options.folder
+    options.tables.mkdir(parents=True, exist_ok=True)
+    for key in {(row["problem"], row["n"]) for row in rows}:
+        text = page(key, [row for row in rows if (row["problem"], row["n"]) == key], source)
+        name = f"{'tsp' if key[0] == 'tsp' else 'knap'}{key[1]}.md"
+        (options.tables / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/results: the page that results.py makes of tests/data/results, the model cards, what it refuses; and what
-evaluate.sh asks of the program, which a script stands in for here. CTest runs this.
+"""bench/results: the tables that results.py makes and what it refuses; what evaluate.sh asks of the program, which a
+script stands in for here. CTest runs this.
 
-After a wanted change of the page:
+After a wanted change of the tables:
 
-    python3 bench/results/results.py tests/data/results --page tests/data/results/expected.md
+    python3 bench/results/results.py tests/data/results --tables tests/data/results/expected
+    python3 bench/results/results.py
 """
 import json
 import os
@@ -54,33 +55,24 @@ class Folder(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
-    def results(self, rows, *flags):
-        script = ROOT / "bench/results/results.py"
-        command = [sys.executable, script, rows, "--page", self.folder / "page.md", *flags]
+    def results(self, *rows):
+        command = [sys.executable, ROOT / "bench/results/results.py", *rows, "--tables", self.folder / "tables"]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 class Results(Folder):
-    def test_page(self):
+    def check_tables(self, expected, *rows):
         self.maxDiff = None
-        self.assertEqual(self.results(DATA).returncode, 0)
-        self.assertEqual((self.folder / "page.md").read_text(), (DATA / "expected.md").read_text())
+        answer = self.results(*rows)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        made = {path.name: path.read_text() for path in (self.folder / "tables").iterdir()}
+        self.assertEqual(made, {path.name: path.read_text() for path in expected.glob("*[0-9].md")})
 
-    def test_cards(self):
-        (self.folder / "tsp50.md").write_text("# tsp50\n\n<!-- scores -->\nold\n<!-- scores -->\n\nEnd.\n")
-        (self.folder / "knap50.md").write_text("# knap50\n")
-        for _ in range(2):  # the second time nothing changes
-            self.assertEqual(self.results(DATA, "--cards", "--models", self.folder).returncode, 0)
-            card = (self.folder / "tsp50.md").read_text()
-            self.assertTrue(card.startswith("# tsp50\n\n<!-- scores -->\nOf the weights `abababab…`"), card)
-            self.assertTrue(card.endswith("version 0.1.0.\n<!-- scores -->\n\nEnd.\n"), card)
-            self.assertIn("| `greedy` | 1 | 1,000 | 5.9912 | 5.330 ± 0.210 |", card)
-            for other in ("old", "local", "| 6.1000 |", "| 5.9000 |"):
-                self.assertNotIn(other, card)
-            knap = (self.folder / "knap50.md").read_text()
-            self.assertEqual(knap.count("<!-- scores -->"), 2)
-            self.assertIn("0.0405 ± 0.0034", knap)
-        self.assertFalse((self.folder / "tsp50_other.md").exists())
+    def test_tables(self):
+        self.check_tables(DATA / "expected", DATA)
+
+    def test_kept_tables(self):
+        self.check_tables(ROOT / "bench/results/tables")
 
     def test_refuses(self):
         row = json.loads((DATA / "tsp50.jsonl").read_text().splitlines()[0])
@@ -94,7 +86,7 @@ class Results(Folder):
             answer = self.results(rows)
             self.assertEqual(answer.returncode, 3)
             self.assertIn(message, answer.stderr)
-        self.assertFalse((self.folder / "page.md").exists())
+        self.assertFalse((self.folder / "tables").exists())
 
 
 class Evaluate(Folder):
