@@ -77,7 +77,7 @@ struct RandomBatch {
 
 inline ModelConfig config_for(ProblemKind problem, int n, int glimpses = 1, bool centre = true) {
   ModelConfig config;
-  config.problem = problem == ProblemKind::kTsp ? "tsp" : "knapsack";
+  config.problem = problem;
   config.n = n;
   config.capacity = problem == ProblemKind::kTsp ? 0.0 : n / 6.0;
   config.glimpses = glimpses;

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/problem/instance.h"
+#include "engine/problem/problem.h"
 
 namespace pointsman {
 
@@ -32,6 +32,11 @@ inline std::vector<int32_t> random_order(int n, uint32_t seed) {
     std::swap(order[i], order[random() % (i + 1)]);
   }
   return order;
+}
+
+// The instance as a network trained for this capacity reads it.
+inline std::vector<float> network_features(const Instance& instance, double trained_capacity) {
+  return problem_of(instance).features(instance, trained_capacity);
 }
 
 }  // namespace pointsman

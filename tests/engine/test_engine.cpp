@@ -13,11 +13,11 @@ using namespace pointsman;
 
 namespace {
 
-Model untrained_model(const char* problem, uint64_t seed) {
+Model untrained_model(ProblemKind problem, uint64_t seed) {
   Model model;
   model.config.problem = problem;
   model.config.n = 20;
-  model.config.capacity = model.config.problem == "knapsack" ? 4.0 : 0.0;
+  model.config.capacity = model.config.problem == ProblemKind::kKnapsack ? 4.0 : 0.0;
   model.parameters = initial_parameters(model.config, seed);
   return model;
 }
@@ -29,21 +29,25 @@ SolveOptions with_mode(Mode mode) {
 }
 
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
-                    const SolveOptions& options) {
-  SolveReport report;
-  return engine.solve(model, instances, 0, options, {}, report);
+                    const SolveOptions& options, SolveReport* report = nullptr) {
+  SolutionBatch solutions;
+  const SolveReport done = engine.solve(&model, instances, 0, options, {}, [&](size_t, Solution&& solution) {
+    solutions.push_back(std::move(solution));
+  });
+  if (report != nullptr) *report = done;
+  return solutions;
 }
 
 }  // namespace
 
 TEST_CASE("score gives the log p that greedy decoding reported, bit for bit") {
   Engine engine({"cpu", 2});
-  for (const char* problem : {"tsp", "knapsack"}) {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     const Model model = untrained_model(problem, 1);
     InstanceBatch instances;
     for (uint32_t i = 0; i < 6; ++i) {
-      instances.push_back(model.config.problem == "tsp" ? random_tsp(8 + i % 2, i)
-                                                        : random_knapsack(12 + i % 2, i, 3.0));
+      instances.push_back(model.config.problem == ProblemKind::kTsp ? random_tsp(8 + i % 2, i)
+                                                                    : random_knapsack(12 + i % 2, i, 3.0));
     }
     SolutionBatch solutions = solve(engine, model, instances, with_mode(Mode::kGreedy));
     const std::vector<double> scores = engine.score(model, instances, solutions);
@@ -61,14 +65,14 @@ TEST_CASE("score gives the log p that greedy decoding reported, bit for bit") {
 
 TEST_CASE("another model takes effect, and active search leaves no weights behind") {
   Engine engine({"cpu", 1});
-  const Model first = untrained_model("tsp", 1), second = untrained_model("tsp", 2);
+  const Model first = untrained_model(ProblemKind::kTsp, 1), second = untrained_model(ProblemKind::kTsp, 2);
   const InstanceBatch instances = {random_tsp(9, 1), random_tsp(9, 2)};
   const SolveOptions greedy = with_mode(Mode::kGreedy);
   const double log_prob = solve(engine, first, instances, greedy)[0].log_prob;
   CHECK(solve(engine, second, instances, greedy)[0].log_prob != log_prob);
   SolveOptions active = with_mode(Mode::kActive);
   active.steps = 3;
-  active.active_batch = 4;
+  active.replicas = 4;
   active.learning_rate = 0.1f;
   solve(engine, first, instances, greedy);
   CHECK(solve(engine, first, instances, active).size() == 2);
@@ -78,20 +82,21 @@ TEST_CASE("another model takes effect, and active search leaves no weights behin
 TEST_CASE("auto mode reports what it really did") {
   Engine engine({"cpu", 2});
   SolveReport report;
-  engine.solve(untrained_model("tsp", 1), {random_tsp(10, 1)}, 0, SolveOptions(), {}, report);
+  solve(engine, untrained_model(ProblemKind::kTsp, 1), {random_tsp(10, 1)}, SolveOptions(), &report);
   CHECK(report.samples == 1280);
   CHECK(report.augment == 8);
   CHECK(report.shuffle);
   CHECK(report.improve);
   CHECK(report.statistics.steps == 12800);
-  engine.solve(untrained_model("knapsack", 1), {random_knapsack(10, 1, 2.0)}, 0, SolveOptions(), {}, report);
+  solve(engine, untrained_model(ProblemKind::kKnapsack, 1), {random_knapsack(10, 1, 2.0)}, SolveOptions(),
+        &report);
   CHECK(report.samples == 1280);
   CHECK(report.augment == 1);
   CHECK(report.shuffle);
   CHECK(!report.improve);
   SolveOptions greedy = with_mode(Mode::kGreedy);
   greedy.augment = 8;
-  engine.solve(untrained_model("tsp", 1), {random_tsp(10, 1)}, 0, greedy, {}, report);
+  solve(engine, untrained_model(ProblemKind::kTsp, 1), {random_tsp(10, 1)}, greedy, &report);
   CHECK(report.samples == 8);
   CHECK(!report.shuffle);
   CHECK(!report.improve);
@@ -99,10 +104,8 @@ TEST_CASE("auto mode reports what it really did") {
 
 TEST_CASE("the facade refuses instances of another problem") {
   Engine engine({"cpu", 1});
-  SolveReport report;
-  const Model model = untrained_model("tsp", 1);
-  CHECK_THROWS_AS(engine.solve(model, {random_knapsack(5, 1, 1.0)}, 0, SolveOptions(), {}, report),
-                  std::invalid_argument);
-  CHECK_THROWS_AS(engine.solve(model, {Instance()}, 0, SolveOptions(), {}, report), std::invalid_argument);
+  const Model model = untrained_model(ProblemKind::kTsp, 1);
+  CHECK_THROWS_AS(solve(engine, model, {random_knapsack(5, 1, 1.0)}, SolveOptions()), std::invalid_argument);
+  CHECK_THROWS_AS(solve(engine, model, {Instance()}, SolveOptions()), std::invalid_argument);
   CHECK_THROWS_AS(engine.score(model, {random_tsp(5, 1)}, {}), std::invalid_argument);
 }

@@ -173,7 +173,7 @@ TEST_CASE("initial parameters are uniform in +-0.08, a function of the seed") {
 TEST_CASE("a model is read back as it was written") {
   const Folder folder;
   ModelConfig config;
-  config.problem = "knapsack";
+  config.problem = ProblemKind::kKnapsack;
   config.n = 50;
   config.capacity = 12.5;
   config.glimpses = 2;

@@ -25,7 +25,7 @@ constexpr double kStep = 1e-3;
 constexpr double kRounding = 3e-12;
 
 struct Case {
-  std::string problem = "tsp";
+  ProblemKind problem = ProblemKind::kTsp;
   int n = 4;
   int glimpses = 1;
   bool centre_logits = true;
@@ -59,7 +59,7 @@ Network random_network(const Case& c, std::mt19937& random) {
 
 Sequence random_sequence(const Case& c, std::mt19937& random) {
   Sequence sequence;
-  sequence.problem = c.problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+  sequence.problem = c.problem;
   for (int k = 0; k < 2 * c.n; ++k) sequence.features.push_back(uniform(random, 0.0, 1.0));
   for (int i = 0; i < c.n; ++i) sequence.weights.push_back(sequence.features[2 * i]);
   sequence.capacity = 0.4 * c.n;
@@ -123,13 +123,14 @@ bool all_zero(const Vector& values, size_t first, size_t last) {
 
 TEST_CASE("gradients of log p agree with finite differences") {
   const std::vector<Case> cases = {
-      {"tsp", 4, 0, true, 1.0},       {"tsp", 4, 1, true, 1.0},      {"tsp", 4, 2, false, 1.7},
-      {"knapsack", 5, 1, false, 1.0}, {"knapsack", 5, 2, true, 0.6}, {"tsp", 4, 3, true, 1.0},
+      {ProblemKind::kTsp, 4, 0, true, 1.0},      {ProblemKind::kTsp, 4, 1, true, 1.0},
+      {ProblemKind::kTsp, 4, 2, false, 1.7},     {ProblemKind::kKnapsack, 5, 1, false, 1.0},
+      {ProblemKind::kKnapsack, 5, 2, true, 0.6}, {ProblemKind::kTsp, 4, 3, true, 1.0},
   };
   std::mt19937 random(7);
   for (const Case& c : cases) {
-    INFO(c.problem << " glimpses " << c.glimpses << " centring " << c.centre_logits << " T "
-                   << c.temperature);
+    INFO(name_of(c.problem) << " glimpses " << c.glimpses << " centring " << c.centre_logits << " T "
+                            << c.temperature);
     Network network = random_network(c, random);
     const Sequence sequence = random_sequence(c, random);
     const std::vector<int> order = random_order(sequence, random);
@@ -144,7 +145,7 @@ TEST_CASE("gradients of log p agree with finite differences") {
 
 TEST_CASE("the gradient adds up and every small tensor is right element by element") {
   std::mt19937 random(11);
-  const Case c{"tsp", 3, 1, true, 1.0};
+  const Case c{ProblemKind::kTsp, 3, 1, true, 1.0};
   Network network = random_network(c, random);
   const Sequence sequence = random_sequence(c, random);
   const std::vector<int> order = {2, 0, 1};
@@ -166,7 +167,7 @@ TEST_CASE("the gradient adds up and every small tensor is right element by eleme
 
 TEST_CASE("the critic's gradient agrees with finite differences") {
   std::mt19937 random(5);
-  const Case c{"tsp", 5, 1, true, 1.0};
+  const Case c{ProblemKind::kTsp, 5, 1, true, 1.0};
   Network network = random_network(c, random);
   const Sequence sequence = random_sequence(c, random);
   const double target = 2.5;
@@ -179,7 +180,8 @@ TEST_CASE("the critic's gradient agrees with finite differences") {
 
 TEST_CASE("a step's probabilities and an order's log-probability belong together") {
   std::mt19937 random(3);
-  for (const Case& c : {Case{"tsp", 5, 1, true, 1.5}, Case{"knapsack", 6, 0, false, 1.0}}) {
+  for (const Case& c :
+       {Case{ProblemKind::kTsp, 5, 1, true, 1.5}, Case{ProblemKind::kKnapsack, 6, 0, false, 1.0}}) {
     const Network network = random_network(c, random);
     const Sequence sequence = random_sequence(c, random);
     const Options options{c.temperature, 0.0, false};

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "engine/problem/generate.h"
+#include "engine/problem/metric.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "tests/catch.h"
 
@@ -68,7 +70,7 @@ double nearest_neighbour_length(const Instance& instance) {
                    std::min_element(solution.order.begin() + i, solution.order.end(), nearer));
   }
   REQUIRE(validate_solution(instance, solution) == "");
-  return solution.cost;
+  return solution.objective;
 }
 
 double ratio_greedy_value(const Instance& instance) {
@@ -85,7 +87,7 @@ double ratio_greedy_value(const Instance& instance) {
     solution.order.push_back(item);
   }
   REQUIRE(validate_solution(instance, solution) == "");
-  return solution.cost;
+  return solution.objective;
 }
 
 }  // namespace

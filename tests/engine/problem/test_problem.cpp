@@ -14,11 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/problem/metric.h"
 #include "engine/problem/network_input.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "kernels/common/knapsack.h"
 #include "kernels/common/tsp.h"
 #include "tests/catch.h"
+#include "tests/engine/random_instances.h"
 
 using namespace pointsman;
 
@@ -194,15 +197,15 @@ TEST_CASE("pcb442 visited in file order has its published length") {
   Solution solution = with_order(std::vector<int32_t>(442));
   std::iota(solution.order.begin(), solution.order.end(), 0);
   CHECK(validate_solution(instance, solution) == "");
-  CHECK(solution.cost == 221440);  // TSPLIB95's own check value
+  CHECK(solution.objective == 221440);  // TSPLIB95's own check value
 }
 
 TEST_CASE("a tour is valid when it is a permutation") {
   const Instance square = tsp({0, 0, 0, 2, 2, 2, 2, 0}, Metric::kAtt);
   Solution solution = with_order({0, 1, 2, 3});
   CHECK(validate_solution(square, solution) == "");
-  CHECK(solution.cost_euclidean == 8.0);
-  CHECK(solution.cost == 4.0);  // four times sqrt(0.4), rounded up
+  CHECK(solution.unrounded == 8.0);
+  CHECK(solution.objective == 4.0);  // four times sqrt(0.4), rounded up
   const auto complaint = [&](std::vector<int32_t> order) {
     Solution wrong = with_order(std::move(order));
     return validate_solution(square, wrong);
@@ -213,17 +216,17 @@ TEST_CASE("a tour is valid when it is a permutation") {
   CHECK(complaint({0, -1, 2, 3}) == "city -1 does not exist: there are 4");
   Solution empty;
   CHECK(validate_solution(tsp({}), empty) == "");
-  CHECK(empty.cost == 0.0);
+  CHECK(empty.objective == 0.0);
   Solution single = with_order({0});
   CHECK(validate_solution(tsp({7, 7}, Metric::kGeo), single) == "");
-  CHECK(single.cost == 0.0);
+  CHECK(single.objective == 0.0);
 }
 
 TEST_CASE("a packing is valid within the capacity") {
   const Instance instance = knapsack(10, {4, 1, 6, 2, 0.5, 3});
   Solution solution = with_order({1, 0});
   CHECK(validate_solution(instance, solution) == "");
-  CHECK(solution.cost == 3.0);
+  CHECK(solution.objective == 3.0);
   CHECK(solution.weight == 10.0);
   Solution heavy = with_order({0, 1, 2});
   CHECK(validate_solution(instance, heavy).find("more than the capacity") != std::string::npos);
@@ -238,7 +241,7 @@ TEST_CASE("a packing is valid within the capacity") {
 }
 
 TEST_CASE("better and gap follow the problem's sense") {
-  const Instance tour = tsp({}), packing = knapsack(1, {});
+  const ProblemKind tour = ProblemKind::kTsp, packing = ProblemKind::kKnapsack;
   CHECK(is_better(tour, 3, 4));
   CHECK_FALSE(is_better(tour, 4, 4));
   CHECK(is_better(packing, 4, 3));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
 #include <cmath>
-#include <numeric>
-#include <stdexcept>
+#include <set>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/problem/validate.h"
-#include "engine/schedule/parallel.h"
 #include "engine/schedule/schedule.h"
+#include "engine/search/classical.h"
 #include "tests/catch.h"
 #include "tests/engine/fake_backend.h"
 #include "tests/engine/random_instances.h"
@@ -24,34 +24,37 @@ InstanceBatch mixed_instances() {
   return instances;
 }
 
+SamplingOptions sampling_options(int64_t samples, bool improve) {
+  SamplingOptions options;
+  options.samples = samples;
+  options.augment = 8;
+  options.shuffle = true;
+  options.candidates = improve ? 16 : 1;
+  return options;
+}
+
 SolvePlan sampling_plan(int64_t samples, bool improve) {
   SolvePlan plan;
-  plan.sampling.samples = samples;
-  plan.sampling.augment = 8;
-  plan.sampling.shuffle = true;
-  plan.sampling.keep = improve ? 16 : 1;
-  plan.improve = improve;
+  plan.search = sampling_options(samples, improve);
+  if (improve) plan.improve.emplace();
   return plan;
 }
 
 SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceBatch& instances,
-                    const SearchControl& control = {}, uint64_t first_row = 0) {
-  PolicyStatistics statistics;
-  std::vector<size_t> reported;
-  const SolutionBatch solutions =
-      solve_instances(backend, ModelConfig(), plan, instances, first_row, control, statistics,
-                      [&](size_t place, const Solution& solution) {
-                        CHECK(solution.order.size() == static_cast<size_t>(instances[place].n()));
-                        reported.push_back(place);
-                      });
-  std::vector<size_t> expected(instances.size());
-  std::iota(expected.begin(), expected.end(), 0);
-  CHECK(reported == expected);
-  CHECK(statistics.steps > 0);
+                    const SearchControl& control = {}, uint64_t first_row = 0,
+                    const ModelConfig& config = {}) {
+  SolutionBatch solutions;
+  const PolicyStatistics statistics = solve_instances(backend, config, plan, instances, first_row, control,
+                                                      [&](size_t place, Solution&& solution) {
+                                                        CHECK(place == solutions.size());
+                                                        solutions.push_back(std::move(solution));
+                                                      });
+  CHECK(solutions.size() == instances.size());
+  CHECK((statistics.steps > 0) == !std::holds_alternative<InstanceSearch>(plan.search));
   for (size_t i = 0; i < instances.size(); ++i) {
     Solution again = solutions[i];
     REQUIRE(validate_solution(instances[i], again).empty());
-    CHECK(again.cost == solutions[i].cost);
+    CHECK(again.objective == solutions[i].objective);
   }
   return solutions;
 }
@@ -91,10 +94,10 @@ TEST_CASE("improvement says what the network alone reached and is never worse") 
   const SolutionBatch improved = solve(backend, sampling_plan(40, true), instances);
   int shorter = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
-    CHECK(improved[i].network_cost == plain[i].cost);
-    CHECK(improved[i].cost <= plain[i].cost);
-    CHECK(plain[i].network_cost == plain[i].cost);
-    if (improved[i].cost < plain[i].cost) ++shorter;
+    CHECK(improved[i].network_objective == plain[i].objective);
+    CHECK(improved[i].objective <= plain[i].objective);
+    CHECK(plain[i].network_objective == plain[i].objective);
+    if (improved[i].objective < plain[i].objective) ++shorter;
   }
   CHECK(shorter == 20);  // all but those of three cities
 }
@@ -103,16 +106,15 @@ TEST_CASE("KnapSack goes through the schedule without improvement") {
   InstanceBatch instances;
   for (uint32_t i = 0; i < 5; ++i) instances.push_back(random_knapsack(10, i, 2.0));
   SolvePlan plan = sampling_plan(50, true);
-  plan.sampling.augment = 1;
+  std::get<SamplingOptions>(plan.search).augment = 1;
   FakeBackend backend;
-  PolicyStatistics statistics;
   ModelConfig config;
-  config.problem = "knapsack";
+  config.problem = ProblemKind::kKnapsack;
   config.capacity = 2.0;
-  for (const Solution& solution : solve_instances(backend, config, plan, instances, 0, {}, statistics)) {
-    CHECK(solution.cost > 0.0);
+  for (const Solution& solution : solve(backend, plan, instances, {}, 0, config)) {
+    CHECK(solution.objective > 0.0);
     CHECK(solution.weight <= 2.0);
-    CHECK(solution.network_cost == solution.cost);
+    CHECK(solution.network_objective == solution.objective);
   }
 }
 
@@ -120,18 +122,22 @@ TEST_CASE("active search is scheduled by size too") {
   const InstanceBatch instances = mixed_instances();
   const ModelConfig config;
   const std::vector<float> initial(ParameterLayout(config).size, 0.5f);
+  ActiveSearchOptions active;
+  active.initial = initial;
+  active.steps = 3;
+  active.replicas = 4;
+  std::vector<int> steps(instances.size(), 0);
+  active.on_step = [&](const ActiveSearchProgress& progress) { ++steps.at(progress.instance); };
   SolvePlan plan;
-  plan.active = true;
-  plan.initial = initial;
-  plan.active_search.steps = 3;
-  plan.active_search.batch = 4;
+  plan.search = active;
   FakeBackend backend;
   const auto expected = orders_of(solve(backend, plan, instances));
+  CHECK(steps == std::vector<int>(instances.size(), 3));
   plan.batch_size = 3;
   CHECK(orders_of(solve(backend, plan, instances)) == expected);
-  plan.improve = true;
+  plan.improve.emplace();
   const SolutionBatch improved = solve(backend, plan, instances);
-  for (const Solution& solution : improved) CHECK(solution.cost <= solution.network_cost);
+  for (const Solution& solution : improved) CHECK(solution.objective <= solution.network_objective);
 }
 
 TEST_CASE("limits leave every instance with a valid answer and its status") {
@@ -153,7 +159,7 @@ TEST_CASE("limits leave every instance with a valid answer and its status") {
   const SolutionBatch hurried = solve(late, sampling_plan(16, true), {random_tsp(20, 1)},
                                       {Clock::now() + std::chrono::milliseconds(5), {}});
   CHECK(hurried[0].status == Status::kTimeLimit);
-  CHECK(hurried[0].cost < hurried[0].network_cost);
+  CHECK(hurried[0].objective < hurried[0].network_objective);
   CHECK(solve(late, sampling_plan(1, true), {random_tsp(20, 1)},
               {Clock::now() + std::chrono::milliseconds(1), {}})[0]
             .status == Status::kDone);
@@ -167,16 +173,40 @@ TEST_CASE("limits leave every instance with a valid answer and its status") {
   CHECK(slow.drawn.count({1, 1}) == 1);
 }
 
-TEST_CASE("parallel_for does each piece once and passes an exception on") {
-  for (const int threads : {0, 1, 3, 50}) {
-    std::vector<std::atomic<int>> done(20);
-    parallel_for(done.size(), threads, [&](size_t i) { ++done[i]; });
-    for (const auto& count : done) CHECK(count == 1);
-    CHECK_THROWS_AS(parallel_for(20, threads,
-                                 [](size_t i) {
-                                   if (i == 5) throw std::runtime_error("five");
-                                 }),
-                    std::runtime_error);
+TEST_CASE("batches of active search share the time: each has steps of its own") {
+  const ModelConfig config;
+  const std::vector<float> initial(ParameterLayout(config).size, 0.5f);
+  ActiveSearchOptions active;
+  active.initial = initial;
+  active.steps = 1'000'000;
+  active.replicas = 5;
+  std::set<int64_t> reported;
+  active.on_step = [&](const ActiveSearchProgress& progress) { reported.insert(progress.instance); };
+  SolvePlan plan;
+  plan.search = active;
+  plan.batch_size = 1;
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 4; ++i) instances.push_back(random_tsp(10, i));
+  FakeBackend backend;
+  backend.time_per_rollout = std::chrono::microseconds(100);
+  for (const Solution& solution :
+       solve(backend, plan, instances, {Clock::now() + std::chrono::milliseconds(300), {}})) {
+    CHECK(solution.status == Status::kTimeLimit);
   }
-  parallel_for(0, 4, [](size_t) { FAIL("no work"); });
+  CHECK(reported.size() == 4);
+}
+
+TEST_CASE("a search without a network answers each instance once, with its own key") {
+  const InstanceBatch instances = mixed_instances();
+  SolvePlan plan;
+  plan.search = [](const Instance& instance, uint64_t key, const SearchControl& control) {
+    return random_search(instance, key, 3, 1, control);
+  };
+  FakeBackend backend;
+  const SolutionBatch solutions = solve(backend, plan, instances, {}, 5);
+  CHECK(backend.rollout_calls == 0);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    CHECK(solutions[i].order ==
+          random_search(instances[i], instance_key(instances[i], 5 + i), 3, 1, {}).order);
+  }
 }

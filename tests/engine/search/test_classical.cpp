@@ -38,7 +38,7 @@ double brute_force_optimum(const Instance& instance) {
     for (int item = 0; item < instance.n(); ++item) {
       if (set >> item & 1) solution.order.push_back(item);
     }
-    if (validate_solution(instance, solution).empty()) best = std::max(best, solution.cost);
+    if (validate_solution(instance, solution).empty()) best = std::max(best, solution.objective);
   }
   return best;
 }
@@ -46,7 +46,7 @@ double brute_force_optimum(const Instance& instance) {
 void check_packing(const Instance& instance, const Solution& solution) {
   Solution again = solution;
   CHECK(validate_solution(instance, again).empty());
-  CHECK(again.cost == solution.cost);
+  CHECK(again.objective == solution.objective);
   CHECK(std::isnan(solution.log_prob));
   CHECK(solution.status == Status::kDone);
 }
@@ -56,8 +56,8 @@ void check_exact(const Instance& instance) {
   INFO("n " << instance.n() << ", capacity " << instance.capacity);
   check_packing(instance, exact);
   check_packing(instance, ratio);
-  CHECK(exact.cost == Approx(brute_force_optimum(instance)).epsilon(1e-14));
-  CHECK(ratio.cost <= exact.cost);
+  CHECK(exact.objective == Approx(brute_force_optimum(instance)).epsilon(1e-14));
+  CHECK(ratio.objective <= exact.objective);
 }
 
 std::vector<double> read_numbers(const std::string& path) {
@@ -75,7 +75,7 @@ TEST_CASE("the nearest-neighbour tour goes to the nearest city that is left") {
   for (const double x : {0.0, 1.0, -1.5, 3.0, -4.0}) line.values.insert(line.values.end(), {x, 0.0});
   const Solution solution = nearest_neighbour_tour(line, 0);
   CHECK(solution.order == std::vector<int32_t>{0, 1, 3, 2, 4});
-  CHECK(solution.cost == Approx(14.0));
+  CHECK(solution.objective == Approx(14.0));
   CHECK(std::isnan(solution.log_prob));
   CHECK_THROWS_AS(nearest_neighbour_tour(line, 5), std::invalid_argument);
   CHECK_THROWS_AS(nearest_neighbour_tour(random_knapsack(5, 1, 1.0), 0), std::invalid_argument);
@@ -85,7 +85,7 @@ TEST_CASE("local search from the nearest neighbours says when a limit cut it sho
   const Instance instance = random_tsp(30, 2);
   const Solution done = local_search_tour(instance, {10, 20, 1}, {});
   CHECK(done.status == Status::kDone);
-  CHECK(done.cost < nearest_neighbour_tour(instance, 0).cost);
+  CHECK(done.objective < nearest_neighbour_tour(instance, 0).objective);
   const Solution stopped = local_search_tour(instance, {10, 20, 1}, expired());
   CHECK(stopped.status == Status::kTimeLimit);
   CHECK(stopped.order == nearest_neighbour_tour(instance, 0).order);
@@ -111,9 +111,9 @@ TEST_CASE("a weight that only the validator's tolerance lets through is packed")
   instance.capacity = 0.3;
   instance.values = {0.1, 1.0, 0.2, 1.0, 0.3, 1.5};
   REQUIRE(0.1 + 0.2 > 0.3);
-  CHECK(exact_packing(instance, {}).cost == 2.0);
+  CHECK(exact_packing(instance, {}).objective == 2.0);
   instance.capacity = 0.3 - 1e-9;
-  CHECK(exact_packing(instance, {}).cost == 1.0);
+  CHECK(exact_packing(instance, {}).objective == 1.0);
 }
 
 TEST_CASE("exact packings reach the known optima") {
@@ -128,7 +128,7 @@ TEST_CASE("exact packings reach the known optima") {
     REQUIRE(optima.size() == 100);
     for (size_t i = 0; i < optima.size(); ++i) {
       INFO(set.optima << ", row " << i);
-      CHECK(exact_packing(instances[i], {}).cost == Approx(optima[i]).epsilon(1e-13));
+      CHECK(exact_packing(instances[i], {}).objective == Approx(optima[i]).epsilon(1e-13));
     }
   }
 }
@@ -141,7 +141,7 @@ TEST_CASE("an exact packing that a limit cut short is no worse than by ratio") {
   const Solution stopped = exact_packing(hard, {{}, [&] { return ++asked > 3; }});
   CHECK(asked == 4);
   CHECK(stopped.status == Status::kInterrupted);
-  CHECK(stopped.cost >= ratio_packing(hard).cost);
+  CHECK(stopped.objective >= ratio_packing(hard).objective);
   Solution again = stopped;
   CHECK(validate_solution(hard, again).empty());
   // Thousands of items that promise more than the last and do not fit.
@@ -159,10 +159,10 @@ TEST_CASE("a random search of TSP is the best of its input orders") {
       Solution solution;
       solution.order = input_order(9, 5, sample, n);
       REQUIRE(validate_solution(instance, solution).empty());
-      best = std::min(best, solution.cost);
+      best = std::min(best, solution.objective);
     }
     const Solution found = random_search(instance, 5, 70, 9, {});
-    CHECK(found.cost == best);
+    CHECK(found.objective == best);
     check_packing(instance, found);
   }
 }
@@ -178,10 +178,10 @@ TEST_CASE("a random search of KnapSack packs its orders, passing over misfits") 
     best = std::max(best, value);
   }
   const Solution found = random_search(instance, 77, 5, 1, {});
-  CHECK(found.cost == Approx(best).epsilon(1e-14));
+  CHECK(found.objective == Approx(best).epsilon(1e-14));
   check_packing(instance, found);
-  CHECK(random_search(instance, 77, 5000, 1, {}).cost ==
-        Approx(exact_packing(instance, {}).cost).epsilon(1e-14));
+  CHECK(random_search(instance, 77, 5000, 1, {}).objective ==
+        Approx(exact_packing(instance, {}).objective).epsilon(1e-14));
 }
 
 TEST_CASE("a random search stops at a limit, but not before a sample") {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/problem/metric.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/classical.h"
 #include "engine/search/improve.h"
@@ -99,7 +101,7 @@ double mean_gap(const std::string& set, int n, int count, int64_t kicks_per_city
     ImproveOptions options;
     options.kicks = kicks_per_city * n;
     improve_solution(instance, solution, options, {});
-    sum += gap(instance, solution.cost, optima[i]);
+    sum += gap(instance.problem, solution.objective, optima[i]);
   }
   return 100.0 * sum / count;
 }
@@ -113,16 +115,16 @@ TEST_CASE("improvement of small tours is valid, never longer, and with kicks opt
       const Instance instance = random_tsp(n, 100 * n + seed, 80.0, metrics[seed % 5]);
       const double optimum = brute_force_optimum(instance);
       Solution solution = checked(instance, random_order(n, seed));
-      const double before = solution.cost;
+      const double before = solution.objective;
       improve_solution(instance, solution, {}, {});
       Solution again = checked(instance, solution.order);
-      CHECK(again.cost == solution.cost);
-      CHECK(solution.cost <= before);
-      CHECK(solution.cost >= optimum * (1 - 1e-12));
+      CHECK(again.objective == solution.objective);
+      CHECK(solution.objective <= before);
+      CHECK(solution.objective >= optimum * (1 - 1e-12));
       ImproveOptions options;
       options.kicks = 100;
       improve_solution(instance, solution, options, {});
-      CHECK(solution.cost == Approx(optimum).epsilon(1e-12));
+      CHECK(solution.objective == Approx(optimum).epsilon(1e-12));
     }
   }
 }
@@ -152,14 +154,14 @@ TEST_CASE("improvement survives equal cities, lines, grids and short lists") {
       instance->metric = metric;
       for (const int neighbours : {1, 5, 100}) {
         Solution solution = checked(*instance, random_order(36, 5));
-        const double before = solution.cost;
+        const double before = solution.objective;
         improve_solution(*instance, solution, {neighbours, 50, 7}, {});
-        CHECK(checked(*instance, solution.order).cost <= before);
+        CHECK(checked(*instance, solution.order).objective <= before);
       }
     }
     Solution solution = checked(line, random_order(36, 9));
     improve_solution(line, solution, {10, 500, 7}, {});
-    if (metric == Metric::kEuclidean) CHECK(solution.cost == Approx(70.0));
+    if (metric == Metric::kEuclidean) CHECK(solution.objective == Approx(70.0));
   }
 }
 
@@ -171,8 +173,8 @@ TEST_CASE("the same seed gives the same tour, beyond the distance matrix too") {
     improve_solution(instance, first, {10, 200, 42}, {});
     improve_solution(instance, second, {10, 200, 42}, {});
     CHECK(first.order == second.order);
-    CHECK(first.cost < 0.9 * start.cost);
-    CHECK(checked(instance, first.order).cost == first.cost);
+    CHECK(first.objective < 0.9 * start.objective);
+    CHECK(checked(instance, first.order).objective == first.objective);
   }
 }
 
@@ -186,8 +188,8 @@ TEST_CASE("a limit leaves a valid tour that is not longer") {
   Solution cut = start;
   improve_solution(instance, cut, {10, 1'000'000'000, 1}, {{}, [&] { return ++asked > 20; }});
   CHECK(asked == 21);
-  CHECK(cut.cost < start.cost);
-  CHECK(checked(instance, cut.order).cost == cut.cost);
+  CHECK(cut.objective < start.objective);
+  CHECK(checked(instance, cut.order).objective == cut.objective);
 }
 
 TEST_CASE("improvement leaves KnapSack alone and refuses what is no tour") {

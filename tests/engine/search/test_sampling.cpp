@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/problem/network_input.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/search.h"
 #include "tests/catch.h"
@@ -18,19 +19,24 @@ namespace {
 
 ModelConfig config_of(const Instance& instance) {
   ModelConfig config;
-  if (instance.problem == ProblemKind::kKnapsack) {
-    config.problem = "knapsack";
-    config.capacity = instance.capacity;
-  }
+  config.problem = instance.problem;
+  config.capacity = instance.capacity;
   return config;
 }
 
-std::vector<SampledInstance> sample(FakeBackend& backend, const std::vector<Instance>& instances,
-                                    const SamplingOptions& options, const SearchControl& control = {},
-                                    uint64_t first_key = 10) {
+// Of each instance the best answers, best first. Instance i has the key first_key + i.
+std::vector<std::vector<Solution>> sample(FakeBackend& backend, const std::vector<Instance>& instances,
+                                          const SamplingOptions& options, const SearchControl& control = {},
+                                          uint64_t first_key = 10) {
   std::vector<uint64_t> keys(instances.size());
   std::iota(keys.begin(), keys.end(), first_key);
-  return sample_search(backend, config_of(instances[0]), instances, keys, options, control);
+  return run_search(backend, config_of(instances[0]), {instances, keys}, options, control).candidates;
+}
+
+// Samples of the instance with this key.
+int64_t drawn_of(const FakeBackend& backend, uint64_t key) {
+  return std::count_if(backend.drawn.begin(), backend.drawn.end(),
+                       [&](const auto& entry) { return entry.first.first == key; });
 }
 
 bool same_draws(const FakeBackend& a, const FakeBackend& b) {
@@ -76,23 +82,24 @@ TEST_CASE("samples are the same however they are cut into chunks, batches and ca
           part.samples = std::min<int64_t>(size, 700 - at);
           const auto piece = sample(chunks, instances, part);
           for (int i = 0; i < 3; ++i) {
-            if (is_better(instances[i], piece[i].best[0].cost, best[i])) best[i] = piece[i].best[0].cost;
+            if (is_better(instances[i].problem, piece[i][0].objective, best[i]))
+              best[i] = piece[i][0].objective;
           }
         }
         CHECK(same_draws(whole, chunks));
         for (int i = 0; i < 3; ++i) {
-          CHECK(answers[i].best[0].cost == Approx(best[i]).epsilon(1e-12));
+          CHECK(answers[i][0].objective == Approx(best[i]).epsilon(1e-12));
           const auto alone = sample(single, {instances[i]}, options, {}, 10 + i);
-          CHECK(alone[0].best[0].order == answers[i].best[0].order);
-          CHECK(alone[0].best[0].log_prob == answers[i].best[0].log_prob);
+          CHECK(alone[0][0].order == answers[i][0].order);
+          CHECK(alone[0][0].log_prob == answers[i][0].log_prob);
         }
         CHECK(same_draws(whole, single));
         // A deadline far away changes the sizes of the calls and the order of the samples only.
         const auto paced = sample(limited, instances, options, {Clock::now() + std::chrono::hours(1), {}});
         CHECK(same_draws(whole, limited));
         for (int i = 0; i < 3; ++i) {
-          CHECK(paced[i].best[0].order == answers[i].best[0].order);
-          CHECK(paced[i].samples == 700);
+          CHECK(paced[i][0].order == answers[i][0].order);
+          CHECK(drawn_of(limited, 10 + i) == 700);
         }
         for (const auto& entry : whole.drawn) REQUIRE(entry.second.times == 1);
       }
@@ -135,7 +142,7 @@ TEST_CASE("an answer is in the instance's own numbering and units") {
   options.samples = 64;
   options.augment = 8;
   options.shuffle = true;
-  options.keep = 64;
+  options.candidates = 64;
   FakeBackend backend;
   const auto answers = sample(backend, {instance}, options);
   double least = 1e9, most = 0.0;
@@ -143,37 +150,37 @@ TEST_CASE("an answer is in the instance's own numbering and units") {
     least = std::min(least, entry.second.cost);
     most = std::max(most, entry.second.cost);
   }
-  const std::vector<Solution>& best = answers[0].best;
+  const std::vector<Solution>& best = answers[0];
   for (size_t i = 0; i < best.size(); ++i) {
     Solution again = best[i];
     REQUIRE(validate_solution(instance, again).empty());
-    CHECK(again.cost == best[i].cost);
-    CHECK(best[i].network_cost == best[i].cost);
-    if (i > 0) CHECK(best[i].cost >= best[i - 1].cost);
+    CHECK(again.objective == best[i].objective);
+    CHECK(best[i].network_objective == best[i].objective);
+    if (i > 0) CHECK(best[i].objective >= best[i - 1].objective);
   }
   // Network units differ from the user's by one factor: the ratio of extremes is the same, up to float
   // coordinates.
-  CHECK(best.back().cost_euclidean / best.front().cost_euclidean == Approx(most / least).epsilon(1e-3));
+  CHECK(best.back().unrounded / best.front().unrounded == Approx(most / least).epsilon(1e-3));
 }
 
 TEST_CASE("the best distinct answers are kept, best first") {
   const Instance instance = random_tsp(6, 4);
   SamplingOptions options;
   options.samples = 3000;
-  options.keep = 1000;
+  options.candidates = 1000;
   FakeBackend backend;
-  const auto all = sample(backend, {instance}, options)[0].best;
+  const auto all = sample(backend, {instance}, options)[0];
   CHECK(all.size() == 60);  // 5! / 2 tours of six cities, each drawn some 50 times
   std::set<std::set<std::pair<int, int>>> distinct;
   for (const Solution& solution : all) distinct.insert(edges_of(solution.order));
   CHECK(distinct.size() == 60);
-  options.keep = 5;
-  const auto few = sample(backend, {instance}, options)[0].best;
+  options.candidates = 5;
+  const auto few = sample(backend, {instance}, options)[0];
   REQUIRE(few.size() == 5);
   for (size_t i = 0; i < few.size(); ++i) CHECK(few[i].order == all[i].order);
 
   const Instance knapsack = random_knapsack(6, 4, 1.0);
-  const auto packings = sample(backend, {knapsack}, options)[0].best;
+  const auto packings = sample(backend, {knapsack}, options)[0];
   std::set<std::set<int>> sets;
   for (const Solution& solution : packings) sets.insert({solution.order.begin(), solution.order.end()});
   CHECK(sets.size() == packings.size());
@@ -185,13 +192,15 @@ TEST_CASE("greedy makes one rollout for each sequence that differs") {
   options.greedy = true;
   options.samples = 100;
   FakeBackend plain, copies, orders;
-  CHECK(sample(plain, {instance}, options)[0].samples == 1);
+  sample(plain, {instance}, options);
+  CHECK(plain.drawn.size() == 1);
   options.augment = 8;
-  CHECK(sample(copies, {instance}, options)[0].samples == 8);
+  sample(copies, {instance}, options);
   CHECK(copies.drawn.size() == 8);
   options.augment = 1;
   options.shuffle = true;
-  CHECK(sample(orders, {instance}, options)[0].samples == 100);
+  sample(orders, {instance}, options);
+  CHECK(orders.drawn.size() == 100);
   std::set<std::vector<float>> inputs;
   for (const auto& entry : orders.drawn) inputs.insert(entry.second.features);
   CHECK(inputs.size() > 95);  // of 8! orders
@@ -202,10 +211,10 @@ TEST_CASE("calls are bounded in size and instances of many samples are cut") {
   SamplingOptions options;
   options.samples = 20000;
   options.shuffle = true;
-  const auto answers = sample(backend, {random_tsp(3, 1), random_tsp(3, 2)}, options);
+  sample(backend, {random_tsp(3, 1), random_tsp(3, 2)}, options);
   CHECK(backend.largest_call <= 16384);
   CHECK(backend.rollout_calls <= 4);
-  CHECK(answers[1].samples == 20000);
+  CHECK(drawn_of(backend, 11) == 20000);
 }
 
 TEST_CASE("every instance gets a sample however early a limit strikes") {
@@ -216,23 +225,23 @@ TEST_CASE("every instance gets a sample however early a limit strikes") {
   FakeBackend backend;
   for (const auto& answer :
        sample(backend, instances, options, {Clock::now() - std::chrono::seconds(1), {}})) {
-    CHECK(answer.samples == 1);
-    REQUIRE(answer.best.size() == 1);
-    CHECK(answer.best[0].status == Status::kTimeLimit);
+    REQUIRE(answer.size() == 1);
+    CHECK(answer[0].status == Status::kTimeLimit);
   }
+  CHECK(backend.drawn.size() == 40);
   for (const auto& answer : sample(backend, instances, options, {{}, [] { return true; }})) {
-    CHECK(answer.samples == 1);
-    CHECK(answer.best[0].status == Status::kInterrupted);
+    CHECK(answer[0].status == Status::kInterrupted);
   }
   // Halfway: at 20 us a rollout the 40,000 take 0.8 s.
-  backend.time_per_rollout = std::chrono::microseconds(20);
-  const auto halfway =
-      sample(backend, instances, options, {Clock::now() + std::chrono::milliseconds(100), {}});
+  FakeBackend slow;
+  slow.time_per_rollout = std::chrono::microseconds(20);
+  const auto halfway = sample(slow, instances, options, {Clock::now() + std::chrono::milliseconds(100), {}});
   int64_t drawn = 0;
-  for (const auto& answer : halfway) {
-    REQUIRE(!answer.best.empty());
-    drawn += answer.samples;
-    CHECK(answer.best[0].status == (answer.samples == 1000 ? Status::kDone : Status::kTimeLimit));
+  for (size_t i = 0; i < halfway.size(); ++i) {
+    const int64_t samples = drawn_of(slow, 10 + i);
+    REQUIRE(!halfway[i].empty());
+    drawn += samples;
+    CHECK(halfway[i][0].status == (samples == 1000 ? Status::kDone : Status::kTimeLimit));
   }
   CHECK(drawn > 40);
   CHECK(drawn < 40000);
@@ -252,11 +261,12 @@ TEST_CASE("what makes no sense is refused, an invalid answer is a defect") {
   CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.first_sample = -1; })), std::invalid_argument);
   CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.first_sample = 4294967293; })),
                   std::invalid_argument);
-  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.temperature = 0.0f; })), std::invalid_argument);
+  CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto& o) { o.policy.temperature = 0.0f; })),
+                  std::invalid_argument);
   CHECK_THROWS_AS(sample(backend, {random_knapsack(5, 1, 1.0)}, with([](auto& o) { o.augment = 8; })),
                   std::invalid_argument);
   CHECK_THROWS_AS(sample(backend, {tsp, random_tsp(6, 1)}, with([](auto&) {})), std::invalid_argument);
-  CHECK(sample(backend, {random_tsp(1, 1)}, with([](auto&) {}))[0].best[0].order == std::vector<int32_t>{0});
+  CHECK(sample(backend, {random_tsp(1, 1)}, with([](auto&) {}))[0][0].order == std::vector<int32_t>{0});
   backend.corrupt = true;
   CHECK_THROWS_AS(sample(backend, {tsp}, with([](auto&) {})), std::logic_error);
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/problem/generate.h"
+#include "engine/problem/problem.h"
 #include "engine/training/examples.h"
 #include "tests/catch.h"
 
@@ -11,7 +12,7 @@ using namespace pointsman;
 
 namespace {
 
-ModelConfig model_of(const char* problem, int n, double capacity = 0.0) {
+ModelConfig model_of(ProblemKind problem, int n, double capacity = 0.0) {
   ModelConfig model;
   model.problem = problem;
   model.n = n;
@@ -45,7 +46,7 @@ TEST_CASE("canonical tour: from the corner, counterclockwise, whatever the start
       std::vector<int32_t> tour = expected;
       if (reversed) std::reverse(tour.begin(), tour.end());
       std::rotate(tour.begin(), tour.begin() + start, tour.end());
-      make_canonical(ProblemKind::kTsp, 5, square.data(), tour.data());
+      problem_of(ProblemKind::kTsp).make_example(5, square.data(), tour.data());
       CHECK(tour == expected);
     }
   }
@@ -54,10 +55,10 @@ TEST_CASE("canonical tour: from the corner, counterclockwise, whatever the start
 TEST_CASE("canonical packing: by falling value per weight, weightless items first") {
   const std::vector<float> items = {0.5f, 0.5f, 0.2f, 0.8f, 0.0f, 0.1f, 0.4f, 0.1f};
   std::vector<int32_t> order = {3, 0, 2, 1};
-  make_canonical(ProblemKind::kKnapsack, 4, items.data(), order.data());
+  problem_of(ProblemKind::kKnapsack).make_example(4, items.data(), order.data());
   CHECK(order == std::vector<int32_t>{2, 1, 0, 3});
   order = {0, 1, -1, -1};
-  make_canonical(ProblemKind::kKnapsack, 4, items.data(), order.data());
+  problem_of(ProblemKind::kKnapsack).make_example(4, items.data(), order.data());
   CHECK(order == std::vector<int32_t>{1, 0, -1, -1});
 }
 
@@ -65,7 +66,7 @@ TEST_CASE("examples are read as the network reads them, and refused by row") {
   InstanceBatch instances = generate_instances(ProblemKind::kTsp, 4, 3, 0, 2);
   for (double& x : instances[1].values) x = 1000 * x + 7;  // any other units
   const SolutionBatch tours = {solution_of({3, 1, 2, 0}), solution_of({0, 1, 2, 3})};
-  const Examples examples = make_examples(model_of("tsp", 4), instances, tours);
+  const Examples examples = make_examples(model_of(ProblemKind::kTsp, 4), instances, tours);
   REQUIRE(examples.count() == 2);
   CHECK(examples.unreachable == 0);
   CHECK(examples.orders == std::vector<int32_t>{3, 1, 2, 0, 0, 1, 2, 3});
@@ -75,21 +76,21 @@ TEST_CASE("examples are read as the network reads them, and refused by row") {
   CHECK(*most == 1.0f);
 
   const SolutionBatch other = {solution_of({3, 1, 2, 0}), solution_of({0, 2, 1, 3})};
-  CHECK(make_examples(model_of("tsp", 4), instances, other).fingerprint != examples.fingerprint);
-  CHECK(make_examples(model_of("tsp", 4), instances, tours).fingerprint == examples.fingerprint);
+  CHECK(make_examples(model_of(ProblemKind::kTsp, 4), instances, other).fingerprint != examples.fingerprint);
+  CHECK(make_examples(model_of(ProblemKind::kTsp, 4), instances, tours).fingerprint == examples.fingerprint);
 
   const auto refused = [&](const ModelConfig& model, const SolutionBatch& solutions, const char* why) {
     CHECK_THROWS_WITH(make_examples(model, instances, solutions), has_text(why));
   };
-  refused(model_of("tsp", 4), {tours[0]}, "2 instances, 1 solutions");
-  refused(model_of("tsp", 5), tours, "example 0: expected n = 5, found 4");
-  refused(model_of("knapsack", 4, 1.0), tours, "example 0: expected knapsack");
-  refused(model_of("tsp", 4), {tours[0], solution_of({0, 1, 2, 2})}, "example 1: ");
-  CHECK_THROWS_WITH(make_examples(model_of("tsp", 4), {}, {}), has_text("nothing to learn from"));
+  refused(model_of(ProblemKind::kTsp, 4), {tours[0]}, "2 instances, 1 solutions");
+  refused(model_of(ProblemKind::kTsp, 5), tours, "example 0: expected n = 5, found 4");
+  refused(model_of(ProblemKind::kKnapsack, 4, 1.0), tours, "example 0: expected knapsack");
+  refused(model_of(ProblemKind::kTsp, 4), {tours[0], solution_of({0, 1, 2, 2})}, "example 1: ");
+  CHECK_THROWS_WITH(make_examples(model_of(ProblemKind::kTsp, 4), {}, {}), has_text("nothing to learn from"));
 }
 
 TEST_CASE("packings that leave room for another item cannot be learned") {
-  const ModelConfig model = model_of("knapsack", 3, 1.0);
+  const ModelConfig model = model_of(ProblemKind::kKnapsack, 3, 1.0);
   const Instance instance = knapsack(2.0, {1.0, 3.0, 0.8, 2.0, 0.9, 1.0});  // scaled by 1 / 2
   const Examples examples =
       make_examples(model, {instance, instance}, {solution_of({0, 1}), solution_of({1})});

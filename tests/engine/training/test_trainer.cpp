@@ -17,6 +17,7 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/network_input.h"
+#include "engine/problem/problem.h"
 #include "engine/training/baseline.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/examples.h"
@@ -58,11 +59,11 @@ void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-TrainOptions small_options(const std::string& problem, Baseline baseline) {
+TrainOptions small_options(ProblemKind problem, Baseline baseline) {
   TrainOptions options;
   options.model.problem = problem;
   options.model.n = 7;
-  options.model.capacity = problem == "knapsack" ? 1.75 : 0.0;
+  options.model.capacity = problem == ProblemKind::kKnapsack ? 1.75 : 0.0;
   options.model.hidden = 2;
   options.baseline = baseline;
   options.rollouts = 3;
@@ -125,9 +126,8 @@ size_t example_of_cost(const Examples& examples, double cost) {
 }
 
 // 10 instances; TSP with a tour each, KnapSack with a packing by falling value per weight.
-TrainOptions supervised_options(const std::string& problem, uint64_t seed = 10) {
-  TrainOptions options = small_options(problem, Baseline::kShared);
-  const ProblemKind kind = problem == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
+TrainOptions supervised_options(ProblemKind kind, uint64_t seed = 10) {
+  TrainOptions options = small_options(kind, Baseline::kShared);
   InstanceBatch instances = generate_instances(kind, options.model.n, seed, 0, 10);
   SolutionBatch solutions(10);
   for (size_t i = 0; i < instances.size(); ++i) {
@@ -161,7 +161,7 @@ struct LearningRun {
   TrainResult result;
 
   LearningRun(Baseline baseline, float learning_rate) {
-    TrainOptions options = small_options("knapsack", baseline);
+    TrainOptions options = small_options(ProblemKind::kKnapsack, baseline);
     options.model.n = 12;
     options.batch = 16;
     options.steps = 120;
@@ -193,7 +193,8 @@ TEST_CASE("every baseline improves a policy") {
 TEST_CASE("stopping at any step and resuming equals never having stopped") {
   const TemporaryFolder folder;
   for (const Baseline baseline : kBaselines) {
-    TrainOptions options = small_options(baseline == Baseline::kCritic ? "tsp" : "knapsack", baseline);
+    TrainOptions options =
+        small_options(baseline == Baseline::kCritic ? ProblemKind::kTsp : ProblemKind::kKnapsack, baseline);
     options.log = folder / "whole.log";
     options.checkpoint = folder / "whole.ckpt";
     LinearBackend whole_backend;
@@ -226,7 +227,7 @@ TEST_CASE("stopping at any step and resuming equals never having stopped") {
 
 TEST_CASE(
     "shared: sequences are permuted dihedral copies, weights the distance from the mean of the others") {
-  for (const char* problem : {"tsp", "knapsack"}) {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     TrainOptions options = small_options(problem, Baseline::kShared);
     options.rollouts = 10;
     options.steps = 2;
@@ -244,7 +245,7 @@ TEST_CASE(
           const float* point = &backend.sampled_features[step][2 * (s * n + i)];
           read.emplace_back(point[0], point[1]);
           float copy[2] = {plain.features[2 * (s / k * n + i)], plain.features[2 * (s / k * n + i) + 1]};
-          if (options.model.problem == "tsp") apply_dihedral(s % k % 8, copy);
+          if (options.model.problem == ProblemKind::kTsp) apply_dihedral(s % k % 8, copy);
           expected.emplace_back(copy[0], copy[1]);
         }
         std::vector<long> order;
@@ -273,7 +274,7 @@ TEST_CASE(
 }
 
 TEST_CASE("KnapSack sequences carry the float features' weights exactly") {
-  const TrainOptions options = small_options("knapsack", Baseline::kShared);
+  const TrainOptions options = small_options(ProblemKind::kKnapsack, Baseline::kShared);
   EpochOrder order;
   const TrainingBatch batch = training_batch(options, 3, order);
   const SequenceBatch view = batch.view();
@@ -285,19 +286,19 @@ TEST_CASE("KnapSack sequences carry the float features' weights exactly") {
     CHECK(batch.keys[s] == 3u * 5u + s / 3);
     CHECK(batch.first_samples[s] == s % 3u);
   }
-  CHECK(training_batch(small_options("tsp", Baseline::kEma), 0, order).view().weights == nullptr);
+  CHECK(training_batch(small_options(ProblemKind::kTsp, Baseline::kEma), 0, order).view().weights == nullptr);
 }
 
 TEST_CASE("an unset KnapSack capacity is the paper's") {
-  TrainOptions options = small_options("knapsack", Baseline::kEma);
+  TrainOptions options = small_options(ProblemKind::kKnapsack, Baseline::kEma);
   options.model.capacity = 0.0;
   options.steps = 0;
   LinearBackend backend;
-  CHECK(run(backend, options).config.capacity == default_capacity(7));
+  CHECK(run(backend, options).config.capacity == 12.5);
 }
 
 TEST_CASE("training, validation, challenge and the seed's own instances are different ones") {
-  const ModelConfig model = small_options("tsp", Baseline::kEma).model;
+  const ModelConfig model = small_options(ProblemKind::kTsp, Baseline::kEma).model;
   std::vector<std::vector<float>> sets;
   for (const uint64_t seed : {uint64_t{5}, training_seed(5), validation_seed(5), challenge_seed(5)}) {
     sets.push_back(plain_batch(model, seed, 0, 3).features);
@@ -306,7 +307,7 @@ TEST_CASE("training, validation, challenge and the seed's own instances are diff
 }
 
 TEST_CASE("a model names the learning rate that its first training began with") {
-  TrainOptions options = small_options("tsp", Baseline::kShared);
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
   options.steps = 1;
   LinearBackend backend;
   CHECK(run(backend, options).config.learning_rate == static_cast<double>(options.learning_rate));
@@ -317,7 +318,7 @@ TEST_CASE("a model names the learning rate that its first training began with") 
 
 TEST_CASE("entropy: weights gain T (log p - expected), T falls linearly to 0") {
   for (const Baseline baseline : {Baseline::kShared, Baseline::kEma}) {
-    TrainOptions options = small_options("tsp", baseline);
+    TrainOptions options = small_options(ProblemKind::kTsp, baseline);
     options.steps = 8;
     options.entropy_steps = 4;
     options.learning_rate = 0.0f;  // the same rollouts with and without
@@ -345,7 +346,7 @@ TEST_CASE("entropy: weights gain T (log p - expected), T falls linearly to 0") {
 }
 
 TEST_CASE("supervised: an epoch follows each answer once, in canonical order, and weighs all alike") {
-  for (const char* problem : {"tsp", "knapsack"}) {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     TrainOptions options = supervised_options(problem);
     const Examples& examples = *options.examples;
     const int n = examples.n;
@@ -363,7 +364,7 @@ TEST_CASE("supervised: an epoch follows each answer once, in canonical order, an
           const float* read = &backend.forced_features[step][2 * static_cast<size_t>(s) * n];
           const int32_t* followed = &backend.forced_orders[step][static_cast<size_t>(s) * n];
           std::vector<int32_t> order(followed, followed + n);
-          make_canonical(examples.problem, n, read, order.data());
+          problem_of(examples.problem).make_example(n, read, order.data());
           CHECK(std::equal(order.begin(), order.end(), followed));
           times[example_of_cost(examples, cost_of(examples.problem, n, read, followed))] += 1;
           copies.insert(std::vector<float>(read, read + 2 * n));
@@ -379,7 +380,7 @@ TEST_CASE("supervised: an epoch follows each answer once, in canonical order, an
 
 TEST_CASE("supervised: cross entropy falls and is in the log, which has none without") {
   const TemporaryFolder folder;
-  TrainOptions options = supervised_options("knapsack");
+  TrainOptions options = supervised_options(ProblemKind::kKnapsack);
   options.steps = 60;
   options.log = folder / "log";
   std::vector<double> cross_entropies;
@@ -397,7 +398,7 @@ TEST_CASE("supervised: cross entropy falls and is in the log, which has none wit
 
 TEST_CASE("supervised: resumes bit for bit, and only with the same examples") {
   const TemporaryFolder folder;
-  TrainOptions options = supervised_options("tsp");
+  TrainOptions options = supervised_options(ProblemKind::kTsp);
   options.checkpoint = folder / "x.ckpt";
   LinearBackend whole_backend, first, second, third;
   const TrainResult whole = run(whole_backend, options);
@@ -405,14 +406,14 @@ TEST_CASE("supervised: resumes bit for bit, and only with the same examples") {
   part.steps = 13;  // in the middle of an epoch
   run(first, part);
   CHECK(run(second, options, options.checkpoint).parameters == whole.parameters);
-  options.examples = supervised_options("tsp", 11).examples;
+  options.examples = supervised_options(ProblemKind::kTsp, 11).examples;
   CHECK_THROWS_WITH(run(third, options, options.checkpoint), has_text("examples"));
   options.examples = nullptr;
   CHECK_THROWS_WITH(run(third, options, options.checkpoint), has_text("examples"));
 }
 
 TEST_CASE("ema: b starts at the first batch's mean and follows its formula") {
-  const TrainOptions options = small_options("tsp", Baseline::kEma);
+  const TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
   LinearBackend backend;
   run(backend, options);
   double b = 0.0;
@@ -429,7 +430,7 @@ TEST_CASE("ema: b starts at the first batch's mean and follows its formula") {
 }
 
 TEST_CASE("critic: targets are the costs, the untrained output bias starts at their mean") {
-  const TrainOptions options = small_options("tsp", Baseline::kCritic);
+  const TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kCritic);
   const size_t bias = ParameterLayout(options.model).critic.fc2_bias;
   LinearBackend backend;
   const TrainResult result = run(backend, options);
@@ -458,7 +459,7 @@ TEST_CASE("critic: targets are the costs, the untrained output bias starts at th
 
 TEST_CASE("only the critic baseline steps the critic") {
   for (const Baseline baseline : {Baseline::kShared, Baseline::kEma, Baseline::kRollout}) {
-    TrainOptions options = small_options("tsp", baseline);
+    TrainOptions options = small_options(ProblemKind::kTsp, baseline);
     options.steps = 3;
     LinearBackend backend;
     run(backend, options);
@@ -484,7 +485,7 @@ TEST_CASE("rollout: b is the frozen actor's greedy cost, and only a better actor
 }
 
 TEST_CASE("rollout: each t-test is on instances of its own") {
-  TrainOptions options = small_options("knapsack", Baseline::kRollout);
+  TrainOptions options = small_options(ProblemKind::kKnapsack, Baseline::kRollout);
   options.learning_rate =
       0.0f;  // actor and frozen actor stay equal: their costs differ only by the instances
   options.steps = 14;
@@ -518,7 +519,7 @@ TEST_CASE("paired t-test") {
 }
 
 TEST_CASE("learning rate, clip and their schedule") {
-  TrainOptions options = small_options("tsp", Baseline::kEma);
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
   options.max_norm = 0.7f;
   options.decay = 0.5f;
   LinearBackend backend;
@@ -532,7 +533,7 @@ TEST_CASE("learning rate, clip and their schedule") {
 
 TEST_CASE("log lines have the contract's keys and the interval's means") {
   const TemporaryFolder folder;
-  TrainOptions options = small_options("knapsack", Baseline::kEma);
+  TrainOptions options = small_options(ProblemKind::kKnapsack, Baseline::kEma);
   options.validation_every = 60;
   options.steps = 200;
   options.log = folder / "train.log";
@@ -599,7 +600,7 @@ TEST_CASE("resuming cuts a log that went on, or broke off in a line") {
 
 TEST_CASE("an interruption saves the checkpoint and the model") {
   const TemporaryFolder folder;
-  TrainOptions options = small_options("tsp", Baseline::kShared);
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
   options.model.hidden = kHiddenSize;
   options.model.training_tours = 1000;
   options.checkpoint = folder / "x.ckpt";
@@ -625,7 +626,7 @@ TEST_CASE("an interruption saves the checkpoint and the model") {
 
 TEST_CASE("checkpoints are written on the way, and a gradient that is not finite ends the training") {
   const TemporaryFolder folder;
-  TrainOptions options = small_options("tsp", Baseline::kEma);
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
   options.checkpoint = folder / "x.ckpt";
   LinearBackend backend;
   backend.poisoned_update = 20;
@@ -635,13 +636,13 @@ TEST_CASE("checkpoints are written on the way, and a gradient that is not finite
 
 TEST_CASE("a resume with other options is refused by name") {
   const TemporaryFolder folder;
-  TrainOptions options = small_options("knapsack", Baseline::kEma);
+  TrainOptions options = small_options(ProblemKind::kKnapsack, Baseline::kEma);
   options.checkpoint = folder / "x.ckpt";
   options.steps = 2;
   LinearBackend backend;
   run(backend, options);
   const std::vector<std::pair<std::string, std::function<void(TrainOptions&)>>> changes = {
-      {"problem", [](TrainOptions& o) { o.model.problem = "tsp"; }},
+      {"problem", [](TrainOptions& o) { o.model.problem = ProblemKind::kTsp; }},
       {"n", [](TrainOptions& o) { o.model.n = 8; }},
       {"capacity", [](TrainOptions& o) { o.model.capacity = 2; }},
       {"hidden", [](TrainOptions& o) { o.model.hidden = 3; }},
@@ -683,7 +684,7 @@ TEST_CASE("a resume with other options is refused by name") {
 
 TEST_CASE("a damaged checkpoint is refused: every length, every byte") {
   const TemporaryFolder folder;
-  TrainOptions options = small_options("tsp", Baseline::kRollout);
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kRollout);
   options.model.hidden = 1;
   options.steps = 2;
   options.checkpoint = folder / "x.ckpt";
@@ -717,7 +718,7 @@ TEST_CASE("a damaged checkpoint is refused: every length, every byte") {
 }
 
 TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused") {
-  const TrainOptions options = small_options("tsp", Baseline::kRollout);
+  const TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kRollout);
   const size_t size = ParameterLayout(options.model).size;
   const std::vector<float> floats(size), shorter(size - 1);
   TrainState good;
@@ -737,7 +738,6 @@ TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused
         o.baseline = static_cast<Baseline>(4);
         s.baseline_parameters.clear();
       },
-      [&](TrainOptions& o, TrainState&) { o.model.problem = "vrp"; },
       [&](TrainOptions& o, TrainState&) { o.model.n = 0; },
       [&](TrainOptions& o, TrainState&) { o.model.hidden = -1; },
       [&](TrainOptions& o, TrainState&) { o.model.hidden = 1 << 20; },
@@ -756,7 +756,6 @@ TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused
 
 TEST_CASE("options that cannot be trained with are refused") {
   const std::vector<std::function<void(TrainOptions&)>> changes = {
-      [](TrainOptions& o) { o.model.problem = "vrp"; },
       [](TrainOptions& o) { o.model.n = 0; },
       [](TrainOptions& o) { o.batch = 0; },
       [](TrainOptions& o) { o.steps = -1; },
@@ -774,13 +773,14 @@ TEST_CASE("options that cannot be trained with are refused") {
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
-    TrainOptions options = small_options("tsp", Baseline::kShared);
+    TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
     changes[i](options);
     LinearBackend backend;
     CHECK_THROWS_AS(train(backend, options, std::vector<float>(1), {}, {}, {}), std::invalid_argument);
     CHECK(backend.updates.empty());
   }
   LinearBackend backend;
-  CHECK_THROWS_AS(train(backend, small_options("tsp", Baseline::kEma), std::vector<float>(1), {}, {}, {}),
-                  std::invalid_argument);
+  CHECK_THROWS_AS(
+      train(backend, small_options(ProblemKind::kTsp, Baseline::kEma), std::vector<float>(1), {}, {}, {}),
+      std::invalid_argument);
 }

@@ -84,7 +84,7 @@ class Sandbox {
 
   void add_model(const std::string& problem, int n, double capacity, uint64_t seed = 1) const {
     ModelConfig config;
-    config.problem = problem;
+    config.problem = pointsman::find_problem(problem).value();
     config.n = n;
     config.capacity = capacity;
     config.has_critic = false;
