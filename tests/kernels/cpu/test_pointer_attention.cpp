@@ -730,10 +730,11 @@ TEST_CASE("glimpse and glimpse_gradient against double") {
   });
 }
 
-// All scores alike, and only the first item's value is another: du of the others is p / n, what is left of p
-// after the mean has gone. It is right to two roundings, of p and of du, only where the mean's weights sum to
-// 1: those of p as rounded are off by up to kUnit, which is n - 1 times that of what is left.
-TEST_CASE("glimpse_gradient: the mean that goes is that of the weights as rounded") {
+// All scores are alike and only the first item has another value. Then du of every other item is p / n: what
+// is left of p when the mean is taken off. It has two roundings, of p and of du, if the mean is one over the
+// p as rounded. Their sum is off 1 by up to kUnit; not divided by it, the mean would put n - 1 times that on
+// du.
+TEST_CASE("glimpse_gradient: its mean is one over the weights as rounded") {
   on_each_target([](const CpuTarget&) {
     for (int n : kSizes) {
       GlimpseCase c(n, kRanges[0]);
