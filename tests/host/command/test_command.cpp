@@ -134,3 +134,14 @@ TEST_CASE("what this build does not have is refused, not replaced") {
   CHECK(sandbox.run("solve --device cuda " + kMap).code == 4);
   CHECK(sandbox.run("solve --precision tf32 " + kMap).code == 4);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // they take more addresses than the limit leaves
+TEST_CASE("out of memory ends with 4") {
+  const Sandbox sandbox;
+  const Answer answer = sandbox.run("generate tsp -n 1000000 -b 100 -o big.npy", "&& ulimit -v 400000");
+  CHECK(answer.code == 4);
+  CHECK(answer.err.find("out of memory") != std::string::npos);
+  CHECK(!sandbox.exists("big.npy"));
+}
+#endif

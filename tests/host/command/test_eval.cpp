@@ -196,3 +196,28 @@ TEST_CASE("eval counts the samples of active search in steps") {
   CHECK(row.at("samples") == 256);
   CHECK(row.at("seconds").get<double>() < 60);  // 2 steps; the default is 5,000
 }
+
+TEST_CASE("a gap's confidence interval is that of a mean of a sample") {
+  const Sandbox sandbox;
+  sandbox.write("set.ndjson",
+                triangle("a") + "{\"problem\":\"tsp\",\"coordinates\":[[0,0],[1,0],[1,1],[0,1]]}\n");
+  const json row = sandbox.run("eval set.ndjson --modes local --ref 4").parsed().at("rows")[0];
+  CHECK(row.at("gap") == 1.0);  // the mean of 12 / 4 - 1 and 4 / 4 - 1
+  // Their variance is (1 + 1) / (2 - 1), that of their mean half of it.
+  CHECK(row.at("gap_ci95").get<double>() == Approx(1.96).epsilon(1e-14));
+}
+
+TEST_CASE("each of several models of eval has its share of the time") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 50 -b 4 -o set.npy").code == 0);
+  // The first knows nothing: its tours are three times as long as any of the second's.
+  const std::string models = "-m tsp20,'" POINTSMAN_SOURCE_DIR "/models/pretrained/tsp50.safetensors'";
+  const auto cost = [&](const std::string& flags) {
+    const Answer answer = sandbox.run("eval -q set.npy " + models + flags);
+    return answer.parsed().at("rows")[0].at("mean_cost").get<double>();
+  };
+  const double one_sample_each = cost(" --modes sample+1");
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(cost(" --modes sample+100000000 -l 0.8") < one_sample_each);
+  CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(800));
+}

@@ -6,11 +6,24 @@
 #include <chrono>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "tests/catch.h"
 #include "tests/host/command/sandbox.h"
 
 using namespace pointsman;
+
+namespace {
+
+// The tours of an answer that is one document.
+std::vector<json> tours_of(const Answer& answer) {
+  const json document = answer.parsed();
+  std::vector<json> tours;
+  for (const json& solution : document.at("solutions")) tours.push_back(solution.at("tour"));
+  return tours;
+}
+
+}  // namespace
 
 TEST_CASE("solve answers with the contract's JSON and nothing else on stdout") {
   const Sandbox sandbox;
@@ -127,4 +140,83 @@ TEST_CASE("a variable for another mode is no mistake, a flag is") {
   const Sandbox sandbox;
   CHECK(sandbox.run("solve -q --mode greedy --steps 5 " + kMap).code == 2);
   CHECK(sandbox.run("solve -q --mode greedy " + kMap, "POINTSMAN_STEPS=5").code == 0);
+}
+
+TEST_CASE("chunks of a run draw the samples of the whole") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 8 -s 2 -o set.npy").code == 0);
+  const auto tours = [&](const std::string& chunk) {
+    return tours_of(sandbox.run("solve -q --mode sample -m tsp20 set.npy " + chunk));
+  };
+  const std::vector<json> whole = tours("-n 8"), first = tours("-n 4"),
+                          second = tours("-n 4 --first-sample 4");
+  REQUIRE(whole.size() == 8);
+  int from_second = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    CHECK((whole[i] == first[i]) != (whole[i] == second[i]));
+    from_second += whole[i] == second[i];
+  }
+  CHECK(from_second > 0);
+}
+
+TEST_CASE("what spreads samples is not for active search") {
+  const Sandbox sandbox;
+  const std::string active = "solve -q --mode active --steps 1 --replicas 2 " + kMap;
+  CHECK(sandbox.run(active).code == 0);
+  for (const char* flag : {" -n 4", " --first-sample 4", " --shuffle", " --temperature 2"}) {
+    INFO(flag);
+    CHECK(sandbox.run(active + flag).code == 2);
+  }
+}
+
+TEST_CASE("a bad line changes no draw of the lines behind it") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 3 -o good.ndjson").code == 0);
+  const std::vector<std::string> lines = lines_of(sandbox.read("good.ndjson"));
+  REQUIRE(lines.size() == 3);
+  sandbox.write("bad.ndjson", lines[0] + "\n{\n" + lines[2] + "\n");
+  for (const char* batch : {"1", "8"}) {
+    const std::string solve = std::string("solve -q --mode sample -n 2 --format ndjson -b ") + batch;
+    const std::vector<std::string> good = lines_of(sandbox.run(solve + " good.ndjson").out);
+    const std::vector<std::string> bad = lines_of(sandbox.run(solve + " bad.ndjson").out);
+    REQUIRE(bad.size() == 3);
+    CHECK(bad[0] == good[0]);
+    CHECK(bad[1] != good[1]);
+    CHECK(bad[2] == good[2]);
+  }
+}
+
+TEST_CASE("several files are answered as each alone") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 2 -s 1 -o one.npy").code == 0);
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 2 -s 2 -o two.npy").code == 0);
+  const auto tours = [&](const std::string& files) {
+    return tours_of(sandbox.run("solve -q --mode sample -n 2 -m tsp20 " + files));
+  };
+  std::vector<json> alone = tours("one.npy");
+  for (json& tour : tours("two.npy")) alone.push_back(std::move(tour));
+  REQUIRE(alone.size() == 4);
+  CHECK(tours("one.npy two.npy") == alone);
+}
+
+TEST_CASE("the tour to start from is improved where the run improves") {
+  const Sandbox sandbox;
+  const auto solve = [&](const std::string& flags) {
+    return sandbox.run("solve -q --mode greedy -m tsp20 " + kMap + " " + flags).parsed().at("solutions")[0];
+  };
+  const json optimum = solve("--init " + kMapTour);
+  json start = {{"tour", optimum.at("tour")}};
+  std::swap(start["tour"][3], start["tour"][4]);
+  sandbox.write("start.json", json({{"solutions", {start}}}).dump());
+  CHECK(solve("--init start.json").at("cost") > optimum.at("cost"));
+  REQUIRE(solve("--improve on").at("cost") >
+          optimum.at("cost"));  // the network's own tour does not get there
+  CHECK(solve("--init start.json --improve on").at("cost") == optimum.at("cost"));
+}
+
+TEST_CASE("of two models that are as near the one listed first is taken") {
+  const Sandbox sandbox;
+  sandbox.add_model("tsp", 30, 0.0);
+  REQUIRE(sandbox.run("generate tsp -n 25 -b 1 -o set.npy").code == 0);
+  CHECK(sandbox.run("solve --mode greedy set.npy").parsed().at("summary").at("model") == "tsp20");
 }

@@ -75,3 +75,19 @@ TEST_CASE("train goes on from a model, with another clip where told") {
   CHECK(same.at("training_tours") == 32);
   CHECK(sandbox.run(train + "--init first.safetensors --glimpses 2 -o x.safetensors").code == 2);
 }
+
+TEST_CASE("train goes on with the glimpses of a model") {
+  const Sandbox sandbox;
+  const std::string train = "train tsp -n 8 --steps 1 -b 2 -q ";
+  REQUIRE(sandbox.run(train + "--glimpses 2 -o two.safetensors").code == 0);
+  REQUIRE(sandbox.run(train + "--init two.safetensors -o more.safetensors").code == 0);
+  CHECK(sandbox.run("info more.safetensors").parsed().at("model").at("glimpses") == 2);
+}
+
+TEST_CASE("a checkpoint that is none is bad input") {
+  const Sandbox sandbox;
+  sandbox.write("junk.ckpt", "not a checkpoint");
+  const Answer answer = sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o x.safetensors --resume junk.ckpt");
+  CHECK(answer.code == 3);
+  CHECK(answer.parsed().at("code") == 3);
+}

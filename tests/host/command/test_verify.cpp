@@ -21,3 +21,14 @@ TEST_CASE("a .tour written is a .tour verified") {
   sandbox.write("twice.json", "{\"solutions\":[{\"cost\":12,\"tour\":[0,1,1]}]}");
   CHECK(sandbox.run("verify three.json twice.json").code == 5);
 }
+
+TEST_CASE("a cost that is off by more than rounding is a wrong claim") {
+  const Sandbox sandbox;
+  sandbox.write("three.json", triangle("t"));
+  const auto verify = [&](const std::string& cost) {
+    sandbox.write("claim.json", "{\"solutions\":[{\"cost\":" + cost + ",\"tour\":[0,1,2]}]}");
+    return sandbox.run("verify three.json claim.json");
+  };
+  CHECK(verify("12.00001").code == 0);  // by less than 1e-6 of it
+  for (const char* claim : {"12.00002", "11.9952"}) CHECK(verify(claim).code == 5);
+}
