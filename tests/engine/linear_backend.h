@@ -214,6 +214,7 @@ class LinearBackend : public Backend {
       log_prob += std::log(p[chosen]);
       result.statistics.entropy -= std::log(p[chosen]);
       result.statistics.mean_logit += parameters[0];
+      result.statistics.saturated += p[chosen];
       result.statistics.steps += 1;
       order.push_back(chosen);
       episode.take(chosen);

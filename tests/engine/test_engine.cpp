@@ -102,6 +102,49 @@ TEST_CASE("auto mode reports what it really did") {
   CHECK(!report.improve);
 }
 
+TEST_CASE("chunks of a run draw the samples of the whole") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kTsp, 1);
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 8; ++i) instances.push_back(random_tsp(10, i));
+  const auto samples = [&](int64_t first, int64_t count) {
+    SolveOptions options = with_mode(Mode::kSample);
+    options.first_sample = first;
+    options.samples = count;
+    return solve(engine, model, instances, options);
+  };
+  const SolutionBatch whole = samples(0, 8), first = samples(0, 4), second = samples(4, 4);
+  int from_second = 0;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const bool is_first = whole[i].order == first[i].order, is_second = whole[i].order == second[i].order;
+    CHECK(is_first != is_second);
+    from_second += is_second;
+  }
+  CHECK(from_second > 0);
+}
+
+TEST_CASE("active search from a model takes a hundredth of the rate that the model was trained with") {
+  Engine engine({"cpu", 1});
+  Model model = untrained_model(ProblemKind::kTsp, 1);
+  model.config.learning_rate = 0.25;
+  const InstanceBatch instances = {random_tsp(12, 1)};
+  SolveOptions options = with_mode(Mode::kActive);
+  options.steps = 4;
+  options.replicas = 8;
+  std::vector<double> means;
+  options.on_step = [&](const ActiveSearchProgress& at) { means.push_back(at.batch_mean); };
+  const auto search = [&] {
+    means.clear();
+    solve(engine, model, instances, options);
+    return means;
+  };
+  const std::vector<double> by_default = search();
+  options.learning_rate = 0.0025f;
+  CHECK(search() == by_default);
+  options.learning_rate = 0.25f;
+  CHECK(search() != by_default);
+}
+
 TEST_CASE("the facade refuses instances of another problem") {
   Engine engine({"cpu", 1});
   const Model model = untrained_model(ProblemKind::kTsp, 1);

@@ -410,6 +410,16 @@ TEST_CASE("KnapSack: capacity 0, all fit, none fit") {
   CHECK(items_of(greedy_knapsack(batch), 7, 0) == std::vector<int>{3});
 }
 
+TEST_CASE("KnapSack: an instance in which nothing fits changes nothing for those behind it") {
+  RandomBatch batch(ProblemKind::kKnapsack, 9, 5, 11);
+  batch.capacities[0] = batch.capacities[2] = 0.0;
+  const ModelConfig config = config_for(ProblemKind::kKnapsack, 9);
+  auto backend = backend_with(config, scaled_parameters(config, 3.0f));
+  for (Decode decode : {Decode::kGreedy, Decode::kSample}) {
+    CHECK(same_answers(in_batches(*backend, batch, 5, decode), in_batches(*backend, batch, 1, decode)));
+  }
+}
+
 TEST_CASE("KnapSack: what fits is decided in double") {
   RandomBatch batch(ProblemKind::kKnapsack, 3, 3, 12, 1.0);
   // As floats three tenths fill 0.3 exactly; as doubles the third is too much by 3e-17, unless 0.1 lie in

@@ -163,6 +163,7 @@ TEST_CASE("TSPLIB distances") {
   CHECK(distance(Metric::kEuclidean, 1, 1) == std::sqrt(2.0));
   CHECK(distance(Metric::kEuc2d, 1, 1) == 1);    // 1.41
   CHECK(distance(Metric::kEuc2d, 1.5, 0) == 2);  // a half goes up
+  CHECK(distance(Metric::kEuc2d, 1.5, 2) == 3);  // also from an even 2
   CHECK(distance(Metric::kCeil2d, 1, 1) == 2);
   CHECK(distance(Metric::kCeil2d, 3, 4) == 5);                       // whole already
   CHECK(distance(Metric::kAtt, 10, 0) == 4);                         // sqrt(10) = 3.16 is rounded up
@@ -220,6 +221,23 @@ TEST_CASE("a tour is valid when it is a permutation") {
   Solution single = with_order({0});
   CHECK(validate_solution(tsp({7, 7}, Metric::kGeo), single) == "");
   CHECK(single.objective == 0.0);
+}
+
+TEST_CASE("a tour costs the same bits both ways round") {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 20; ++trial) {
+    std::vector<double> values(2 * 30);
+    for (double& value : values) value = random() / 4294967296.0;
+    const Instance instance = tsp(values);
+    Solution there = with_order(std::vector<int32_t>(30));
+    std::iota(there.order.begin(), there.order.end(), 0);
+    Solution back = there;
+    std::reverse(back.order.begin(), back.order.end());
+    REQUIRE(validate_solution(instance, there) == "");
+    REQUIRE(validate_solution(instance, back) == "");
+    CHECK(there.objective == back.objective);
+    CHECK(there.unrounded == back.unrounded);
+  }
 }
 
 TEST_CASE("a packing is valid within the capacity") {

@@ -173,6 +173,38 @@ TEST_CASE("limits leave every instance with a valid answer and its status") {
   CHECK(slow.drawn.count({1, 1}) == 1);
 }
 
+TEST_CASE("the last size has all the time that is left") {
+  const SolvePlan endless = sampling_plan(1'000'000'000, false);
+  FakeBackend backend;
+  backend.time_per_rollout = std::chrono::microseconds(20);
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(200);
+  const InstanceBatch sizes = {random_tsp(10, 1), random_tsp(11, 2), random_tsp(12, 3)};
+  solve(backend, endless, sizes, {deadline, {}});
+  CHECK(Clock::now() >= deadline);  // a third of what is left for each of the three would be 70% of it
+}
+
+TEST_CASE("a search leaves time for the improvement of what it found") {
+  SolvePlan endless = sampling_plan(1'000'000'000, true);
+  endless.improve->kicks = 1'000'000'000;
+  // A tenth of 200 ms; a busy machine may take that away, but not five times. Where a search uses all the
+  // time, the last question in time is its own.
+  int questions = 0;  // asked before the deadline and after the last rollout
+  for (int attempt = 0; attempt < 5 && questions < 2; ++attempt) {
+    FakeBackend backend;
+    backend.time_per_rollout = std::chrono::microseconds(20);
+    const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(200);
+    int calls = 0;
+    const auto never = [&] {
+      if (backend.rollout_calls != calls) questions = 0;
+      calls = backend.rollout_calls;
+      questions += Clock::now() < deadline;
+      return false;
+    };
+    solve(backend, endless, {random_tsp(40, 1)}, {deadline, never});
+  }
+  CHECK(questions >= 2);
+}
+
 TEST_CASE("batches of active search share the time: each has steps of its own") {
   const ModelConfig config;
   const std::vector<float> initial(ParameterLayout(config).size, 0.5f);

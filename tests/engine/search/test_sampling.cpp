@@ -186,6 +186,33 @@ TEST_CASE("the best distinct answers are kept, best first") {
   CHECK(sets.size() == packings.size());
 }
 
+// The samples of one copy come before those of the next, so a lower sample may come after a higher one.
+TEST_CASE("of samples that cost the same the lowest wins, whichever copy it reads") {
+  Instance line;  // in network units all distances are quarters: many tours cost the same, to the bit
+  for (int i = 0; i < 5; ++i) line.values.insert(line.values.end(), {static_cast<double>(i), 0.0});
+  FakeBackend backend;
+  int behind_another_copy = 0;
+  for (uint64_t key = 0; key < 20; ++key) {
+    SamplingOptions options;
+    options.augment = 8;
+    options.samples = 1;
+    Solution lowest;
+    int64_t winner = 0;
+    for (int64_t s = 0; s < 16; ++s) {
+      options.first_sample = s;
+      Solution one = sample(backend, {line}, options, {}, key)[0][0];
+      if (s > 0 && !is_better(line.problem, one.objective, lowest.objective)) continue;
+      lowest = std::move(one);
+      winner = s;
+    }
+    options.first_sample = 0;
+    options.samples = 16;
+    CHECK(sample(backend, {line}, options, {}, key)[0][0].order == lowest.order);
+    behind_another_copy += winner % 8 > 0;
+  }
+  CHECK(behind_another_copy > 0);
+}
+
 TEST_CASE("greedy makes one rollout for each sequence that differs") {
   const Instance instance = random_tsp(8, 5);
   SamplingOptions options;
@@ -245,6 +272,16 @@ TEST_CASE("every instance gets a sample however early a limit strikes") {
   }
   CHECK(drawn > 40);
   CHECK(drawn < 40000);
+}
+
+TEST_CASE("the one sample past a limit is the first of its chunk") {
+  SamplingOptions options;
+  options.first_sample = 5;
+  options.samples = 100;
+  FakeBackend backend;
+  sample(backend, {random_tsp(10, 1)}, options, {Clock::now() - std::chrono::seconds(1), {}}, 10);
+  REQUIRE(backend.drawn.size() == 1);
+  CHECK(backend.drawn.begin()->first == std::pair<uint64_t, uint32_t>(10, 5));
 }
 
 TEST_CASE("what makes no sense is refused, an invalid answer is a defect") {

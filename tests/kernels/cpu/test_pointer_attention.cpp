@@ -730,5 +730,37 @@ TEST_CASE("glimpse and glimpse_gradient against double") {
   });
 }
 
+// All scores are alike and only the first item has another value. Then du of every other item is p / n: what
+// is left of p when the mean is taken off. It has two roundings, of p and of du, if the mean is one over the
+// p as rounded. Their sum is off 1 by up to kUnit; not divided by it, the mean would put n - 1 times that on
+// du.
+TEST_CASE("glimpse_gradient: its mean is one over the weights as rounded") {
+  on_each_target([](const CpuTarget&) {
+    for (int n : kSizes) {
+      GlimpseCase c(n, kRanges[0]);
+      Step& s = c.step;
+      for (auto* zeroed : {&s.glimpse_a, &s.query, &s.values})
+        std::fill(zeroed->begin(), zeroed->end(), 0.0f);
+      for (int j = 1; j < s.count(); ++j) s.values[s.items[j] * kHidden] = 1.0f;
+      s.prepare();
+      std::vector<float> dout(kHidden, 0.0f);
+      dout[0] = 1.0f;
+      Sums sums(n);
+      std::fill(sums.glimpse.begin(), sums.glimpse.end(), 0.0f);
+      std::vector<float> scratch(cpu::gradient_scratch(s.count()));
+      cpu::glimpse_gradient({c.arguments(), dout.data(), sums.glimpse.data(), sums.values.data(),
+                             sums.glimpse_v.data(), sums.dquery.data(), scratch.data()});
+      const double count = s.count(), left = 1.0 / (count * count);
+      double worst = 0.0;
+      for (int j = 1; j < s.count(); ++j) {
+        const double du = sums.glimpse[s.items[j] * kHidden];  // tanh' of 0 is 1
+        worst = worse(worst, std::abs(du / left - 1.0));
+      }
+      INFO("n = " << n);
+      CHECK(worst <= 2.01 * kUnit);  // the sums in double add count^2 2^-53 at most
+    }
+  });
+}
+
 }  // namespace
 }  // namespace pointsman

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program run in a folder of its own, for the tests of its subcommands.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "models/parameter_file.h"
+#include "models/parameter_layout.h"
+#include "tests/catch.h"
+
+namespace pointsman {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Answer {
+  int code;  // exit code; -1 when a signal killed the process
+  std::string out, err;
+  json parsed() const { return json::parse(out); }
+};
+
+inline std::string read_file(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// A folder of its own with two untrained models, and the program run in it.
+class Sandbox {
+ public:
+  Sandbox() {
+    std::string pattern = (fs::temp_directory_path() / "pointsman_command_XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    directory_ = pattern;
+    fs::create_directory(directory_ / "models");
+    add_model("tsp", 20, 0.0);
+    add_model("knapsack", 50, 12.5);
+  }
+  ~Sandbox() { fs::remove_all(directory_); }
+
+  // Starts `environment pointsman arguments` in the folder. The shell's own redirections may follow in
+  // `arguments`.
+  pid_t start(const std::string& arguments, const std::string& environment = "") const {
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string command = "cd '" + directory_.string() + "' && export POINTSMAN_MODEL_PATH=models " +
+                                  environment + " && exec '" POINTSMAN_BINARY "' >out 2>err </dev/null " +
+                                  arguments;
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+    return child;
+  }
+
+  Answer finish(pid_t child) const {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory_ / "out"),
+            read_file(directory_ / "err")};
+  }
+
+  Answer run(const std::string& arguments, const std::string& environment = "") const {
+    return finish(start(arguments, environment));
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ / name) << text;
+  }
+  std::string read(const std::string& name) const { return read_file(directory_ / name); }
+  bool exists(const std::string& name) const { return fs::exists(directory_ / name); }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+  void add_model(const std::string& problem, int n, double capacity, uint64_t seed = 1) const {
+    ModelConfig config;
+    config.problem = pointsman::find_problem(problem).value();
+    config.n = n;
+    config.capacity = capacity;
+    config.has_critic = false;
+    write_model(directory_ / "models" / (problem + std::to_string(n) + ".safetensors"), config,
+                initial_parameters(config, seed));
+  }
+
+ private:
+  fs::path directory_;
+};
+
+inline const std::string kMap = "'" POINTSMAN_SOURCE_DIR "/tests/data/capitals.tsp'";
+inline const std::string kMapTour = "'" POINTSMAN_SOURCE_DIR "/tests/data/capitals.opt.tour'";
+inline const std::string kKnapsack = "'" POINTSMAN_SOURCE_DIR "/tests/data/knapsack50.txt'";
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+inline std::string triangle(const std::string& id) {
+  return "{\"id\":\"" + id + "\",\"problem\":\"tsp\",\"coordinates\":[[0,0],[3,0],[3,4]]}\n";
+}
+
+}  // namespace pointsman

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman solve` as a user meets it: its answers, streams, limits and signals.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "tests/catch.h"
+#include "tests/host/command/sandbox.h"
+
+using namespace pointsman;
+
+namespace {
+
+// The tours of an answer that is one document.
+std::vector<json> tours_of(const Answer& answer) {
+  const json document = answer.parsed();
+  std::vector<json> tours;
+  for (const json& solution : document.at("solutions")) tours.push_back(solution.at("tour"));
+  return tours;
+}
+
+}  // namespace
+
+TEST_CASE("solve answers with the contract's JSON and nothing else on stdout") {
+  const Sandbox sandbox;
+  const Answer answer = sandbox.run("solve -n 16 --ref " + kMapTour + " " + kMap);
+  REQUIRE(answer.code == 0);
+  const json parsed = answer.parsed();
+  CHECK(parsed.at("code") == 0);
+  const json& summary = parsed.at("summary");
+  for (const char* key :
+       {"instances", "mean_cost", "gap", "computing_times", "mode", "samples", "augment", "shuffle",
+        "improve", "model", "model_sha256", "device", "seed", "version", "mean_network_cost"}) {
+    INFO(key);
+    CHECK(summary.contains(key));
+  }
+  CHECK(summary.at("mode") == "auto");
+  CHECK(summary.at("samples") == 16);
+  CHECK(summary.at("augment") == 8);
+  CHECK(summary.at("improve") == true);
+  CHECK(summary.at("model") == "tsp50");
+  const json& solution = parsed.at("solutions").at(0);
+  for (const char* key : {"index", "id", "problem", "n", "status", "cost", "cost_euclidean", "gap",
+                          "log_prob", "network_cost", "tour"}) {
+    INFO(key);
+    CHECK(solution.contains(key));
+  }
+  CHECK(solution.at("gap").get<double>() >= 0.0);
+  CHECK(solution.at("network_cost").get<double>() >= solution.at("cost").get<double>());
+  CHECK(answer.err.find("model tsp50") != std::string::npos);
+
+  const json packed = sandbox.run("solve -n 16 " + kKnapsack).parsed().at("solutions").at(0);
+  for (const char* key : {"value", "weight", "items"}) CHECK(packed.contains(key));
+  CHECK(!packed.contains("tour"));
+}
+
+TEST_CASE("a bad line of a stream is answered in its place and the run goes on") {
+  const Sandbox sandbox;
+  sandbox.write("in.ndjson",
+                triangle("a") + "{\"id\":\"b\",\n" + triangle("c") +
+                    "{\"id\":\"k\",\"problem\":\"knapsack\",\"capacity\":1,\"weights\":[0.5,0.6],"
+                    "\"values\":[1,2]}\n");
+  for (const char* arguments :
+       {"solve -n 4 --format ndjson - <in.ndjson", "solve -n 4 -b 1 --format ndjson in.ndjson"}) {
+    INFO(arguments);
+    const Answer answer = sandbox.run(arguments);
+    CHECK(answer.code == 3);
+    const std::vector<std::string> lines = lines_of(answer.out);
+    REQUIRE(lines.size() == 4);
+    for (size_t i = 0; i < 4; ++i) CHECK(json::parse(lines[i]).at("index") == i);
+    CHECK(json::parse(lines[0]).at("id") == "a");
+    CHECK(json::parse(lines[1]).at("code") == 3);
+    CHECK(json::parse(lines[1]).at("line") == 2);
+    CHECK(json::parse(lines[2]).at("cost") == 12.0);
+    CHECK(json::parse(lines[3]).at("value") == 2.0);
+  }
+  const Answer partly = sandbox.run("solve -n 4 --augment 8 --format ndjson in.ndjson");
+  CHECK(json::parse(lines_of(partly.out).at(3)).at("code") == 2);
+  CHECK(sandbox.run("solve in.ndjson").code == 3);  // one document: all or nothing
+}
+
+TEST_CASE("a stream is answered while its producer still writes") {
+  const Sandbox sandbox;
+  const std::string pipe = sandbox.path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const pid_t child = sandbox.start("solve -q -n 4 --format ndjson - <pipe");
+  std::ofstream producer(pipe);
+  producer << triangle("a") << std::flush;
+  for (int i = 0; i < 200 && lines_of(sandbox.read("out")).empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(lines_of(sandbox.read("out")).size() == 1);
+  kill(child, SIGTERM);
+  CHECK(sandbox.finish(child).code == 143);
+}
+
+TEST_CASE("the time limit ends an endless search with its best and exit code 0") {
+  const Sandbox sandbox;
+  const auto start = std::chrono::steady_clock::now();
+  const Answer answer = sandbox.run("solve --mode active --steps 1000000 -l 0.7 " + kMap);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CHECK(answer.code == 0);
+  CHECK(answer.parsed().at("solutions")[0].at("status") == "time_limit");
+  CHECK(answer.parsed().at("solutions")[0].at("tour").size() == 45);
+  CHECK(seconds >= 0.7);
+  CHECK(seconds < 5.0);  // a step takes some 50 ms; the rest is for a loaded machine
+}
+
+TEST_CASE("a signal keeps the best") {
+  const Sandbox sandbox;
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    const pid_t child = sandbox.start("solve -f --mode active --steps 1000000 -o best.json " + kMap);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(child, signal);
+    const Answer answer = sandbox.finish(child);
+    CHECK(answer.code == code);
+    const json parsed = json::parse(sandbox.read("best.json"));
+    CHECK(parsed.at("code") == code);
+    CHECK(parsed.at("solutions")[0].at("status") == "interrupted");
+    CHECK(sandbox.run("verify " + kMap + " best.json").code == 0);
+  }
+}
+
+TEST_CASE("no answer is worse than the tour to start from") {
+  const Sandbox sandbox;
+  const json optimum = sandbox.run("verify " + kMap + " " + kMapTour).parsed().at("solutions")[0].at("cost");
+  const json answer = sandbox.run("solve --mode greedy --init " + kMapTour + " " + kMap).parsed();
+  CHECK(answer.at("solutions")[0].at("cost") == optimum);
+  CHECK(answer.at("solutions")[0].at("network_cost").get<double>() > optimum.get<double>());
+  CHECK(sandbox.run("solve -q --mode active --steps 2 --replicas 4 --init random " + kMap)
+            .parsed()
+            .at("code") == 0);
+}
+
+TEST_CASE("a variable for another mode is no mistake, a flag is") {
+  const Sandbox sandbox;
+  CHECK(sandbox.run("solve -q --mode greedy --steps 5 " + kMap).code == 2);
+  CHECK(sandbox.run("solve -q --mode greedy " + kMap, "POINTSMAN_STEPS=5").code == 0);
+}
+
+TEST_CASE("chunks of a run draw the samples of the whole") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 8 -s 2 -o set.npy").code == 0);
+  const auto tours = [&](const std::string& chunk) {
+    return tours_of(sandbox.run("solve -q --mode sample -m tsp20 set.npy " + chunk));
+  };
+  const std::vector<json> whole = tours("-n 8"), first = tours("-n 4"),
+                          second = tours("-n 4 --first-sample 4");
+  REQUIRE(whole.size() == 8);
+  int from_second = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    CHECK((whole[i] == first[i]) != (whole[i] == second[i]));
+    from_second += whole[i] == second[i];
+  }
+  CHECK(from_second > 0);
+}
+
+TEST_CASE("what spreads samples is not for active search") {
+  const Sandbox sandbox;
+  const std::string active = "solve -q --mode active --steps 1 --replicas 2 " + kMap;
+  CHECK(sandbox.run(active).code == 0);
+  for (const char* flag : {" -n 4", " --first-sample 4", " --shuffle", " --temperature 2"}) {
+    INFO(flag);
+    CHECK(sandbox.run(active + flag).code == 2);
+  }
+}
+
+TEST_CASE("a bad line changes no draw of the lines behind it") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 3 -o good.ndjson").code == 0);
+  const std::vector<std::string> lines = lines_of(sandbox.read("good.ndjson"));
+  REQUIRE(lines.size() == 3);
+  sandbox.write("bad.ndjson", lines[0] + "\n{\n" + lines[2] + "\n");
+  for (const char* batch : {"1", "8"}) {
+    const std::string solve = std::string("solve -q --mode sample -n 2 --format ndjson -b ") + batch;
+    const std::vector<std::string> good = lines_of(sandbox.run(solve + " good.ndjson").out);
+    const std::vector<std::string> bad = lines_of(sandbox.run(solve + " bad.ndjson").out);
+    REQUIRE(bad.size() == 3);
+    CHECK(bad[0] == good[0]);
+    CHECK(bad[1] != good[1]);
+    CHECK(bad[2] == good[2]);
+  }
+}
+
+TEST_CASE("several files are answered as each alone") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 2 -s 1 -o one.npy").code == 0);
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 2 -s 2 -o two.npy").code == 0);
+  const auto tours = [&](const std::string& files) {
+    return tours_of(sandbox.run("solve -q --mode sample -n 2 -m tsp20 " + files));
+  };
+  std::vector<json> alone = tours("one.npy");
+  for (json& tour : tours("two.npy")) alone.push_back(std::move(tour));
+  REQUIRE(alone.size() == 4);
+  CHECK(tours("one.npy two.npy") == alone);
+}
+
+TEST_CASE("the tour to start from is improved where the run improves") {
+  const Sandbox sandbox;
+  const auto solve = [&](const std::string& flags) {
+    return sandbox.run("solve -q --mode greedy -m tsp20 " + kMap + " " + flags).parsed().at("solutions")[0];
+  };
+  const json optimum = solve("--init " + kMapTour);
+  json start = {{"tour", optimum.at("tour")}};
+  std::swap(start["tour"][3], start["tour"][4]);
+  sandbox.write("start.json", json({{"solutions", {start}}}).dump());
+  CHECK(solve("--init start.json").at("cost") > optimum.at("cost"));
+  REQUIRE(solve("--improve on").at("cost") >
+          optimum.at("cost"));  // the network's own tour does not get there
+  CHECK(solve("--init start.json --improve on").at("cost") == optimum.at("cost"));
+}
+
+TEST_CASE("of two models that are as near the one listed first is taken") {
+  const Sandbox sandbox;
+  sandbox.add_model("tsp", 30, 0.0);
+  REQUIRE(sandbox.run("generate tsp -n 25 -b 1 -o set.npy").code == 0);
+  CHECK(sandbox.run("solve --mode greedy set.npy").parsed().at("summary").at("model") == "tsp20");
+}

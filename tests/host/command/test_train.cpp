@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pointsman train` as a user meets it.
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/host/command/sandbox.h"
+
+using namespace pointsman;
+
+TEST_CASE("train learns from given tours, which kicks make short") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 6 -b 40 -o set.npy").code == 0);
+  const std::string solve = "solve set.npy -m tsp20 --mode greedy --improve on -f -o tours.npy --format npy";
+  REQUIRE(sandbox.run(solve).code == 0);
+  const std::string train =
+      "train tsp -n 6 --instances set.npy --solutions tours.npy -b 8 --rollouts 1 --steps 20 -q -f -o "
+      "x.safetensors";
+  const Answer answer = sandbox.run(train + " --log x.jsonl");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.parsed().at("summary").at("training_tours") == 160);
+  CHECK(sandbox.read("x.jsonl").find("\"cross_entropy\":") != std::string::npos);
+
+  CHECK(sandbox.run("train tsp -n 6 --instances set.npy -o y.safetensors").code == 2);
+  CHECK(sandbox.run(train + " --baseline critic").code == 2);
+  const Answer size =
+      sandbox.run("train tsp -n 7 --instances set.npy --solutions tours.npy -f -o x.safetensors");
+  CHECK(size.code == 3);
+  CHECK(size.out.find("set.npy: instance 0: expected 7 items (-n), found 6") != std::string::npos);
+  sandbox.write("bad.json", R"({"solutions":[{"tour":[0,1,2,3,4,4]}]})");
+  CHECK(sandbox.run("train tsp -n 6 --instances set.npy --solutions bad.json -f -o x.safetensors").code == 3);
+
+  CHECK(sandbox.run("solve set.npy --mode greedy --kicks 5").code == 2);  // nothing is improved
+  REQUIRE(sandbox.run("generate tsp -n 60 -b 3 -f -o set.npy").code == 0);
+  const auto cost = [&](const std::string& flags) {
+    return sandbox.run("solve set.npy -m tsp20 --mode greedy --improve on " + flags)
+        .parsed()
+        .at("summary")
+        .at("mean_cost")
+        .get<double>();
+  };
+  const double plain = cost("");
+  CHECK(cost("--kicks 500") < plain);  // n = 60: the first local optima are some 3% above the best
+}
+
+TEST_CASE("train writes a model that solve finds by name") {
+  const Sandbox sandbox;
+  const Answer answer =
+      sandbox.run("train tsp -n 8 --steps 2 -b 2 --rollouts 2 -o models/tsp8.safetensors --log log");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.parsed().at("summary").at("steps") == 2);
+  CHECK(!lines_of(sandbox.read("log")).empty());
+  CHECK(sandbox.run("train tsp -n 8 --steps 2 -o models/tsp8.safetensors").code == 2);  // there already
+  CHECK(sandbox.run("solve -q -n 4 -m tsp8 " + kMap).parsed().at("summary").at("model") == "tsp8");
+  const json models = sandbox.run("info").parsed().at("models");
+  CHECK(std::any_of(models.begin(), models.end(),
+                    [](const json& model) { return model.at("name") == "tsp8"; }));
+  CHECK(sandbox.run("info tsp8").parsed().at("model").at("n") == 8);
+}
+
+TEST_CASE("train goes on from a model, with another clip where told") {
+  const Sandbox sandbox;
+  const std::string train = "train tsp -n 8 --steps 1 -b 2 -f -q ";
+  const auto trained = [&](const std::string& flags) {
+    REQUIRE(sandbox.run(train + flags + " -o x.safetensors").code == 0);
+    return sandbox.run("info x.safetensors").parsed().at("model");
+  };
+  const json first = trained("--learning-rate 0.002");
+  REQUIRE(sandbox.run(train + "--learning-rate 0.002 -o first.safetensors").code == 0);
+  const json same = trained("--init first.safetensors --learning-rate 1e-7");
+  const json colder = trained("--init first.safetensors --clip 31");
+  CHECK(same.at("clip") == first.at("clip"));
+  CHECK(colder.at("clip") == 31.0);
+  CHECK(same.at("learning_rate") == 0.002);  // of the first of its trainings
+  CHECK(first.at("training_tours") == 16);
+  CHECK(same.at("training_tours") == 32);
+  CHECK(sandbox.run(train + "--init first.safetensors --glimpses 2 -o x.safetensors").code == 2);
+}
+
+TEST_CASE("train goes on with the glimpses of a model") {
+  const Sandbox sandbox;
+  const std::string train = "train tsp -n 8 --steps 1 -b 2 -q ";
+  REQUIRE(sandbox.run(train + "--glimpses 2 -o two.safetensors").code == 0);
+  REQUIRE(sandbox.run(train + "--init two.safetensors -o more.safetensors").code == 0);
+  CHECK(sandbox.run("info more.safetensors").parsed().at("model").at("glimpses") == 2);
+}
+
+TEST_CASE("a checkpoint that is none is bad input") {
+  const Sandbox sandbox;
+  sandbox.write("junk.ckpt", "not a checkpoint");
+  const Answer answer = sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o x.safetensors --resume junk.ckpt");
+  CHECK(answer.code == 3);
+  CHECK(answer.parsed().at("code") == 3);
+}
