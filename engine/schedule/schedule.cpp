@@ -90,6 +90,10 @@ class Scheduler {
 
   SolutionBatch solve(const Batch& batch, const SearchControl& control) {
     const bool improve = plan_.improve && problem_of(batch.instances[0]).has_local_search;
+    if (control.trace) {
+      control.trace("batch: " + std::to_string(batch.instances.size()) +
+                    " instances of n = " + std::to_string(batch.instances[0].n()));
+    }
     const SearchControl searching = improve ? share_time(control, kSearchShare, 1.0) : control;
     std::vector<Candidates> candidates =
         std::visit([&](const auto& options) { return search(batch, options, searching); }, plan_.search);

@@ -218,6 +218,7 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
   }
   const Clock::time_point start = Clock::now();
   for (int step = 0; step < options.steps && status == Status::kDone; ++step) {
+    const Clock::time_point began = Clock::now();
     search.draw(step, options.replicas);
     const bool is_last = step + 1 == options.steps;
     if (!is_last) status = control.check();
@@ -227,6 +228,7 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
       search.learn(step, options.entropy * left);
     }
     search.report(step);
+    control.trace_call("step", int64_t{sets} * options.replicas, began);
   }
   return search.result(status);
 }

@@ -179,6 +179,7 @@ class Sampler {
     const Clock::time_point start = Clock::now();
     backend_.rollout(request, rollouts_);
     pacer_.record(planned_rollouts_, Clock::now() - start);
+    control_.trace_call("call", planned_rollouts_, start);
     result_.statistics += rollouts_.statistics;
     collect();
     plan_.clear();

@@ -137,6 +137,8 @@ const Model& ModelStore::get(ProblemKind problem, int n) {
              requested_.empty()
                  ? (model->config.n == n ? " (the instance's own size)" : " (nearest to the instance's)")
                  : "");
+    log_debug("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(), path.c_str(),
+              model->sha256.c_str(), model->config.glimpses, model->config.clip);
   }
   if (model->config.problem != problem) {
     throw ModelFileError(path.string() + ": expected a model for " + name_of(problem) + ", found one for " +

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "host/command/interrupt.h"
+#include "host/command/log.h"
 
 namespace pointsman {
 
@@ -80,7 +81,7 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))))
       ->group(group);
   add_flag(app, "-q,--quiet", options.quiet, "No log on stderr except errors")->group(group);
-  add_flag(app, "-v,--verbose", options.verbose, "More log on stderr")->group(group);
+  add_flag(app, "-v,--verbose", options.verbose, "Also log models, batches and backend calls")->group(group);
   add_option(app, "--log-format", options.log_format, "Log lines as text or as JSON")
       ->check(CLI::IsMember(std::vector<std::string>{"text", "json"}))
       ->group(group);
@@ -103,6 +104,7 @@ SearchControl search_control(const CommonOptions& options) {
                               std::chrono::duration<double>(std::min(options.time_limit, 1e9)));
   }
   control.interrupted = [] { return interrupt_signal() != 0; };
+  if (options.verbose) control.trace = [](const std::string& line) { log_debug("%s", line.c_str()); };
   return control;
 }
 

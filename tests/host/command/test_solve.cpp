@@ -220,3 +220,14 @@ TEST_CASE("of two models that are as near the one listed first is taken") {
   REQUIRE(sandbox.run("generate tsp -n 25 -b 1 -o set.npy").code == 0);
   CHECK(sandbox.run("solve --mode greedy set.npy").parsed().at("summary").at("model") == "tsp20");
 }
+
+TEST_CASE("-v logs the model, the batches and the backend's calls") {
+  const Sandbox sandbox;
+  const Answer plain = sandbox.run("solve " + kMap + " --mode sample -n 16");
+  const Answer verbose = sandbox.run("solve " + kMap + " --mode sample -n 16 -v");
+  CHECK(verbose.out.size() > 0);
+  for (const char* text : {"sha256 ", "batch: 1 instances of n = 45", "call: 16 rollouts in "}) {
+    CHECK(verbose.err.find(text) != std::string::npos);
+    CHECK(plain.err.find(text) == std::string::npos);
+  }
+}
