@@ -29,6 +29,9 @@ struct Peaks {
   double special() const { return fp32 / 8.0; }
 };
 
+// fma rate and copy bandwidth of a CUDA device, measured now. Zeros where this was built without CUDA.
+Peaks cuda_peaks(int device);
+
 struct Floor {
   double ms;
   const char* bound;  // the unit that needs longest
@@ -93,6 +96,12 @@ inline Work decode_work(double rollouts, double n, bool keep) {
                           elements * 2.0 / 4.0, 0.0};
   const Work step = cell_work(keep) + Work{5.0 * kH * kH, 0.0, 4.0 + (keep ? 8.0 * kRow : 0.0)};
   return rollouts * (n * step + attention);
+}
+
+// `rollouts` of `sequences` that are encoded first.
+inline Work rollout_work(double sequences, double rollouts, double n) {
+  return lstm_forward_work(sequences, n, false) + project_references_work(sequences, n, 3.0) +
+         decode_work(rollouts, n, false);
 }
 
 // Backward of the attention of all steps, the forward computed again: two passes of scores, one readout with

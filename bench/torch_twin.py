@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The network in PyTorch float32, tuned as far as eager PyTorch goes: the rival of `pointsman bench decode`, and on
-a GPU (command "device") of bench/search, there also as CUDA graphs and with its steps compiled.
+a GPU (command "device") of `pointsman bench torch`, there also as CUDA graphs and with its steps compiled.
 
     python3 bench/torch_twin.py --model MODEL.safetensors
 
@@ -116,28 +116,24 @@ class Twin:
         self.device = torch.device("cpu")
         self.original = {name: tensor.detach().clone() for name, tensor in self.p.items()}
         self.features = None
-        self.buffers = {}
-        self.compile_steps(False)
         self.start_over()
 
     def move(self, device):
         self.device = torch.device(device)
         self.p = {name: tensor.detach().to(self.device).requires_grad_() for name, tensor in self.p.items()}
         self.original = {name: tensor.to(self.device) for name, tensor in self.original.items()}
-        self.buffers = {}
         self.start_over()
 
-    def compile_steps(self, compiled):
-        """Steps of the two recurrences as torch.compile makes them, or as they are written."""
+    def start_over(self, compiled=False):
+        """The model as it was read, whatever training did to it; steps of the two recurrences as torch.compile makes
+        them, or as they are written."""
         self.compiled = compiled
         self.encoder_step, self.step = encoder_step, self.decoder_step
         if compiled:
             torch._dynamo.reset()
             self.encoder_step = torch.compile(encoder_step, dynamic=False)
             self.step = torch.compile(self.decoder_step, dynamic=False)
-
-    def start_over(self):
-        """The model as it was read, whatever training did to it."""
+        self.buffers = {}
         self.chunks = {}
         self.adam = None
         with torch.no_grad():
@@ -227,10 +223,10 @@ class Twin:
     def sampled_choice(_, log_p):
         return (log_p.exp() / torch.empty_like(log_p).exponential_()).argmax(1)
 
-    def greedy(self, features):
-        references, h, c = encode(self.actor["encoder"], features, self.encoder_step)
-        projected = self.project(self.actor, references)
-        return self.decode(self.actor, features, projected, h, c, self.greedy_choice)
+    def rollout(self, f, features, choose):
+        """One rollout of each instance with the folded actor f."""
+        references, h, c = encode(f["encoder"], features, self.encoder_step)
+        return self.decode(f, features, self.project(f, references), h, c, choose)
 
     def of_one(self, index, batch, choose):
         """`batch` rollouts of one instance, encoded once."""
@@ -251,11 +247,6 @@ class Twin:
         hidden = torch.relu(query @ p["critic.head.fc1.weight"].t() + p["critic.head.fc1.bias"])
         return (hidden @ p["critic.head.fc2.weight"].t() + p["critic.head.fc2.bias"]).squeeze(1)
 
-    def rollout_with_graph(self, features, choose):
-        f = self.fold_actor()
-        references, h, c = encode(f["encoder"], features, self.encoder_step)
-        return self.decode(f, features, self.project(f, references), h, c, choose)
-
     def train_step(self, features, chunk):
         """Algorithm 1 of Bello et al.: sample, critic, both gradients (in chunks that add up), clip, Adam."""
         if self.adam is None:
@@ -263,7 +254,7 @@ class Twin:
             self.adam = torch.optim.Adam(self.p.values(), lr=1e-3, **graphs)
         self.adam.zero_grad()
         for part in features.split(chunk):
-            orders, log_p = self.rollout_with_graph(part, self.sampled_choice)
+            orders, log_p = self.rollout(self.fold_actor(), part, self.sampled_choice)
             cost = tour_length(part, orders)
             value = self.critic(part)
             loss = ((cost - value.detach()) * log_p).sum() + ((value - cost)**2).sum()
@@ -313,9 +304,7 @@ def judge_greedy(twin, command):
         torch.maximum(worst, log_p.max(1)[0] - log_p[rows, orders[:, t]], out=worst)
         return orders[:, t]
 
-    features = twin.features[:orders.shape[0]]
-    references, h, c = encode(twin.actor["encoder"], features)
-    _, log_p = twin.decode(twin.actor, features, twin.project(twin.actor, references), h, c, choose)
+    _, log_p = twin.rollout(twin.actor, twin.features[:orders.shape[0]], choose)
     return {"worst": worst.tolist(), "log_probs": log_p.tolist()}
 
 
@@ -333,7 +322,7 @@ def gradient(twin, command):
     features = twin.features[:orders.shape[0]]
     for tensor in twin.p.values():
         tensor.grad = None
-    log_p = twin.rollout_with_graph(features, forced_choice(orders))[1]
+    log_p = twin.rollout(twin.fold_actor(), features, forced_choice(orders))[1]
     value = twin.critic(features)
     weights = torch.tensor(command["weights"], device=twin.device)
     targets = torch.tensor(command["targets"], device=twin.device)
@@ -354,7 +343,7 @@ def run_sample(twin, batch, chunk):
 @torch.no_grad()
 def run_greedy(twin, batch, chunk):
     for part in twin.features[:batch].split(chunk):
-        twin.greedy(part)
+        twin.rollout(twin.actor, part, twin.greedy_choice)
 
 
 def run_train(twin, batch, chunk):
@@ -427,9 +416,7 @@ def time_device(twin, command):
     if twin.device.type != "cuda":
         return {"skipped": "the twin is on no CUDA device"}
     try:
-        twin.compile_steps(variant == "compiled")
-        twin.start_over()
-        twin.buffers = {}
+        twin.start_over(variant == "compiled")
 
         def run():
             task(twin, batch, batch)
@@ -440,9 +427,7 @@ def time_device(twin, command):
     except Exception as failure:  # whatever torch does not bear is no reason to end the bench
         return {"skipped": f"{type(failure).__name__}: {str(failure)[:300]}"}
     finally:
-        twin.compile_steps(False)
         twin.start_over()
-        twin.buffers = {}
         torch.cuda.empty_cache()
 
 

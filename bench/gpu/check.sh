@@ -64,7 +64,7 @@ export PATH
 
 # A row of the report: name, variant, more JSON.
 row() {
-  printf '{"bench": "%s", "variant": "%s", "n": 0, "batch": 0, %s}\n' "$1" "$2" "$3"
+  printf '{"name": "%s", "variant": "%s", "n": 0, "batch": 0, %s}\n' "$1" "$2" "$3"
 }
 
 # A row that passed if the exit code is 0.
@@ -81,6 +81,11 @@ measure() {
   "$@" || code=$?
   [ "$code" -eq 0 ] || row_of_code failed "$(basename "$1") ${*:2}" "$code"
   return "$code"
+}
+
+# The engine's calls on the GPU, a row at a time.
+bench_engine() {
+  measure "$build/host/pointsman" bench "$@" --device cuda --format ndjson
 }
 
 # Folders of NVIDIA's Python packages, which hold cuBLAS and cuDNN where the toolkit comes without.
@@ -108,13 +113,13 @@ stage_build() {
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPOINTSMAN_CUDA=ON -DPOINTSMAN_BUILD_BENCH=ON \
     "${flags[@]}" >&2 &&
     cmake --build "$build" --parallel "$(nproc)" \
-      --target pointsman pointsman_cuda test_cuda_device bench_search bench_operations >&2 &&
+      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_operations >&2 &&
     "$build/host/pointsman" info --device cuda >&2
 }
 
 stage_test() {
   local code=0 worst=0
-  measure "$build/bench/bench_search" --device cuda compare || worst=1
+  bench_engine compare || worst=1
   "$build/tests/kernels/cuda/test_cuda_device" --durations yes >&2 || code=$?
   row_of_code device_tests test_cuda_device "$code"
   [ "$code" -eq 0 ] && return "$worst"
@@ -139,13 +144,13 @@ stage_sanitize() {
 stage_bench() {
   local part worst=0
   for part in decode training; do measure "$build/bench/bench_operations" "$part" || worst=1; done
-  for part in sample greedy train active; do measure "$build/bench/bench_search" --device cuda "$part" || worst=1; done
+  bench_engine sample greedy train active || worst=1
   measure "$build/bench/bench_operations" lstm || worst=1
   return "$worst"
 }
 
 stage_torch() {
-  measure "$build/bench/bench_search" --device cuda torch
+  bench_engine torch
 }
 
 stage_train() {
@@ -168,7 +173,7 @@ machine() {
 }
 
 export dependencies
-export -f row row_of_code measure python_packages stage_build stage_test stage_sanitize stage_bench stage_torch stage_train
+export -f row row_of_code measure bench_engine python_packages stage_build stage_test stage_sanitize stage_bench stage_torch stage_train
 
 machine >"$state/machine.txt"
 failed=0

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoder, references and the decode kernel, by device time: many samples of one instance, and one greedy
 // tour of each of 10,000 instances.
-#include "bench/operations/benches.h"
 #include "bench/operations/device_network.h"
 
 namespace pointsman::bench {
@@ -9,71 +8,64 @@ namespace pointsman::bench {
 namespace {
 
 constexpr int kSizes[] = {20, 50, 100, 200};
+constexpr int kSamples[] = {128, 1280, 65536, 1280000};  // multiprocessors filled .. as many as in the paper
 constexpr int kInstances = 10000;
 
-// One row, and tours a second beside it. The floors are fp32's.
-void print_tours(const Context& context, const char* name, const EncodedInstances& instances, int tours,
-                 const Timing& timing, Work work) {
-  Json row = row_of(name, "ours", instances.n, tours);
-  row["precision"] = name_of(instances.precision);
-  row["tours_per_second"] = 1e3 * tours / timing.median_ms;
-  if (instances.precision == Precision::kFp32) {
-    print_timing(row, timing, work, context.peaks);
-  } else {
-    print_timing(row, timing);
-  }
+Json row_with(Precision precision, const char* name, int n, int tours) {
+  Json row = row_of(name, "ours", n, tours);
+  row["precision"] = name_of(precision);
+  return row;
 }
 
-bool check_sound(const char* name, const Rollouts& rollouts) {
-  const bool sound = rollouts.sound();
-  if (!sound) {
-    Json row = row_of(name, "ours", rollouts.instances.n, rollouts.count);
+// Times the rows of one size and precision.
+struct DecodeBench {
+  template <typename Run>
+  void time(const char* name, int tours, Work work, Run&& run, double seconds = 0.2) const {
+    if (precision != Precision::kFp32) work = {};  // the floors are fp32's
+    context.time(row_with(precision, name, n, tours), work, run, seconds);
+  }
+
+  bool is_sound(const char* name, const Rollouts& rollouts) const {
+    if (rollouts.sound()) return true;
+    Json row = row_with(precision, name, n, rollouts.count);
     row.update(Json{{"error", "a tour that is no permutation or has no log p"}, {"pass", false}});
     print_row(row);
+    return false;
   }
-  return sound;
-}
 
-// Samples of one instance that is already encoded: multiprocessors filled, and 1,280,000 at once as in the
-// paper.
-void bench_samples(const Context& context, const DeviceNetwork& network, int n, int samples,
-                   Precision precision) {
-  EncodedInstances instance(network, 1, n, precision);
-  instance.encode(context.stream);
-  instance.project(context.stream);
-  Rollouts rollouts(instance, samples, cuda::DecodeMode::kSample, false);
-  const Timing timing = time_on_device(
-      context.stream, [&] { rollouts.decode(context.stream); }, 1.0);
-  if (!check_sound("decode_sample", rollouts)) return;
-  print_tours(context, "decode_sample", instance, samples, timing, decode_work(samples, n, false));
-}
+  // Samples of one instance that is already encoded.
+  void samples(int samples) const {
+    EncodedInstances instance(network, 1, n, precision);
+    instance.encode(context.stream);
+    instance.project(context.stream);
+    Rollouts rollouts(instance, samples, cuda::DecodeMode::kSample, false);
+    const auto decode = [&] { rollouts.decode(context.stream); };
+    decode();
+    if (is_sound("decode_sample", rollouts)) {
+      time("decode_sample", samples, decode_work(samples, n, false), decode, 1.0);
+    }
+  }
 
-void bench_greedy(const Context& context, const DeviceNetwork& network, int n, Precision precision) {
-  EncodedInstances instances(network, kInstances, n, precision);
-  Rollouts rollouts(instances, 1, cuda::DecodeMode::kGreedy, false);
-  const auto encode = [&] { instances.encode(context.stream); };
-  const auto project = [&] { instances.project(context.stream); };
-  const auto decode = [&] { rollouts.decode(context.stream); };
-  const Work encoder = lstm_forward_work(kInstances, n, false),
-             references = project_references_work(kInstances, n, DeviceNetwork::kSlices),
-             decoder = decode_work(kInstances, n, false);
-  const Timing whole = time_on_device(
-      context.stream,
-      [&] {
-        encode();
-        project();
-        decode();
-      },
-      0.5);
-  if (!check_sound("greedy", rollouts)) return;
-  print_tours(context, "greedy", instances, kInstances, whole, encoder + references + decoder);
-  print_tours(context, "greedy_encoder", instances, kInstances, time_on_device(context.stream, encode),
-              encoder);
-  print_tours(context, "project_references", instances, kInstances, time_on_device(context.stream, project),
-              references);
-  print_tours(context, "greedy_decode", instances, kInstances, time_on_device(context.stream, decode),
-              decoder);
-}
+  void greedy() const {
+    EncodedInstances instances(network, kInstances, n, precision);
+    Rollouts rollouts(instances, 1, cuda::DecodeMode::kGreedy, false);
+    const auto encode = [&] { instances.encode(context.stream); };
+    const auto project = [&] { instances.project(context.stream); };
+    const auto decode = [&] { rollouts.decode(context.stream); };
+    const auto all = [&] { encode(), project(), decode(); };
+    all();
+    if (!is_sound("greedy", rollouts)) return;
+    time("greedy", kInstances, rollout_work(kInstances, kInstances, n), all, 0.5);
+    time("greedy_encoder", kInstances, lstm_forward_work(kInstances, n, false), encode);
+    time("project_references", kInstances, project_references_work(kInstances, n, 3.0), project);
+    time("greedy_decode", kInstances, decode_work(kInstances, n, false), decode);
+  }
+
+  const Context& context;
+  const DeviceNetwork& network;
+  const Precision precision;
+  const int n;
+};
 
 }  // namespace
 
@@ -81,20 +73,12 @@ void bench_decode(const Context& context) {
   const DeviceNetwork network(context.stream);
   for (const Precision precision :
        {Precision::kFp32, Precision::kTf32x3, Precision::kTf32, Precision::kBf16}) {
-    const auto attempt = [&](const char* name, int n, int tours, const auto& bench) {
-      try {
-        bench();
-      } catch (const std::exception& failure) {
-        Json row = row_of(name, "ours", n, tours);
-        row["precision"] = name_of(precision);
-        print_skipped(row, failure.what());
-      }
-    };
     for (const int n : kSizes) {
-      for (const int samples : {128, 1280, 65536, 1280000}) {
-        attempt("decode_sample", n, samples, [&] { bench_samples(context, network, n, samples, precision); });
+      const DecodeBench bench{context, network, precision, n};
+      for (const int samples : kSamples) {
+        attempt(print_row, row_with(precision, "decode_sample", n, samples), [&] { bench.samples(samples); });
       }
-      attempt("greedy", n, kInstances, [&] { bench_greedy(context, network, n, precision); });
+      attempt(print_row, row_with(precision, "greedy", n, kInstances), [&] { bench.greedy(); });
     }
   }
 }

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the CUDA operations on the current device, by CUDA events: bench_operations [lstm|decode|training]...
-#include <cstring>
-
-#include "bench/operations/benches.h"
-#include "bench/operations/device_timing.h"
-#include "kernels/cuda/stream.h"
-
-namespace pointsman::bench {
+// Times the CUDA operations on the first device, by CUDA events: bench_operations [lstm|decode|training]...
+#include "bench/operations/device.h"
 
 namespace {
+
+using namespace pointsman::bench;
 
 struct Bench {
   const char* name;
@@ -16,30 +12,21 @@ struct Bench {
 };
 constexpr Bench kBenches[] = {{"lstm", bench_lstm}, {"decode", bench_decode}, {"training", bench_training}};
 
-bool wanted(const Bench& bench, int count, char** names) {
-  return count == 0 || std::any_of(names, names + count,
-                                   [&](const char* name) { return std::strcmp(name, bench.name) == 0; });
-}
-
-void run(int count, char** names) {
-  const cuda::Stream stream;
-  const Context context{stream.get(), measure_peaks(stream.get())};
-  print_row({{"bench", "peaks"},
-             {"variant", "measured"},
-             {"fma_tflops", 2e-12 * context.peaks.fp32},
-             {"copy_tb_per_second", 1e-12 * context.peaks.bytes}});
+void run(const std::vector<std::string>& names) {
+  const Peaks peaks = cuda_peaks(0);
+  const pointsman::cuda::Stream stream;
+  print_row(peaks_row(peaks));
   for (const Bench& bench : kBenches) {
-    if (wanted(bench, count, names)) bench.run(context);
+    const bool named = std::find(names.begin(), names.end(), bench.name) != names.end();
+    if (names.empty() || named) bench.run({stream.get(), peaks});
   }
 }
 
 }  // namespace
 
-}  // namespace pointsman::bench
-
 int main(int argc, char** argv) {
   try {
-    pointsman::bench::run(argc - 1, argv + 1);
+    run({argv + 1, argv + argc});
     return 0;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "bench_operations: %s\n", failure.what());

@@ -1,80 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fresh parameters of a TSP model with a critic on the device, as the kernels read them.
+// A TSP model with a critic on the device, as the kernels read it, and what they make of random instances.
 #pragma once
 
-#include "bench/operations/device_timing.h"
+#include <numeric>
+
+#include "bench/operations/device.h"
+#include "engine/backend/cuda_parameters.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman::bench {
 
-struct DeviceLstm {
-  cuda::LstmOffsets offsets;
-  DeviceArray<float> recurrent{kHidden * kGates}, fold{2 * kGates}, bias{kGates}, start_bias{kGates};
-
-  cuda::PreparedLstm prepared() const {
-    cuda::PreparedLstm lstm{{recurrent.data(), 0}, {fold.data(), 0}, {bias.data(), 0}, {}};
-    if (offsets.start >= 0) lstm.start_bias = {start_bias.data(), 0};
-    return lstm;
-  }
-};
-
-class DeviceNetwork {
- public:
-  explicit DeviceNetwork(cudaStream_t stream)
-      : layout(config()),
-        parameters(initial_parameters(config(), 1234)),
-        encoder{offsets(layout.encoder, layout.embedding, -1)},
-        decoder{offsets(layout.decoder, layout.embedding, static_cast<int64_t>(layout.decoder_start))},
-        critic_encoder{offsets(layout.critic.encoder, layout.critic.embedding, -1)} {
-    for (const DeviceLstm* lstm : {&encoder, &decoder, &critic_encoder}) {
-      cuda::prepare_lstm(all(), lstm->offsets, lstm->prepared(), 1, stream);
-    }
-    square(layout.glimpse.w_q, query, stream);
-    square(layout.critic.process.w_ref, critic_reference, stream);
-    square(layout.critic.process.w_q, critic_query, stream);
-    square(layout.critic.fc1_weight, critic_fc1, stream);
-    const size_t slices[] = {layout.glimpse.w_ref, layout.pointer.w_ref, layout.pointer.w_q};
-    for (int slice = 0; slice < kSlices; ++slice) {
-      cuda::prepare_square(all(), static_cast<int64_t>(slices[slice]), {projections.data(), 0},
-                           slice * kHidden, kSlices * kHidden, 1, stream);
-    }
-    cuda::check(cudaStreamSynchronize(stream), "prepare");
+struct DeviceNetwork {
+  explicit DeviceNetwork(cudaStream_t stream) : parameters(config, layout, 1, stream) {
+    parameters.allocate();
+    const std::vector<float> fresh = initial_parameters(config, config.seed);
+    cuda::require(cudaMemcpyAsync(parameters.parameters(), fresh.data(), fresh.size() * sizeof(float),
+                                  cudaMemcpyHostToDevice, stream),
+                  "parameters");
+    parameters.prepare(0, 1);
+    cuda::require(cudaStreamSynchronize(stream), "parameters");
   }
 
-  static ModelConfig config() { return {}; }  // of one glimpse, with a critic
-  static constexpr int kSlices = 3;
-  static cuda::ReferenceSlices slices() { return {0, 1, 2, -1, kSlices}; }
-
-  cuda::SetArray all() const { return {parameters.data(), 0}; }
-  cuda::SetArray tensor(size_t offset) const { return {parameters.data() + offset, 0}; }
+  cuda::SetArray tensor(size_t offset) const { return parameters.tensor(offset); }
   cuda::AttentionParameters attention() const {
-    return {tensor(layout.glimpse.v), tensor(layout.pointer.v), 1, true, static_cast<float>(config().clip)};
+    return {tensor(layout.glimpse.v), tensor(layout.pointer.v), 1, true, static_cast<float>(config.clip)};
   }
 
-  ParameterLayout layout;
-  DeviceArray<float> parameters;
-  DeviceLstm encoder, decoder, critic_encoder;
-  DeviceArray<float> query{kSquare}, projections{kSlices * kSquare};
-  DeviceArray<float> critic_reference{kSquare}, critic_query{kSquare}, critic_fc1{kSquare};
-
- private:
-  static constexpr size_t kSquare = size_t{kHidden} * kHidden;
-
-  static cuda::LstmOffsets offsets(const LstmSlots& slots, size_t embedding, int64_t start) {
-    return {static_cast<int64_t>(embedding), static_cast<int64_t>(slots.weight_ih),
-            static_cast<int64_t>(slots.weight_hh), static_cast<int64_t>(slots.bias), start};
-  }
-
-  void square(size_t offset, const DeviceArray<float>& to, cudaStream_t stream) {
-    cuda::prepare_square(all(), static_cast<int64_t>(offset), {to.data(), 0}, 0, kHidden, 1, stream);
-  }
+  const ModelConfig config = {};  // of one glimpse, with a critic
+  const ParameterLayout layout{config};
+  const cuda::ReferenceSlices slices = cuda::reference_slices(config);
+  cuda::CudaParameters parameters;
 };
 
-// Random instances in the unit square with their encoder's states and projected references.
-class EncodedInstances {
- public:
-  EncodedInstances(const DeviceNetwork& net, int count, int size, Precision precision_ = Precision::kFp32)
+// The encoder's pass over random instances of n items. Without `keep_`, no pass with `keep`.
+struct Encoder {
+  Encoder(const DeviceNetwork& net, int count, int size, bool keep_ = false,
+          Precision precision_ = Precision::kFp32)
       : network(net),
         precision(precision_),
         sequences(count),
@@ -82,67 +44,64 @@ class EncodedInstances {
         features(size_t{2} * count * size),
         h(size_t{kHidden} * count * (size + 1)),
         c_last(size_t{kHidden} * count),
-        references(size_t{kHidden} * DeviceNetwork::kSlices * count * size),
-        bounds(size_t{2} * count),
-        ranges_(std::vector<cuda::SetRange>{{0, 0, count}}) {
+        c(keep_ ? h.size() : 0),
+        tape(keep_ ? size_t{kLstmTape} * count * size : 0),
+        ranges(std::vector<cuda::SetRange>{{0, 0, count}}) {
     fill_random(features, 0.5f, 6);  // a shifted unit square is as good
   }
 
-  void encode(cudaStream_t stream) {
-    cuda::LstmForwardArgs args{};
-    const cuda::PreparedLstm lstm = network.encoder.prepared();
-    args.recurrent = {lstm.recurrent.data, 0};
-    args.fold = {lstm.fold.data, 0};
-    args.bias = {lstm.bias.data, 0};
-    args.inputs = features.data();
-    args.h = h.data();
-    args.c_last = c_last.data();
-    args.ranges = ranges_.data();
-    args.range_count = 1;
-    args.rows = sequences;
-    args.steps = n;
-    args.precision = precision;
-    args.weight_hh = network.tensor(network.layout.encoder.weight_hh);
-    cuda::lstm_forward(args, stream);
-  }
-
-  void project(cudaStream_t stream) {
-    cuda::project_references({{network.projections.data(), 0},
-                              DeviceNetwork::slices(),
-                              h.data(),
-                              references.data(),
-                              bounds.data(),
-                              ranges_.data(),
-                              1,
-                              sequences,
-                              n},
-                             stream);
+  void encode(cudaStream_t stream, bool keep = false) {
+    const cuda::PreparedLstm& lstm = network.parameters.encoder.prepared;
+    cuda::lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, features.data(), h.data(), c_last.data(),
+                        keep ? c.data() : nullptr, keep ? tape.data() : nullptr, ranges.data(), 1, sequences,
+                        n, precision, network.tensor(network.layout.encoder.weight_hh)},
+                       stream);
   }
 
   const DeviceNetwork& network;
-  Precision precision;
-  int sequences, n;
-  DeviceArray<float> features, h, c_last, references, bounds;
-
- private:
-  DeviceArray<cuda::SetRange> ranges_;
+  const Precision precision;
+  const int sequences, n;
+  DeviceArray<float> features, h, c_last, c, tape;
+  DeviceArray<cuda::SetRange> ranges;  // all rows of the one set
 };
 
+// With the projected references that decoding reads.
+struct EncodedInstances : Encoder {
+  EncodedInstances(const DeviceNetwork& net, int count, int size, Precision precision_ = Precision::kFp32)
+      : Encoder(net, count, size, false, precision_),
+        references(size_t{kHidden} * net.slices.count * count * size),
+        bounds(size_t{2} * count) {}
+
+  void project(cudaStream_t stream) {
+    cuda::project_references({network.parameters.projections, network.slices, h.data(), references.data(),
+                              bounds.data(), ranges.data(), 1, sequences, n},
+                             stream);
+  }
+
+  DeviceArray<float> references, bounds;
+};
+
+template <typename T>
+std::vector<T> count_up(size_t count) {
+  std::vector<T> values(count);
+  std::iota(values.begin(), values.end(), T{0});
+  return values;
+}
+
 // Rollouts of encoded instances: `samples` of each; tiles as the decode kernel takes them.
-class Rollouts {
- public:
-  Rollouts(const EncodedInstances& encoded, int samples, cuda::DecodeMode mode, bool keep)
+struct Rollouts {
+  Rollouts(const EncodedInstances& encoded, int samples, cuda::DecodeMode mode_, bool keep_)
       : instances(encoded),
         count(encoded.sequences * samples),
+        mode(mode_),
+        keep(keep_),
+        tile_rows(rows_of_tile(encoded.n, count)),
         orders(size_t(count) * encoded.n),
         costs(count),
         log_probs(count),
-        mode_(mode),
-        keep_(keep),
-        tile_rows_(rows_of_tile(encoded.n, count)),
-        tiles_(make_tiles(encoded.sequences, samples, tile_rows_)),
-        keys_(make_keys(encoded.sequences)),
-        statistics_(tiles_.size()),
+        tiles(make_tiles(encoded.sequences, samples, tile_rows)),
+        keys(count_up<uint64_t>(encoded.sequences)),
+        statistics(tiles.size()),
         h(kept(kHidden * (encoded.n + 1))),
         c(kept(kHidden * (encoded.n + 1))),
         tape(kept(kLstmTape * encoded.n)),
@@ -151,28 +110,28 @@ class Rollouts {
 
   void decode(cudaStream_t stream) {
     const DeviceNetwork& network = instances.network;
-    const cuda::PreparedLstm lstm = network.decoder.prepared();
+    const cuda::PreparedLstm& lstm = network.parameters.decoder.prepared;
     cuda::DecodeArgs args{};
     args.problem = ProblemKind::kTsp;
-    args.mode = mode_;
-    args.recurrent = {lstm.recurrent.data, 0};
-    args.fold = {lstm.fold.data, 0};
-    args.bias = {lstm.bias.data, 0};
-    args.start_bias = {lstm.start_bias.data, 0};
-    args.query = {network.query.data(), 0};
+    args.mode = mode;
+    args.recurrent = lstm.recurrent;
+    args.fold = lstm.fold;
+    args.bias = lstm.bias;
+    args.start_bias = lstm.start_bias;
+    args.query = network.parameters.query;
     args.attention = network.attention();
-    args.slices = DeviceNetwork::slices();
+    args.slices = network.slices;
     args.references = instances.references.data();
     args.bounds = instances.bounds.data();
     args.encoder_h = instances.h.data();
     args.encoder_c = instances.c_last.data();
     args.features = instances.features.data();
-    args.instance_keys = keys_.data();
+    args.instance_keys = keys.data();
     args.sample_stride = 1;
     args.seed = 1234;
-    args.tiles = tiles_.data();
-    args.tile_count = static_cast<int>(tiles_.size());
-    args.tile_rows = tile_rows_;
+    args.tiles = tiles.data();
+    args.tile_count = static_cast<int>(tiles.size());
+    args.tile_rows = tile_rows;
     args.n = instances.n;
     args.precision = instances.precision;
     args.weight_hh = network.tensor(network.layout.decoder.weight_hh);
@@ -180,8 +139,8 @@ class Rollouts {
     args.orders = orders.data();
     args.costs = costs.data();
     args.log_probs = log_probs.data();
-    args.statistics = statistics_.data();
-    if (keep_) {
+    args.statistics = statistics.data();
+    if (keep) {
       args.h = h.data();
       args.c = c.data();
       args.tape = tape.data();
@@ -194,11 +153,10 @@ class Rollouts {
   // Every order a permutation and every log p a number below 0.
   bool sound() const {
     const std::vector<int32_t> tours = orders.download();
-    std::vector<bool> seen(instances.n);
-    for (int row = 0; row < count; ++row) {
-      seen.assign(instances.n, false);
+    for (size_t row = 0; row < tours.size(); row += instances.n) {
+      std::vector<bool> seen(instances.n);
       for (int t = 0; t < instances.n; ++t) {
-        const int32_t city = tours[size_t(row) * instances.n + t];
+        const int32_t city = tours[row + t];
         if (city < 0 || city >= instances.n || seen[city]) return false;
         seen[city] = true;
       }
@@ -208,19 +166,25 @@ class Rollouts {
   }
 
   const EncodedInstances& instances;
-  int count;
+  const int count;
+  const cuda::DecodeMode mode;
+  const bool keep;
+  const int tile_rows;
   DeviceArray<int32_t> orders;
   DeviceArray<double> costs, log_probs;
+  DeviceArray<cuda::DecodeTile> tiles;
+  DeviceArray<uint64_t> keys;
+  DeviceArray<cuda::DecodeStatistics> statistics;
+  DeviceArray<float> h, c, tape, queries;  // only with keep
+  DeviceArray<int32_t> row_steps;
 
  private:
-  size_t kept(int64_t each) const { return keep_ ? static_cast<size_t>(each) * count : 0; }
+  size_t kept(int64_t each) const { return keep ? static_cast<size_t>(each) * count : 0; }
 
   // Fewer rows a block when blocks of the most rows would leave multiprocessors idle.
   static int rows_of_tile(int n, int rollouts) {
-    int multiprocessors = 0, device = 0;
-    cuda::check(cudaGetDevice(&device), "device");
-    cuda::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-                "attribute");
+    int multiprocessors = 0;
+    cuda::require(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), "attribute");
     const int most = cuda::decode_tile_rows(n, false);
     if (most == 0) throw std::runtime_error("n is too large for this device's shared memory");
     return rollouts < most * multiprocessors ? cuda::decode_tile_rows(n, true) : most;
@@ -228,38 +192,18 @@ class Rollouts {
 
   // Samples of one instance, or neighbouring instances of one rollout each.
   static std::vector<cuda::DecodeTile> make_tiles(int sequences, int samples, int most) {
+    const bool neighbours = samples == 1;
+    const int rows = neighbours ? sequences : samples;
     std::vector<cuda::DecodeTile> tiles;
-    if (samples == 1) {
-      for (int first = 0; first < sequences; first += most) {
-        tiles.push_back({0, first, 1, 0, std::min(most, sequences - first), first});
-      }
-      return tiles;
-    }
-    for (int sequence = 0; sequence < sequences; ++sequence) {
-      for (int first = 0; first < samples; first += most) {
+    for (int sequence = 0; sequence < (neighbours ? 1 : sequences); ++sequence) {
+      for (int first = 0; first < rows; first += most) {
         const int64_t result = int64_t{sequence} * samples + first;
-        tiles.push_back({0, sequence, 0, first, std::min(most, samples - first), result});
+        tiles.push_back({0, neighbours ? first : sequence, neighbours, neighbours ? 0 : first,
+                         std::min(most, rows - first), result});
       }
     }
     return tiles;
   }
-
-  static std::vector<uint64_t> make_keys(int sequences) {
-    std::vector<uint64_t> keys(sequences);
-    for (int s = 0; s < sequences; ++s) keys[s] = static_cast<uint64_t>(s);
-    return keys;
-  }
-
-  cuda::DecodeMode mode_;
-  bool keep_;
-  int tile_rows_;
-  DeviceArray<cuda::DecodeTile> tiles_;
-  DeviceArray<uint64_t> keys_;
-  DeviceArray<cuda::DecodeStatistics> statistics_;
-
- public:
-  DeviceArray<float> h, c, tape, queries;  // only with keep
-  DeviceArray<int32_t> row_steps;
 };
 
 }  // namespace pointsman::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rival of the LSTM kernels: cuDNN, one variant for each algorithm and math type that it offers. Built
-// without cuDNN, there are no variants and missing_peer() says so.
+// without cuDNN, there are no variants.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -43,7 +43,6 @@ struct PeerVariant {
 };
 
 std::vector<PeerVariant> peer_variants();
-std::string missing_peer();  // why there is none; empty when there is
 
 // Throws std::runtime_error with the peer's own words when it does not offer this.
 std::unique_ptr<LstmPeer> make_lstm_peer(const PeerVariant& variant, const LstmProblem& problem,

@@ -7,10 +7,8 @@ namespace pointsman::bench {
 
 std::vector<PeerVariant> peer_variants() { return {}; }
 
-std::string missing_peer() { return "no cuDNN where this was built"; }
-
 std::unique_ptr<LstmPeer> make_lstm_peer(const PeerVariant&, const LstmProblem&, cudaStream_t) {
-  throw std::logic_error(missing_peer());
+  throw std::logic_error("built without cuDNN");
 }
 
 }  // namespace pointsman::bench

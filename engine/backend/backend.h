@@ -135,9 +135,6 @@ class Backend {
   virtual ~Backend() = default;
   virtual DeviceInfo info() const = 0;
 
-  // Single-precision fma peak of one thread (CPU) or the whole device, measured now, GFLOP/s.
-  virtual double measure_fma_peak() = 0;
-
   // Forgets everything and makes `sets` parameter sets of this model, all zero.
   virtual void configure(const ModelConfig& config, int sets) = 0;
   // parameters: [layout.size]. Zeroes the Adam state and the gradient.

@@ -38,8 +38,6 @@ class CheckBackend final : public Backend {
     return {"check", a.name + " (" + a.detail + ") against " + b.name + " (" + b.detail + ")", a.threads};
   }
 
-  double measure_fma_peak() override { return first_->measure_fma_peak(); }
-
   void configure(const ModelConfig& config, int sets) override {
     layout_.emplace(config);
     first_->configure(config, sets);

@@ -42,8 +42,6 @@ class CpuBackend final : public Backend {
             threads};
   }
 
-  double measure_fma_peak() override { return cpu::fma_peak_gflops(); }
-
   void configure(const ModelConfig& config, int sets) override {
     kept_tiles_ = 0;
     sets_.clear();

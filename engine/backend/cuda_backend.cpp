@@ -9,7 +9,6 @@
 #include "engine/backend/cuda_critic.h"
 #include "engine/backend/cuda_gradient.h"
 #include "engine/backend/cuda_rollout.h"
-#include "kernels/cuda/fma_peak.h"
 
 namespace pointsman {
 
@@ -31,8 +30,6 @@ class CudaBackend final : public Backend {
             (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
         std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
   }
-
-  double measure_fma_peak() override;
 
   void configure(const ModelConfig& config, int sets) override {
     context_.make_current();
@@ -209,29 +206,6 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
     norms[i] = {request.actor ? found[i] : 0.0, critic ? found[count + i] : 0.0};
   }
   return norms;
-}
-
-double CudaBackend::measure_fma_peak() {
-  context_.make_current();
-  auto* const sink = reinterpret_cast<float*>(context_.memory.work(sizeof(float)));
-  const int blocks = 8 * context_.properties.multiProcessorCount;
-  cudaEvent_t start, end;
-  require(cudaEventCreate(&start), "event");
-  require(cudaEventCreate(&end), "event");
-  double best = 0.0;
-  float milliseconds = 0.0f;
-  // Twice as long each time until a launch is long enough to be measured; the first one is the warm-up.
-  for (int iterations = 64; milliseconds < 20.0f; iterations *= 2) {
-    require(cudaEventRecord(start, context_.stream.get()), "event");
-    const double flops = fma_peak(sink, blocks, iterations, context_.stream.get());
-    require(cudaEventRecord(end, context_.stream.get()), "event");
-    require(cudaEventSynchronize(end), "event");
-    require(cudaEventElapsedTime(&milliseconds, start, end), "event");
-    if (milliseconds > 0.0f) best = std::max(best, flops / milliseconds * 1e-6);
-  }
-  cudaEventDestroy(start);
-  cudaEventDestroy(end);
-  return best;
 }
 
 }  // namespace

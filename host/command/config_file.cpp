@@ -16,9 +16,12 @@ const CLI::Option* find_option(const CLI::App& subcommand, const std::string& ke
   return subcommand.get_option_no_throw("--" + key);
 }
 
+// What the section of another program may hold, that program knows.
 bool is_known(const CLI::App& root, const std::string& section, const std::string& key) {
   for (const CLI::App* subcommand : root.get_subcommands([](const CLI::App*) { return true; })) {
-    if ((section.empty() || subcommand->get_name() == section) && find_option(*subcommand, key)) return true;
+    const bool named = subcommand->get_name() == section;
+    if ((named || section.empty()) && find_option(*subcommand, key)) return true;
+    if (named && subcommand->get_prefix_command()) return true;
   }
   return false;
 }
@@ -32,6 +35,7 @@ std::string join(const std::vector<std::string>& values) {
 }  // namespace
 
 void apply_config_file(const std::string& path, const CLI::App& root, const CLI::App& subcommand) {
+  if (subcommand.get_prefix_command()) return;  // the program behind it reads the file
   std::ifstream file(path);
   if (!file) throw UsageError("--config " + path + ": cannot be read");
   std::vector<CLI::ConfigItem> items = CLI::ConfigTOML().from_config(file);

@@ -45,7 +45,6 @@ class FakeBackend : public Backend {
   bool corrupt = false;  // answers visit the first item twice
 
   DeviceInfo info() const override { return {"fake", "uniform policy", 2}; }
-  double measure_fma_peak() override { return 1.0; }
 
   void configure(const ModelConfig& config, int sets) override {
     parameters_.assign(sets, std::vector<float>(ParameterLayout(config).size, 0.0f));

@@ -34,7 +34,6 @@ class LinearBackend : public Backend {
   size_t poisoned_update = std::numeric_limits<size_t>::max();  // the update that answers with a norm of NaN
 
   DeviceInfo info() const override { return {"linear", "test", 1}; }
-  double measure_fma_peak() override { return 0.0; }
 
   void configure(const ModelConfig& config, int sets) override {
     layout_ = ParameterLayout(config);

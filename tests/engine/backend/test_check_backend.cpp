@@ -23,7 +23,6 @@ class Spoiled final : public Backend {
   std::function<void(GradientNorms&)> spoil_norms = [](GradientNorms&) {};
 
   DeviceInfo info() const override { return {"spoiled", "CPU", 1}; }
-  double measure_fma_peak() override { return 1.0; }
   void configure(const ModelConfig& config, int sets) override { cpu_->configure(config, sets); }
   void load_parameters(int set, std::span<const float> p) override { cpu_->load_parameters(set, p); }
   void read_parameters(int set, std::span<float> p) const override {

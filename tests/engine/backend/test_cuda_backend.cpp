@@ -237,7 +237,6 @@ TEST_CASE("cuda: an index without a device is refused, one with a device describ
   const DeviceInfo info = backend->info();
   CHECK(info.name == "cuda");
   CHECK(info.detail.find("sm_") != std::string::npos);
-  CHECK(backend->measure_fma_peak() > 0.0);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_runtime.h>
+#include "kernels/cuda/stream.h"
 
-#include <cstdint>
-
-namespace pointsman::cuda {
+namespace pointsman::bench {
 
 // Chains of fma in registers on `blocks` blocks, `iterations` rounds of them; sink: 1 float of device memory.
-// Returns the floating-point operations of the launch, two an fma.
+// Returns the fma instructions of the launch.
 double fma_peak(float* sink, int blocks, int iterations, cudaStream_t stream);
 
-}  // namespace pointsman::cuda
+}  // namespace pointsman::bench

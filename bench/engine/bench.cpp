@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bench's command line: `pointsman-bench bench NAME...` is what `pointsman bench NAME...` runs. The
+// program is `pointsman` with this subcommand in place of its door (host/command/bench.cpp).
+#include "bench/engine/session.h"
+#include "host/command/command.h"
+
+namespace pointsman {
+
+namespace bench {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  pointsman bench decode                n = 20, 50, 100 on one core beside PyTorch, then two threads against one
+  pointsman bench decode --json -o bench.json
+  pointsman bench decode --torch none   without the twin
+  pointsman bench compare sample greedy train active --device cuda --format ndjson
+Rates of decode are tours a second of CPU time; rates and ratios are medians of turns, spread is (most - least) / median.
+Answers are compared before anything is timed: a difference ends the bench with exit code 5.)";
+
+struct Bench {
+  const char* name;
+  void (*run)(Session&);
+};
+constexpr Bench kBenches[] = {{"decode", bench_decode}, {"compare", bench_compare}, {"sample", bench_sample},
+                              {"greedy", bench_greedy}, {"train", bench_train},     {"active", bench_active},
+                              {"torch", bench_torch}};
+
+int run_bench(const Flags& flags, CommonOptions& common) {
+  if (flags.json) common.format = "json";
+  Session session(flags, common);
+  std::string failure;
+  try {
+    for (const std::string& name : flags.names) {
+      const auto bench = std::find_if(std::begin(kBenches), std::end(kBenches),
+                                      [&](const Bench& candidate) { return candidate.name == name; });
+      if (session.goes_on()) bench->run(session);
+    }
+  } catch (const CheckFailure& difference) {
+    failure = difference.what();
+  }
+  return session.finish(failure);
+}
+
+}  // namespace
+
+}  // namespace bench
+
+Command add_bench(CLI::App& parent) {
+  auto flags = std::make_shared<bench::Flags>();
+  auto common = std::make_shared<CommonOptions>();
+  CLI::App* app =
+      parent.add_subcommand("bench", "Measure this machine, beside PyTorch where it is installed");
+  app->footer(bench::kExamples);
+  std::vector<std::string> names;
+  for (const bench::Bench& bench : bench::kBenches) names.emplace_back(bench.name);
+  app->add_option("name", flags->names, "What to measure: decode; or one call of the engine on a device")
+      ->check(CLI::IsMember(names));
+  add_flag(*app, "--json", flags->json, "The same as --format json");
+  add_option(*app, "-m,--model", flags->model, "A TSP model (path or name); default: fresh parameters");
+  add_option(*app, "--torch", flags->torch,
+             "Python with torch and numpy, or none; default: python3, then "
+             "/usr/bin/python3");
+  add_option(*app, "--twin", flags->twin,
+             "The twin's script; default: bench/torch_twin.py of the source tree");
+  add_option(*app, "--turns", flags->turns, "Times that each side is measured")->check(CLI::Range(1, 1000));
+  add_option(*app, "--seconds", flags->seconds, "CPU seconds of one measurement, at least")
+      ->check(CLI::Range(0.01, 600.0));
+  add_flag(*app, "--small", flags->small, "Batches that one core bears, for all but decode");
+  add_common_options(*app, *common, {"json", "ndjson", "text"});
+  return {app, common, [=] { return bench::run_bench(*flags, *common); }};
+}
+
+}  // namespace pointsman

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/engine/caller.h"
+
+#include <numeric>
+
+#include "engine/problem/generate.h"
+
+namespace pointsman::bench {
+
+Caller::Caller(const BackendOptions& options, const Model& model_, int n_, int count, uint64_t seed)
+    : model(model_),
+      n(n_),
+      backend(make_backend(options)),
+      features(size_t{2} * static_cast<size_t>(n) * static_cast<size_t>(count)),
+      seed_(seed),
+      keys_(count) {
+  backend->configure(model.config, 1);
+  start_over();
+  generate_features(n, seed, 0, count, features.data());
+  std::iota(keys_.begin(), keys_.end(), uint64_t{0});
+}
+
+void Caller::greedy(int count) {
+  RolloutRequest request;
+  request.sequences = batch(count);
+  backend->rollout(request, result);
+}
+
+void Caller::sample(int samples) { sample(samples, false); }
+void Caller::sample_best(int samples) { sample(samples, true); }
+
+void Caller::sample(int samples, bool best_only) {
+  const int32_t counts = samples;
+  RolloutRequest request = sampling(1);
+  request.counts = &counts;
+  request.best_only = best_only;
+  backend->rollout(request, result);
+}
+
+void Caller::add_gradient(int count, bool kept) {
+  const float share = 1.0f / static_cast<float>(count);
+  targets.assign(result.costs.begin(), result.costs.end());
+  values.resize(count);
+  weights.resize(count);
+  const SequenceBatch sequences = batch(count);
+  backend->critic_gradient(sequences, targets, share, values);
+  for (int s = 0; s < count; ++s) weights[s] = (targets[s] - values[s]) / static_cast<float>(count);
+  GradientRequest request;
+  request.sequences = sequences;
+  request.orders = result.orders.data();
+  request.weights = weights.data();
+  request.kept = kept;
+  backend->gradient(request);
+}
+
+void Caller::train_step(int count) {
+  RolloutRequest request = sampling(count);
+  request.keep = true;
+  backend->rollout(request, result);
+  add_gradient(count, true);
+  UpdateRequest update;
+  update.critic = true;
+  backend->update(0, 1, update);
+}
+
+SequenceBatch Caller::batch(int count) const {
+  SequenceBatch sequences;
+  sequences.n = n;
+  sequences.count = count;
+  sequences.features = features.data();
+  return sequences;
+}
+
+RolloutRequest Caller::sampling(int count) {
+  RolloutRequest request;
+  request.sequences = batch(count);
+  request.decode = Decode::kSample;
+  request.instance_keys = keys_.data();
+  request.seed = ++seed_;
+  return request;
+}
+
+}  // namespace pointsman::bench

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/engine/session.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "host/command/interrupt.h"
+#include "host/command/log.h"
+#include "host/command/model_lookup.h"
+#include "kernels/cpu/cpu_operations.h"
+#include "models/parameter_layout.h"
+
+namespace pointsman::bench {
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "unknown";
+}
+
+struct Column {
+  int width;  // below 0: to the left
+  const char *key, *title, *format;
+};
+constexpr Column kColumns[] = {{-22, "name", "name", ""},
+                               {-18, "variant", "variant", ""},
+                               {4, "n", "n", ""},
+                               {7, "batch", "batch", ""},
+                               {12, "ours", "tours/s", "%.1f"},
+                               {12, "ms", "ms", "%.4f"},
+                               {12, "per_second", "a second", "%.1f"},
+                               {12, "torch", "torch", "%.1f"},
+                               {8, "ratio", "ratio", "%.2f"},
+                               {10, "per_gflops", "per GFLOP", "%.2f"},
+                               {8, "of_floor", "of floor", "%.2f"},
+                               {7, "spread", "spread", "%.2f"},
+                               {6, "evaluations_per_step", "eval", "%.3f"},
+                               {6, "pass", "pass", ""},
+                               {8, "skipped", "skipped", ""}};
+
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::string cell_of(const Json& row, const Column& column) {
+  const Json value = row.value(column.key, Json());
+  if (value.is_null()) return "-";
+  if (!value.is_number_float()) return text_of(value);
+  char text[32];
+  std::snprintf(text, sizeof text, column.format, value.get<double>());
+  return text;
+}
+
+// The answer for readers. A column that no row has is left out.
+std::string table_of(const Json& answer) {
+  const Json &machine = answer["machine"], &rows = answer["rows"];
+  std::string text = text_of(machine["cpu"]) + ", " + text_of(machine["cores"]) + " cores, " +
+                     text_of(machine["device"]) + "; fma peak " +
+                     cell_of(answer, {0, "fma_peak_gflops", "", "%.1f"}) +
+                     " GFLOP/s\ntorch: " + text_of(answer["torch"]) + "\n";
+  std::vector<std::string> lines(rows.size() + 1);
+  for (const Column& column : kColumns) {
+    const auto has = [&](const Json& row) { return row.contains(column.key); };
+    if (std::none_of(rows.begin(), rows.end(), has)) continue;
+    for (size_t k = 0; k < lines.size(); ++k) {
+      char cell[200];
+      std::snprintf(cell, sizeof cell, "%*s ", column.width,
+                    k == 0 ? column.title : cell_of(rows[k - 1], column).c_str());
+      lines[k] += cell;
+    }
+  }
+  for (const std::string& line : lines) text += line + "\n";
+  return text +
+         "A row *_threads is by the wall clock; its ratio is to one thread. eval: network evaluations a "
+         "step; "
+         "below 1 where samples share a prefix. of floor: docs/kernels.md.\n";
+}
+
+// -m's model, with a fresh critic when it has none, or a fresh one, whose spread-out policy shares the least
+// work.
+Model bench_model(const std::string& name, uint64_t seed) {
+  Model model;
+  if (!name.empty()) model = read_model(find_model(name));
+  if (model.config.problem != "tsp") throw UsageError("--model: the bench needs a model for tsp");
+  model.config.has_critic = true;
+  std::vector<float> parameters = initial_parameters(model.config, seed);
+  std::copy(model.parameters.begin(), model.parameters.end(), parameters.begin());
+  model.parameters = parameters;
+  return model;
+}
+
+}  // namespace
+
+Session::Session(const Flags& flags_, const CommonOptions& common_)
+    : flags(flags_),
+      common(common_),
+      model(bench_model(flags.model, common.seed)),
+      answer(
+          {{"code", 0},
+           {"machine", {{"cpu", processor_name()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}, {"device", ""}}},
+           {"fma_peak_gflops", 0.0},
+           {"torch", nullptr}}),
+      control_(search_control(common)),
+      file_(open_output(common)),
+      as_lines_(output_format(common) == OutputFormat::kNdjson) {}
+
+Caller Session::caller(int n, int count, int threads) {
+  BackendOptions options = backend_options(common);
+  options.threads = threads;
+  Caller caller(options, model, n, count, common.seed);
+  Json& device = answer["machine"]["device"];
+  if (device == "") device = device_text(caller.backend->info());
+  return caller;
+}
+
+Peaks Session::measure_peaks(const Caller& caller) {
+  const std::string device = caller.backend->info().name;
+  const bool cuda = device.rfind("cuda", 0) == 0;
+  const Peaks peaks = cuda ? cuda_peaks(device == "cuda" ? 0 : std::stoi(device.substr(5)))
+                           : Peaks{0.5e9 * cpu::fma_peak_gflops(), 0.0};
+  answer["fma_peak_gflops"] = std::max(answer["fma_peak_gflops"].get<double>(), 2e-9 * peaks.fp32);
+  return peaks;
+}
+
+std::unique_ptr<TorchTwin> Session::start_twin() {
+  const std::string script = flags.twin.empty() ? POINTSMAN_TORCH_TWIN : flags.twin;
+  const auto skip = [&](const std::string& why) {
+    answer["torch"] = "skipped: " + why;
+    log_warning("PyTorch twin skipped: %s", why.c_str());
+    return nullptr;
+  };
+  if (flags.torch == "none") return skip("--torch none");
+  if (!std::filesystem::is_regular_file(script)) return skip("no " + script + "; name it with --twin");
+  const std::string python = find_torch_python(flags.torch);
+  if (python.empty()) return skip("no python3 with torch and numpy; name one with --torch");
+  auto twin = std::make_unique<TorchTwin>(python, script, model);
+  answer["torch"] = twin->settings();
+  return twin;
+}
+
+void Session::add(const Json& row) {
+  if (as_lines_) {
+    file_.write(row.dump() + "\n");
+  } else {
+    log_info("%s", row.dump().c_str());
+  }
+  rows_.push_back(row);
+}
+
+int Session::finish(const std::string& failure) {
+  const bool passed =
+      std::all_of(rows_.begin(), rows_.end(), [](const Json& row) { return row.value("pass", true); });
+  const int code = failure.empty() && passed ? interrupt_exit_code() : kExitCheck;
+  if (!failure.empty()) {
+    log_error("bench check failed: " + failure);
+    answer["error"] = failure;
+  }
+  answer["code"] = code;
+  if (as_lines_) {
+    Json last = {{"name", "answer"}};
+    last.update(answer);
+    file_.write(last.dump() + "\n");
+    file_.commit();
+  } else {
+    answer["rows"] = rows_;
+    write_answer(file_, common, answer, table_of(answer));
+  }
+  return code;
+}
+
+}  // namespace pointsman::bench

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PyTorch twin (bench/torch_twin.py) as a child process that answers one JSON command a line, and the
+// engine's answers beside its.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/engine/caller.h"
+#include "bench/measure.h"
+
+namespace pointsman::bench {
+
+// A folder that is gone when the bench is.
+struct TemporaryFolder {
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::filesystem::path path;
+};
+
+class TorchTwin {
+ public:
+  // Starts the twin on a model; it inherits the caller's CPU affinity. Throws std::runtime_error when it does
+  // not come up.
+  TorchTwin(const std::string& python, const std::string& script, const Model& model);
+  ~TorchTwin();  // ends it
+  TorchTwin(const TorchTwin&) = delete;
+  TorchTwin& operator=(const TorchTwin&) = delete;
+
+  // What it runs on: torch version and kernels chosen.
+  const nlohmann::json& settings() const { return settings_; }
+
+  // One command, one answer. Throws std::runtime_error when the twin has gone.
+  nlohmann::json ask(const nlohmann::json& command);
+
+  // The instances that the next commands are about are the caller's.
+  void load(const Caller& caller);
+
+  // Where files that the two exchange lie.
+  const std::filesystem::path& folder() const { return folder_.path; }
+
+ private:
+  nlohmann::json read_answer();
+
+  TemporaryFolder folder_;
+  pid_t process_ = -1;
+  int channel_ = -1;      // its stdin and stdout
+  std::string received_;  // beyond the last answer
+  nlohmann::json settings_;
+};
+
+// The first of the interpreters that can import torch and numpy: `wanted` alone when it is not empty, else
+// python3, then /usr/bin/python3. Empty when none can.
+std::string find_torch_python(const std::string& wanted);
+
+// An answer that differs from the one it is compared with: the bench ends with exit code 5.
+class CheckFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline constexpr double kChoiceBound = 1e-4;   // two cities are equally probable to rounding
+inline constexpr double kLogProbBound = 1e-5;  // of log p and critic values, relative from 1 on
+
+struct TwinDifference {
+  Worst choice;    // of log p, between a greedy choice and the twin's most probable one
+  Worst log_prob;  // of greedy and sampled tours
+
+  bool passes() const { return choice.value <= kChoiceBound && log_prob.value <= kLogProbBound; }
+};
+
+// Greedy tours of the first `greedy` instances and `samples` of the first, which the twin has loaded.
+TwinDifference compare_tours(Caller& caller, TorchTwin& twin, int greedy, int samples);
+
+// Critic values and gradients of one actor-critic loss. Throws CheckFailure.
+void check_gradient(Caller& caller, TorchTwin& twin, int count);
+
+}  // namespace pointsman::bench
