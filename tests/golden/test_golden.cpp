@@ -101,9 +101,11 @@ std::vector<Golden> all_golden() {
   return result;
 }
 
+ProblemKind problem_of(const Golden& golden) { return *find_problem(golden.metadata.at("problem")); }
+
 ModelConfig config_of(const Golden& golden) {
   ModelConfig config;
-  config.problem = golden.metadata.at("problem");
+  config.problem = problem_of(golden);
   config.n = golden.n();
   config.capacity = std::stod(golden.metadata.at("capacity"));
   config.glimpses = std::stoi(golden.metadata.at("glimpses"));
@@ -134,10 +136,6 @@ std::vector<float> parameters_of(const Golden& golden) {
     }
   }
   return parameters;
-}
-
-ProblemKind problem_of(const Golden& golden) {
-  return golden.metadata.at("problem") == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
 }
 
 reference::Sequence sequence_of(const Golden& golden, int s) {
