@@ -101,15 +101,15 @@ struct Caller {
   }
 
   // `samples` tours of each of the first `count` instances.
-  void sample(int count, int32_t samples, bool keep = false, bool best_only = false) {
+  void sample(int count, int32_t samples, bool onto_tape = false, bool best_only = false) {
     const std::vector<int32_t> counts(count, samples);
     RolloutRequest request;
     request.sequences = batch(count);
     request.decode = Decode::kSample;
-    request.counts = keep ? nullptr : counts.data();
+    request.counts = onto_tape ? nullptr : counts.data();
     request.instance_keys = keys.data();
     request.seed = kSeed;
-    request.keep = keep;
+    request.tape = onto_tape ? &tape : nullptr;
     request.best_only = best_only;
     backend->rollout(request, result);
   }
@@ -124,7 +124,7 @@ struct Caller {
     request.sequences = batch(count);
     request.orders = result.orders.data();
     request.weights = weights.data();
-    request.kept = true;
+    request.tape = &tape;
     backend->gradient(request);
     UpdateRequest update;
     update.critic = true;
@@ -137,6 +137,7 @@ struct Caller {
   std::vector<uint64_t> keys;
   std::unique_ptr<Backend> backend;
   RolloutResult result;
+  Tape tape;
 };
 
 // The fma peak is measured, the memory's rate is an H200's: no row here is near its floor in bytes. Zeros on

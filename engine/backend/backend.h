@@ -41,6 +41,41 @@ struct SequenceBatch {
 
 enum class Decode { kGreedy, kSample, kForced };
 
+class TapeHead;
+
+// Rollouts with their activations, from which their gradient goes back without computing them again: the same
+// bits, sooner. rollout() fills a tape, gradient() uses it up. A backend knows the one tape that it filled
+// last, and that tape only until parameters change or another call needs the memory: the gradient of any
+// other tape is computed from the start. One tape held over all steps keeps its memory from step to step. It
+// may outlive the backend.
+class Tape {
+ public:
+  // What a backend writes on it.
+  struct Storage {
+    virtual ~Storage() = default;
+  };
+
+  Tape() = default;
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // The storage of a backend's own type, for backends; a fresh one where the tape had another.
+  template <typename Own>
+  Own& storage() {
+    if (dynamic_cast<Own*>(storage_.get()) == nullptr) {
+      storage_ = std::make_unique<Own>();
+      filled_by_ = nullptr;
+    }
+    return static_cast<Own&>(*storage_);
+  }
+
+ private:
+  friend class TapeHead;
+  std::unique_ptr<Storage> storage_;
+  const TapeHead* filled_by_ = nullptr;
+  uint64_t rollouts_ = 0;  // fingerprint of what is on it
+};
+
 // Which rollouts to make of each sequence. The j-th rollout of sequence s is sample
 // first_samples[s] + j * sample_stride of the instance instance_keys[s]; its draws depend on
 // (seed, instance key, sample, step) and nothing else.
@@ -54,10 +89,10 @@ struct RolloutRequest {
   uint64_t seed = kDefaultSeed;
   Policy policy;
   const int32_t* forced = nullptr;  // kForced: [rollouts][n], what to choose; -1 after the end
-  bool keep = false;       // keep the activations for a gradient of these rollouts (GradientRequest::
-                           // kept); one rollout per sequence only (counts null)
-  bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with
-                           // keep nor with kForced
+  Tape* tape = nullptr;    // filled with these rollouts for their gradient; null: not wanted. One rollout per
+                           // sequence only (counts null)
+  bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with a
+                           // tape nor with kForced
 };
 
 // Sums over all steps of all rollouts of a call, for the training log.
@@ -101,8 +136,8 @@ struct GradientRequest {
   const int32_t* orders = nullptr;  // [rollouts][n]; -1 after the last
   const float* weights = nullptr;   // [rollouts]
   Policy policy;                    // of the rollouts
-  bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have
-                      // changed since, its activations are used up instead of computed again; the same bits
+  Tape* tape = nullptr;  // of these rollouts, or null. Throws std::invalid_argument where the tape holds
+                         // other rollouts: other sequences, orders or policy
 };
 
 // One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are
@@ -171,7 +206,7 @@ class DeviceError : public std::runtime_error {
 struct BackendOptions {
   std::string device = "auto";  // auto | cpu | cuda[:i] | check[:DEVICE,DEVICE], which compares two
   int threads = 0;              // CPU worker threads; 0: all cores
-  // Of rollouts, but not of those that a gradient may follow (RolloutRequest::keep), nor of gradients.
+  // Of rollouts, but not of those that a gradient may follow (RolloutRequest::tape), nor of gradients.
   Precision precision = Precision::kFp32;
 };
 

@@ -25,6 +25,11 @@ bool near(double a, double b, double tolerance, double least = 1.0) {
   return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), least});
 }
 
+// Of the two backends.
+struct Tapes final : Tape::Storage {
+  Tape first, second;
+};
+
 class CheckBackend final : public Backend {
  public:
   CheckBackend(std::unique_ptr<Backend> first, std::unique_ptr<Backend> second)
@@ -64,31 +69,14 @@ class CheckBackend final : public Backend {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     RolloutResult other;
-    first_->rollout(request, result);
-    second_->rollout(request, other);
-    const int n = request.sequences.n;
-    if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
-    if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
-    for (size_t s = 0; s < result.winners.size(); ++s) {
-      if (result.winners[s] == other.winners[s]) continue;
-      differ("the best rollout of sequence " + std::to_string(s), std::to_string(result.winners[s]),
-             std::to_string(other.winners[s]));
-    }
-    const auto order = std::mismatch(result.orders.begin(), result.orders.end(), other.orders.begin());
-    if (order.first != result.orders.end()) {
-      const auto at = order.first - result.orders.begin();
-      differ("rollout " + std::to_string(at / n) + ", item of step " + std::to_string(at % n),
-             number(*order.first), number(*order.second));
-    }
-    for (size_t r = 0; r < result.costs.size(); ++r) {
-      compare("log p of rollout ", r, result.log_probs[r], other.log_probs[r], kLogProbTolerance, 1e-2);
-      compare("cost of rollout ", r, result.costs[r], other.costs[r], kCostTolerance);
-    }
+    first_->rollout(on(request, &Tapes::first), result);
+    second_->rollout(on(request, &Tapes::second), other);
+    compare_rollouts(request.sequences.n, result, other);
   }
 
   void gradient(const GradientRequest& request) override {
-    first_->gradient(request);
-    second_->gradient(request);
+    first_->gradient(on(request, &Tapes::first));
+    second_->gradient(on(request, &Tapes::second));
     compare_gradients(request.sequences);
   }
 
@@ -136,6 +124,13 @@ class CheckBackend final : public Backend {
   }
 
  private:
+  // The request with a backend's own tape.
+  template <typename Request>
+  static Request on(Request request, Tape Tapes::*own) {
+    if (request.tape != nullptr) request.tape = &(request.tape->template storage<Tapes>().*own);
+    return request;
+  }
+
   static std::string number(double x) {
     char text[40];
     std::snprintf(text, sizeof text, "%.9g", x);
@@ -159,6 +154,26 @@ class CheckBackend final : public Backend {
   static float largest_step(const UpdateRequest& request) {
     return 1.01f * request.learning_rate *
            std::max(1.0f, (1.0f - request.beta1) / std::sqrt(1.0f - request.beta2));
+  }
+
+  void compare_rollouts(int n, const RolloutResult& result, const RolloutResult& other) const {
+    if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
+    if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
+    for (size_t s = 0; s < result.winners.size(); ++s) {
+      if (result.winners[s] == other.winners[s]) continue;
+      differ("the best rollout of sequence " + std::to_string(s), std::to_string(result.winners[s]),
+             std::to_string(other.winners[s]));
+    }
+    const auto order = std::mismatch(result.orders.begin(), result.orders.end(), other.orders.begin());
+    if (order.first != result.orders.end()) {
+      const auto at = order.first - result.orders.begin();
+      differ("rollout " + std::to_string(at / n) + ", item of step " + std::to_string(at % n),
+             number(*order.first), number(*order.second));
+    }
+    for (size_t r = 0; r < result.costs.size(); ++r) {
+      compare("log p of rollout ", r, result.log_probs[r], other.log_probs[r], kLogProbTolerance, 1e-2);
+      compare("cost of rollout ", r, result.costs[r], other.costs[r], kCostTolerance);
+    }
   }
 
   void compare_values(std::span<const float> values, const std::vector<float>& other) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return
-// in tile order. Tiles of a gradient, and of a rollout kept for one, are cut the same for any number of
+// in tile order. Tiles of a gradient, and of a rollout onto a tape, are cut the same for any number of
 // threads; those of other rollouts are not, which changes no answer, only the last bits of PolicyStatistics
 // and its count of evaluations.
 #include "engine/backend/cpu_backend.h"
@@ -13,6 +13,7 @@
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_rollout.h"
 #include "engine/backend/rollout_request.h"
+#include "engine/backend/tape_head.h"
 #include "kernels/common/worker_threads.h"
 #include "kernels/cpu/cpu_operations.h"
 
@@ -25,7 +26,14 @@ constexpr int kMaxTileRollouts = 1024;
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
 constexpr int kGradientRows = 16;  // rollouts of a gradient tile: fixed, it decides the order of the sums
 constexpr size_t kWave = 8;        // gradient tiles in flight, at least: bounds the memory of their sums
-constexpr size_t kKeptBytes = size_t{2} << 30;  // of activations kept; what is beyond is computed again
+constexpr size_t kTapeBytes = size_t{2} << 30;  // of a tape; activations beyond are computed again
+
+struct CpuTape final : Tape::Storage {
+  std::vector<TileActivations> tiles;  // never fewer, for the next rollout
+  size_t count = 0;  // tiles of the last rollout that are on the tape: the first ones, as memory allows
+
+  TileActivations* tile(size_t t) { return t < count ? &tiles[t] : nullptr; }
+};
 
 class CpuBackend final : public Backend {
  public:
@@ -45,7 +53,7 @@ class CpuBackend final : public Backend {
   double measure_fma_peak() override { return cpu::fma_peak_gflops(); }
 
   void configure(const ModelConfig& config, int sets) override {
-    kept_tiles_ = 0;
+    tape_head_.forget();
     sets_.clear();
     config_ = config;
     layout_.emplace(config_);
@@ -54,7 +62,7 @@ class CpuBackend final : public Backend {
   }
 
   void load_parameters(int set, std::span<const float> parameters) override {
-    kept_tiles_ = 0;
+    tape_head_.forget();
     CpuParameters& p = *sets_.at(set);
     if (parameters.size() != layout_->size)
       throw std::invalid_argument("load_parameters: wrong number of parameters");
@@ -93,38 +101,32 @@ class CpuBackend final : public Backend {
     const SequenceBatch& batch = request.sequences;
     const int64_t rollouts = count_rollouts(request);
     clear_rollouts(rollouts, batch.n, result);
-    const auto tiles = request.keep ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
-                                    : cut_for_rollout(batch, request.counts, rollouts);
-    const size_t keepable = request.keep ? std::min(tiles.size(), kKeptBytes / kept_tile_bytes(batch.n)) : 0;
-    if (request.keep) kept_tiles_ = 0;  // until all of them are whole
-    if (kept_.size() < keepable) kept_.resize(keepable);
+    const auto tiles = request.tape != nullptr ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
+                                               : cut_for_rollout(batch, request.counts, rollouts);
+    CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
       const CpuParameters& p = parameters_of(batch, tiles[t]);
       const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
-      statistics[t] = roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
-                                    rollout_workspaces_[worker],
-                                    static_cast<size_t>(t) < keepable ? &kept_[t] : nullptr, result);
+      statistics[t] =
+          roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
+                        rollout_workspaces_[worker], tape == nullptr ? nullptr : tape->tile(t), result);
     });
-    if (request.keep) {
-      kept_tiles_ = tiles.size();
-      kept_count_ = keepable;
-    }
+    if (tape != nullptr) tape_head_.fill(request, result);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
-    if (request.best_only) keep_best(request, result);
+    if (request.best_only) choose_best(request, result);
   }
 
   void gradient(const GradientRequest& request) override {
     const FoldedLayout folded(slots_.count);
     const auto tiles = cut_into_tiles(request.sequences, request.counts, kGradientRows, kGradientRows);
-    const size_t kept = request.kept && kept_tiles_ == tiles.size() ? kept_count_ : 0;
-    if (kept > 0) kept_tiles_ = 0;  // its backward pass writes over them
+    CpuTape* const tape = tape_head_.use(request) ? &request.tape->storage<CpuTape>() : nullptr;
     sum_tiles(
         request.sequences, tiles, folded.size,
         [&](size_t t, int worker, float* sums) {
           const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
           const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
-          gradient_tile(p, weights, slots_, request, tiles[t], t < kept ? &kept_[t] : nullptr,
+          gradient_tile(p, weights, slots_, request, tiles[t], tape == nullptr ? nullptr : tape->tile(t),
                         gradient_workspaces_[worker], sums);
         },
         [&](CpuParameters& p, const float* sums) { unfold_actor(config_, *layout_, sums, p); });
@@ -151,7 +153,7 @@ class CpuBackend final : public Backend {
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
-    kept_tiles_ = 0;
+    tape_head_.forget();
     std::vector<GradientNorms> norms(count);
     workers_.for_each(count,
                       [&](int64_t i, int) { norms[i] = update_set(*sets_.at(first_set + i), request); });
@@ -177,7 +179,17 @@ class CpuBackend final : public Backend {
                           static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
   }
 
-  size_t kept_tile_bytes(int n) const {
+  // The request's tape, emptied, with room for as many of its tiles as memory allows; null: not wanted.
+  CpuTape* open_tape(const RolloutRequest& request, size_t tiles) {
+    if (request.tape == nullptr) return nullptr;
+    tape_head_.forget();
+    CpuTape& tape = request.tape->storage<CpuTape>();
+    tape.count = std::min(tiles, kTapeBytes / tape_tile_bytes(request.sequences.n));
+    if (tape.tiles.size() < tape.count) tape.tiles.resize(tape.count);
+    return &tape;
+  }
+
+  size_t tape_tile_bytes(int n) const {
     const int floats = 2 * (kLstmTape + 2 * kHidden) + (slots_.count + 1) * kHidden +
                        cpu::attention_activations(n, config_.glimpses);
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
@@ -250,9 +262,7 @@ class CpuBackend final : public Backend {
   std::vector<std::unique_ptr<CpuParameters>> sets_;
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;
-  std::vector<TileActivations> kept_;  // by tile of the last rollout with keep
-  size_t kept_tiles_ = 0;              // tiles of that rollout; 0 once parameters have changed or it was used
-  size_t kept_count_ = 0;              // how many of them were kept: the first ones, as memory allows
+  TapeHead tape_head_;
   std::vector<AlignedFloats> wave_;
   AlignedFloats total_;
 };

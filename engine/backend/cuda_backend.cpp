@@ -36,7 +36,6 @@ class CudaBackend final : public Backend {
 
   void configure(const ModelConfig& config, int sets) override {
     context_.make_current();
-    kept_ = {};
     context_.parameters.reset();
     context_.memory.release();
     context_.config = config;
@@ -102,13 +101,12 @@ class CudaBackend final : public Backend {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     context_.make_current();
-    const KeptRollouts kept = roll_out(context_, request, result);
-    if (request.keep) kept_ = kept;
+    roll_out(context_, request, result);
   }
 
   void gradient(const GradientRequest& request) override {
     context_.make_current();
-    add_gradient(context_, request, kept_);
+    add_gradient(context_, request);
   }
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
@@ -132,11 +130,10 @@ class CudaBackend final : public Backend {
     return *context_.parameters;
   }
 
-  // Whose parameters are about to change: what a rollout kept no longer holds.
+  // For calls that change parameters: a tape's activations are those of the old ones.
   CudaParameters& changed(int set) {
     of(set);
-    kept_ = {};
-    context_.memory.forget();
+    context_.memory.let_go();
     return *context_.parameters;
   }
 
@@ -156,7 +153,6 @@ class CudaBackend final : public Backend {
 
   CudaContext context_;
   const int64_t memory_limit_;
-  KeptRollouts kept_;
 };
 
 // Device memory of an update.

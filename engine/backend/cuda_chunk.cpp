@@ -91,6 +91,13 @@ std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chu
 
 }  // namespace
 
+CudaChunk whole_batch(const SequenceBatch& batch) {
+  CudaChunk chunk;
+  chunk.sequences = chunk.rows = batch.count;
+  for (int s = 0; s < batch.count; ++s) chunk.first_row.push_back(s + 1);
+  return chunk;
+}
+
 bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows) {
   if (rows > std::numeric_limits<int>::max()) return false;
   const ChunkNeed need = measure(sequences, static_cast<int>(rows));
@@ -101,7 +108,7 @@ std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch
                                        const int32_t* counts, const MeasureChunk& measure) {
   int64_t rows = counts == nullptr ? batch.count : 0;
   for (int s = 0; counts != nullptr && s < batch.count; ++s) rows += counts[s];
-  if (context.memory.keeps() && !is_one_chunk(context, measure, 1, 1)) context.memory.forget();
+  if (!is_one_chunk(context, measure, 1, 1)) context.memory.let_go();
   Cutter cutter(context, measure, batch.count, rows);
   for (int s = 0; s < batch.count; ++s) cutter.add(s, counts == nullptr ? 1 : counts[s]);
   return cutter.finish();

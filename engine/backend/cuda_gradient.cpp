@@ -77,38 +77,31 @@ class Gradient {
         batch_(request.sequences),
         slices_(reference_slices(context.config)) {}
 
-  void run(const KeptRollouts& kept) {
-    if (!run_kept(kept)) run_chunks();
+  void run() {
+    const bool taped = context_.memory.holds() && context_.tape_head.use(request_);
+    if (!taped || !run_from_tape()) run_chunks();
   }
 
  private:
-  bool run_kept(const KeptRollouts& kept) {
-    const bool same = request_.kept && request_.counts == nullptr && kept.rows > 0 && kept.n == batch_.n &&
-                      kept.sequences == batch_.count && context_.memory.keeps();
-    if (!same) return false;
-    std::byte* const block = context_.memory.work(need(context_, batch_, kept.sequences, kept.rows).device -
-                                                  activation_bytes(kept));
-    if (!context_.memory.keeps()) return false;  // it had to grow
-    CudaChunk chunk;
-    chunk.sequences = chunk.rows = kept.rows;
-    for (int s = 0; s < kept.sequences; ++s) chunk.first_row.push_back(s + 1);
-    Placement activations(context_.memory.kept()), work(block);
-    const UploadedChunk uploaded = upload_chunk(chunk, {}, work);
+  // Returns false when memory had to grow, and lost what it held.
+  bool run_from_tape() {
+    const int count = batch_.count;
+    Placement counted;
+    Activations(counted, slices_.count, batch_.n, count, count, true);
+    std::byte* const block =
+        context_.memory.work(need(context_, batch_, count, count).device - counted.bytes());
+    if (!context_.memory.holds()) return false;
+    Placement activations(context_.memory.held()), work(block);
+    const UploadedChunk uploaded = upload_chunk(whole_batch(batch_), {}, work);
     parameters_.clear_folds(uploaded.ranges.first_set(), uploaded.ranges.sets());
-    run(uploaded, Activations(activations, slices_.count, batch_.n, kept.sequences, kept.rows, true),
-        Work(work, context_, batch_.n, kept.sequences, kept.rows, 0).backward);
+    run(uploaded, Activations(activations, slices_.count, batch_.n, count, count, true),
+        Work(work, context_, batch_.n, count, count, 0).backward);
     unfold(uploaded.ranges.first_set(), uploaded.ranges.sets());
     return true;
   }
 
-  size_t activation_bytes(const KeptRollouts& kept) const {
-    Placement counted;
-    Activations(counted, slices_.count, kept.n, kept.sequences, kept.rows, true);
-    return counted.bytes();
-  }
-
   void run_chunks() {
-    context_.memory.forget();
+    context_.memory.let_go();
     const auto measure = [this](int sequences, int rows) { return need(context_, batch_, sequences, rows); };
     const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
     if (chunks.empty()) return;
@@ -255,9 +248,9 @@ size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, in
   return need(context, batch, sequences, rows).device;
 }
 
-void add_gradient(CudaContext& context, const GradientRequest& request, const KeptRollouts& kept) {
+void add_gradient(CudaContext& context, const GradientRequest& request) {
   if (request.sequences.n < 2) return;  // nothing was chosen
-  Gradient(context, request).run(kept);
+  Gradient(context, request).run();
 }
 
 void add_lstm_gradient(const CudaContext& context, const UploadedChunk& chunk, const LstmGradientArgs& args,

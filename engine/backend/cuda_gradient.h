@@ -11,8 +11,7 @@ namespace pointsman::cuda {
 // Device memory of a gradient of so many sequences and rows in one chunk, activations included.
 size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows);
 
-// kept: what the last rollout kept; its activations are used when they are those of the request.
-void add_gradient(CudaContext& context, const GradientRequest& request, const KeptRollouts& kept);
+void add_gradient(CudaContext& context, const GradientRequest& request);
 
 // The last part of a backward pass through one LSTM: from dgates to W_hh, bias and the folded input half.
 struct LstmGradientArgs {

@@ -42,15 +42,12 @@ class Rollouts {
     }
   }
 
-  // All at once, activations kept; false when they and what a gradient adds to them do not fit.
-  bool run_kept() {
+  // All at once and onto the tape; false when the activations and what a gradient adds to them do not fit.
+  bool run_onto_tape() {
     const ChunkNeed whole = need(batch_.count, batch_.count, true);
     const auto measure = [&](int, int) { return whole; };
     if (!is_one_chunk(context_, measure, batch_.count, batch_.count)) return false;
-    CudaChunk chunk;
-    chunk.sequences = chunk.rows = batch_.count;
-    for (int s = 0; s < batch_.count; ++s) chunk.first_row.push_back(s + 1);
-    run(chunk, true);
+    run(whole_batch(batch_), true);
     return true;
   }
 
@@ -62,22 +59,22 @@ class Rollouts {
     return shape;
   }
 
-  ChunkNeed need(int sequences, int rows, bool keep) const {
+  ChunkNeed need(int sequences, int rows, bool record) const {
     const ChunkShape most = at_most(shape(), batch_, sequences, rows);
     Placement uploads, downloads, others;
     ChunkArrays(uploads, most);
     place_answers(downloads, sequences, rows, most.tiles);
-    Activations(others, slices_, batch_.n, sequences, rows, keep);
+    Activations(others, slices_, batch_.n, sequences, rows, record);
     if (request_.best_only) CandidateArrays(others, batch_.n, sequences, rows);
     size_t device = others.bytes() + uploads.bytes() + downloads.bytes();
-    if (keep) device = std::max(device, gradient_bytes(context_, batch_, sequences, rows));
+    if (record) device = std::max(device, gradient_bytes(context_, batch_, sequences, rows));
     return {device, uploads.bytes(), downloads.bytes()};
   }
 
-  void run(const CudaChunk& chunk, bool keep) {
-    Placement work(context_.memory.work(need(chunk.sequences, chunk.rows, keep).device));
-    const Activations activations(work, slices_, batch_.n, chunk.sequences, chunk.rows, keep);
-    const size_t kept = work.bytes();
+  void run(const CudaChunk& chunk, bool record) {
+    Placement work(context_.memory.work(need(chunk.sequences, chunk.rows, record).device));
+    const Activations activations(work, slices_, batch_.n, chunk.sequences, chunk.rows, record);
+    const size_t recorded = work.bytes();
     const UploadedChunk uploaded =
         upload(context_, batch_, chunk, shape(), cut_into_tiles(batch_, chunk, tile_rows_), work,
                [&](const ChunkArrays& to) { fill(chunk, to); });
@@ -86,17 +83,17 @@ class Rollouts {
     std::byte* const block = work.take<std::byte>(counted.bytes());
     Placement placed(block);
     const RolloutArrays answers = place_answers(placed, chunk.sequences, chunk.rows, uploaded.shape.tiles);
-    encode(context_, uploaded, activations, keep, settings().precision);
+    encode(context_, uploaded, activations, record, settings().precision);
     if (request_.best_only) {
       CandidateArrays candidates(work, batch_.n, chunk.sequences, chunk.rows);
       candidates.rows.statistics = answers.statistics;
-      decode(context_, settings(), uploaded, activations, keep, candidates.rows);
+      decode(context_, settings(), uploaded, activations, record, candidates.rows);
       choose(uploaded, candidates, answers);
     } else {
-      decode(context_, settings(), uploaded, activations, keep, answers);
+      decode(context_, settings(), uploaded, activations, record, answers);
     }
     download(chunk, uploaded.shape.tiles, block, counted.bytes());
-    if (keep) context_.memory.keep(kept);
+    if (record) context_.memory.hold(recorded);
   }
 
   // What is downloaded of a chunk.
@@ -111,8 +108,12 @@ class Rollouts {
   }
 
   DecodeSettings settings() const {
-    return {mode_of(request_.decode), batch_.problem, request_.policy,
-            request_.sample_stride,   request_.seed,  request_.keep ? Precision::kFp32 : context_.precision};
+    return {mode_of(request_.decode),
+            batch_.problem,
+            request_.policy,
+            request_.sample_stride,
+            request_.seed,
+            request_.tape != nullptr ? Precision::kFp32 : context_.precision};
   }
 
   void fill(const CudaChunk& chunk, const ChunkArrays& to) const {
@@ -173,19 +174,19 @@ class Rollouts {
 
 }  // namespace
 
-KeptRollouts roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result) {
+void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result) {
   const SequenceBatch& batch = request.sequences;
   const int64_t rollouts = count_rollouts(request);
   clear_rollouts(request.best_only ? batch.count : rollouts, batch.n, result);
   if (request.best_only) result.winners.assign(batch.count, -1);
-  if (rollouts == 0) return {};
+  if (rollouts == 0) return;
   Rollouts calls(context, request, rollouts, result);
-  if (request.keep) {
-    context.memory.forget();
-    if (calls.run_kept()) return {batch.n, batch.count, batch.count};
+  if (request.tape != nullptr) context.memory.let_go();
+  if (request.tape != nullptr && calls.run_onto_tape()) {
+    context.tape_head.fill(request, result);
+  } else {
+    calls.run();
   }
-  calls.run();
-  return {};
 }
 
 }  // namespace pointsman::cuda

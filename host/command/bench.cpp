@@ -132,8 +132,8 @@ struct Decoder {
   }
 
   // d/dparameters of mean((b - L)^2) + sum of (L - b) / count x log p over the last result, one tour an
-  // instance. kept: that result came from a rollout with keep.
-  void add_gradient(int count, bool kept) {
+  // instance.
+  void add_gradient(int count, Tape* from) {
     targets.assign(result.costs.begin(), result.costs.end());
     values.resize(count);
     weights.resize(count);
@@ -144,7 +144,7 @@ struct Decoder {
     request.sequences = sequences;
     request.orders = result.orders.data();
     request.weights = weights.data();
-    request.kept = kept;
+    request.tape = from;
     backend->gradient(request);
   }
 
@@ -155,9 +155,9 @@ struct Decoder {
     request.decode = Decode::kSample;
     request.instance_keys = keys.data();
     request.seed = seed + ++draws;
-    request.keep = true;
+    request.tape = &tape;
     backend->rollout(request, result);
-    add_gradient(count, true);
+    add_gradient(count, &tape);
     UpdateRequest update;
     update.critic = true;
     backend->update(0, 1, update);
@@ -177,6 +177,7 @@ struct Decoder {
   std::vector<uint64_t> keys;   // [kInstances]
   std::unique_ptr<Backend> backend;
   RolloutResult result;
+  Tape tape;
   std::vector<float> targets, values, weights;  // of the last gradient: L, b, (L - b) / count
 };
 
@@ -280,7 +281,7 @@ void check_gradient(Decoder& decoder, TorchTwin& twin, const ModelConfig& config
                     const std::filesystem::path& folder) {
   const ParameterLayout layout(config);
   decoder.greedy(kScored);
-  decoder.add_gradient(kScored, false);
+  decoder.add_gradient(kScored, nullptr);
   std::vector<float> ours(layout.size), theirs(layout.size);
   decoder.backend->read_gradient(0, ours);
   const std::filesystem::path file = folder / "gradient.bin";

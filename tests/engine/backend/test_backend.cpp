@@ -365,16 +365,18 @@ TEST_CASE("of rollouts that cost the same the first is the best") {
   }
 }
 
-TEST_CASE("the best rollouts go neither with forced orders nor with kept activations") {
+TEST_CASE("the best rollouts go neither with forced orders nor with a tape") {
   const RandomBatch all(ProblemKind::kTsp, 3, 1, 43);
   const ModelConfig config = config_for(ProblemKind::kTsp, 3);
   auto backend = backend_with(config, scaled_parameters(config, 1.0f));
   const std::vector<int32_t> forced{0, 1, 2};
   RolloutRequest request;
   request.sequences = all.batch();
-  request.best_only = request.keep = true;
+  Tape tape;
+  request.best_only = true;
+  request.tape = &tape;
   CHECK_THROWS_AS(roll_out(*backend, request), std::invalid_argument);
-  request.keep = false;
+  request.tape = nullptr;
   request.decode = Decode::kForced;
   request.forced = forced.data();
   CHECK_THROWS_AS(roll_out(*backend, request), std::invalid_argument);
