@@ -41,7 +41,7 @@ void bench_samples(const Context& context, const DeviceNetwork& network, int n, 
   EncodedInstances instance(network, 1, n, precision);
   instance.encode(context.stream);
   instance.project(context.stream);
-  Rollouts rollouts(instance, samples, cuda::DecodeMode::kSample, false);
+  Rollouts rollouts(instance, samples, Decode::kSample, false);
   const Timing timing = time_on_device(
       context.stream, [&] { rollouts.decode(context.stream); }, 1.0);
   if (!check_sound("decode_sample", rollouts)) return;
@@ -50,7 +50,7 @@ void bench_samples(const Context& context, const DeviceNetwork& network, int n, 
 
 void bench_greedy(const Context& context, const DeviceNetwork& network, int n, Precision precision) {
   EncodedInstances instances(network, kInstances, n, precision);
-  Rollouts rollouts(instances, 1, cuda::DecodeMode::kGreedy, false);
+  Rollouts rollouts(instances, 1, Decode::kGreedy, false);
   const auto encode = [&] { instances.encode(context.stream); };
   const auto project = [&] { instances.project(context.stream); };
   const auto decode = [&] { rollouts.decode(context.stream); };

@@ -53,7 +53,7 @@ class Ours {
         dh(rows() * kHidden),
         c_(rows() * kHidden),
         c_last_(size_t{kHidden} * batch),
-        tape_(size_t{kLstmTape} * batch * steps),
+        cells_(size_t{kLstmCell} * batch * steps),
         dgates_(rows() * kGates),
         ranges_(std::vector<cuda::SetRange>{{0, 0, batch}}),
         scratch_(cuda::input_gradient_scratch(batch, 1)),
@@ -70,7 +70,7 @@ class Ours {
   void backward_data() {
     cuda::LstmBackwardArgs args{};
     args.weight_hh = {weights_.stored.data(), 0};
-    args.tape = tape_.data();
+    args.cells = cells_.data();
     args.c = c_.data();
     args.dh = dh.data();
     args.dgates = dgates_.data();
@@ -116,7 +116,7 @@ class Ours {
     dgates_.fill_bytes(0xFF);
     keep();
     backward();
-    cuda::check(cudaStreamSynchronize(stream_), "our LSTM");
+    cuda::require(cudaStreamSynchronize(stream_), "our LSTM");
     return {time_major(h.download()), recurrent.download(), transposed(fold.download(), 2, kGates),
             bias.download()};
   }
@@ -145,7 +145,7 @@ class Ours {
     args.h = h.data();
     args.c_last = c_last_.data();
     args.c = keep ? c_.data() : nullptr;
-    args.tape = keep ? tape_.data() : nullptr;
+    args.cells = keep ? cells_.data() : nullptr;
     args.ranges = ranges_.data();
     args.range_count = 1;
     args.rows = batch_;
@@ -162,7 +162,7 @@ class Ours {
   DeviceArray<float> x, h, dh;
 
  private:
-  DeviceArray<float> c_, c_last_, tape_, dgates_;
+  DeviceArray<float> c_, c_last_, cells_, dgates_;
   DeviceArray<cuda::SetRange> ranges_;
   DeviceArray<float> scratch_;
 
@@ -205,10 +205,10 @@ struct PeerInputs {
         std::copy_n(&rows[(size_t(row) * steps + t) * 2], 2, &inputs[(size_t(t) * batch + row) * 2]);
       }
     }
-    cuda::check(cudaMemcpy(x.data(), inputs.data(), inputs.size() * sizeof(float), cudaMemcpyHostToDevice),
-                "x");
-    cuda::check(cudaMemcpy(dy.data(), outer.data(), outer.size() * sizeof(float), cudaMemcpyHostToDevice),
-                "dy");
+    cuda::require(cudaMemcpy(x.data(), inputs.data(), inputs.size() * sizeof(float), cudaMemcpyHostToDevice),
+                  "x");
+    cuda::require(cudaMemcpy(dy.data(), outer.data(), outer.size() * sizeof(float), cudaMemcpyHostToDevice),
+                  "dy");
   }
 
   DeviceArray<float> x, dy;

@@ -34,7 +34,7 @@ struct AttentionGradient {
     cuda::PointerGradientArgs args{};
     args.problem = ProblemKind::kTsp;
     args.attention = encoded.network.attention();
-    args.slices = DeviceNetwork::slices();
+    args.projections = projections_of(1);
     args.references = encoded.references.data();
     args.bounds = encoded.bounds.data();
     args.queries = rollouts.queries.data();
@@ -74,7 +74,7 @@ void bench_attention_gradient(const Context& context, const DeviceNetwork& netwo
   EncodedInstances instances(network, batch, n);
   instances.encode(context.stream);
   instances.project(context.stream);
-  Rollouts rollouts(instances, 1, cuda::DecodeMode::kSample, true);
+  Rollouts rollouts(instances, 1, Decode::kSample, true);
   const auto decode = [&] { rollouts.decode(context.stream); };
   print_timing(row_of("decode_keep", "ours", n, batch), time_on_device(context.stream, decode),
                decode_work(batch, n, true), context.peaks);
@@ -196,9 +196,9 @@ void bench_adam(const Context& context, const DeviceNetwork& network, int sets) 
   args.norms = norms.data();
   args.scratch = scratch.data();
   const auto refill = [&] {  // the update leaves zeros
-    cuda::check(cudaMemcpyAsync(gradient.data(), fresh.data(), size * sizeof(float), cudaMemcpyDeviceToDevice,
-                                context.stream),
-                "gradient");
+    cuda::require(cudaMemcpyAsync(gradient.data(), fresh.data(), size * sizeof(float),
+                                  cudaMemcpyDeviceToDevice, context.stream),
+                  "gradient");
   };
   const Timing timing =
       time_on_device(context.stream, refill, [&] { cuda::adam_update(args, context.stream); });

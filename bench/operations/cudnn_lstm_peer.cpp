@@ -77,7 +77,7 @@ class CudnnLstm : public LstmPeer {
     gradients_->fill_bytes(0);
     keep();
     backward();
-    cuda::check(cudaDeviceSynchronize(), "cuDNN");
+    cuda::require(cudaDeviceSynchronize(), "cuDNN");
     LstmAnswer result;
     result.y = y_.download();
     for (int gate = 0; gate < 4; ++gate) {
@@ -141,7 +141,7 @@ class CudnnLstm : public LstmPeer {
   void upload_gate(int gate) {
     const Gate input = gate_of(*weights_, gate), recurrent = gate_of(*weights_, 4 + gate);
     const auto copy = [](float* to, const float* from, size_t count) {
-      cuda::check(cudaMemcpy(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice), "weights");
+      cuda::require(cudaMemcpy(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice), "weights");
     };
     copy(input.matrix, problem_.input + gate * kHidden * 2, kHidden * 2);
     copy(recurrent.matrix, problem_.recurrent + gate * kHidden * kHidden, kHidden * kHidden);
@@ -150,9 +150,9 @@ class CudnnLstm : public LstmPeer {
 
   static void append(std::vector<float>& values, const float* from, size_t count) {
     values.resize(values.size() + count);
-    cuda::check(cudaMemcpy(values.data() + values.size() - count, from, count * sizeof(float),
-                           cudaMemcpyDeviceToHost),
-                "gradient");
+    cuda::require(cudaMemcpy(values.data() + values.size() - count, from, count * sizeof(float),
+                             cudaMemcpyDeviceToHost),
+                  "gradient");
   }
 
   void forward(cudnnForwardMode_t mode, size_t reserve_bytes, void* reserve) {

@@ -9,7 +9,7 @@
 namespace pointsman::bench {
 
 struct DeviceLstm {
-  cuda::LstmOffsets offsets;
+  LstmOffsets offsets;
   DeviceArray<float> recurrent{kHidden * kGates}, fold{2 * kGates}, bias{kGates}, start_bias{kGates};
 
   cuda::PreparedLstm prepared() const {
@@ -24,9 +24,9 @@ class DeviceNetwork {
   explicit DeviceNetwork(cudaStream_t stream)
       : layout(config()),
         parameters(initial_parameters(config(), 1234)),
-        encoder{offsets(layout.encoder, layout.embedding, -1)},
-        decoder{offsets(layout.decoder, layout.embedding, static_cast<int64_t>(layout.decoder_start))},
-        critic_encoder{offsets(layout.critic.encoder, layout.critic.embedding, -1)} {
+        encoder{layout.encoder},
+        decoder{layout.decoder},
+        critic_encoder{layout.critic.encoder} {
     for (const DeviceLstm* lstm : {&encoder, &decoder, &critic_encoder}) {
       cuda::prepare_lstm(all(), lstm->offsets, lstm->prepared(), 1, stream);
     }
@@ -39,16 +39,15 @@ class DeviceNetwork {
       cuda::prepare_square(all(), static_cast<int64_t>(slices[slice]), {projections.data(), 0},
                            slice * kHidden, kSlices * kHidden, 1, stream);
     }
-    cuda::check(cudaStreamSynchronize(stream), "prepare");
+    cuda::require(cudaStreamSynchronize(stream), "prepare");
   }
 
   static ModelConfig config() { return {}; }  // of one glimpse, with a critic
   static constexpr int kSlices = 3;
-  static cuda::ReferenceSlices slices() { return {0, 1, 2, -1, kSlices}; }
 
   cuda::SetArray all() const { return {parameters.data(), 0}; }
   cuda::SetArray tensor(size_t offset) const { return {parameters.data() + offset, 0}; }
-  cuda::AttentionParameters attention() const {
+  cuda::AttentionWeights attention() const {
     return {tensor(layout.glimpse.v), tensor(layout.pointer.v), 1, true, static_cast<float>(config().clip)};
   }
 
@@ -59,13 +58,6 @@ class DeviceNetwork {
   DeviceArray<float> critic_reference{kSquare}, critic_query{kSquare}, critic_fc1{kSquare};
 
  private:
-  static constexpr size_t kSquare = size_t{kHidden} * kHidden;
-
-  static cuda::LstmOffsets offsets(const LstmSlots& slots, size_t embedding, int64_t start) {
-    return {static_cast<int64_t>(embedding), static_cast<int64_t>(slots.weight_ih),
-            static_cast<int64_t>(slots.weight_hh), static_cast<int64_t>(slots.bias), start};
-  }
-
   void square(size_t offset, const DeviceArray<float>& to, cudaStream_t stream) {
     cuda::prepare_square(all(), static_cast<int64_t>(offset), {to.data(), 0}, 0, kHidden, 1, stream);
   }
@@ -108,7 +100,7 @@ class EncodedInstances {
 
   void project(cudaStream_t stream) {
     cuda::project_references({{network.projections.data(), 0},
-                              DeviceNetwork::slices(),
+                              projections_of(1),
                               h.data(),
                               references.data(),
                               bounds.data(),
@@ -131,7 +123,7 @@ class EncodedInstances {
 // Rollouts of encoded instances: `samples` of each; tiles as the decode kernel takes them.
 class Rollouts {
  public:
-  Rollouts(const EncodedInstances& encoded, int samples, cuda::DecodeMode mode, bool keep)
+  Rollouts(const EncodedInstances& encoded, int samples, Decode mode, bool keep)
       : instances(encoded),
         count(encoded.sequences * samples),
         orders(size_t(count) * encoded.n),
@@ -145,7 +137,7 @@ class Rollouts {
         statistics_(tiles_.size()),
         h(kept(kHidden * (encoded.n + 1))),
         c(kept(kHidden * (encoded.n + 1))),
-        tape(kept(kLstmTape * encoded.n)),
+        cells(kept(kLstmCell * encoded.n)),
         queries(kept(kHidden * encoded.n)),
         row_steps(kept(1)) {}
 
@@ -161,7 +153,7 @@ class Rollouts {
     args.start_bias = {lstm.start_bias.data, 0};
     args.query = {network.query.data(), 0};
     args.attention = network.attention();
-    args.slices = DeviceNetwork::slices();
+    args.projections = projections_of(1);
     args.references = instances.references.data();
     args.bounds = instances.bounds.data();
     args.encoder_h = instances.h.data();
@@ -177,17 +169,8 @@ class Rollouts {
     args.precision = instances.precision;
     args.weight_hh = network.tensor(network.layout.decoder.weight_hh);
     args.query_weight = network.tensor(network.layout.glimpse.w_q);
-    args.orders = orders.data();
-    args.costs = costs.data();
-    args.log_probs = log_probs.data();
-    args.statistics = statistics_.data();
-    if (keep_) {
-      args.h = h.data();
-      args.c = c.data();
-      args.tape = tape.data();
-      args.queries = queries.data();
-      args.row_steps = row_steps.data();
-    }
+    args.results = {orders.data(), costs.data(), log_probs.data(), statistics_.data()};
+    if (keep_) args.record = {h.data(), c.data(), cells.data(), queries.data(), row_steps.data()};
     cuda::decode(args, stream);
   }
 
@@ -218,9 +201,9 @@ class Rollouts {
   // Fewer rows a block when blocks of the most rows would leave multiprocessors idle.
   static int rows_of_tile(int n, int rollouts) {
     int multiprocessors = 0, device = 0;
-    cuda::check(cudaGetDevice(&device), "device");
-    cuda::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-                "attribute");
+    cuda::require(cudaGetDevice(&device), "device");
+    cuda::require(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+                  "attribute");
     const int most = cuda::decode_tile_rows(n, false);
     if (most == 0) throw std::runtime_error("n is too large for this device's shared memory");
     return rollouts < most * multiprocessors ? cuda::decode_tile_rows(n, true) : most;
@@ -250,15 +233,15 @@ class Rollouts {
     return keys;
   }
 
-  cuda::DecodeMode mode_;
+  Decode mode_;
   bool keep_;
   int tile_rows_;
   DeviceArray<cuda::DecodeTile> tiles_;
   DeviceArray<uint64_t> keys_;
-  DeviceArray<cuda::DecodeStatistics> statistics_;
+  DeviceArray<PolicyStatistics> statistics_;
 
  public:
-  DeviceArray<float> h, c, tape, queries;  // only with keep
+  DeviceArray<float> h, c, cells, queries;  // only with keep
   DeviceArray<int32_t> row_steps;
 };
 

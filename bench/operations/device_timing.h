@@ -24,8 +24,8 @@ class DeviceArray {
     throw std::runtime_error(std::to_string(size * sizeof(T) >> 20) + " MiB do not fit");
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    cuda::check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
-                "upload");
+    cuda::require(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+                  "upload");
   }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(const DeviceArray&) = delete;
@@ -35,10 +35,10 @@ class DeviceArray {
   size_t size() const { return size_; }
   std::vector<T> download() const {
     std::vector<T> values(size_);
-    cuda::check(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "download");
+    cuda::require(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "download");
     return values;
   }
-  void fill_bytes(int byte) { cuda::check(cudaMemset(data_, byte, size_ * sizeof(T)), "fill"); }
+  void fill_bytes(int byte) { cuda::require(cudaMemset(data_, byte, size_ * sizeof(T)), "fill"); }
 
  private:
   T* data_ = nullptr;
@@ -52,11 +52,11 @@ inline void fill_random(DeviceArray<float>& array, float bound, unsigned seed) {
   std::uniform_real_distribution<float> uniform(-bound, bound);
   std::vector<float> block(std::min<size_t>(array.size(), (size_t{1} << 20) - 3));
   for (float& value : block) value = uniform(generator);
-  cuda::check(cudaMemcpy(array.data(), block.data(), block.size() * sizeof(float), cudaMemcpyHostToDevice),
-              "upload");
+  cuda::require(cudaMemcpy(array.data(), block.data(), block.size() * sizeof(float), cudaMemcpyHostToDevice),
+                "upload");
   for (size_t first = block.size(); first < array.size(); first += block.size()) {
     const size_t count = std::min(block.size(), array.size() - first);
-    cuda::check(
+    cuda::require(
         cudaMemcpy(array.data() + first, array.data(), count * sizeof(float), cudaMemcpyDeviceToDevice),
         "repeat");
   }
@@ -80,19 +80,20 @@ Timing time_on_device(cudaStream_t stream, Prepare&& prepare, Run&& run, double 
   std::vector<cudaEvent_t> events;
   const auto measure = [&](int runs) {
     while (events.size() < size_t{2} * static_cast<size_t>(runs)) {
-      cuda::check(cudaEventCreate(&events.emplace_back()), "event");
+      cuda::require(cudaEventCreate(&events.emplace_back()), "event");
     }
     for (int k = 0; k < runs; ++k) {
       prepare();
-      cuda::check(cudaEventRecord(events[size_t{2} * k], stream), "event");
+      cuda::require(cudaEventRecord(events[size_t{2} * k], stream), "event");
       run();
-      cuda::check(cudaEventRecord(events[size_t{2} * k + 1], stream), "event");
+      cuda::require(cudaEventRecord(events[size_t{2} * k + 1], stream), "event");
     }
-    cuda::check(cudaStreamSynchronize(stream), "timed runs");
+    cuda::require(cudaStreamSynchronize(stream), "timed runs");
     std::vector<double> ms;
     for (int k = 0; k < runs; ++k) {
       float elapsed = 0.0f;
-      cuda::check(cudaEventElapsedTime(&elapsed, events[size_t{2} * k], events[size_t{2} * k + 1]), "event");
+      cuda::require(cudaEventElapsedTime(&elapsed, events[size_t{2} * k], events[size_t{2} * k + 1]),
+                    "event");
       ms.push_back(static_cast<double>(elapsed));
     }
     return ms;

@@ -19,7 +19,7 @@ Peaks measure_peaks(cudaStream_t stream) {
   DeviceArray<char> from(kCopied), to(kCopied);
   from.fill_bytes(1);
   const Timing copy = time_on_device(stream, [&] {
-    cuda::check(cudaMemcpyAsync(to.data(), from.data(), kCopied, cudaMemcpyDeviceToDevice, stream), "copy");
+    cuda::require(cudaMemcpyAsync(to.data(), from.data(), kCopied, cudaMemcpyDeviceToDevice, stream), "copy");
   });
   return {flops / 2.0 / (1e-3 * fma.median_ms), 2.0 * static_cast<double>(kCopied) / (1e-3 * copy.median_ms)};
 }

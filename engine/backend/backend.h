@@ -23,7 +23,7 @@ namespace pointsman {
 
 // Input sequences: an instance as the network reads it (scaled, mirrored, permuted). count x n items.
 struct SequenceBatch {
-  ProblemKind problem = ProblemKind::kTsp;
+  ProblemKind problem{};
   int n = 0;
   int count = 0;
   const float* features = nullptr;          // [count][n][2]
@@ -32,14 +32,13 @@ struct SequenceBatch {
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
 
   int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
+  const float* features_of(int sequence) const { return features + static_cast<size_t>(sequence) * n * 2; }
   // What the rules of one of them are made from.
   RuleInputs rule_inputs(int sequence, const Policy& policy) const {
     if (capacities == nullptr) return {};
     return {weights + static_cast<size_t>(sequence) * n, capacities[sequence], policy.stop_at_first_misfit};
   }
 };
-
-enum class Decode { kGreedy, kSample, kForced };
 
 class TapeHead;
 
@@ -95,32 +94,12 @@ struct RolloutRequest {
                            // tape nor with kForced
 };
 
-// Sums over all steps of all rollouts of a call, for the training log.
-struct PolicyStatistics {
-  double entropy = 0.0;     // nats
-  double mean_logit = 0.0;  // of u before centring and clip, mean over the feasible, summed over steps
-  double saturated = 0.0;   // share of feasible items with |tanh| > 0.99, summed over steps
-  int64_t steps = 0;        // divide the three by this
-  int64_t evaluations = 0;  // network evaluations made: fewer than steps where rollouts share a prefix
-  int64_t direct_rows = 0;  // attention rows outside the factored tanh's exact range
-
-  PolicyStatistics& operator+=(const PolicyStatistics& other) {
-    entropy += other.entropy;
-    mean_logit += other.mean_logit;
-    saturated += other.saturated;
-    steps += other.steps;
-    evaluations += other.evaluations;
-    direct_rows += other.direct_rows;
-    return *this;
-  }
-};
-
 // Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes
 // permutations). A forced order that asks for what cannot be chosen, or a forced tour that ends early, stops
 // there: cost and log p NaN. With best_only the entries are the sequences' best rollouts; that of a sequence
 // without rollouts has cost and log p NaN and no items.
 struct RolloutResult {
-  std::vector<int32_t> orders;    // [rollouts][n]; KnapSack: -1 after the last item taken
+  std::vector<int32_t> orders;    // [rollouts][n]; -1 after the last item of an answer without all of them
   std::vector<double> costs;      // [rollouts] what the policy minimises, in network units (Rules::cost)
   std::vector<double> log_probs;  // [rollouts]
   std::vector<int32_t> winners;   // best_only: [count] which rollout of its sequence, the lowest of equal

@@ -189,19 +189,19 @@ class CheckBackend final : public Backend {
     for (const int set : sets) {
       first_->read_gradient(set, a);
       second_->read_gradient(set, b);
-      for (const TensorSlot& slot : layout_->tensors) compare_tensor(set, slot, a, b);
+      for (const Tensor& tensor : layout_->tensors) compare_tensor(set, tensor, a, b);
     }
   }
 
-  void compare_tensor(int set, const TensorSlot& slot, const std::vector<float>& a,
+  void compare_tensor(int set, const Tensor& tensor, const std::vector<float>& a,
                       const std::vector<float>& b) const {
     double largest = 0.0;
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k)
+    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k)
       largest = std::max(largest, std::abs(static_cast<double>(a[k])));
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k) {
       if (std::abs(static_cast<double>(a[k]) - b[k]) <= kGradientTolerance * largest) continue;
-      differ("gradient of set " + std::to_string(set) + ", " + slot.name + ", element " +
-                 std::to_string(k - slot.offset),
+      differ("gradient of set " + std::to_string(set) + ", " + tensor.name + ", element " +
+                 std::to_string(k - tensor.offset),
              number(a[k]), number(b[k]));
     }
   }

@@ -15,7 +15,6 @@
 #include "engine/backend/rollout_request.h"
 #include "engine/backend/tape_head.h"
 #include "kernels/common/worker_threads.h"
-#include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
 
@@ -31,9 +30,11 @@ constexpr size_t kTapeBytes = size_t{2} << 30;  // of a tape; activations beyond
 struct CpuTape final : Tape::Storage {
   std::vector<TileActivations> tiles;  // never fewer, for the next rollout
   size_t count = 0;  // tiles of the last rollout that are on the tape: the first ones, as memory allows
-
-  TileActivations* tile(size_t t) { return t < count ? &tiles[t] : nullptr; }
 };
+
+TileActivations* tile_of(CpuTape* tape, size_t t) {
+  return tape != nullptr && t < tape->count ? &tape->tiles[t] : nullptr;
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -57,7 +58,6 @@ class CpuBackend final : public Backend {
     sets_.clear();
     config_ = config;
     layout_.emplace(config_);
-    slots_ = reference_slots(config_);
     for (int i = 0; i < sets; ++i) sets_.push_back(std::make_unique<CpuParameters>(config_, *layout_));
   }
 
@@ -101,16 +101,13 @@ class CpuBackend final : public Backend {
     const SequenceBatch& batch = request.sequences;
     const int64_t rollouts = count_rollouts(request);
     clear_rollouts(rollouts, batch.n, result);
-    const auto tiles = request.tape != nullptr ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
-                                               : cut_for_rollout(batch, request.counts, rollouts);
+    const auto tiles =
+        request.tape != nullptr ? gradient_tiles(batch) : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      const CpuParameters& p = parameters_of(batch, tiles[t]);
-      const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
-      statistics[t] =
-          roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
-                        rollout_workspaces_[worker], tape == nullptr ? nullptr : tape->tile(t), result);
+      statistics[t] = roll_out_tile(parameters_of(batch, tiles[t]), request, tiles[t],
+                                    rollout_workspaces_[worker], tile_of(tape, t), result);
     });
     if (tape != nullptr) tape_head_.fill(request, result);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
@@ -118,38 +115,36 @@ class CpuBackend final : public Backend {
   }
 
   void gradient(const GradientRequest& request) override {
-    const FoldedLayout folded(slots_.count);
-    const auto tiles = cut_into_tiles(request.sequences, request.counts, kGradientRows, kGradientRows);
     CpuTape* const tape = tape_head_.use(request) ? &request.tape->storage<CpuTape>() : nullptr;
-    sum_tiles(
-        request.sequences, tiles, folded.size,
-        [&](size_t t, int worker, float* sums) {
-          const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
-          const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
-          gradient_tile(p, weights, slots_, request, tiles[t], tape == nullptr ? nullptr : tape->tile(t),
-                        gradient_workspaces_[worker], sums);
-        },
-        [&](CpuParameters& p, const float* sums) { unfold_actor(config_, *layout_, sums, p); });
+    const auto tiles = gradient_tiles(request.sequences, request.counts);
+    const auto folded = [&](Placement& placement) {
+      return FoldedActor(placement, projections_of(config_.glimpses).count);
+    };
+    sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
+      gradient_tile(parameters_of(request.sequences, tiles[t]), request, tiles[t], tile_of(tape, t),
+                    gradient_workspaces_[worker], sums);
+    });
   }
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
+    const auto tiles = gradient_tiles(sequences);
+    const CriticRequest request{sequences, nullptr, 0.0f, values.data()};
+    Placement nowhere;
+    const FoldedCritic no_sums(nowhere);
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], nullptr, 0.0f,
-                  gradient_workspaces_[worker], values.data(), nullptr);
+      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker],
+                  no_sums);
     });
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values) override {
-    const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
-    sum_tiles(
-        sequences, tiles, CriticFoldedLayout().size,
-        [&](size_t t, int worker, float* sums) {
-          critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], targets.data(),
-                      weight, gradient_workspaces_[worker], values.data(), sums);
-        },
-        [&](CpuParameters& p, const float* sums) { unfold_critic(*layout_, sums, p); });
+    const auto tiles = gradient_tiles(sequences);
+    const CriticRequest request{sequences, targets.data(), weight, values.data()};
+    const auto folded = [](Placement& placement) { return FoldedCritic(placement); };
+    sum_tiles(sequences, tiles, folded, [&](size_t t, int worker, const FoldedCritic& sums) {
+      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker], sums);
+    });
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
@@ -169,9 +164,15 @@ class CpuBackend final : public Backend {
     return batch.set_of(tile.pieces.front().sequence);
   }
 
+  static std::vector<RolloutTile> gradient_tiles(const SequenceBatch& batch,
+                                                 const int32_t* counts = nullptr) {
+    return cut_into_tiles(batch, counts, kGradientRows, kGradientRows);
+  }
+
   std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
                                            int64_t rollouts) const {
-    const size_t sequence_bytes = static_cast<size_t>(batch.n) * slots_.count * kHidden * sizeof(float);
+    const int projections = projections_of(config_.glimpses).count;
+    const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
     // Whole register tiles of 8 rows.
     const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
@@ -190,16 +191,24 @@ class CpuBackend final : public Backend {
   }
 
   size_t tape_tile_bytes(int n) const {
-    const int floats = 2 * (kLstmTape + 2 * kHidden) + (slots_.count + 1) * kHidden +
+    const int floats = 2 * (kLstmCell + 2 * kHidden) +
+                       (projections_of(config_.glimpses).count + 1) * kHidden +
                        cpu::attention_activations(n, config_.glimpses);
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
   }
 
   // Runs tiles in waves of as many buffers as there are and adds their folded sums in tile order; unfolds
-  // once per set.
-  template <typename Work, typename Unfold>
-  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, size_t size,
-                 const Work& work, const Unfold& unfold) {
+  // once per set. folded(placement) makes the sums' arrays; work(tile, worker, sums).
+  template <typename Folded, typename Work>
+  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
+                 const Work& work) {
+    Placement counted;
+    folded(counted);
+    const size_t size = counted.bytes() / sizeof(float);
+    const auto folded_in = [&](AlignedFloats& buffer) {
+      Placement placement(buffer.data());
+      return folded(placement);
+    };
     wave_.resize(std::max(kWave, static_cast<size_t>(workers_.count())));
     total_.assign(size, 0.0f);
     for (size_t first = 0; first < tiles.size();) {
@@ -208,12 +217,12 @@ class CpuBackend final : public Backend {
       while (last < tiles.size() && last - first < wave_.size() && set_of(batch, tiles[last]) == set) ++last;
       workers_.for_each(static_cast<int64_t>(last - first), [&](int64_t t, int worker) {
         wave_[t].assign(size, 0.0f);
-        work(first + t, worker, wave_[t].data());
+        work(first + t, worker, folded_in(wave_[t]));
       });
       add_wave(last - first, size);
       first = last;
       if (first < tiles.size() && set_of(batch, tiles[first]) == set) continue;
-      unfold(*sets_.at(set), total_.data());
+      unfold(folded_in(total_), *sets_.at(set));
       std::fill(total_.begin(), total_.end(), 0.0f);
     }
   }
@@ -258,7 +267,6 @@ class CpuBackend final : public Backend {
   WorkerThreads workers_;
   ModelConfig config_;
   std::optional<ParameterLayout> layout_;
-  ReferenceSlots slots_;
   std::vector<std::unique_ptr<CpuParameters>> sets_;
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;

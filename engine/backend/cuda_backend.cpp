@@ -173,10 +173,7 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
   of(first_set + count - 1);
   CudaParameters& p = changed(first_set);
   const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
-  Placement counted;
-  UpdateArrays(counted, p.sets(), count, actor_size, critic_size);
-  Placement placed(context_.memory.work(counted.bytes()));
-  const UpdateArrays arrays(placed, p.sets(), count, actor_size, critic_size);
+  const auto arrays = context_.memory.place<UpdateArrays>(p.sets(), count, actor_size, critic_size);
   std::vector<GradientNorms> norms(count);
   const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
     for (int s = first_set; s < first_set + count; ++s) ++steps[s];

@@ -32,6 +32,14 @@ class CudaMemory {
   size_t available() const { return limit_ - held_bytes_; }
   // The work area of a chunk, of at least `bytes`. It may have to grow: then what was held is lost.
   std::byte* work(size_t bytes);
+  // Arrays(placement, arguments...) in a work area of their size.
+  template <typename Arrays, typename... Arguments>
+  Arrays place(const Arguments&... arguments) {
+    Placement counted;
+    Arrays(counted, arguments...);
+    Placement placed(work(counted.bytes()));
+    return Arrays(placed, arguments...);
+  }
 
   // Holds the first `bytes` of the last work area until let_go(). Nothing may be held at the time.
   void hold(size_t bytes) { held_bytes_ = bytes; }

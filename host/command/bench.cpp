@@ -263,7 +263,7 @@ double largest(const float* values, size_t size) {
 // whose gradient is next to nothing at the initial weights.
 void compare_gradients(const ParameterLayout& layout, const std::vector<float>& ours,
                        const std::vector<float>& theirs) {
-  for (const TensorSlot& slot : layout.tensors) {
+  for (const Tensor& slot : layout.tensors) {
     const bool actor = slot.offset < layout.actor_size;
     const size_t first = actor ? 0 : layout.actor_size, last = actor ? layout.actor_size : layout.size;
     const double bound =
@@ -296,7 +296,7 @@ void check_gradient(Decoder& decoder, TorchTwin& twin, const ModelConfig& config
   std::ifstream stream(file, std::ios::binary);
   for (const std::string name : answer["names"]) {
     const auto slot = std::find_if(layout.tensors.begin(), layout.tensors.end(),
-                                   [&](const TensorSlot& tensor) { return tensor.name == name; });
+                                   [&](const Tensor& tensor) { return tensor.name == name; });
     stream.read(reinterpret_cast<char*>(&theirs[slot->offset]),
                 static_cast<std::streamsize>(slot->size * sizeof(float)));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/placement.h"
 #include "kernels/cuda/best_of.cuh"
-#include "kernels/cuda/device_buffer.h"
 
 namespace pointsman::cuda {
 
@@ -9,9 +9,9 @@ namespace {
 // Without scratch: only sets `bytes` to what CUB needs of it.
 void find_best_rows(const BestOfArgs& args, void* scratch, size_t& bytes, BestRow* best,
                     cudaStream_t stream) {
-  check(cub::DeviceSegmentedReduce::ArgMin(scratch, bytes, args.costs, best, args.sequences, args.first_row,
-                                           args.first_row + 1, stream),
-        "best of a sequence's rollouts");
+  require(cub::DeviceSegmentedReduce::ArgMin(scratch, bytes, args.costs, best, args.sequences, args.first_row,
+                                             args.first_row + 1, stream),
+          "best of a sequence's rollouts");
 }
 
 struct BestOfScratch {
@@ -36,7 +36,7 @@ int64_t best_of_scratch(int sequences) {
 }
 
 void best_of(const BestOfArgs& args, cudaStream_t stream) {
-  Placement placed(static_cast<std::byte*>(args.scratch));
+  Placement placed(args.scratch);
   BestOfScratch scratch(placed, args.sequences);
   find_best_rows(args, scratch.cub_scratch, scratch.cub_bytes, scratch.best, stream);
   const int blocks = (args.sequences + kGatherWarps - 1) / kGatherWarps;

@@ -22,7 +22,6 @@
 
 namespace pointsman::cuda {
 
-inline constexpr int kProcessSteps = 3;
 inline constexpr int kCriticThreads = kHidden;
 inline constexpr int kCriticHalfWarps = kCriticThreads / kHalfWarp;
 
@@ -292,10 +291,10 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
   int32_t* items = reinterpret_cast<int32_t*>(dp + length);
   list_all_items(f.n, items);
   const float bound = f.bounds[c.sequence];
-  const int64_t slot0 = c.sequence * (f.n + 1) * kHidden + d;
-  a.dreferences[slot0] = 0.0f;
-  a.dh[slot0] = 0.0f;
-  ElementSums sums{a.dreferences + slot0 + kHidden, a.dh + slot0 + kHidden, c.of_set(f.v)[d]};
+  const int64_t start = c.sequence * (f.n + 1) * kHidden + d;
+  a.dreferences[start] = 0.0f;
+  a.dh[start] = 0.0f;
+  ElementSums sums{a.dreferences + start + kHidden, a.dh + start + kHidden, c.of_set(f.v)[d]};
 
   dstate[d] = head_gradient(a, c, vector);
   __syncthreads();

@@ -8,7 +8,8 @@ using Kernel = void (*)(DecodeArgs, bool);
 
 template <Precision kPrecision, bool kWhole>
 Kernel kernel_of(ProblemKind problem) {
-  return with_rules(problem, []<typename Rules>() -> Kernel { return decode_kernel<Rules, kPrecision, kWhole>; });
+  return with_rules(problem,
+                    []<typename Rules>() -> Kernel { return decode_kernel<Rules, kPrecision, kWhole>; });
 }
 
 template <Precision kPrecision>
@@ -33,9 +34,9 @@ Kernel kernel_of(const DecodeArgs& args) {
 
 int64_t shared_limit() {
   int device = 0, bytes = 0;
-  check(cudaGetDevice(&device), "current device");
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "shared memory limit");
+  require(cudaGetDevice(&device), "current device");
+  require(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "shared memory limit");
   return bytes;
 }
 
@@ -51,11 +52,11 @@ int decode_tile_rows(int n, bool few) {
 void decode(const DecodeArgs& args, cudaStream_t stream) {
   if (args.tile_count == 0) return;
   const int64_t rows = args.tile_rows * decode_row_bytes(args.n);
-  const int64_t with_references = rows + decode_reference_bytes(args.n, args.slices.count);
+  const int64_t with_references = rows + decode_reference_bytes(args.n, args.projections.count);
   const bool fit = with_references <= shared_limit();
   const dim3 blocks(args.tile_count), threads(args.tile_rows * kHalfWarp);
-  if (args.precision != Precision::kFp32 && args.h != nullptr) {
-    throw std::invalid_argument("decode: activations are kept in fp32 only");
+  if (args.precision != Precision::kFp32 && args.record.h != nullptr) {
+    throw std::invalid_argument("decode: activations are recorded in fp32 only");
   }
   launch(kernel_of(args), blocks, threads, fit ? with_references : rows, stream, args, fit);
 }

@@ -8,17 +8,17 @@
 //
 // Shared memory: h and query, 2 x 512 B a row; logits, running sums and the list, 12 B a row and item (items
 // rounded up to 16); when all rows are of one sequence and it fits, that sequence's references, 512 B an item
-// and slice. 32 rows of n = 100 with three slices: 231,680 B.
+// and projection. 32 rows of n = 100 with three projections: 231,680 B.
 //
 // A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
 // elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
 // 128 fma of readout, (g + 1) m exp, m tanh and, one by one in list order, (g + 2) m additions. Device
 // memory: 328 KB of weights a step and block (from the L2), 4 B of choice a row; (2 g + 1) m 512 B of
-// references where they are not in shared memory; with activations kept 4 KB a row.
+// references where they are not in shared memory; with activations recorded 4 KB a row.
 //
 // With a precision other than fp32 the products are tile_multiply_mma.cuh's, whose header says which units of
 // which rows a thread then has; h is swizzled, quotients of scores are approximate (3.9 operations an
-// element), activations are not kept.
+// element), activations are not recorded.
 #pragma once
 
 #include <cmath>
@@ -52,8 +52,8 @@ struct DecodeRow {
 static_assert(kTileRows * sizeof(DecodeRow) % sizeof(float4) == 0);  // the references follow them
 
 POINTSMAN_HOST_DEVICE constexpr int padded_items(int n) { return (n + 15) / 16 * 16; }
-POINTSMAN_HOST_DEVICE constexpr int64_t decode_reference_bytes(int n, int slices) {
-  return static_cast<int64_t>(slices) * n * kHidden * 4;
+POINTSMAN_HOST_DEVICE constexpr int64_t decode_reference_bytes(int n, int projections) {
+  return static_cast<int64_t>(projections) * n * kHidden * 4;
 }
 POINTSMAN_HOST_DEVICE constexpr int64_t decode_row_bytes(int n) {
   return (2 * kHidden + 3 * static_cast<int64_t>(padded_items(n))) * 4 +
@@ -69,7 +69,7 @@ struct DecodeMemory {
   float* prefix;      // [rows][padded]
   int32_t* items;     // [rows][padded] the remaining ones first; 0 behind the n-th
   DecodeRow* rows;    // [rows]
-  float* references;  // [slices][n][H], or nothing
+  float* references;  // [projections][n][H], or nothing
 
   __device__ __forceinline__ DecodeMemory(float* shared, int row_count, int n) : padded(padded_items(n)) {
     h = shared;
@@ -86,7 +86,7 @@ struct DecodeMemory {
 
 // What all lanes hold in registers; the rest of a row's state is a DecodeRow.
 struct DecodeRollout {
-  double capacity_left = 0.0;  // KnapSack
+  double capacity_left = 0.0;  // of rules with capacities
   int remaining = 0;           // items to choose from
   int step = 0;                // of the next choice
 };
@@ -100,11 +100,10 @@ __device__ __forceinline__ int sequence_of(const DecodeTile& tile, int row) {
 template <typename Rules>
 __device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTile& tile,
                                           const DecodeRollout& rollout) {
-  if constexpr (Rules::kDropsItems) {
-    return {args.item_weights + static_cast<int64_t>(sequence_of(tile, own_row())) * args.n,
-            rollout.capacity_left, args.stop_at_first_misfit};
+  if constexpr (Rules::kHasCapacity) {
+    return Rules::make(args.rules.inputs(sequence_of(tile, own_row()), args.n, rollout.capacity_left));
   } else {
-    return {};
+    return Rules::make({});
   }
 }
 
@@ -115,7 +114,7 @@ __device__ __forceinline__ DecodeRollout start_rollout(HalfWarp w, const DecodeA
   const int row = own_row();
   DecodeRollout rollout;
   if (row < tile.rows) {
-    if constexpr (Rules::kDropsItems) rollout.capacity_left = args.capacities[sequence_of(tile, row)];
+    if constexpr (Rules::kHasCapacity) rollout.capacity_left = args.rules.capacities[sequence_of(tile, row)];
     if (w.lane == 0) {
       int32_t* items = memory.items + row * memory.padded;
       for (int j = args.n; j < memory.padded; ++j) items[j] = 0;
@@ -158,10 +157,10 @@ __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& arg
                                                const float* references, int count,
                                                const DecodeMemory& memory) {
   const int at = own_row();
-  const AttentionParameters& p = args.attention;
+  const AttentionWeights& p = args.attention;
   const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
   const AttentionView view{references,
-                           args.slices,
+                           args.projections,
                            args.n,
                            bounds[0],
                            bounds[1],
@@ -228,12 +227,12 @@ __device__ __forceinline__ int pick_position(HalfWarp w, const DecodeArgs& args,
                                              const DecodeMemory& memory, int count, int step) {
   const int row = own_row(), at = row * memory.padded;
   const int32_t* items = memory.items + at;
-  if (args.mode == DecodeMode::kForced) {
+  if (args.mode == Decode::kForced) {
     const int32_t item = args.forced[(tile.result + row) * args.n + step];
     return item < 0 ? -1 : first_position(w, count, [&](int j) { return items[j] == item; });
   }
   if (count == 1) return 0;
-  if (args.mode == DecodeMode::kGreedy) return greedy_position(w, memory.logits + at, items, count);
+  if (args.mode == Decode::kGreedy) return greedy_position(w, memory.logits + at, items, count);
   return sampled_position(w, args, tile, memory.prefix + at, count, step);
 }
 
@@ -250,9 +249,8 @@ __device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, int
   __syncwarp(w.mask);
   int left = 0;
   if (w.lane == 0) {
-    // Without misfits a list changes as a tour's does.
-    left = misfit ? remove_and_filter(rules, items, count, position)
-                  : remove_and_filter(TspRules{}, items, count, position);
+    left = remove_item(items, count, position);
+    if (misfit) left = filter_remaining(rules, items, left);
   }
   __syncwarp(w.mask);
   return __shfl_sync(w.mask, left, 0, kHalfWarp);
@@ -279,7 +277,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
     ++state.taken;
     state.input = reinterpret_cast<const float2*>(
         args.features)[static_cast<int64_t>(sequence_of(tile, row)) * args.n + item];
-    args.orders[(tile.result + row) * args.n + step] = item;
+    args.results.orders[(tile.result + row) * args.n + step] = item;
     if (count > 1) {
       const float logit = memory.logits[row * memory.padded + position];
       state.log_prob += static_cast<double>((logit - softmax.largest) - softmax.log_total);
@@ -287,7 +285,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
     }
   }
   rules.step(item);
-  if constexpr (Rules::kDropsItems) rollout.capacity_left = rules.capacity_left;
+  if constexpr (Rules::kHasCapacity) rollout.capacity_left = rules.capacity_left;
   rollout.remaining = remove_chosen(w, rules, items, count, position);
 }
 
@@ -319,20 +317,24 @@ __device__ __forceinline__ void finish_rollout(HalfWarp w, const DecodeArgs& arg
   const int n = args.n;
   const int64_t result = tile.result + own_row();
   if (w.lane == 0) {
-    int32_t* order = args.orders + result * n;
+    int32_t* order = args.results.orders + result * n;
     for (int step = row.taken; step < n; ++step) order[step] = -1;
     const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible;
     const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, own_row())) * n;
-    args.log_probs[result] = whole ? row.log_prob : nan("");
-    args.costs[result] = whole ? Rules::cost(features, order, n) : nan("");
-    if (args.row_steps != nullptr) args.row_steps[result] = row.learnt;
+    args.results.log_probs[result] = whole ? row.log_prob : nan("");
+    args.results.costs[result] = whole ? Rules::cost(features, order, n) : nan("");
+    if (args.record.row_steps != nullptr) args.record.row_steps[result] = row.learnt;
   }
-  if (args.h == nullptr) return;
-  const int64_t slot = result * (n + 1), step = result * n;
-  fill_zero(w, args.h + (slot + row.weighed + 1) * kHidden, args.h + (slot + n + 1) * kHidden);
-  fill_zero(w, args.c + (slot + row.weighed + 1) * kHidden, args.c + (slot + n + 1) * kHidden);
-  fill_zero(w, args.tape + (step + row.weighed) * kLstmTape, args.tape + (step + n) * kLstmTape);
-  fill_zero(w, args.queries + (step + row.weighed) * kHidden, args.queries + (step + n) * kHidden);
+  if (args.record.h == nullptr) return;
+  const int64_t state = result * (n + 1), step = result * n;
+  fill_zero(w, args.record.h + (state + row.weighed + 1) * kHidden,
+            args.record.h + (state + n + 1) * kHidden);
+  fill_zero(w, args.record.c + (state + row.weighed + 1) * kHidden,
+            args.record.c + (state + n + 1) * kHidden);
+  fill_zero(w, args.record.cells + (step + row.weighed) * kLstmCell,
+            args.record.cells + (step + n) * kLstmCell);
+  fill_zero(w, args.record.queries + (step + row.weighed) * kHidden,
+            args.record.queries + (step + n) * kHidden);
 }
 
 // ---------------------------------------------------------------------------- eight rows, by their group
@@ -375,10 +377,10 @@ __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeT
       const int64_t sequence = sequence_of(tile, row);
       h = args.encoder_h[(sequence * (args.n + 1) + args.n) * kHidden + group.unit];
       c = args.encoder_c[sequence * kHidden + group.unit];
-      if (args.h != nullptr) {
+      if (args.record.h != nullptr) {
         const int64_t at = (tile.result + row) * (args.n + 1) * kHidden + group.unit;
-        args.h[at] = h;
-        args.c[at] = c;
+        args.record.h[at] = h;
+        args.record.c[at] = c;
       }
     }
     memory.h[row * kHidden + group.unit] = h;
@@ -412,11 +414,11 @@ __device__ __forceinline__ void step_network(const DecodeArgs& args, const Decod
     const LstmUnit cell = lstm_unit(gate[0], gate[1], gate[2], gate[3], group.c[r]);
     group.c[r] = cell.c;
     new_h[r] = cell.h;
-    if (args.h == nullptr || !chooses(memory, row)) continue;
-    const int64_t rollout = tile.result + row, slot = rollout * (args.n + 1) + step + 1;
-    args.h[slot * kHidden + unit] = cell.h;
-    args.c[slot * kHidden + unit] = cell.c;
-    store_lstm_tape(cell, args.tape + (rollout * args.n + step) * kLstmTape + unit);
+    if (args.record.h == nullptr || !chooses(memory, row)) continue;
+    const int64_t rollout = tile.result + row, state = rollout * (args.n + 1) + step + 1;
+    args.record.h[state * kHidden + unit] = cell.h;
+    args.record.c[state * kHidden + unit] = cell.c;
+    store_lstm_cell(cell, args.record.cells + (rollout * args.n + step) * kLstmCell + unit);
   }
 }
 
@@ -435,8 +437,8 @@ __device__ __forceinline__ void make_queries(const DecodeArgs& args, const Decod
   for (int r = 0; r < kTileRows; ++r) {
     const int row = group.first_row + r;
     memory.query[row * kHidden + group.unit] = product[0][r];
-    if (args.queries == nullptr || !chooses(memory, row)) continue;
-    args.queries[((tile.result + row) * args.n + step) * kHidden + group.unit] = product[0][r];
+    if (args.record.queries == nullptr || !chooses(memory, row)) continue;
+    args.record.queries[((tile.result + row) * args.n + step) * kHidden + group.unit] = product[0][r];
   }
 }
 
@@ -537,8 +539,8 @@ __device__ __forceinline__ void copy_references(const float* from, int64_t count
   }
 }
 
-__device__ __forceinline__ DecodeStatistics sum_statistics(const DecodeMemory& memory, int rows) {
-  DecodeStatistics sum{};
+__device__ __forceinline__ PolicyStatistics sum_statistics(const DecodeMemory& memory, int rows) {
+  PolicyStatistics sum;
   for (int r = 0; r < rows; ++r) {
     const DecodeRow& row = memory.rows[r];
     sum.entropy += row.entropy;
@@ -557,7 +559,7 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
                                             const DecodeMemory& memory) {
   const HalfWarp w = this_half_warp();
   DecodeRollout rollout = start_rollout<Rules>(w, args, tile, memory);
-  const int64_t size = static_cast<int64_t>(args.slices.count) * args.n * kHidden;
+  const int64_t size = static_cast<int64_t>(args.projections.count) * args.n * kHidden;
   const float* references = args.references + sequence_of(tile, own_row() < tile.rows ? own_row() : 0) * size;
   if constexpr (kShared) {
     copy_references(references, size, memory.references);
@@ -578,7 +580,7 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
     if (rollout.remaining > 1) advance<Rules, kPrecision>(w, args, tile, references, memory, rollout);
   }
   if (own_row() < tile.rows) finish_rollout<Rules>(w, args, tile, memory.rows[own_row()]);
-  if (threadIdx.x == 0) args.statistics[blockIdx.x] = sum_statistics(memory, tile.rows);
+  if (threadIdx.x == 0) args.results.statistics[blockIdx.x] = sum_statistics(memory, tile.rows);
 }
 
 // Where tensor cores do not have 32 rows, blocks are smaller and their threads may take more than 128

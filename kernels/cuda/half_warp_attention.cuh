@@ -11,10 +11,10 @@
 // costs 1 fma.
 #pragma once
 
+#include "kernels/common/factored_tanh.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
-#include "kernels/operations.h"
 
 namespace pointsman::cuda {
 
@@ -316,7 +316,7 @@ __device__ __forceinline__ float mean_of(const float* u, int count) {
 // References of one sequence and the weights that read them.
 struct AttentionView {
   const float* references;  // [count][n][H]
-  ReferenceSlices slices;
+  Projections projections;
   int n;
   float glimpse_bound, pointer_bound;
   const float* glimpse_v;  // [H]
@@ -346,10 +346,11 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
     result.direct |= q.range == Range::kDirect;
     float v[kOwned];
     load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
-    result.first = attention_scores<kApproximate>(w, a.slice(last ? a.slices.pointer : a.slices.glimpse), q,
-                                                  v, items[0], items, count, scores);
+    result.first =
+        attention_scores<kApproximate>(w, a.slice(last ? a.projections.pointer : a.projections.glimpse), q, v,
+                                       items[0], items, count, scores);
     if (last) break;
-    const float* values = a.slice(g + 1 < a.glimpses ? a.slices.requeries : a.slices.values);
+    const float* values = a.slice(g + 1 < a.glimpses ? a.projections.requeries : a.projections.values);
     softmax_readout(w, values, items, count, scores, query);
   }
   return result;

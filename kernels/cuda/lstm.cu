@@ -32,7 +32,7 @@ void (*forward_kernel(const LstmForwardArgs& args))(LstmForwardArgs) {
     case Precision::kBf16:
       return lstm_forward_mma_kernel<kGroups, Precision::kBf16>;
   }
-  return args.tape != nullptr ? lstm_forward_kernel<kGroups, true> : lstm_forward_kernel<kGroups, false>;
+  return args.cells != nullptr ? lstm_forward_kernel<kGroups, true> : lstm_forward_kernel<kGroups, false>;
 }
 
 template <int kGroups>
@@ -50,8 +50,8 @@ void backward(const LstmBackwardArgs& args, cudaStream_t stream) {
 }  // namespace
 
 void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
-  if (args.precision != Precision::kFp32 && args.tape != nullptr) {
-    throw std::invalid_argument("lstm_forward: activations are kept in fp32 only");
+  if (args.precision != Precision::kFp32 && args.cells != nullptr) {
+    throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
   small_tiles(args.rows, args.range_count) ? forward<1>(args, stream) : forward<4>(args, stream);
 }

@@ -4,8 +4,8 @@
 // group's 8 rows, so its four columns of the product are the unit's four gates.
 //
 // Forward, a row and step: 131,072 flops in the product, 8 H fma for the input, 5 H exponentials in fma
-// arithmetic, 3 H divisions (8 H with the tape), each with one reciprocal. Device memory: 8 bytes in, 4 H out
-// (28 H with c and tape). Weights: 256 KB a step and block from L2. Shared memory: 1,040 bytes a row.
+// arithmetic, 3 H divisions (8 H with the cells), each with one reciprocal. Device memory: 8 bytes in, 4 H
+// out (28 H with c and cells). Weights: 256 KB a step and block from L2. Shared memory: 1,040 bytes a row.
 //
 // Backward, a row and step: 131,072 flops in the product, some 20 H in the cell. Device memory: 28 H bytes
 // in, 16 H out; weights as forward. Shared memory: 2,048 bytes a row.
@@ -95,7 +95,7 @@ __device__ __forceinline__ void lstm_cells(const LstmForwardArgs& a, const LstmT
     a.h[at] = u.h;
     if constexpr (kKeep) {
       a.c[at] = u.c;
-      store_lstm_tape(u, a.tape + ((t.row + r) * a.steps + step) * kLstmTape + t.unit);
+      store_lstm_cell(u, a.cells + ((t.row + r) * a.steps + step) * kLstmCell + t.unit);
     }
   }
 }
@@ -162,15 +162,15 @@ __device__ __forceinline__ void lstm_cells_backward(const LstmBackwardArgs& a, c
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
     LstmUnitGradient d = {0.0f, 0.0f, 0.0f, 0.0f, dc[r]};
-    const int64_t row = t.row + r, slot = row * (a.steps + 1) + step;
+    const int64_t row = t.row + r, state = row * (a.steps + 1) + step;
     if (step < made[r]) {
-      d = lstm_unit_backward(a.tape + (row * a.steps + step) * kLstmTape + t.unit,
-                             a.c[slot * kHidden + t.unit], a.dh[(slot + 1) * kHidden + t.unit] + dh[r],
+      d = lstm_unit_backward(a.cells + (row * a.steps + step) * kLstmCell + t.unit,
+                             a.c[state * kHidden + t.unit], a.dh[(state + 1) * kHidden + t.unit] + dh[r],
                              dc[r]);
     }
     dc[r] = d.c;
     store_gates(d, dgates + r * kGates);
-    if (r < t.rows) store_gates(d, a.dgates + slot * kGates + t.unit);
+    if (r < t.rows) store_gates(d, a.dgates + state * kGates + t.unit);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lstm_forward() with the products on tensor cores, without a tape. A block takes 8 or 32 rows of one
+// lstm_forward() with the products on tensor cores, without a cells. A block takes 8 or 32 rows of one
 // parameter set through all steps; which units of which rows a thread has says tile_multiply_mma.cuh. Counts
 // as lstm.cuh's forward pass but for the product; shared memory the same.
 #pragma once

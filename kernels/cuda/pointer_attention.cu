@@ -9,7 +9,7 @@ void project_references(const ProjectReferencesArgs& args, cudaStream_t stream) 
   const auto run = [&](void (*kernel)(ProjectReferencesArgs)) {
     launch(kernel, blocks, threads, kProjectShared, stream, args);
   };
-  switch (args.slices.count) {
+  switch (args.projections.count) {
     case 1:  // no glimpse
       return run(project_references_kernel<1>);
     case 3:  // one glimpse
@@ -17,7 +17,7 @@ void project_references(const ProjectReferencesArgs& args, cudaStream_t stream) 
     case 4:
       return run(project_references_kernel<4>);
     default:
-      throw std::invalid_argument("slices of the reference projections");
+      throw std::invalid_argument("number of projections");
   }
 }
 

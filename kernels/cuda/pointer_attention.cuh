@@ -8,6 +8,7 @@
 // device memory and, without special-function operations, 2 n H exponentials.
 #pragma once
 
+#include "kernels/common/factored_tanh.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(kProjectThreads) project_references_kernel(Pro
   const int column = threadIdx.x % kHidden, first_item = threadIdx.x / kHidden * kTileRows;
   const int64_t slice = static_cast<int64_t>(args.n) * kHidden;
   const float* states = args.h + (sequence.first_row * (slice + kHidden) + kHidden);
-  const float* weights = args.projections.data + sequence.set * args.projections.stride + column;
+  const float* weights = args.weights.data + sequence.set * args.weights.stride + column;
   float* references = args.references + sequence.first_row * kCount * slice;
   float largest[kCount] = {};
   for (int first = 0; first < args.n; first += kProjectItems) {
@@ -75,13 +76,13 @@ __global__ void __launch_bounds__(kProjectThreads) project_references_kernel(Pro
   }
 #pragma unroll
   for (int c = 0; c < kCount; ++c) {
-    const bool glimpse = c == args.slices.glimpse;
-    if (!glimpse && c != args.slices.pointer) continue;
+    const bool glimpse = c == args.projections.glimpse;
+    if (!glimpse && c != args.projections.pointer) continue;
     const float bound = largest_in_block(largest[c], tile + kProjectItems * kHidden);
     if (threadIdx.x == 0) args.bounds[2 * sequence.first_row + (glimpse ? 0 : 1)] = bound;
     if (bound <= kFactoredLimit) exponentiate(references + c * slice, args.n * kHidden);
   }
-  if (threadIdx.x == 0 && args.slices.glimpse < 0) args.bounds[2 * sequence.first_row] = 0.0f;
+  if (threadIdx.x == 0 && args.projections.glimpse < 0) args.bounds[2 * sequence.first_row] = 0.0f;
 }
 
 }  // namespace pointsman::cuda

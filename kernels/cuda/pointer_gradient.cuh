@@ -3,14 +3,14 @@
 // is computed again, tanh is never stored. A "pass" is one set of scores: the glimpses 0 .. glimpses - 1,
 // then the pointer.
 //
-// list_choices_kernel: a warp a row; when each item was chosen, KnapSack: the capacity before each step.
+// list_choices_kernel: a warp a row; when each item was chosen, and the capacity before each step.
 // step_gradients_kernel: a half-warp a (row, step), 8 a block; forward, then back to the gradients of the
 //   scores and of the query. Shared memory: a list of items and one of scores, 8 n bytes a half-warp.
 // item_gradients_kernel: a half-warp a (sequence, projection, item), 8 a block; the sums over rows and steps,
 //   in order (identity 9). No shared memory.
 // sum_v_kernel: a block a sequence; gradients of v, over the items in order.
 //
-// A row of n steps has E = 64 n (n + 1) elements (item, d) a pass; the masked KnapSack's has fewer. For each,
+// A row of n steps has E = 64 n (n + 1) elements (item, d) a pass; with misfits masked fewer. For each,
 // in single-precision operations (special-function ones): scores 5.3 (1/4) and back 7.3 (1/4) in the first
 // kernel, back again 8.3 (1/4) in the second, besides one minimum each; a glimpse adds its readout 1, dp 1,
 // and the sums of its values 1. With one glimpse: 45 E operations and 1.5 E special ones a row. Device memory
@@ -19,6 +19,7 @@
 // read from the caches.
 #pragma once
 
+#include "kernels/common/rules.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
@@ -32,7 +33,7 @@ inline constexpr int kGradientHalfWarps = kGradientThreads / kHalfWarp;
 // What the kernels hand to each other.
 struct PointerGradientScratch {
   int32_t* chosen_at;  // [rows][n] step that took the item; n: none
-  double* capacity;    // [rows][n] KnapSack: left before the step
+  double* capacity;    // [rows][n] left before the step; of rules with capacities
   float* du;  // [rows][passes][n steps][n items] gradient of the score; 0 where the item was not in the list
   float* p;   // [rows][glimpses][n steps][n items] softmax of the glimpse; 0 likewise
   float* factors;   // [rows][passes][n][H] the query as Query::factor, reference_index order
@@ -54,10 +55,6 @@ __device__ __forceinline__ int set_of_row(const SetRange* ranges, int range_coun
     }
   }
   return ranges[range].set;
-}
-
-__device__ __forceinline__ bool masks_misfits(const PointerGradientArgs& a) {
-  return a.problem == ProblemKind::kKnapsack && !a.stop_at_first_misfit;
 }
 
 // Number of (row, pass, step) where a row has `passes` of them.
@@ -93,22 +90,22 @@ __device__ __forceinline__ void add_tanh_gradient(const float (&reference)[kOwne
 
 // ---------------------------------------------------------------------------- what was chosen when
 
-// left[t] = what fits before step t: the chosen weights subtracted in order, as the rules do.
+// capacity[t] = what is left before step t. All lanes take the same steps.
+template <typename Rules>
 __device__ __forceinline__ void list_capacities(const PointerGradientArgs& a, int row, const int32_t* order,
                                                 int steps, double* capacity) {
   const int lane = threadIdx.x % 32, sequence = a.sequence_of[row];
-  const double* weights = a.item_weights + static_cast<int64_t>(sequence) * a.n;
-  double left = a.capacities[sequence];
+  Rules rules = Rules::make(a.rules.inputs(sequence, a.n, a.rules.capacities[sequence]));
   for (int base = 0; base < steps; base += 32) {
-    const int step = base + lane;
-    const double weight = step < steps ? weights[order[step]] : 0.0;
-    for (int k = 0; k < 32; ++k) {
-      if (k == lane && step < steps) capacity[step] = left;
-      left -= __shfl_sync(0xFFFFFFFFu, weight, k);
+    const int step = base + lane, item = step < steps ? order[step] : 0;
+    for (int k = 0; k < 32 && base + k < steps; ++k) {
+      if (k == lane) capacity[step] = rules.capacity_left;
+      rules.step(__shfl_sync(0xFFFFFFFFu, item, k));
     }
   }
 }
 
+template <typename Rules>
 __global__ void __launch_bounds__(kGradientThreads)
     list_choices_kernel(PointerGradientArgs a, PointerGradientScratch s) {
   const int row = blockIdx.x * (kGradientThreads / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -118,7 +115,9 @@ __global__ void __launch_bounds__(kGradientThreads)
   for (int item = lane; item < a.n; item += 32) s.chosen_at[first + item] = a.n;
   __syncwarp();
   for (int step = lane; step < steps; step += 32) s.chosen_at[first + a.orders[first + step]] = step;
-  if (masks_misfits(a)) list_capacities(a, row, a.orders + first, steps, s.capacity + first);
+  if constexpr (Rules::kHasCapacity) {
+    list_capacities<Rules>(a, row, a.orders + first, steps, s.capacity + first);
+  }
 }
 
 // ---------------------------------------------------------------------------- a step
@@ -140,29 +139,37 @@ struct StepGradient {
     return s.p + step_index(a, row, view.glimpses, glimpse, step) * a.n;
   }
   __device__ __forceinline__ const float* references(int pass) const {
-    return view.slice(pass == view.glimpses ? view.slices.pointer : view.slices.glimpse);
+    return view.slice(pass == view.glimpses ? view.projections.pointer : view.projections.glimpse);
   }
   __device__ __forceinline__ const float* values(int glimpse) const {
-    return view.slice(glimpse + 1 < view.glimpses ? view.slices.requeries : view.slices.values);
+    return view.slice(glimpse + 1 < view.glimpses ? view.projections.requeries : view.projections.values);
   }
   __device__ __forceinline__ const float* v(int pass) const {
     return pass == view.glimpses ? view.pointer_v : view.glimpse_v;
   }
 };
 
+// The rules before the step.
+template <typename Rules>
+__device__ __forceinline__ Rules rules_of(const StepGradient& g) {
+  if constexpr (Rules::kHasCapacity) {
+    const double left = g.s.capacity[static_cast<int64_t>(g.row) * g.a.n + g.step];
+    return Rules::make(g.a.rules.inputs(g.a.sequence_of[g.row], g.a.n, left));
+  } else {
+    return Rules::make({});
+  }
+}
+
 // The items that could be chosen, upward, and zeros in the scratch for the others.
+template <typename Rules>
 __device__ __forceinline__ void list_items(HalfWarp w, StepGradient& g) {
   const PointerGradientArgs& a = g.a;
-  const bool masked = masks_misfits(a);
   const int64_t first = static_cast<int64_t>(g.row) * a.n;
-  const double* weights =
-      masked ? a.item_weights + static_cast<int64_t>(a.sequence_of[g.row]) * a.n : nullptr;
-  const double left = masked ? g.s.capacity[first + g.step] : 0.0;
+  const Rules rules = rules_of<Rules>(g);
   g.count = 0;
   for (int base = 0; base < a.n; base += kHalfWarp) {
     const int item = base + w.lane;
-    const bool listed =
-        item < a.n && g.s.chosen_at[first + item] >= g.step && (!masked || weights[item] <= left);
+    const bool listed = item < a.n && g.s.chosen_at[first + item] >= g.step && rules.feasible(item);
     const unsigned all = ballot_lanes(w, listed);
     if (listed) {
       g.items[g.count + __popc(all & ((1u << w.lane) - 1u))] = item;
@@ -177,13 +184,13 @@ __device__ __forceinline__ void list_items(HalfWarp w, StepGradient& g) {
   __syncwarp(w.mask);
 }
 
-__device__ __forceinline__ void keep_query(HalfWarp w, const StepGradient& g, int pass, const Query& q) {
+__device__ __forceinline__ void store_query(HalfWarp w, const StepGradient& g, int pass, const Query& q) {
   const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
   store_reference(w, q.factor, g.s.factors + at * kHidden);
   if (w.lane == 0) g.s.direct[at] = q.range == Range::kDirect;
 }
 
-// As pointer_scores(), keeping what the way back needs. Leaves the pointer's scores, relative to the first
+// As pointer_scores(), storing what the way back needs. Leaves the pointer's scores, relative to the first
 // item's u, in g.scores and returns that u.
 __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g) {
   float query[kOwned];
@@ -192,7 +199,7 @@ __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g
   for (int pass = 0;; ++pass) {
     const bool last = pass == g.view.glimpses;
     const Query q = prepare_query(w, query, last ? g.view.pointer_bound : g.view.glimpse_bound);
-    keep_query(w, g, pass, q);
+    store_query(w, g, pass, q);
     float v[kOwned];
     load_owned(w, g.v(pass), v);
     const float first = attention_scores(w, g.references(pass), q, v, g.items[0], g.items, g.count, g.scores);
@@ -308,7 +315,7 @@ __device__ __forceinline__ void query_gradient(HalfWarp w, const StepGradient& g
   const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
   const float bound = pass == g.view.glimpses ? g.view.pointer_bound : g.view.glimpse_bound;
   Query q;
-  load_reference(w, g.s.factors + at * kHidden, q.factor);  // what the lane itself kept
+  load_reference(w, g.s.factors + at * kHidden, q.factor);  // what the lane itself stored
   q.references_are_raw = bound > kFactoredLimit;
   const bool direct = ballot_lanes(w, w.lane == 0 && g.s.direct[at] != 0) != 0;
 #pragma unroll
@@ -326,8 +333,8 @@ __device__ __forceinline__ void query_gradient(HalfWarp w, const StepGradient& g
 
 __device__ __forceinline__ AttentionView attention_view(const PointerGradientArgs& a, int row) {
   const int64_t sequence = a.sequence_of[row], set = set_of_row(a.ranges, a.range_count, row);
-  return {a.references + sequence * a.slices.count * a.n * kHidden,
-          a.slices,
+  return {a.references + sequence * a.projections.count * a.n * kHidden,
+          a.projections,
           a.n,
           a.bounds[2 * sequence],
           a.bounds[2 * sequence + 1],
@@ -336,6 +343,7 @@ __device__ __forceinline__ AttentionView attention_view(const PointerGradientArg
           a.attention.glimpses};
 }
 
+template <typename Rules>
 __global__ void __launch_bounds__(kGradientThreads)
     step_gradients_kernel(PointerGradientArgs a, PointerGradientScratch s) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
@@ -351,7 +359,7 @@ __global__ void __launch_bounds__(kGradientThreads)
     float* lists = shared + half_warp * 2 * length;
     StepGradient g{
         a, s, attention_view(a, row), row, step, 0, reinterpret_cast<int32_t*>(lists), lists + length};
-    list_items(w, g);
+    list_items<Rules>(w, g);
     const float first = forward_again(w, g);
 #pragma unroll 1
     for (int pass = g.view.glimpses; pass >= 0; --pass) {
@@ -404,13 +412,14 @@ __device__ __forceinline__ void add_scores_of_row(HalfWarp w, const PointerGradi
 __device__ __forceinline__ void score_gradients(HalfWarp w, const PointerGradientArgs& a,
                                                 const PointerGradientScratch& s, int sequence, int slice,
                                                 int item, float (&sum)[kOwned]) {
-  const bool pointer = slice == a.slices.pointer;
+  const bool pointer = slice == a.projections.pointer;
   const int glimpses = a.attention.glimpses;
   const int first_pass = pointer ? glimpses : 0, end_pass = pointer ? glimpses + 1 : glimpses;
   const bool raw = a.bounds[2 * sequence + pointer] > kFactoredLimit;
   float reference[kOwned];
   load_reference(
-      w, a.references + ((static_cast<int64_t>(sequence) * a.slices.count + slice) * a.n + item) * kHidden,
+      w,
+      a.references + ((static_cast<int64_t>(sequence) * a.projections.count + slice) * a.n + item) * kHidden,
       reference);
   double dv[kOwned] = {};
   const int first_row = a.first_row[sequence], end_row = a.first_row[sequence + 1];
@@ -435,7 +444,7 @@ __device__ __forceinline__ void value_gradients(HalfWarp w, const PointerGradien
                                                 const PointerGradientScratch& s, int sequence, int slice,
                                                 int item, float (&sum)[kOwned]) {
   const int glimpses = a.attention.glimpses;
-  const bool last = slice == a.slices.values;
+  const bool last = slice == a.projections.values;
   for (int row = a.first_row[sequence]; row < a.first_row[sequence + 1]; ++row) {
     const int steps = a.row_steps[row];
     for (int glimpse = last ? glimpses - 1 : 0; glimpse < (last ? glimpses : glimpses - 1); ++glimpse) {
@@ -463,14 +472,15 @@ __global__ void __launch_bounds__(kGradientThreads)
   const HalfWarp w = this_half_warp();
   const int tiles = (a.n + kGradientHalfWarps - 1) / kGradientHalfWarps;
   const int item = blockIdx.x % tiles * kGradientHalfWarps + threadIdx.x / kHalfWarp;
-  const int slice = blockIdx.x / tiles % a.slices.count, sequence = blockIdx.x / tiles / a.slices.count;
+  const int slice = blockIdx.x / tiles % a.projections.count,
+            sequence = blockIdx.x / tiles / a.projections.count;
   if (item >= a.n) return;
   float sum[kOwned] = {};
-  const int64_t width = static_cast<int64_t>(a.slices.count) * kHidden;
+  const int64_t width = static_cast<int64_t>(a.projections.count) * kHidden;
   float* out =
       a.dreferences + (static_cast<int64_t>(sequence) * (a.n + 1) + item + 1) * width + slice * kHidden;
   if (item == 0) store_owned(w, sum, out - width);
-  if (slice == a.slices.pointer || slice == a.slices.glimpse) {
+  if (slice == a.projections.pointer || slice == a.projections.glimpse) {
     score_gradients(w, a, s, sequence, slice, item, sum);
   } else {
     value_gradients(w, a, s, sequence, slice, item, sum);
@@ -483,7 +493,7 @@ __global__ void __launch_bounds__(kGradientThreads)
 __global__ void __launch_bounds__(2 * kHidden) sum_v_kernel(PointerGradientArgs a, PointerGradientScratch s) {
   const int64_t sequence = blockIdx.x;
   double sum = 0.0;
-  if (threadIdx.x >= kHidden || a.slices.glimpse >= 0) {
+  if (threadIdx.x >= kHidden || a.projections.glimpse >= 0) {
 #pragma unroll 4
     for (int item = 0; item < a.n; ++item) sum += s.dv[(sequence * a.n + item) * 2 * kHidden + threadIdx.x];
   }

@@ -152,13 +152,13 @@ TEST_CASE("cuda: a call larger than the device's memory is cut, and gives the sa
     CHECK(same_bytes(values, cut_values));
     const std::vector<float> expected = gradient_of_set(*whole, config),
                              found = gradient_of_set(*cut, config);
-    for (const TensorSlot& slot : ParameterLayout(config).tensors) {
+    for (const Tensor& tensor : ParameterLayout(config).tensors) {
       double largest = 0.0, worst = 0.0;
-      for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+      for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k) {
         largest = std::max(largest, std::abs(double{expected[k]}));
         worst = worse(worst, std::abs(double{expected[k]} - double{found[k]}));
       }
-      INFO(slot.name);
+      INFO(tensor.name);
       CHECK(worst <= 1e-5 * largest);  // some 20 sums each in another order
     }
   }
