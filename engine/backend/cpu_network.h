@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of the network that rollouts, gradients and the critic share on the CPU: a whole LSTM sequence
-// forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
+// What rollouts, gradients and the critic share on the CPU: how a call is cut into tiles, a whole LSTM
+// sequence forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
 // [step][row][..].
 #pragma once
 
 #include <vector>
 
+#include "engine/backend/backend.h"
 #include "engine/backend/cpu_parameters.h"
-#include "engine/backend/cpu_tile.h"
 
 namespace pointsman {
+
+// Rollouts first .. first + count - 1 of sequence `sequence`; they write to results from `result` on.
+struct RolloutPiece {
+  int sequence;
+  int first, count;
+  int64_t result;
+};
+
+// Pieces of consecutive sequences with one parameter set; a sequence may be cut into pieces of several tiles.
+struct RolloutTile {
+  std::vector<RolloutPiece> pieces;
+  int64_t rollouts = 0;
+};
+
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts.
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
+                                        int max_sequences, int max_rollouts);
 
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {

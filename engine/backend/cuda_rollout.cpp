@@ -5,7 +5,6 @@
 
 #include "engine/backend/cuda_gradient.h"
 #include "engine/backend/rollout_request.h"
-#include "kernels/cuda/best_of.h"
 
 namespace pointsman::cuda {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/stream.h"
 
 namespace pointsman::cuda {
 

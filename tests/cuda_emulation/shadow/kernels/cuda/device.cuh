@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/stream.h"
 
 namespace pointsman::cuda {
 
