@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/operations.h"
+#include "kernels/common/network.h"
 
 namespace pointsman::bench {
 

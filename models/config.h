@@ -5,19 +5,19 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/common/network.h"
 #include "kernels/common/problem_kind.h"
 
 namespace pointsman {
 
 inline constexpr uint64_t kDefaultSeed = 1234;  // of every random number, unless the user names one
-inline constexpr int kHiddenSize = 128;         // H of Bello et al. 2017, section 5
 
 // Metadata of a model file (docs/file-formats.md). Values are those of the paper unless noted.
 struct ModelConfig {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 20;             // instance size it was trained on
   double capacity = 0.0;  // that it was trained on; 0 where the problem has none
-  int hidden = kHiddenSize;
+  int hidden = kHidden;
   int glimpses = 1;             // 0 .. 4; all glimpses share one set of weights
   double clip = 10.0;           // C of C tanh(u), equation (16)
   bool centre_logits = true;    // subtract the mean of u over the feasible cities before the clip

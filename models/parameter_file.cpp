@@ -104,7 +104,7 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   config.problem = reader.problem();
   config.n = reader.number("n", 1, 1'000'000'000);
   config.capacity = reader.number("capacity", has_capacity(config.problem) ? 1e-300 : 0.0, kLargest);
-  reader.supported("hidden", number_text(kHiddenSize), number_text(kHiddenSize));
+  reader.supported("hidden", number_text(kHidden), number_text(kHidden));
   config.glimpses = reader.number("glimpses", 0, 4);
   reader.supported("glimpse_values", "raw", "raw");
   reader.supported("attention_bias", "false", "none");
@@ -121,38 +121,38 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
 }
 
 // The tensors must be those of the layout; returns where each one, in file order, belongs.
-std::vector<const TensorSlot*> match_tensors(const SafetensorsHeader& header, const ParameterLayout& layout,
-                                             const std::string& path) {
-  std::map<std::string, const TensorSlot*> missing;
-  for (const TensorSlot& slot : layout.tensors) missing[slot.name] = &slot;
-  std::vector<const TensorSlot*> slots;
+std::vector<const Tensor*> match_tensors(const SafetensorsHeader& header, const ParameterLayout& layout,
+                                         const std::string& path) {
+  std::map<std::string, const Tensor*> missing;
+  for (const Tensor& tensor : layout.tensors) missing[tensor.name] = &tensor;
+  std::vector<const Tensor*> in_file_order;
   for (const SafetensorsEntry& tensor : header.tensors) {
     const auto found = missing.extract(tensor.name);
     if (found.empty())
       throw_model_file_error(path, in_quotes(tensor.name), "no such tensor in this model", "it");
-    const TensorSlot& slot = *found.mapped();
-    if (!std::equal(slot.shape.begin(), slot.shape.end(), tensor.shape.begin(), tensor.shape.end(),
+    const Tensor& expected = *found.mapped();
+    if (!std::equal(expected.shape.begin(), expected.shape.end(), tensor.shape.begin(), tensor.shape.end(),
                     [](int a, uint64_t b) { return static_cast<uint64_t>(a) == b; })) {
       const auto text = [](const auto& shape) {
         std::string result;
         for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
         return "shape [" + result + "]";
       };
-      throw_model_file_error(path, in_quotes(tensor.name), text(slot.shape), text(tensor.shape));
+      throw_model_file_error(path, in_quotes(tensor.name), text(expected.shape), text(tensor.shape));
     }
-    slots.push_back(&slot);
+    in_file_order.push_back(&expected);
   }
   if (!missing.empty())
     throw_model_file_error(path, in_quotes(missing.begin()->first), "this tensor", "none");
-  return slots;
+  return in_file_order;
 }
 
-void check_finite(const TensorSlot& slot, const std::vector<float>& parameters, const std::string& path) {
-  for (size_t i = 0; i < slot.size; ++i) {
-    const float value = parameters[slot.offset + i];
+void check_finite(const Tensor& tensor, const std::vector<float>& parameters, const std::string& path) {
+  for (size_t i = 0; i < tensor.size; ++i) {
+    const float value = parameters[tensor.offset + i];
     if (!std::isfinite(value)) {
-      throw_model_file_error(path, in_quotes(slot.name) + " element " + std::to_string(i), "a finite weight",
-                             std::to_string(value));
+      throw_model_file_error(path, in_quotes(tensor.name) + " element " + std::to_string(i),
+                             "a finite weight", std::to_string(value));
     }
   }
 }
@@ -223,11 +223,11 @@ Model read_model(const std::filesystem::path& path) {
     return tensor.name.starts_with("critic.");
   });
   const ParameterLayout layout(model.config);
-  const auto slots = match_tensors(header, layout, name);
+  const auto in_file_order = match_tensors(header, layout, name);
   model.parameters.resize(layout.size);
-  for (const TensorSlot* slot : slots) {
-    file.read(model.parameters.data() + slot->offset, slot->size * sizeof(float));
-    check_finite(*slot, model.parameters, name);
+  for (const Tensor* tensor : in_file_order) {
+    file.read(model.parameters.data() + tensor->offset, tensor->size * sizeof(float));
+    check_finite(*tensor, model.parameters, name);
   }
   model.name = path.stem().string();
   model.sha256 = file.hex();
@@ -244,7 +244,7 @@ void write_model(const std::filesystem::path& path, const ModelConfig& config,
     throw_model_file_error(name, "parameters", std::to_string(layout.size),
                            std::to_string(parameters.size()));
   }
-  for (const TensorSlot& slot : layout.tensors) check_finite(slot, parameters, name);
+  for (const Tensor& tensor : layout.tensors) check_finite(tensor, parameters, name);
   std::string bytes = make_safetensors_header(metadata, layout.tensors);
   bytes.append(reinterpret_cast<const char*>(parameters.data()), parameters.size() * sizeof(float));
   write_file_atomically(path, bytes);

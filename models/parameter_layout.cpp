@@ -13,27 +13,28 @@ class Appender {
   explicit Appender(ParameterLayout& layout) : layout_(layout) {}
 
   size_t add(std::string name, std::vector<int> shape) {
-    TensorSlot slot{std::move(name), std::move(shape), layout_.size, 1};
-    for (const int extent : slot.shape) slot.size *= static_cast<size_t>(extent);
-    layout_.size += slot.size;
-    layout_.tensors.push_back(std::move(slot));
+    Tensor tensor{std::move(name), std::move(shape), layout_.size, 1};
+    for (const int extent : tensor.shape) tensor.size *= static_cast<size_t>(extent);
+    layout_.size += tensor.size;
+    layout_.tensors.push_back(std::move(tensor));
     return layout_.tensors.back().offset;
   }
 
-  LstmSlots add_lstm(const std::string& name, int hidden) {
-    LstmSlots slots{};
-    slots.weight_ih = add(name + ".weight_ih", {4 * hidden, hidden});
-    slots.weight_hh = add(name + ".weight_hh", {4 * hidden, hidden});
-    slots.bias = add(name + ".bias", {4 * hidden});
-    return slots;
+  LstmOffsets add_lstm(const std::string& name, size_t embedding, int hidden) {
+    LstmOffsets lstm{};
+    lstm.embedding = static_cast<int64_t>(embedding);
+    lstm.weight_ih = static_cast<int64_t>(add(name + ".weight_ih", {4 * hidden, hidden}));
+    lstm.weight_hh = static_cast<int64_t>(add(name + ".weight_hh", {4 * hidden, hidden}));
+    lstm.bias = static_cast<int64_t>(add(name + ".bias", {4 * hidden}));
+    return lstm;
   }
 
-  AttentionSlots add_attention(const std::string& name, int hidden) {
-    AttentionSlots slots{};
-    slots.w_ref = add(name + ".w_ref", {hidden, hidden});
-    slots.w_q = add(name + ".w_q", {hidden, hidden});
-    slots.v = add(name + ".v", {hidden});
-    return slots;
+  AttentionOffsets add_attention(const std::string& name, int hidden) {
+    AttentionOffsets attention{};
+    attention.w_ref = add(name + ".w_ref", {hidden, hidden});
+    attention.w_q = add(name + ".w_q", {hidden, hidden});
+    attention.v = add(name + ".v", {hidden});
+    return attention;
   }
 
  private:
@@ -45,16 +46,18 @@ class Appender {
 ParameterLayout::ParameterLayout(const ModelConfig& config) {
   const int hidden = config.hidden;
   Appender appender(*this);
-  embedding = appender.add("actor.embedding.weight", {hidden, 2});
-  decoder_start = appender.add("actor.decoder.start", {hidden});
-  encoder = appender.add_lstm("actor.encoder", hidden);
-  decoder = appender.add_lstm("actor.decoder", hidden);
+  const size_t embedding = appender.add("actor.embedding.weight", {hidden, 2});
+  const size_t start = appender.add("actor.decoder.start", {hidden});
+  encoder = appender.add_lstm("actor.encoder", embedding, hidden);
+  decoder = appender.add_lstm("actor.decoder", embedding, hidden);
+  decoder.start = static_cast<int64_t>(start);
   if (config.glimpses > 0) glimpse = appender.add_attention("actor.glimpse", hidden);
   pointer = appender.add_attention("actor.pointer", hidden);
+  query = config.glimpses > 0 ? glimpse.w_q : pointer.w_q;
   actor_size = size;
   if (!config.has_critic) return;
-  critic.embedding = appender.add("critic.embedding.weight", {hidden, 2});
-  critic.encoder = appender.add_lstm("critic.encoder", hidden);
+  const size_t critic_embedding = appender.add("critic.embedding.weight", {hidden, 2});
+  critic.encoder = appender.add_lstm("critic.encoder", critic_embedding, hidden);
   critic.process = appender.add_attention("critic.process", hidden);
   critic.fc1_weight = appender.add("critic.head.fc1.weight", {hidden, hidden});
   critic.fc1_bias = appender.add("critic.head.fc1.bias", {hidden});

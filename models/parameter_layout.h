@@ -12,20 +12,14 @@
 
 namespace pointsman {
 
-struct TensorSlot {
+struct Tensor {
   std::string name;        // as in the model file, for example "actor.encoder.weight_hh"
   std::vector<int> shape;  // [out, in] or [out]
   size_t offset = 0;       // in floats from the start of the parameter vector
   size_t size = 0;         // number of floats
 };
 
-struct LstmSlots {
-  size_t weight_ih;  // [4H, H]
-  size_t weight_hh;  // [4H, H]
-  size_t bias;       // [4H]
-};
-
-struct AttentionSlots {
+struct AttentionOffsets {
   size_t w_ref;  // [H, H]
   size_t w_q;    // [H, H]
   size_t v;      // [H]
@@ -35,19 +29,17 @@ struct AttentionSlots {
 struct ParameterLayout {
   explicit ParameterLayout(const ModelConfig& config);
 
-  std::vector<TensorSlot> tensors;  // in file order
-  size_t actor_size = 0;            // floats in [0, actor_size) are the actor
-  size_t size = 0;                  // floats in [actor_size, size) are the critic; equal when there is none
+  std::vector<Tensor> tensors;  // in file order
+  size_t actor_size = 0;        // floats in [0, actor_size) are the actor
+  size_t size = 0;              // floats in [actor_size, size) are the critic; equal when there is none
 
-  size_t embedding = 0;      // [H, 2]
-  size_t decoder_start = 0;  // [H], the trainable first decoder input
-  LstmSlots encoder{}, decoder{};
-  AttentionSlots glimpse{}, pointer{};  // glimpse is absent (all zero) when config.glimpses == 0
+  LstmOffsets encoder{}, decoder{};       // of one embedding
+  AttentionOffsets glimpse{}, pointer{};  // glimpse is absent (all zero) when config.glimpses == 0
+  size_t query = 0;  // [H, H] W_q of the decoder's states: the glimpse's, without glimpses the pointer's
 
   struct Critic {
-    size_t embedding;  // [H, 2]
-    LstmSlots encoder;
-    AttentionSlots process;
+    LstmOffsets encoder;
+    AttentionOffsets process;
     size_t fc1_weight, fc1_bias;  // [H, H], [H]
     size_t fc2_weight, fc2_bias;  // [1, H], [1]
   } critic{};

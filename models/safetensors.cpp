@@ -199,14 +199,14 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 }
 
 std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
-                                    const std::vector<TensorSlot>& tensors) {
+                                    const std::vector<Tensor>& tensors) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
-  for (const TensorSlot& slot : tensors) {
-    nlohmann::ordered_json& entry = header[slot.name];
+  for (const Tensor& tensor : tensors) {
+    nlohmann::ordered_json& entry = header[tensor.name];
     entry["dtype"] = "F32";
-    entry["shape"] = slot.shape;
-    entry["data_offsets"] = {slot.offset * sizeof(float), (slot.offset + slot.size) * sizeof(float)};
+    entry["shape"] = tensor.shape;
+    entry["data_offsets"] = {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
   }
   std::string json = header.dump();
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');

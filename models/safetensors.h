@@ -45,6 +45,6 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 
 // Length field and header, padded with spaces so that the data starts at a multiple of 64 bytes.
 std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
-                                    const std::vector<TensorSlot>& tensors);
+                                    const std::vector<Tensor>& tensors);
 
 }  // namespace pointsman

@@ -37,7 +37,7 @@ void Caller::sample(int samples, bool best_only) {
   backend->rollout(request, result);
 }
 
-void Caller::add_gradient(int count, bool kept) {
+void Caller::add_gradient(int count, Tape* from) {
   const float share = 1.0f / static_cast<float>(count);
   targets.assign(result.costs.begin(), result.costs.end());
   values.resize(count);
@@ -49,15 +49,15 @@ void Caller::add_gradient(int count, bool kept) {
   request.sequences = sequences;
   request.orders = result.orders.data();
   request.weights = weights.data();
-  request.kept = kept;
+  request.tape = from;
   backend->gradient(request);
 }
 
 void Caller::train_step(int count) {
   RolloutRequest request = sampling(count);
-  request.keep = true;
+  request.tape = &tape_;
   backend->rollout(request, result);
-  add_gradient(count, true);
+  add_gradient(count, &tape_);
   UpdateRequest update;
   update.critic = true;
   backend->update(0, 1, update);

@@ -21,8 +21,8 @@ class Caller {
   void sample_best(int samples);  // only the best of them is downloaded
 
   // d/dparameters of mean((b - L)^2) + sum of (L - b) / count x log p over the last result, one tour an
-  // instance. kept: that result came from a rollout with keep.
-  void add_gradient(int count, bool kept);
+  // instance. from: the tape of that rollout, or null.
+  void add_gradient(int count, Tape* from);
 
   // Algorithm 1 of Bello et al., as `train` runs it: sample, critic, both gradients, clip, Adam.
   void train_step(int count);
@@ -43,6 +43,7 @@ class Caller {
   RolloutRequest sampling(int count);  // of draws that were not made before
 
   uint64_t seed_;  // of the last draw
+  Tape tape_;
   std::vector<uint64_t> keys_;
 };
 

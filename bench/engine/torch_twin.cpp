@@ -165,7 +165,7 @@ void compare_gradients(const ParameterLayout& layout, const std::vector<float>& 
   };
   const double actor = largest(0, layout.actor_size),
                critic = largest(layout.actor_size, layout.size - layout.actor_size);
-  for (const TensorSlot& slot : layout.tensors) {
+  for (const Tensor& slot : layout.tensors) {
     const double bound =
         1e-3 * largest(slot.offset, slot.size) + 1e-6 * (slot.offset < layout.actor_size ? actor : critic);
     Worst worst;
@@ -192,7 +192,7 @@ TwinDifference compare_tours(Caller& caller, TorchTwin& twin, int greedy, int sa
 void check_gradient(Caller& caller, TorchTwin& twin, int count) {
   const ParameterLayout layout(caller.model.config);
   caller.greedy(count);
-  caller.add_gradient(count, false);
+  caller.add_gradient(count, nullptr);
   std::vector<float> ours(layout.size), theirs(layout.size);
   caller.backend->read_gradient(0, ours);
   const std::filesystem::path file = twin.folder() / "gradient.bin";
@@ -211,7 +211,7 @@ void check_gradient(Caller& caller, TorchTwin& twin, int count) {
   std::ifstream stream(file, std::ios::binary);
   for (const std::string name : answer["names"]) {
     const auto slot = std::find_if(layout.tensors.begin(), layout.tensors.end(),
-                                   [&](const TensorSlot& tensor) { return tensor.name == name; });
+                                   [&](const Tensor& tensor) { return tensor.name == name; });
     stream.read(reinterpret_cast<char*>(&theirs[slot->offset]),
                 static_cast<std::streamsize>(slot->size * sizeof(float)));
   }

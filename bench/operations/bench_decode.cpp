@@ -38,7 +38,7 @@ struct DecodeBench {
     EncodedInstances instance(network, 1, n, precision);
     instance.encode(context.stream);
     instance.project(context.stream);
-    Rollouts rollouts(instance, samples, cuda::DecodeMode::kSample, false);
+    Rollouts rollouts(instance, samples, Decode::kSample, false);
     const auto decode = [&] { rollouts.decode(context.stream); };
     decode();
     if (is_sound("decode_sample", rollouts)) {
@@ -48,7 +48,7 @@ struct DecodeBench {
 
   void greedy() const {
     EncodedInstances instances(network, kInstances, n, precision);
-    Rollouts rollouts(instances, 1, cuda::DecodeMode::kGreedy, false);
+    Rollouts rollouts(instances, 1, Decode::kGreedy, false);
     const auto encode = [&] { instances.encode(context.stream); };
     const auto project = [&] { instances.project(context.stream); };
     const auto decode = [&] { rollouts.decode(context.stream); };

@@ -64,7 +64,7 @@ struct Ours : Encoder {
   }
 
   void backward_data() {
-    cuda::lstm_backward({network.tensor(network.layout.encoder.weight_hh), tape.data(), c.data(), dh.data(),
+    cuda::lstm_backward({network.tensor(network.layout.encoder.weight_hh), cells.data(), c.data(), dh.data(),
                          nullptr, nullptr, dgates.data(), nullptr, nullptr, ranges.data(), 1, sequences, n},
                         stream);
   }

@@ -15,20 +15,20 @@ void bench_attention_gradient(const Context& context, const DeviceNetwork& netwo
   EncodedInstances encoded(network, batch, n);
   encoded.encode(context.stream);
   encoded.project(context.stream);
-  Rollouts rollouts(encoded, 1, cuda::DecodeMode::kSample, true);
+  Rollouts rollouts(encoded, 1, Decode::kSample, true);
   context.time(row_of("decode_keep", "ours", n, batch), decode_work(batch, n, true),
                [&] { rollouts.decode(context.stream); });
 
   const size_t slots = size_t(batch) * (n + 1);
   DeviceArray<float> weights(batch), dqueries(kHidden * slots),
-      dreferences(kHidden * network.slices.count * slots), dv(size_t{2} * kHidden * batch);
+      dreferences(kHidden * network.projections.count * slots), dv(size_t{2} * kHidden * batch);
   const DeviceArray<int32_t> first_row(count_up<int32_t>(batch + 1)), sequence_of(count_up<int32_t>(batch));
   const DeviceArray<char> scratch(cuda::pointer_gradient_scratch(batch, batch, n, 1));
   fill_random(weights, 1.0f, 7);
   cuda::PointerGradientArgs args{};
   args.problem = ProblemKind::kTsp;
   args.attention = network.attention();
-  args.slices = network.slices;
+  args.projections = network.projections;
   args.references = encoded.references.data();
   args.bounds = encoded.bounds.data();
   args.queries = rollouts.queries.data();

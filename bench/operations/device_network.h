@@ -23,13 +23,13 @@ struct DeviceNetwork {
   }
 
   cuda::SetArray tensor(size_t offset) const { return parameters.tensor(offset); }
-  cuda::AttentionParameters attention() const {
+  cuda::AttentionWeights attention() const {
     return {tensor(layout.glimpse.v), tensor(layout.pointer.v), 1, true, static_cast<float>(config.clip)};
   }
 
   const ModelConfig config = {};  // of one glimpse, with a critic
   const ParameterLayout layout{config};
-  const cuda::ReferenceSlices slices = cuda::reference_slices(config);
+  const Projections projections = projections_of(config.glimpses);
   cuda::CudaParameters parameters;
 };
 
@@ -45,7 +45,7 @@ struct Encoder {
         h(size_t{kHidden} * count * (size + 1)),
         c_last(size_t{kHidden} * count),
         c(keep_ ? h.size() : 0),
-        tape(keep_ ? size_t{kLstmTape} * count * size : 0),
+        cells(keep_ ? size_t{kLstmCell} * count * size : 0),
         ranges(std::vector<cuda::SetRange>{{0, 0, count}}) {
     fill_random(features, 0.5f, 6);  // a shifted unit square is as good
   }
@@ -53,7 +53,7 @@ struct Encoder {
   void encode(cudaStream_t stream, bool keep = false) {
     const cuda::PreparedLstm& lstm = network.parameters.encoder.prepared;
     cuda::lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, features.data(), h.data(), c_last.data(),
-                        keep ? c.data() : nullptr, keep ? tape.data() : nullptr, ranges.data(), 1, sequences,
+                        keep ? c.data() : nullptr, keep ? cells.data() : nullptr, ranges.data(), 1, sequences,
                         n, precision, network.tensor(network.layout.encoder.weight_hh)},
                        stream);
   }
@@ -61,7 +61,7 @@ struct Encoder {
   const DeviceNetwork& network;
   const Precision precision;
   const int sequences, n;
-  DeviceArray<float> features, h, c_last, c, tape;
+  DeviceArray<float> features, h, c_last, c, cells;
   DeviceArray<cuda::SetRange> ranges;  // all rows of the one set
 };
 
@@ -69,11 +69,11 @@ struct Encoder {
 struct EncodedInstances : Encoder {
   EncodedInstances(const DeviceNetwork& net, int count, int size, Precision precision_ = Precision::kFp32)
       : Encoder(net, count, size, false, precision_),
-        references(size_t{kHidden} * net.slices.count * count * size),
+        references(size_t{kHidden} * net.projections.count * count * size),
         bounds(size_t{2} * count) {}
 
   void project(cudaStream_t stream) {
-    cuda::project_references({network.parameters.projections, network.slices, h.data(), references.data(),
+    cuda::project_references({network.parameters.projections, network.projections, h.data(), references.data(),
                               bounds.data(), ranges.data(), 1, sequences, n},
                              stream);
   }
@@ -90,7 +90,7 @@ std::vector<T> count_up(size_t count) {
 
 // Rollouts of encoded instances: `samples` of each; tiles as the decode kernel takes them.
 struct Rollouts {
-  Rollouts(const EncodedInstances& encoded, int samples, cuda::DecodeMode mode_, bool keep_)
+  Rollouts(const EncodedInstances& encoded, int samples, Decode mode_, bool keep_)
       : instances(encoded),
         count(encoded.sequences * samples),
         mode(mode_),
@@ -104,7 +104,7 @@ struct Rollouts {
         statistics(tiles.size()),
         h(kept(kHidden * (encoded.n + 1))),
         c(kept(kHidden * (encoded.n + 1))),
-        tape(kept(kLstmTape * encoded.n)),
+        cells(kept(kLstmCell * encoded.n)),
         queries(kept(kHidden * encoded.n)),
         row_steps(kept(1)) {}
 
@@ -120,7 +120,7 @@ struct Rollouts {
     args.start_bias = lstm.start_bias;
     args.query = network.parameters.query;
     args.attention = network.attention();
-    args.slices = network.slices;
+    args.projections = network.projections;
     args.references = instances.references.data();
     args.bounds = instances.bounds.data();
     args.encoder_h = instances.h.data();
@@ -136,17 +136,8 @@ struct Rollouts {
     args.precision = instances.precision;
     args.weight_hh = network.tensor(network.layout.decoder.weight_hh);
     args.query_weight = network.tensor(network.layout.glimpse.w_q);
-    args.orders = orders.data();
-    args.costs = costs.data();
-    args.log_probs = log_probs.data();
-    args.statistics = statistics.data();
-    if (keep) {
-      args.h = h.data();
-      args.c = c.data();
-      args.tape = tape.data();
-      args.queries = queries.data();
-      args.row_steps = row_steps.data();
-    }
+    args.results = {orders.data(), costs.data(), log_probs.data(), statistics_.data()};
+    if (keep) args.record = {h.data(), c.data(), cells.data(), queries.data(), row_steps.data()};
     cuda::decode(args, stream);
   }
 
@@ -167,15 +158,15 @@ struct Rollouts {
 
   const EncodedInstances& instances;
   const int count;
-  const cuda::DecodeMode mode;
+  const Decode mode;
   const bool keep;
   const int tile_rows;
   DeviceArray<int32_t> orders;
   DeviceArray<double> costs, log_probs;
   DeviceArray<cuda::DecodeTile> tiles;
   DeviceArray<uint64_t> keys;
-  DeviceArray<cuda::DecodeStatistics> statistics;
-  DeviceArray<float> h, c, tape, queries;  // only with keep
+  DeviceArray<PolicyStatistics> statistics;
+  DeviceArray<float> h, c, cells, queries;  // only with keep
   DeviceArray<int32_t> row_steps;
 
  private:

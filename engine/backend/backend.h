@@ -23,7 +23,7 @@ namespace pointsman {
 
 // Input sequences: an instance as the network reads it (scaled, mirrored, permuted). count x n items.
 struct SequenceBatch {
-  ProblemKind problem = ProblemKind::kTsp;
+  ProblemKind problem{};
   int n = 0;
   int count = 0;
   const float* features = nullptr;          // [count][n][2]
@@ -32,6 +32,7 @@ struct SequenceBatch {
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
 
   int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
+  const float* features_of(int sequence) const { return features + static_cast<size_t>(sequence) * n * 2; }
   // What the rules of one of them are made from.
   RuleInputs rule_inputs(int sequence, const Policy& policy) const {
     if (capacities == nullptr) return {};
@@ -39,7 +40,40 @@ struct SequenceBatch {
   }
 };
 
-enum class Decode { kGreedy, kSample, kForced };
+class TapeHead;
+
+// Rollouts with their activations, from which their gradient goes back without computing them again: the same
+// bits, sooner. rollout() fills a tape, gradient() uses it up. A backend knows the one tape that it filled
+// last, and that tape only until parameters change or another call needs the memory: the gradient of any
+// other tape is computed from the start. One tape held over all steps keeps its memory from step to step. It
+// may outlive the backend.
+class Tape {
+ public:
+  // What a backend writes on it.
+  struct Storage {
+    virtual ~Storage() = default;
+  };
+
+  Tape() = default;
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // The storage of a backend's own type, for backends; a fresh one where the tape had another.
+  template <typename Own>
+  Own& storage() {
+    if (dynamic_cast<Own*>(storage_.get()) == nullptr) {
+      storage_ = std::make_unique<Own>();
+      filled_by_ = nullptr;
+    }
+    return static_cast<Own&>(*storage_);
+  }
+
+ private:
+  friend class TapeHead;
+  std::unique_ptr<Storage> storage_;
+  const TapeHead* filled_by_ = nullptr;
+  uint64_t rollouts_ = 0;  // fingerprint of what is on it
+};
 
 // Which rollouts to make of each sequence. The j-th rollout of sequence s is sample
 // first_samples[s] + j * sample_stride of the instance instance_keys[s]; its draws depend on
@@ -54,30 +88,10 @@ struct RolloutRequest {
   uint64_t seed = kDefaultSeed;
   Policy policy;
   const int32_t* forced = nullptr;  // kForced: [rollouts][n], what to choose; -1 after the end
-  bool keep = false;       // keep the activations for a gradient of these rollouts (GradientRequest::
-                           // kept); one rollout per sequence only (counts null)
-  bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with
-                           // keep nor with kForced
-};
-
-// Sums over all steps of all rollouts of a call, for the training log.
-struct PolicyStatistics {
-  double entropy = 0.0;     // nats
-  double mean_logit = 0.0;  // of u before centring and clip, mean over the feasible, summed over steps
-  double saturated = 0.0;   // share of feasible items with |tanh| > 0.99, summed over steps
-  int64_t steps = 0;        // divide the three by this
-  int64_t evaluations = 0;  // network evaluations made: fewer than steps where rollouts share a prefix
-  int64_t direct_rows = 0;  // attention rows outside the factored tanh's exact range
-
-  PolicyStatistics& operator+=(const PolicyStatistics& other) {
-    entropy += other.entropy;
-    mean_logit += other.mean_logit;
-    saturated += other.saturated;
-    steps += other.steps;
-    evaluations += other.evaluations;
-    direct_rows += other.direct_rows;
-    return *this;
-  }
+  Tape* tape = nullptr;    // filled with these rollouts for their gradient; null: not wanted. One rollout per
+                           // sequence only (counts null)
+  bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with a
+                           // tape nor with kForced
 };
 
 // Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes
@@ -85,7 +99,7 @@ struct PolicyStatistics {
 // there: cost and log p NaN. With best_only the entries are the sequences' best rollouts; that of a sequence
 // without rollouts has cost and log p NaN and no items.
 struct RolloutResult {
-  std::vector<int32_t> orders;    // [rollouts][n]; KnapSack: -1 after the last item taken
+  std::vector<int32_t> orders;    // [rollouts][n]; -1 after the last item of an answer without all of them
   std::vector<double> costs;      // [rollouts] what the policy minimises, in network units (Rules::cost)
   std::vector<double> log_probs;  // [rollouts]
   std::vector<int32_t> winners;   // best_only: [count] which rollout of its sequence, the lowest of equal
@@ -101,8 +115,8 @@ struct GradientRequest {
   const int32_t* orders = nullptr;  // [rollouts][n]; -1 after the last
   const float* weights = nullptr;   // [rollouts]
   Policy policy;                    // of the rollouts
-  bool kept = false;  // the last rollout call with `keep` made exactly these rollouts: unless parameters have
-                      // changed since, its activations are used up instead of computed again; the same bits
+  Tape* tape = nullptr;  // of these rollouts, or null. Throws std::invalid_argument where the tape holds
+                         // other rollouts: other sequences, orders or policy
 };
 
 // One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are
@@ -168,7 +182,7 @@ class DeviceError : public std::runtime_error {
 struct BackendOptions {
   std::string device = "auto";  // auto | cpu | cuda[:i] | check[:DEVICE,DEVICE], which compares two
   int threads = 0;              // CPU worker threads; 0: all cores
-  // Of rollouts, but not of those that a gradient may follow (RolloutRequest::keep), nor of gradients.
+  // Of rollouts, but not of those that a gradient may follow (RolloutRequest::tape), nor of gradients.
   Precision precision = Precision::kFp32;
 };
 

@@ -25,6 +25,11 @@ bool near(double a, double b, double tolerance, double least = 1.0) {
   return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), least});
 }
 
+// Of the two backends.
+struct Tapes final : Tape::Storage {
+  Tape first, second;
+};
+
 class CheckBackend final : public Backend {
  public:
   CheckBackend(std::unique_ptr<Backend> first, std::unique_ptr<Backend> second)
@@ -62,31 +67,14 @@ class CheckBackend final : public Backend {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     RolloutResult other;
-    first_->rollout(request, result);
-    second_->rollout(request, other);
-    const int n = request.sequences.n;
-    if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
-    if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
-    for (size_t s = 0; s < result.winners.size(); ++s) {
-      if (result.winners[s] == other.winners[s]) continue;
-      differ("the best rollout of sequence " + std::to_string(s), std::to_string(result.winners[s]),
-             std::to_string(other.winners[s]));
-    }
-    const auto order = std::mismatch(result.orders.begin(), result.orders.end(), other.orders.begin());
-    if (order.first != result.orders.end()) {
-      const auto at = order.first - result.orders.begin();
-      differ("rollout " + std::to_string(at / n) + ", item of step " + std::to_string(at % n),
-             number(*order.first), number(*order.second));
-    }
-    for (size_t r = 0; r < result.costs.size(); ++r) {
-      compare("log p of rollout ", r, result.log_probs[r], other.log_probs[r], kLogProbTolerance, 1e-2);
-      compare("cost of rollout ", r, result.costs[r], other.costs[r], kCostTolerance);
-    }
+    first_->rollout(on(request, &Tapes::first), result);
+    second_->rollout(on(request, &Tapes::second), other);
+    compare_rollouts(request.sequences.n, result, other);
   }
 
   void gradient(const GradientRequest& request) override {
-    first_->gradient(request);
-    second_->gradient(request);
+    first_->gradient(on(request, &Tapes::first));
+    second_->gradient(on(request, &Tapes::second));
     compare_gradients(request.sequences);
   }
 
@@ -134,6 +122,13 @@ class CheckBackend final : public Backend {
   }
 
  private:
+  // The request with a backend's own tape.
+  template <typename Request>
+  static Request on(Request request, Tape Tapes::*own) {
+    if (request.tape != nullptr) request.tape = &(request.tape->template storage<Tapes>().*own);
+    return request;
+  }
+
   static std::string number(double x) {
     char text[40];
     std::snprintf(text, sizeof text, "%.9g", x);
@@ -159,6 +154,26 @@ class CheckBackend final : public Backend {
            std::max(1.0f, (1.0f - request.beta1) / std::sqrt(1.0f - request.beta2));
   }
 
+  void compare_rollouts(int n, const RolloutResult& result, const RolloutResult& other) const {
+    if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
+    if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
+    for (size_t s = 0; s < result.winners.size(); ++s) {
+      if (result.winners[s] == other.winners[s]) continue;
+      differ("the best rollout of sequence " + std::to_string(s), std::to_string(result.winners[s]),
+             std::to_string(other.winners[s]));
+    }
+    const auto order = std::mismatch(result.orders.begin(), result.orders.end(), other.orders.begin());
+    if (order.first != result.orders.end()) {
+      const auto at = order.first - result.orders.begin();
+      differ("rollout " + std::to_string(at / n) + ", item of step " + std::to_string(at % n),
+             number(*order.first), number(*order.second));
+    }
+    for (size_t r = 0; r < result.costs.size(); ++r) {
+      compare("log p of rollout ", r, result.log_probs[r], other.log_probs[r], kLogProbTolerance, 1e-2);
+      compare("cost of rollout ", r, result.costs[r], other.costs[r], kCostTolerance);
+    }
+  }
+
   void compare_values(std::span<const float> values, const std::vector<float>& other) const {
     for (size_t s = 0; s < other.size(); ++s) {
       compare("critic value ", s, values[s], other[s], kValueTolerance);
@@ -172,19 +187,19 @@ class CheckBackend final : public Backend {
     for (const int set : sets) {
       first_->read_gradient(set, a);
       second_->read_gradient(set, b);
-      for (const TensorSlot& slot : layout_->tensors) compare_tensor(set, slot, a, b);
+      for (const Tensor& tensor : layout_->tensors) compare_tensor(set, tensor, a, b);
     }
   }
 
-  void compare_tensor(int set, const TensorSlot& slot, const std::vector<float>& a,
+  void compare_tensor(int set, const Tensor& tensor, const std::vector<float>& a,
                       const std::vector<float>& b) const {
     double largest = 0.0;
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k)
+    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k)
       largest = std::max(largest, std::abs(static_cast<double>(a[k])));
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k) {
       if (std::abs(static_cast<double>(a[k]) - b[k]) <= kGradientTolerance * largest) continue;
-      differ("gradient of set " + std::to_string(set) + ", " + slot.name + ", element " +
-                 std::to_string(k - slot.offset),
+      differ("gradient of set " + std::to_string(set) + ", " + tensor.name + ", element " +
+                 std::to_string(k - tensor.offset),
              number(a[k]), number(b[k]));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return
-// in tile order. Tiles of a gradient, and of a rollout kept for one, are cut the same for any number of
+// in tile order. Tiles of a gradient, and of a rollout onto a tape, are cut the same for any number of
 // threads; those of other rollouts are not, which changes no answer, only the last bits of PolicyStatistics
 // and its count of evaluations.
 #include "engine/backend/cpu_backend.h"
@@ -13,8 +13,8 @@
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_rollout.h"
 #include "engine/backend/rollout_request.h"
+#include "engine/backend/tape_head.h"
 #include "kernels/common/worker_threads.h"
-#include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
 
@@ -25,7 +25,16 @@ constexpr int kMaxTileRollouts = 1024;
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
 constexpr int kGradientRows = 16;  // rollouts of a gradient tile: fixed, it decides the order of the sums
 constexpr size_t kWave = 8;        // gradient tiles in flight, at least: bounds the memory of their sums
-constexpr size_t kKeptBytes = size_t{2} << 30;  // of activations kept; what is beyond is computed again
+constexpr size_t kTapeBytes = size_t{2} << 30;  // of a tape; activations beyond are computed again
+
+struct CpuTape final : Tape::Storage {
+  std::vector<TileActivations> tiles;  // never fewer, for the next rollout
+  size_t count = 0;  // tiles of the last rollout that are on the tape: the first ones, as memory allows
+};
+
+TileActivations* tile_of(CpuTape* tape, size_t t) {
+  return tape != nullptr && t < tape->count ? &tape->tiles[t] : nullptr;
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -43,16 +52,15 @@ class CpuBackend final : public Backend {
   }
 
   void configure(const ModelConfig& config, int sets) override {
-    kept_tiles_ = 0;
+    tape_head_.forget();
     sets_.clear();
     config_ = config;
     layout_.emplace(config_);
-    slots_ = reference_slots(config_);
     for (int i = 0; i < sets; ++i) sets_.push_back(std::make_unique<CpuParameters>(config_, *layout_));
   }
 
   void load_parameters(int set, std::span<const float> parameters) override {
-    kept_tiles_ = 0;
+    tape_head_.forget();
     CpuParameters& p = *sets_.at(set);
     if (parameters.size() != layout_->size)
       throw std::invalid_argument("load_parameters: wrong number of parameters");
@@ -91,65 +99,54 @@ class CpuBackend final : public Backend {
     const SequenceBatch& batch = request.sequences;
     const int64_t rollouts = count_rollouts(request);
     clear_rollouts(rollouts, batch.n, result);
-    const auto tiles = request.keep ? cut_into_tiles(batch, nullptr, kGradientRows, kGradientRows)
-                                    : cut_for_rollout(batch, request.counts, rollouts);
-    const size_t keepable = request.keep ? std::min(tiles.size(), kKeptBytes / kept_tile_bytes(batch.n)) : 0;
-    if (request.keep) kept_tiles_ = 0;  // until all of them are whole
-    if (kept_.size() < keepable) kept_.resize(keepable);
+    const auto tiles =
+        request.tape != nullptr ? gradient_tiles(batch) : cut_for_rollout(batch, request.counts, rollouts);
+    CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      const CpuParameters& p = parameters_of(batch, tiles[t]);
-      const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
-      statistics[t] = roll_out_tile(p, weights, slots_, request, tiles[t], request.decode == Decode::kSample,
-                                    rollout_workspaces_[worker],
-                                    static_cast<size_t>(t) < keepable ? &kept_[t] : nullptr, result);
+      statistics[t] = roll_out_tile(parameters_of(batch, tiles[t]), request, tiles[t],
+                                    rollout_workspaces_[worker], tile_of(tape, t), result);
     });
-    if (request.keep) {
-      kept_tiles_ = tiles.size();
-      kept_count_ = keepable;
-    }
+    if (tape != nullptr) tape_head_.fill(request, result);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
-    if (request.best_only) keep_best(request, result);
+    if (request.best_only) choose_best(request, result);
   }
 
   void gradient(const GradientRequest& request) override {
-    const FoldedLayout folded(slots_.count);
-    const auto tiles = cut_into_tiles(request.sequences, request.counts, kGradientRows, kGradientRows);
-    const size_t kept = request.kept && kept_tiles_ == tiles.size() ? kept_count_ : 0;
-    if (kept > 0) kept_tiles_ = 0;  // its backward pass writes over them
-    sum_tiles(
-        request.sequences, tiles, folded.size,
-        [&](size_t t, int worker, float* sums) {
-          const CpuParameters& p = parameters_of(request.sequences, tiles[t]);
-          const AttentionWeights weights = attention_weights(p, config_, *layout_, request.policy);
-          gradient_tile(p, weights, slots_, request, tiles[t], t < kept ? &kept_[t] : nullptr,
-                        gradient_workspaces_[worker], sums);
-        },
-        [&](CpuParameters& p, const float* sums) { unfold_actor(config_, *layout_, sums, p); });
+    CpuTape* const tape = tape_head_.use(request) ? &request.tape->storage<CpuTape>() : nullptr;
+    const auto tiles = gradient_tiles(request.sequences, request.counts);
+    const auto folded = [&](Placement& placement) {
+      return FoldedActor(placement, projections_of(config_.glimpses).count);
+    };
+    sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
+      gradient_tile(parameters_of(request.sequences, tiles[t]), request, tiles[t], tile_of(tape, t),
+                    gradient_workspaces_[worker], sums);
+    });
   }
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
+    const auto tiles = gradient_tiles(sequences);
+    const CriticRequest request{sequences, nullptr, 0.0f, values.data()};
+    Placement nowhere;
+    const FoldedCritic no_sums(nowhere);
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], nullptr, 0.0f,
-                  gradient_workspaces_[worker], values.data(), nullptr);
+      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker],
+                  no_sums);
     });
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values) override {
-    const auto tiles = cut_into_tiles(sequences, nullptr, kGradientRows, kGradientRows);
-    sum_tiles(
-        sequences, tiles, CriticFoldedLayout().size,
-        [&](size_t t, int worker, float* sums) {
-          critic_tile(parameters_of(sequences, tiles[t]), *layout_, sequences, tiles[t], targets.data(),
-                      weight, gradient_workspaces_[worker], values.data(), sums);
-        },
-        [&](CpuParameters& p, const float* sums) { unfold_critic(*layout_, sums, p); });
+    const auto tiles = gradient_tiles(sequences);
+    const CriticRequest request{sequences, targets.data(), weight, values.data()};
+    const auto folded = [](Placement& placement) { return FoldedCritic(placement); };
+    sum_tiles(sequences, tiles, folded, [&](size_t t, int worker, const FoldedCritic& sums) {
+      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker], sums);
+    });
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
-    kept_tiles_ = 0;
+    tape_head_.forget();
     std::vector<GradientNorms> norms(count);
     workers_.for_each(count,
                       [&](int64_t i, int) { norms[i] = update_set(*sets_.at(first_set + i), request); });
@@ -165,9 +162,15 @@ class CpuBackend final : public Backend {
     return batch.set_of(tile.pieces.front().sequence);
   }
 
+  static std::vector<RolloutTile> gradient_tiles(const SequenceBatch& batch,
+                                                 const int32_t* counts = nullptr) {
+    return cut_into_tiles(batch, counts, kGradientRows, kGradientRows);
+  }
+
   std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
                                            int64_t rollouts) const {
-    const size_t sequence_bytes = static_cast<size_t>(batch.n) * slots_.count * kHidden * sizeof(float);
+    const int projections = projections_of(config_.glimpses).count;
+    const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
     // Whole register tiles of 8 rows.
     const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
@@ -175,17 +178,35 @@ class CpuBackend final : public Backend {
                           static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
   }
 
-  size_t kept_tile_bytes(int n) const {
-    const int floats = 2 * (kLstmTape + 2 * kHidden) + (slots_.count + 1) * kHidden +
+  // The request's tape, emptied, with room for as many of its tiles as memory allows; null: not wanted.
+  CpuTape* open_tape(const RolloutRequest& request, size_t tiles) {
+    if (request.tape == nullptr) return nullptr;
+    tape_head_.forget();
+    CpuTape& tape = request.tape->storage<CpuTape>();
+    tape.count = std::min(tiles, kTapeBytes / tape_tile_bytes(request.sequences.n));
+    if (tape.tiles.size() < tape.count) tape.tiles.resize(tape.count);
+    return &tape;
+  }
+
+  size_t tape_tile_bytes(int n) const {
+    const int floats = 2 * (kLstmCell + 2 * kHidden) +
+                       (projections_of(config_.glimpses).count + 1) * kHidden +
                        cpu::attention_activations(n, config_.glimpses);
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
   }
 
   // Runs tiles in waves of as many buffers as there are and adds their folded sums in tile order; unfolds
-  // once per set.
-  template <typename Work, typename Unfold>
-  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, size_t size,
-                 const Work& work, const Unfold& unfold) {
+  // once per set. folded(placement) makes the sums' arrays; work(tile, worker, sums).
+  template <typename Folded, typename Work>
+  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
+                 const Work& work) {
+    Placement counted;
+    folded(counted);
+    const size_t size = counted.bytes() / sizeof(float);
+    const auto folded_in = [&](AlignedFloats& buffer) {
+      Placement placement(buffer.data());
+      return folded(placement);
+    };
     wave_.resize(std::max(kWave, static_cast<size_t>(workers_.count())));
     total_.assign(size, 0.0f);
     for (size_t first = 0; first < tiles.size();) {
@@ -194,12 +215,12 @@ class CpuBackend final : public Backend {
       while (last < tiles.size() && last - first < wave_.size() && set_of(batch, tiles[last]) == set) ++last;
       workers_.for_each(static_cast<int64_t>(last - first), [&](int64_t t, int worker) {
         wave_[t].assign(size, 0.0f);
-        work(first + t, worker, wave_[t].data());
+        work(first + t, worker, folded_in(wave_[t]));
       });
       add_wave(last - first, size);
       first = last;
       if (first < tiles.size() && set_of(batch, tiles[first]) == set) continue;
-      unfold(*sets_.at(set), total_.data());
+      unfold(folded_in(total_), *sets_.at(set));
       std::fill(total_.begin(), total_.end(), 0.0f);
     }
   }
@@ -244,13 +265,10 @@ class CpuBackend final : public Backend {
   WorkerThreads workers_;
   ModelConfig config_;
   std::optional<ParameterLayout> layout_;
-  ReferenceSlots slots_;
   std::vector<std::unique_ptr<CpuParameters>> sets_;
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;
-  std::vector<TileActivations> kept_;  // by tile of the last rollout with keep
-  size_t kept_tiles_ = 0;              // tiles of that rollout; 0 once parameters have changed or it was used
-  size_t kept_count_ = 0;              // how many of them were kept: the first ones, as memory allows
+  TapeHead tape_head_;
   std::vector<AlignedFloats> wave_;
   AlignedFloats total_;
 };

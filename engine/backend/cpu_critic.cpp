@@ -2,60 +2,36 @@
 // The critic b(s): own embedding and encoder, P = 3 glimpses over all items with one set of weights, the
 // encoder's last state as the first query, then two layers (Bello et al., section 3.2 and docs/decisions.md).
 #include <algorithm>
+#include <numeric>
 
 #include "engine/backend/cpu_gradient.h"
-#include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
 
 namespace {
 
-constexpr int kProcessSteps = 3;
-constexpr size_t kSquare = static_cast<size_t>(kHidden) * kHidden;
-
-}  // namespace
-
-CriticFoldedLayout::CriticFoldedLayout() {
-  size = 0;
-  const auto take = [this](size_t count) {
-    const size_t at = size;
-    size += count;
-    return at;
-  };
-  recurrent = take(static_cast<size_t>(kGates) * kHidden);
-  bias = take(kGates);
-  fold = take(2 * kGates);
-  reference = take(kSquare);
-  query = take(kSquare);
-  v = take(kHidden);
-  fc1_weight = take(kSquare);
-  fc1_bias = take(kHidden);
-  fc2_weight = take(kHidden);
-  fc2_bias = take(16);
-}
-
-namespace {
-
 class CriticTile {
  public:
-  CriticTile(const CpuParameters& parameters, const ParameterLayout& layout, const SequenceBatch& batch,
-             const RolloutTile& tile, GradientWorkspace& workspace)
+  CriticTile(const CpuParameters& parameters, const CriticRequest& request, const RolloutTile& tile,
+             GradientWorkspace& workspace)
       : p_(parameters),
-        critic_(layout.critic),
-        batch_(batch),
+        critic_(parameters.layout.critic),
+        request_(request),
         tile_(tile),
         w_(workspace),
-        tape_(workspace.activations.encoded.tape),
-        n_(batch.n),
+        states_(workspace.activations.encoded.states),
+        n_(request.sequences.n),
         rows_(static_cast<int>(tile.pieces.size())),
-        items_(identity_items(batch.n)) {}
+        items_(n_) {
+    std::iota(items_.begin(), items_.end(), 0);
+  }
 
-  void forward(bool keep_cells, float* values) {
-    encode(keep_cells);
+  void forward() {
+    encode();
     // [P + 1][rows][H], and [P][rows][H] W_q state
     float* states = w_.critic_states.get(static_cast<size_t>(kProcessSteps + 1) * rows_ * kHidden);
     float* queries = w_.critic_queries.get(static_cast<size_t>(kProcessSteps) * rows_ * kHidden);
-    std::copy_n(tape_.h_slot(n_), static_cast<size_t>(rows_) * kHidden, states);
+    std::copy_n(states_.h_after(n_ - 1), static_cast<size_t>(rows_) * kHidden, states);
     for (int step = 0; step < kProcessSteps; ++step) {
       cpu::multiply({at(states, step), kHidden, p_.critic_query.data(), at(queries, step), kHidden, rows_,
                      kHidden, kHidden, false});
@@ -73,17 +49,17 @@ class CriticTile {
         h = std::max(h + bias1[d], 0.0f);
         value += weight2[d] * h;
       }
-      values[tile_.pieces[row].sequence] = value;
+      request_.values[tile_.pieces[row].sequence] = value;
     }
   }
 
-  void backward(const float* values, const float* targets, float weight, float* folded) {
+  void backward(const FoldedCritic& folded) {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     reference_sums_ = w_.sums.get(2 * rows_ * slice);  // [rows][n][H] of the references, then of the values
     value_sums_ = reference_sums_ + rows_ * slice;
     std::fill_n(reference_sums_, 2 * rows_ * slice, 0.0f);
     w_.scratch.get(cpu::gradient_scratch(n_));
-    head_backward(values, targets, weight, folded);
+    head_backward(folded);
     process_backward(folded);
     encoder_backward(folded);
   }
@@ -91,27 +67,23 @@ class CriticTile {
  private:
   float* at(float* base, int step) const { return base + static_cast<size_t>(step) * rows_ * kHidden; }
 
-  void encode(bool keep_cells) {
-    std::vector<const float*> features;
-    for (const RolloutPiece& piece : tile_.pieces) {
-      features.push_back(batch_.features + static_cast<size_t>(piece.sequence) * n_ * 2);
-    }
-    encode_states(p_.critic_encoder, features.data(), rows_, n_, keep_cells, tape_);
+  void encode() {
+    encode_states(p_.critic_encoder, request_.sequences, tile_, request_.targets != nullptr, states_);
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     // [rows][n][H] W_ref r, then the states themselves
     references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);
     values_ = references_ + rows_ * slice;
     bounds_.resize(rows_);
     for (int row = 0; row < rows_; ++row) {
-      project_states(tape_, row, p_.critic_reference.data(), references_ + row * slice);
+      project_states(states_, row, p_.critic_reference.data(), references_ + row * slice);
       cpu::exp_references({references_ + row * slice, n_ * kHidden, &bounds_[row]});
       for (int i = 0; i < n_; ++i) {
-        std::copy_n(tape_.h_slot(i + 1) + row * kHidden, kHidden, values_ + row * slice + i * kHidden);
+        std::copy_n(states_.h_after(i) + row * kHidden, kHidden, values_ + row * slice + i * kHidden);
       }
     }
   }
 
-  GlimpseArgs glimpse_args(int step, int row) {
+  cpu::GlimpseArgs glimpse_args(int step, int row) {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     float* out = at(w_.critic_states.data.data(), step + 1) + row * kHidden;
     const float* query = at(w_.critic_queries.data.data(), step) + row * kHidden;
@@ -127,52 +99,49 @@ class CriticTile {
   }
 
   // d(last process state) into dstate_.
-  void head_backward(const float* values, const float* targets, float weight, float* folded) {
-    const CriticFoldedLayout to;
+  void head_backward(const FoldedCritic& folded) {
     const float* weight2 = p_.flat.data() + critic_.fc2_weight;
     AlignedFloats dhidden(static_cast<size_t>(rows_) * kHidden);
     for (int row = 0; row < rows_; ++row) {
       const int s = tile_.pieces[row].sequence;
-      const float dvalue = 2.0f * weight * (values[s] - targets[s]);
-      folded[to.fc2_bias] += dvalue;
+      const float dvalue = 2.0f * request_.weight * (request_.values[s] - request_.targets[s]);
+      *folded.fc2_bias += dvalue;
       for (int d = 0; d < kHidden; ++d) {
         const float h = hidden_[row * kHidden + d];
-        folded[to.fc2_weight + d] += dvalue * h;
+        folded.fc2_weight[d] += dvalue * h;
         dhidden[row * kHidden + d] = h > 0.0f ? dvalue * weight2[d] : 0.0f;
-        folded[to.fc1_bias + d] += dhidden[row * kHidden + d];
+        folded.fc1_bias[d] += dhidden[row * kHidden + d];
       }
     }
     const float* last = at(w_.critic_states.data.data(), kProcessSteps);
     cpu::accumulate_outer(
-        {dhidden.data(), kHidden, last, kHidden, folded + to.fc1_weight, kHidden, rows_, kHidden, kHidden});
+        {dhidden.data(), kHidden, last, kHidden, folded.fc1_weight, kHidden, rows_, kHidden, kHidden});
     dstate_.resize(dhidden.size());
     cpu::multiply({dhidden.data(), kHidden, p_.critic_fc1_t.data(), dstate_.data(), kHidden, rows_, kHidden,
                    kHidden, false});
   }
 
-  void process_backward(float* folded) {
-    const CriticFoldedLayout to;
+  void process_backward(const FoldedCritic& folded) {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     AlignedFloats dquery(static_cast<size_t>(rows_) * kHidden);
     AlignedFloats readout(kHidden);
     for (int step = kProcessSteps - 1; step >= 0; --step) {
       for (int row = 0; row < rows_; ++row) {
-        GlimpseArgs forward = glimpse_args(step, row);
+        cpu::GlimpseArgs forward = glimpse_args(step, row);
         forward.out = readout.data();
         cpu::glimpse_gradient({forward, dstate_.data() + row * kHidden, reference_sums_ + row * slice,
-                               value_sums_ + row * slice, folded + to.v, dquery.data() + row * kHidden,
+                               value_sums_ + row * slice, folded.v, dquery.data() + row * kHidden,
                                w_.scratch.data.data()});
       }
       const float* state = at(w_.critic_states.data.data(), step);
       cpu::accumulate_outer(
-          {dquery.data(), kHidden, state, kHidden, folded + to.query, kHidden, rows_, kHidden, kHidden});
+          {dquery.data(), kHidden, state, kHidden, folded.query, kHidden, rows_, kHidden, kHidden});
       cpu::multiply({dquery.data(), kHidden, p_.critic_query_t.data(), dstate_.data(), kHidden, rows_,
                      kHidden, kHidden, false});
     }
   }
 
-  void encoder_backward(float* folded) {
-    const CriticFoldedLayout to;
+  void encoder_backward(const FoldedCritic& folded) {
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     const float* v = p_.flat.data() + critic_.process.v;
     const int total = n_ * rows_;
@@ -190,24 +159,23 @@ class CriticTile {
       float* last = dh + (static_cast<size_t>(n_ - 1) * rows_ + row) * kHidden;
       for (int d = 0; d < kHidden; ++d) last[d] += dstate_[row * kHidden + d];
     }
-    cpu::accumulate_outer({dreferences, kHidden, tape_.h_slot(1), kHidden, folded + to.reference, kHidden,
+    cpu::accumulate_outer({dreferences, kHidden, states_.h_after(0), kHidden, folded.reference, kHidden,
                            total, kHidden, kHidden});
     cpu::multiply(
         {dreferences, kHidden, p_.critic_reference_t.data(), dh, kHidden, total, kHidden, kHidden, true});
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
-    lstm_backward(p_.critic_encoder, tape_, dh, dc, nullptr,
-                  {folded + to.recurrent, folded + to.bias, folded + to.fold, nullptr});
+    lstm_backward(p_.critic_encoder, states_, dh, dc, nullptr, folded.encoder);
   }
 
   const CpuParameters& p_;
   const ParameterLayout::Critic& critic_;
-  const SequenceBatch& batch_;
+  const CriticRequest& request_;
   const RolloutTile& tile_;
   GradientWorkspace& w_;
-  LstmTape& tape_;
+  LstmStates& states_;
   const int n_, rows_;
-  const std::vector<int32_t> items_;
+  std::vector<int32_t> items_;
   float *references_ = nullptr, *values_ = nullptr, *reference_sums_ = nullptr, *value_sums_ = nullptr;
   AlignedFloats bounds_, hidden_, dstate_;
   Buffer scores_;
@@ -215,12 +183,11 @@ class CriticTile {
 
 }  // namespace
 
-void critic_tile(const CpuParameters& parameters, const ParameterLayout& layout,
-                 const SequenceBatch& sequences, const RolloutTile& tile, const float* targets, float weight,
-                 GradientWorkspace& workspace, float* values, float* folded) {
-  CriticTile critic(parameters, layout, sequences, tile, workspace);
-  critic.forward(targets != nullptr, values);
-  if (targets != nullptr) critic.backward(values, targets, weight, folded);
+void critic_tile(const CpuParameters& parameters, const CriticRequest& request, const RolloutTile& tile,
+                 GradientWorkspace& workspace, const FoldedCritic& folded) {
+  CriticTile critic(parameters, request, tile, workspace);
+  critic.forward();
+  if (request.targets != nullptr) critic.backward(folded);
 }
 
 }  // namespace pointsman

@@ -3,58 +3,23 @@
 
 #include <algorithm>
 
-#include "kernels/common/knapsack.h"
-#include "kernels/common/tsp.h"
-#include "kernels/cpu/cpu_operations.h"
-
 namespace pointsman {
-
-namespace {
-
-constexpr size_t kSquare = static_cast<size_t>(kHidden) * kHidden;
-constexpr size_t kRecurrent = static_cast<size_t>(kGates) * kHidden;
-
-size_t take(size_t& offset, size_t size) {
-  const size_t at = offset;
-  offset += size;
-  return at;
-}
-
-}  // namespace
-
-FoldedLayout::FoldedLayout(int reference_slots) {
-  size = 0;
-  encoder_recurrent = take(size, kRecurrent);
-  encoder_bias = take(size, kGates);
-  encoder_fold = take(size, 2 * kGates);
-  decoder_recurrent = take(size, kRecurrent);
-  decoder_bias = take(size, kGates);
-  decoder_fold = take(size, 2 * kGates);
-  decoder_start = take(size, kGates);
-  query = take(size, kSquare);
-  references = take(size, reference_slots * kSquare);
-  glimpse_v = take(size, kHidden);
-  pointer_v = take(size, kHidden);
-}
 
 namespace {
 
 class TileGradient {
  public:
-  TileGradient(const CpuParameters& parameters, const AttentionWeights& weights, const ReferenceSlots& slots,
-               const GradientRequest& request, const RolloutTile& tile, TileActivations* kept,
-               GradientWorkspace& workspace, float* folded)
+  TileGradient(const CpuParameters& parameters, const GradientRequest& request, const RolloutTile& tile,
+               TileActivations* recorded, GradientWorkspace& workspace, const FoldedActor& folded)
       : p_(parameters),
-        weights_(weights),
-        slots_(slots),
+        weights_(parameters.attention(request.policy)),
         request_(request),
         batch_(request.sequences),
         tile_(tile),
-        have_forward_(kept != nullptr),
-        a_(kept != nullptr ? *kept : workspace.activations),
+        have_forward_(recorded != nullptr),
+        a_(have_forward_ ? *recorded : workspace.activations),
         w_(workspace),
         folded_(folded),
-        at_(slots.count),
         n_(batch_.n),
         sequences_(static_cast<int>(tile.pieces.size())),
         rows_(static_cast<int>(tile.rollouts)) {}
@@ -74,9 +39,6 @@ class TileGradient {
   }
 
  private:
-  const float* features(int piece) const {
-    return batch_.features + static_cast<size_t>(tile_.pieces[piece].sequence) * n_ * 2;
-  }
   const int32_t* order(int64_t result) const { return request_.orders + result * n_; }
 
   // Steps in which some rollout of the tile still had a choice.
@@ -94,39 +56,43 @@ class TileGradient {
   }
 
   // Encoder of each sequence; decoder of each rollout, fed with what it chose. Rollouts that ended run on
-  // with zero inputs (kept activations: with old finite numbers), for no gradient ever enters those steps.
+  // with zero inputs (on a tape with old finite numbers), for no gradient ever enters those steps.
   void forward() {
-    std::vector<const float*> inputs;
-    for (int s = 0; s < sequences_; ++s) inputs.push_back(features(s));
-    encode(p_, slots_, inputs.data(), sequences_, n_, true, a_.encoded);
+    encode(p_, batch_, tile_, true, a_.encoded);
     a_.decoder.resize(rows_, steps_, true);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
-      for (int i = 0; i < tile_.pieces[s].count; ++i, ++row) {
-        std::copy_n(a_.encoded.tape.h_slot(n_) + s * kHidden, kHidden, a_.decoder.h_slot(0) + row * kHidden);
-        std::copy_n(a_.encoded.tape.c_slot(n_) + s * kHidden, kHidden, a_.decoder.c_slot(0) + row * kHidden);
-        const int32_t* items = order(tile_.pieces[s].result + i);
-        for (int step = 1; step < steps_; ++step) {
-          float* input = a_.decoder.input(step) + 2 * row;
-          const int32_t item = items[step - 1];
-          input[0] = item < 0 ? 0.0f : features(s)[2 * item];
-          input[1] = item < 0 ? 0.0f : features(s)[2 * item + 1];
-        }
-      }
+      const RolloutPiece& piece = tile_.pieces[s];
+      for (int i = 0; i < piece.count; ++i, ++row) start_decoder(s, piece.result + i, row);
     }
-    lstm_forward(p_.decoder, p_.decoder_start_bias.data(), false, true, a_.decoder);
+    lstm_forward(p_.decoder, p_.decoder_start_bias.data(), false, a_.decoder);
     const int total = steps_ * rows_;
     float* queries = a_.queries.get(static_cast<size_t>(total) * kHidden);
     cpu::multiply(
-        {a_.decoder.h_slot(1), kHidden, p_.query.data(), queries, kHidden, total, kHidden, kHidden, false});
+        {a_.decoder.h_after(0), kHidden, p_.query.data(), queries, kHidden, total, kHidden, kHidden, false});
+  }
+
+  void start_decoder(int sequence, int64_t result, int row) {
+    LstmStates &encoder = a_.encoded.states, &decoder = a_.decoder;
+    std::copy_n(encoder.h_after(n_ - 1) + sequence * kHidden, kHidden, decoder.h_before(0) + row * kHidden);
+    std::copy_n(encoder.c_after(n_ - 1) + sequence * kHidden, kHidden, decoder.c_before(0) + row * kHidden);
+    const float* features = batch_.features_of(tile_.pieces[sequence].sequence);
+    const int32_t* items = order(result);
+    for (int step = 1; step < steps_; ++step) {
+      float* input = decoder.input(step) + 2 * row;
+      const int32_t item = items[step - 1];
+      input[0] = item < 0 ? 0.0f : features[2 * item];
+      input[1] = item < 0 ? 0.0f : features[2 * item + 1];
+    }
   }
 
   // All steps of all rollouts, rollout by rollout: gradients of queries, per-item sums of references.
   template <typename Rules>
   void attention() {
-    const size_t slice = static_cast<size_t>(n_) * kHidden;
-    float* sums = w_.sums.get(sequences_ * slots_.count * slice);
-    std::fill_n(sums, sequences_ * slots_.count * slice, 0.0f);
+    const Projections& p = p_.projections;
+    const size_t floats = static_cast<size_t>(n_) * kHidden;
+    float* sums = w_.sums.get(sequences_ * p.count * floats);
+    std::fill_n(sums, sequences_ * p.count * floats, 0.0f);
     const size_t total = static_cast<size_t>(steps_) * rows_ * kHidden;
     std::fill_n(w_.dqueries.get(total), total, 0.0f);
     w_.scratch.get(cpu::gradient_scratch(n_));
@@ -135,11 +101,11 @@ class TileGradient {
     w_.items.resize(n_);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
-      const auto slot = [&](int i) {
-        return i < 0 ? nullptr : sums + (static_cast<size_t>(s) * slots_.count + i) * slice;
+      const auto sums_of = [&](int i) {
+        return i < 0 ? nullptr : sums + (static_cast<size_t>(s) * p.count + i) * floats;
       };
-      ReferenceGradients gradients{slot(slots_.glimpse),   slot(slots_.pointer),    slot(slots_.values),
-                                   slot(slots_.requeries), folded_ + at_.glimpse_v, folded_ + at_.pointer_v};
+      cpu::ReferenceGradients gradients{sums_of(p.glimpse),   sums_of(p.pointer), sums_of(p.values),
+                                        sums_of(p.requeries), folded_.glimpse_v,  folded_.pointer_v};
       const RolloutPiece& piece = tile_.pieces[s];
       for (int i = 0; i < piece.count; ++i, ++row) {
         rollout_attention(Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), s,
@@ -153,14 +119,15 @@ class TileGradient {
   // What the attention of one step left, or makes now.
   const float* attention_of(int sequence, size_t row, const float* query, const int32_t* list, int count) {
     if (have_forward_) return a_.attention.data.data() + row * attention_size();
-    StepStatistics statistics;
+    cpu::StepStatistics statistics;
     cpu::pointer_logits({&a_.encoded.references[sequence], &weights_, query, list, count,
                          w_.logits.data.data(), w_.attention.data.data(), &statistics});
     return w_.attention.data.data();
   }
 
   template <typename Rules>
-  void rollout_attention(Rules rules, int sequence, int64_t result, int row, ReferenceGradients& gradients) {
+  void rollout_attention(Rules rules, int sequence, int64_t result, int row,
+                         cpu::ReferenceGradients& gradients) {
     int32_t* list = w_.items.data();
     const int32_t* items = order(result);
     int count = initial_remaining(rules, list, n_);
@@ -183,33 +150,30 @@ class TileGradient {
   void decoder_backward() {
     const int total = steps_ * rows_;
     const float* dqueries = w_.dqueries.data.data();
-    cpu::accumulate_outer({dqueries, kHidden, a_.decoder.h_slot(1), kHidden, folded_ + at_.query, kHidden,
-                           total, kHidden, kHidden});
+    cpu::accumulate_outer(
+        {dqueries, kHidden, a_.decoder.h_after(0), kHidden, folded_.query, kHidden, total, kHidden, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
     cpu::multiply({dqueries, kHidden, p_.query_t.data(), dh, kHidden, total, kHidden, kHidden, false});
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
     float* dh_start = w_.dh_start.get(static_cast<size_t>(rows_) * kHidden);
-    lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start,
-                  {folded_ + at_.decoder_recurrent, folded_ + at_.decoder_bias, folded_ + at_.decoder_fold,
-                   folded_ + at_.decoder_start});
+    lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start, folded_.decoder);
   }
 
-  // Sums of the references -> [n][sequences][slots * H], with the factor v that the sums lack.
+  // Sums of the references -> [n][sequences][projections * H], with the factor v that the sums lack.
   float* reference_gradients() {
-    const int width = slots_.count * kHidden;
-    const size_t slice = static_cast<size_t>(n_) * kHidden;
-    float* out = w_.dreferences.get(static_cast<size_t>(n_) * sequences_ * width);
+    const Projections& p = p_.projections;
+    const int width = p.count * kHidden;
+    const size_t floats = static_cast<size_t>(n_) * kHidden;
+    float* out = w_.dreferences.get(floats * sequences_ * p.count);
     for (int s = 0; s < sequences_; ++s) {
-      for (int slot = 0; slot < slots_.count; ++slot) {
-        const float* v = slot == slots_.glimpse   ? weights_.glimpse_v
-                         : slot == slots_.pointer ? weights_.pointer_v
-                                                  : nullptr;
-        const float* sums = w_.sums.data.data() + (static_cast<size_t>(s) * slots_.count + slot) * slice;
-        for (int i = 0; i < n_; ++i) {
-          float* to = out + (static_cast<size_t>(i) * sequences_ + s) * width + slot * kHidden;
+      for (int i = 0; i < p.count; ++i) {
+        const float* v = i == p.glimpse ? weights_.glimpse_v : i == p.pointer ? weights_.pointer_v : nullptr;
+        const float* sums = w_.sums.data.data() + (static_cast<size_t>(s) * p.count + i) * floats;
+        for (int item = 0; item < n_; ++item) {
+          float* to = out + (static_cast<size_t>(item) * sequences_ + s) * width + i * kHidden;
           for (int d = 0; d < kHidden; ++d)
-            to[d] = v == nullptr ? sums[i * kHidden + d] : v[d] * sums[i * kHidden + d];
+            to[d] = v == nullptr ? sums[item * kHidden + d] : v[d] * sums[item * kHidden + d];
         }
       }
     }
@@ -217,77 +181,82 @@ class TileGradient {
   }
 
   void encoder_backward() {
-    const int width = slots_.count * kHidden, total = n_ * sequences_;
-    const size_t states = static_cast<size_t>(sequences_) * kHidden;
+    const int width = p_.projections.count * kHidden, total = n_ * sequences_;
+    const size_t floats = static_cast<size_t>(sequences_) * kHidden;
     const float* dreferences = reference_gradients();
-    LstmTape& tape = a_.encoded.tape;
-    cpu::accumulate_outer({dreferences, width, tape.h_slot(1), kHidden, folded_ + at_.references, kHidden,
-                           total, width, kHidden});
+    LstmStates& states = a_.encoded.states;
+    cpu::accumulate_outer(
+        {dreferences, width, states.h_after(0), kHidden, folded_.references, kHidden, total, width, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
     cpu::multiply({dreferences, width, p_.references_t.data(), dh, kHidden, total, width, kHidden, false});
-    float* dc = w_.encoder_dc.get(states);
-    std::fill_n(dc, states, 0.0f);
+    float* dc = w_.encoder_dc.get(floats);
+    std::fill_n(dc, floats, 0.0f);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
       for (int i = 0; i < tile_.pieces[s].count; ++i, ++row) {
-        float* dh_last = dh + (n_ - 1) * states + s * kHidden;
+        float* dh_last = dh + (n_ - 1) * floats + s * kHidden;
         for (int d = 0; d < kHidden; ++d) {
           dh_last[d] += w_.dh_start.data[row * kHidden + d];
           dc[s * kHidden + d] += w_.dc.data[row * kHidden + d];
         }
       }
     }
-    lstm_backward(
-        p_.encoder, tape, dh, dc, nullptr,
-        {folded_ + at_.encoder_recurrent, folded_ + at_.encoder_bias, folded_ + at_.encoder_fold, nullptr});
+    lstm_backward(p_.encoder, states, dh, dc, nullptr, folded_.encoder);
   }
 
   const CpuParameters& p_;
-  const AttentionWeights& weights_;
-  const ReferenceSlots& slots_;
+  const cpu::AttentionWeights weights_;
   const GradientRequest& request_;
   const SequenceBatch& batch_;
   const RolloutTile& tile_;
   const bool have_forward_;
   TileActivations& a_;
   GradientWorkspace& w_;
-  float* const folded_;
-  const FoldedLayout at_;
+  const FoldedActor& folded_;
   const int n_, sequences_, rows_;
   int steps_ = 0;
 };
 
 }  // namespace
 
-void gradient_tile(const CpuParameters& parameters, const AttentionWeights& weights,
-                   const ReferenceSlots& slots, const GradientRequest& request, const RolloutTile& tile,
-                   TileActivations* kept, GradientWorkspace& workspace, float* folded) {
-  TileGradient gradient(parameters, weights, slots, request, tile, kept, workspace, folded);
+void gradient_tile(const CpuParameters& parameters, const GradientRequest& request, const RolloutTile& tile,
+                   TileActivations* recorded, GradientWorkspace& workspace, const FoldedActor& folded) {
+  TileGradient gradient(parameters, request, tile, recorded, workspace, folded);
   with_rules(request.sequences.problem, [&]<typename Rules>() { gradient.run<Rules>(); });
 }
 
 namespace {
 
-void add(const float* from, size_t count, float* to) {
-  for (size_t i = 0; i < count; ++i) to[i] += from[i];
+LstmGradient take_lstm(Placement& placement, bool start) {
+  float* const recurrent = placement.take<float>(kRecurrent);
+  float* const bias = placement.take<float>(kGates);
+  float* const fold = placement.take<float>(2 * kGates);
+  return {recurrent, bias, fold, start ? placement.take<float>(kGates) : nullptr};
 }
 
-// Input half of an LSTM: dW_ih = dM E^T (+ d1 s^T), dE += W_ih^T dM, ds = W_ih^T d1 (algebra identity 1).
-void unfold_input(const float* fold, const float* start, const LstmSlots& lstm, size_t embedding,
-                  size_t decoder_start, CpuParameters& p) {
-  const float* e = p.flat.data() + embedding;
-  const float* s = p.flat.data() + decoder_start;
+void add(const float* from, size_t count, size_t to, CpuParameters& p) {
+  for (size_t i = 0; i < count; ++i) p.gradient[to + i] += from[i];
+}
+
+// Recurrent half and bias; input half: dW_ih = dM E^T (+ d1 s^T), dE += W_ih^T dM, ds = W_ih^T d1 (algebra
+// identity 1).
+void unfold(const LstmGradient& folded, const LstmOffsets& lstm, CpuParameters& p) {
+  add(folded.recurrent, kRecurrent, lstm.weight_hh, p);
+  add(folded.bias, kGates, lstm.bias, p);
+  const bool start = lstm.start >= 0;
+  const float* e = p.flat.data() + lstm.embedding;
+  const float* s = p.flat.data() + (start ? lstm.start : 0);
+  float* de = p.gradient.data() + lstm.embedding;
+  float* ds = p.gradient.data() + (start ? lstm.start : 0);
   for (int j = 0; j < kGates; ++j) {
-    const float x = fold[j], y = fold[kGates + j], first = start == nullptr ? 0.0f : start[j];
+    const float x = folded.fold[j], y = folded.fold[kGates + j], first = start ? folded.start[j] : 0.0f;
     const float* w = p.flat.data() + lstm.weight_ih + static_cast<size_t>(j) * kHidden;
     float* dw = p.gradient.data() + lstm.weight_ih + static_cast<size_t>(j) * kHidden;
-    float* de = p.gradient.data() + embedding;
-    float* ds = p.gradient.data() + decoder_start;
     for (int d = 0; d < kHidden; ++d) {
       dw[d] += x * e[2 * d] + y * e[2 * d + 1];
       de[2 * d] += w[d] * x;
       de[2 * d + 1] += w[d] * y;
-      if (start == nullptr) continue;
+      if (!start) continue;
       dw[d] += first * s[d];
       ds[d] += w[d] * first;
     }
@@ -296,44 +265,44 @@ void unfold_input(const float* fold, const float* start, const LstmSlots& lstm, 
 
 }  // namespace
 
-void unfold_actor(const ModelConfig& config, const ParameterLayout& layout, const float* folded,
-                  CpuParameters& p) {
-  const ReferenceSlots slots = reference_slots(config);
-  const FoldedLayout at(slots.count);
-  float* g = p.gradient.data();
-  add(folded + at.encoder_recurrent, kRecurrent, g + layout.encoder.weight_hh);
-  add(folded + at.encoder_bias, kGates, g + layout.encoder.bias);
-  unfold_input(folded + at.encoder_fold, nullptr, layout.encoder, layout.embedding, layout.decoder_start, p);
-  add(folded + at.decoder_recurrent, kRecurrent, g + layout.decoder.weight_hh);
-  add(folded + at.decoder_bias, kGates, g + layout.decoder.bias);
-  unfold_input(folded + at.decoder_fold, folded + at.decoder_start, layout.decoder, layout.embedding,
-               layout.decoder_start, p);
-  add(folded + at.query, kSquare, g + (config.glimpses > 0 ? layout.glimpse.w_q : layout.pointer.w_q));
-  const auto slot = [&](int i, size_t offset) {
-    if (i >= 0) add(folded + at.references + i * kSquare, kSquare, g + offset);
-  };
-  slot(slots.glimpse, layout.glimpse.w_ref);
-  slot(slots.pointer, layout.pointer.w_ref);
-  slot(slots.values, layout.pointer.w_q);
-  slot(slots.requeries, layout.glimpse.w_q);
-  if (config.glimpses > 0) add(folded + at.glimpse_v, kHidden, g + layout.glimpse.v);
-  add(folded + at.pointer_v, kHidden, g + layout.pointer.v);
+FoldedActor::FoldedActor(Placement& placement, int projections)
+    : encoder(take_lstm(placement, false)),
+      decoder(take_lstm(placement, true)),
+      query(placement.take<float>(kSquare)),
+      references(placement.take<float>(static_cast<size_t>(projections) * kSquare)),
+      glimpse_v(placement.take<float>(kHidden)),
+      pointer_v(placement.take<float>(kHidden)) {}
+
+FoldedCritic::FoldedCritic(Placement& placement)
+    : encoder(take_lstm(placement, false)),
+      reference(placement.take<float>(kSquare)),
+      query(placement.take<float>(kSquare)),
+      v(placement.take<float>(kHidden)),
+      fc1_weight(placement.take<float>(kSquare)),
+      fc1_bias(placement.take<float>(kHidden)),
+      fc2_weight(placement.take<float>(kHidden)),
+      fc2_bias(placement.take<float>(1)) {}
+
+void unfold(const FoldedActor& folded, CpuParameters& p) {
+  unfold(folded.encoder, p.layout.encoder, p);
+  unfold(folded.decoder, p.layout.decoder, p);
+  add(folded.query, kSquare, p.layout.query, p);
+  const auto tensors = projection_tensors(p.layout, p.projections);
+  for (int i = 0; i < p.projections.count; ++i) add(folded.references + i * kSquare, kSquare, tensors[i], p);
+  if (p.config.glimpses > 0) add(folded.glimpse_v, kHidden, p.layout.glimpse.v, p);
+  add(folded.pointer_v, kHidden, p.layout.pointer.v, p);
 }
 
-void unfold_critic(const ParameterLayout& layout, const float* folded, CpuParameters& p) {
-  const CriticFoldedLayout at;
-  const ParameterLayout::Critic& critic = layout.critic;
-  float* g = p.gradient.data();
-  add(folded + at.recurrent, kRecurrent, g + critic.encoder.weight_hh);
-  add(folded + at.bias, kGates, g + critic.encoder.bias);
-  unfold_input(folded + at.fold, nullptr, critic.encoder, critic.embedding, 0, p);
-  add(folded + at.reference, kSquare, g + critic.process.w_ref);
-  add(folded + at.query, kSquare, g + critic.process.w_q);
-  add(folded + at.v, kHidden, g + critic.process.v);
-  add(folded + at.fc1_weight, kSquare, g + critic.fc1_weight);
-  add(folded + at.fc1_bias, kHidden, g + critic.fc1_bias);
-  add(folded + at.fc2_weight, kHidden, g + critic.fc2_weight);
-  g[critic.fc2_bias] += folded[at.fc2_bias];
+void unfold(const FoldedCritic& folded, CpuParameters& p) {
+  const ParameterLayout::Critic& critic = p.layout.critic;
+  unfold(folded.encoder, critic.encoder, p);
+  add(folded.reference, kSquare, critic.process.w_ref, p);
+  add(folded.query, kSquare, critic.process.w_q, p);
+  add(folded.v, kHidden, critic.process.v, p);
+  add(folded.fc1_weight, kSquare, critic.fc1_weight, p);
+  add(folded.fc1_bias, kHidden, critic.fc1_bias, p);
+  add(folded.fc2_weight, kHidden, critic.fc2_weight, p);
+  add(folded.fc2_bias, 1, critic.fc2_bias, p);
 }
 
 }  // namespace pointsman

@@ -6,47 +6,50 @@
 
 #include <vector>
 
-#include "engine/backend/cpu_rollout.h"
+#include "engine/backend/cpu_network.h"
+#include "kernels/common/placement.h"
 
 namespace pointsman {
 
-// Where a tile's folded gradient sums lie in its buffer of `size` floats. "Folded": the input halves of the
-// LSTMs as [2][4H] and the reference projections stacked; unfold_* adds them to the gradient once a call.
-struct FoldedLayout {
-  explicit FoldedLayout(int reference_slots);
-  size_t encoder_recurrent, encoder_bias, encoder_fold;
-  size_t decoder_recurrent, decoder_bias, decoder_fold, decoder_start;
-  size_t query, references, glimpse_v, pointer_v;
-  size_t size;
+// A tile's gradient sums. "Folded": the input halves of the LSTMs as [2][4H] and the projections stacked;
+// unfold() adds them to the gradient once a call.
+struct FoldedActor {
+  FoldedActor(Placement& placement, int projections);
+  LstmGradient encoder, decoder;
+  float *query, *references, *glimpse_v, *pointer_v;
 };
 
-struct CriticFoldedLayout {
-  CriticFoldedLayout();
-  size_t recurrent, bias, fold, reference, query, v, fc1_weight, fc1_bias, fc2_weight, fc2_bias;
-  size_t size;
+struct FoldedCritic {
+  explicit FoldedCritic(Placement& placement);
+  LstmGradient encoder;
+  float *reference, *query, *v, *fc1_weight, *fc1_bias, *fc2_weight, *fc2_bias;
 };
+
+// folded sums -> + parameters.gradient.
+void unfold(const FoldedActor& folded, CpuParameters& parameters);
+void unfold(const FoldedCritic& folded, CpuParameters& parameters);
 
 struct GradientWorkspace {
-  TileActivations activations;  // of a tile whose rollout did not keep them, and of the critic
+  TileActivations activations;  // of a tile that is on no tape, and of the critic
   Buffer critic_states, critic_queries;
   Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dc, logits, attention;
   std::vector<int32_t> items;
 };
 
-// Adds the tile's folded gradient to `folded` [FoldedLayout::size]. kept: by the tile's rollout, or null.
-void gradient_tile(const CpuParameters& parameters, const AttentionWeights& weights,
-                   const ReferenceSlots& slots, const GradientRequest& request, const RolloutTile& tile,
-                   TileActivations* kept, GradientWorkspace& workspace, float* folded);
+// Adds the tile's gradient to `folded`. recorded: activations from the tile's rollout, or null.
+void gradient_tile(const CpuParameters& parameters, const GradientRequest& request, const RolloutTile& tile,
+                   TileActivations* recorded, GradientWorkspace& workspace, const FoldedActor& folded);
 
-// Critic values of the tile's sequences into values; with targets also the folded gradient of
-// weight * sum (value - target)^2. values, targets: indexed by sequence.
-void critic_tile(const CpuParameters& parameters, const ParameterLayout& layout,
-                 const SequenceBatch& sequences, const RolloutTile& tile, const float* targets, float weight,
-                 GradientWorkspace& workspace, float* values, float* folded);
+struct CriticRequest {
+  const SequenceBatch& sequences;
+  const float* targets;  // [count]; null: values only
+  float weight;
+  float* values;  // [count] out
+};
 
-// folded sums -> + parameters.gradient.
-void unfold_actor(const ModelConfig& config, const ParameterLayout& layout, const float* folded,
-                  CpuParameters& parameters);
-void unfold_critic(const ParameterLayout& layout, const float* folded, CpuParameters& parameters);
+// Critic values of the tile's sequences; with targets also adds the gradient of
+// weight * sum (value - target)^2 to `folded`.
+void critic_tile(const CpuParameters& parameters, const CriticRequest& request, const RolloutTile& tile,
+                 GradientWorkspace& workspace, const FoldedCritic& folded);
 
 }  // namespace pointsman

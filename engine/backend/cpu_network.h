@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of the network that rollouts, gradients and the critic share on the CPU: a whole LSTM sequence
-// forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
+// What rollouts, gradients and the critic share on the CPU: how a call is cut into tiles, a whole LSTM
+// sequence forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
 // [step][row][..].
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
+#include "engine/backend/backend.h"
 #include "engine/backend/cpu_parameters.h"
-#include "kernels/cpu/aligned_floats.h"
-#include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
+
+// Rollouts first .. first + count - 1 of sequence `sequence`; they write to results from `result` on.
+struct RolloutPiece {
+  int sequence;
+  int first, count;
+  int64_t result;
+};
+
+// Pieces of consecutive sequences with one parameter set; a sequence may be cut into pieces of several tiles.
+struct RolloutTile {
+  std::vector<RolloutPiece> pieces;
+  int64_t rollouts = 0;
+};
+
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts.
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
+                                        int max_sequences, int max_rollouts);
 
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {
@@ -22,25 +37,31 @@ struct Buffer {
   AlignedFloats data;
 };
 
-// Activations of `rows` sequences through `steps` steps.
-struct LstmTape {
+// States of `rows` sequences through `steps` steps. Without cells, which the backward pass reads and writes
+// over, c is the last step's only.
+struct LstmStates {
   int rows = 0, steps = 0;
-  Buffer h, c;      // [steps + 1][rows][H]; slot 0 is the start state, slot t + 1 the state after step t
-  Buffer cells;     // [steps][rows][5H], kept for the backward pass, which writes over them
+  bool with_cells = false;
+  Buffer h, c;      // [steps + 1][rows][H]: before the first step, after the first, ..
+  Buffer cells;     // [steps][rows][5H]
   Buffer inputs;    // [steps][rows][2]
   Buffer products;  // [rows][4H]
 
-  void resize(int new_rows, int new_steps, bool keep_cells);
-  float* h_slot(int slot) { return h.data.data() + static_cast<size_t>(slot) * rows * kHidden; }
-  float* c_slot(int slot) { return c.data.data() + static_cast<size_t>(slot) * rows * kHidden; }
-  float* cell(int step) { return cells.data.data() + static_cast<size_t>(step) * rows * kLstmTape; }
-  float* input(int step) { return inputs.data.data() + static_cast<size_t>(step) * rows * 2; }
+  void resize(int new_rows, int new_steps, bool new_with_cells);
+  float* h_before(int step) { return h.data.data() + at(step) * kHidden; }
+  float* h_after(int step) { return h_before(step + 1); }
+  float* c_before(int step) { return c.data.data() + at(with_cells ? step : 0) * kHidden; }
+  float* c_after(int step) { return c_before(step + 1); }
+  float* cell(int step) { return with_cells ? cells.data.data() + at(step) * kLstmCell : nullptr; }
+  float* input(int step) { return inputs.data.data() + at(step) * 2; }
+
+ private:
+  size_t at(int step) const { return static_cast<size_t>(step) * rows; }
 };
 
-// Runs steps 0 .. steps - 1 from slot 0. start_bias, when given, replaces bias and inputs in step 0 (the
-// decoder's trainable first input). A zero start state (encoder) saves step 0's product.
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, bool keep_cells,
-                  LstmTape& tape);
+// Runs all steps from the states before the first. start_bias, when given, replaces bias and inputs in step 0
+// (the decoder's trainable first input). A zero start state (encoder) saves step 0's product.
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states);
 
 // Gradient sums of one LSTM, folded: pointers into a tile's buffer.
 struct LstmGradient {
@@ -51,38 +72,34 @@ struct LstmGradient {
 };
 
 // Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside,
-// overwritten, as the tape's cells are; dc: [rows][H] starts with that of the last c and ends with that of
-// slot 0. dh_start: [rows][H] out, gradient of slot 0's h; null: not wanted.
-void lstm_backward(const PackedLstm& lstm, LstmTape& tape, float* dh, float* dc, float* dh_start,
+// overwritten, as the cells are; dc: [rows][H] starts with that of the last c and ends with that of the c
+// before the first step. dh_start: [rows][H] out, gradient of the h before it; null: not wanted.
+void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
                    const LstmGradient& sums);
 
 // Encoded sequences of a tile.
 struct EncodedTile {
-  std::vector<References> references;  // [rows]
-  Buffer storage;                      // [rows][slots][n][H]
-  LstmTape tape;
+  std::vector<cpu::References> references;  // [rows]
+  Buffer storage;                           // [rows][projections][n][H]
+  LstmStates states;
 };
 
-// Runs an encoder over rows sequences of n items from the zero state. features: [rows] pointers to [n][2].
-void encode_states(const PackedLstm& encoder, const float* const* features, int rows, int n, bool keep_cells,
-                   LstmTape& tape);
+// Runs an encoder over the tile's sequences from the zero state.
+void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
+                   bool with_cells, LstmStates& states);
 
-// Encodes rows sequences of n items. features: [rows] pointers to [n][2].
-void encode(const CpuParameters& parameters, const ReferenceSlots& slots, const float* const* features,
-            int rows, int n, bool keep_cells, EncodedTile& tile);
+void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
+            bool with_cells, EncodedTile& encoded);
 
 // What the backward pass of a tile needs of its forward pass.
 struct TileActivations {
   EncodedTile encoded;
-  LstmTape decoder;  // row: rollout of the tile
-  Buffer queries;    // [steps][rows][H] W_q h
-  Buffer attention;  // [steps][rows][cpu::attention_activations]
+  LstmStates decoder;  // row: rollout of the tile
+  Buffer queries;      // [steps][rows][H] W_q h
+  Buffer attention;    // [steps][rows][cpu::attention_activations]
 };
 
-// Projects one row's states (slots 1 .. steps of the tape) with a packed matrix [H][H]. out: [steps][H].
-void project_states(LstmTape& tape, int row, const float* packed, float* out);
-
-// kernels' fixed list 0, 1, .. n - 1.
-std::vector<int32_t> identity_items(int n);
+// Projects one row's states, after each step, with a packed matrix [H][H]. out: [steps][H].
+void project_states(LstmStates& states, int row, const float* packed, float* out);
 
 }  // namespace pointsman

@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "engine/backend/network.h"
 #include "kernels/cpu/aligned_floats.h"
-#include "models/config.h"
-#include "models/parameter_layout.h"
+#include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
 
@@ -18,20 +18,19 @@ struct PackedLstm {
   AlignedFloats bias;         // [4H]
 };
 
-// Which 128-wide slice of the stacked reference projections is which; -1: not there.
-struct ReferenceSlots {
-  int glimpse = -1, pointer = -1, values = -1, requeries = -1;
-  int count = 0;
-};
-
-ReferenceSlots reference_slots(const ModelConfig& config);
-
 class CpuParameters {
  public:
+  // config and layout must outlive it.
   CpuParameters(const ModelConfig& config, const ParameterLayout& layout);
 
   // Must be called after `flat` changed, before the set is used.
   void prepare();
+
+  cpu::AttentionWeights attention(const Policy& policy) const;
+
+  const ModelConfig& config;
+  const ParameterLayout& layout;
+  const Projections projections;
 
   std::vector<float> flat;                         // [layout.size]
   std::vector<float> first_moment, second_moment;  // [layout.size]
@@ -41,19 +40,16 @@ class CpuParameters {
   PackedLstm encoder, decoder;
   AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start
   AlignedFloats query, query_t;      // the step's query projection, packed [H][H], and transposed
-  // The stacked reference projections [slots * H][H], packed, and transposed.
+  // The stacked projections of encoded items [count * H][H], packed, and transposed.
   AlignedFloats references, references_t;
 
   PackedLstm critic_encoder;
   AlignedFloats critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1, critic_fc1_t;
 
  private:
-  void prepare_lstm(const LstmSlots& slots, size_t embedding, PackedLstm& lstm);
-  void fold_input(size_t weight_ih, size_t input, int width, float* fold) const;
+  void prepare_lstm(const LstmOffsets& from, PackedLstm& lstm);
+  void fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const;
   void prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed);
-
-  const ModelConfig& config_;
-  const ParameterLayout& layout_;
 };
 
 }  // namespace pointsman

@@ -5,44 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/common/knapsack.h"
 #include "kernels/common/philox.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/common/tsp.h"
-#include "kernels/cpu/cpu_operations.h"
 
 namespace pointsman {
-
-std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
-                                        int max_sequences, int max_rollouts) {
-  std::vector<RolloutTile> tiles;
-  RolloutTile tile;
-  int64_t result = 0;
-  const auto flush = [&] {
-    if (!tile.pieces.empty()) tiles.push_back(std::move(tile));
-    tile = {};
-  };
-  for (int s = 0; s < sequences.count; ++s) {
-    const int count = counts == nullptr ? 1 : counts[s];
-    if (!tile.pieces.empty() && sequences.set_of(tile.pieces.back().sequence) != sequences.set_of(s)) flush();
-    for (int first = 0; first < count;) {
-      if (static_cast<int>(tile.pieces.size()) == max_sequences || tile.rollouts >= max_rollouts) flush();
-      const int taken = std::min<int64_t>(count - first, max_rollouts - tile.rollouts);
-      tile.pieces.push_back({s, first, taken, result + first});
-      tile.rollouts += taken;
-      first += taken;
-    }
-    result += count;
-  }
-  flush();
-  return tiles;
-}
-
-AttentionWeights attention_weights(const CpuParameters& parameters, const ModelConfig& config,
-                                   const ParameterLayout& layout, const Policy& policy) {
-  return {parameters.flat.data() + layout.glimpse.v, parameters.flat.data() + layout.pointer.v,
-          config.glimpses, config.centre_logits, policy.scale(config.clip)};
-}
 
 namespace {
 
@@ -67,31 +33,29 @@ struct Member {
 template <typename Rules>
 class TileRollout {
  public:
-  TileRollout(const CpuParameters& parameters, const AttentionWeights& weights, const RolloutRequest& request,
-              const RolloutTile& tile, bool want_entropy, RolloutWorkspace& workspace, EncodedTile& encoded,
-              TileActivations* kept, RolloutResult& result)
+  TileRollout(const CpuParameters& parameters, const RolloutRequest& request, const RolloutTile& tile,
+              RolloutWorkspace& workspace, TileActivations* recorded, RolloutResult& result)
       : parameters_(parameters),
-        weights_(weights),
+        weights_(parameters.attention(request.policy)),
         request_(request),
         batch_(request.sequences),
         tile_(tile),
-        want_entropy_(want_entropy),
+        want_entropy_(request.decode == Decode::kSample),
         w_(workspace),
-        encoded_(encoded),
-        kept_(kept),
+        encoded_(recorded == nullptr ? workspace.encoded : recorded->encoded),
+        recorded_(recorded),
         result_(result),
         n_(batch_.n) {}
 
   PolicyStatistics run() {
+    encode(parameters_, batch_, tile_, recorded_ != nullptr, encoded_);
     start();
     for (int step = 0; !groups_.empty(); ++step) advance(step);
     return statistics_;
   }
 
  private:
-  const float* features(int piece) const {
-    return batch_.features + static_cast<size_t>(tile_.pieces[piece].sequence) * n_ * 2;
-  }
+  const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
 
   // One group per piece, all its rollouts in it; the decoder's first step from the encoder's last state.
   void start() {
@@ -111,30 +75,35 @@ class TileRollout {
       for (int i = 0; i < piece.count; ++i) members_.push_back({p, piece.first + i, piece.result + i});
       groups_.push_back(group);
     }
-    LstmTape& tape = encoded_.tape;
-    float* products = w_.products.data.data();
-    cpu::multiply({tape.h_slot(n_), kHidden, parameters_.decoder.recurrent.data(), products, kGates, pieces,
-                   kHidden, kGates, false});
-    const float* c_last = tape.c_slot(kept_ == nullptr ? 0 : n_);
-    if (kept_ != nullptr) {
-      kept_->decoder.resize(pieces, n_, true);
-      kept_->queries.get(static_cast<size_t>(n_) * pieces * kHidden);
-      kept_->attention.get(static_cast<size_t>(n_) * pieces * attention_size());
-      std::copy_n(tape.h_slot(n_), pieces * kHidden, kept_->decoder.h_slot(0));
-      std::copy_n(c_last, pieces * kHidden, kept_->decoder.c_slot(0));
-    }
-    cpu::lstm_cell({pieces, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c_last,
-                    w_.h[0].data.data(), w_.c[0].data.data(),
-                    kept_ == nullptr ? nullptr : kept_->decoder.cell(0)});
-    for (int p = 0; kept_ != nullptr && p < pieces; ++p) keep_state(0, 0, p, p);
+    make_first_states();
     drop_finished();
   }
 
+  void make_first_states() {
+    const int pieces = static_cast<int>(tile_.pieces.size());
+    const float *h_last = encoded_.states.h_after(n_ - 1), *c_last = encoded_.states.c_after(n_ - 1);
+    float* products = w_.products.data.data();
+    cpu::multiply({h_last, kHidden, parameters_.decoder.recurrent.data(), products, kGates, pieces, kHidden,
+                   kGates, false});
+    float* cells = nullptr;
+    if (recorded_ != nullptr) {
+      recorded_->decoder.resize(pieces, n_, true);
+      recorded_->queries.get(static_cast<size_t>(n_) * pieces * kHidden);
+      recorded_->attention.get(static_cast<size_t>(n_) * pieces * attention_size());
+      std::copy_n(h_last, pieces * kHidden, recorded_->decoder.h_before(0));
+      std::copy_n(c_last, pieces * kHidden, recorded_->decoder.c_before(0));
+      cells = recorded_->decoder.cell(0);
+    }
+    cpu::lstm_cell({pieces, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c_last,
+                    w_.h[0].data.data(), w_.c[0].data.data(), cells});
+    for (int p = 0; recorded_ != nullptr && p < pieces; ++p) record_state(0, 0, p, p);
+  }
+
   // The state that group `group` chooses from at step `step` goes to the activations' row.
-  void keep_state(int side, int step, size_t group, int row) {
-    LstmTape& tape = kept_->decoder;
-    std::copy_n(w_.h[side].data.data() + group * kHidden, kHidden, tape.h_slot(step + 1) + row * kHidden);
-    std::copy_n(w_.c[side].data.data() + group * kHidden, kHidden, tape.c_slot(step + 1) + row * kHidden);
+  void record_state(int side, int step, size_t group, int row) {
+    LstmStates& states = recorded_->decoder;
+    std::copy_n(w_.h[side].data.data() + group * kHidden, kHidden, states.h_after(step) + row * kHidden);
+    std::copy_n(w_.c[side].data.data() + group * kHidden, kHidden, states.c_after(step) + row * kHidden);
   }
 
   // Instances in which nothing is feasible end before they begin.
@@ -143,17 +112,17 @@ class TileRollout {
       if (group.remaining > 0) continue;
       for (int m = 0; m < group.members; ++m) finish(members_[group.first_member + m]);
     }
-    size_t kept = 0;
+    size_t left = 0;
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].remaining == 0) continue;
-      if (kept != g) {
-        std::copy_n(items(0, g), n_, items(0, kept));
-        std::copy_n(w_.h[0].data.data() + g * kHidden, kHidden, w_.h[0].data.data() + kept * kHidden);
-        std::copy_n(w_.c[0].data.data() + g * kHidden, kHidden, w_.c[0].data.data() + kept * kHidden);
+      if (left != g) {
+        std::copy_n(items(0, g), n_, items(0, left));
+        std::copy_n(w_.h[0].data.data() + g * kHidden, kHidden, w_.h[0].data.data() + left * kHidden);
+        std::copy_n(w_.c[0].data.data() + g * kHidden, kHidden, w_.c[0].data.data() + left * kHidden);
       }
-      groups_[kept++] = groups_[g];
+      groups_[left++] = groups_[g];
     }
-    groups_.resize(kept);
+    groups_.resize(left);
   }
 
   int32_t* items(int side, size_t group) { return w_.items[side].data() + group * n_; }
@@ -199,10 +168,10 @@ class TileRollout {
     float largest = 0.0f, log_total = 0.0f;
     if (group.remaining > 1) {
       float* activations = w_.attention.data.data();
-      if (kept_ != nullptr) {
-        const size_t row = static_cast<size_t>(step) * kept_->decoder.rows + group.piece;
-        std::copy_n(products + kGates, kHidden, kept_->queries.data.data() + row * kHidden);
-        activations = kept_->attention.data.data() + row * attention_size();
+      if (recorded_ != nullptr) {
+        const size_t row = static_cast<size_t>(step) * recorded_->decoder.rows + group.piece;
+        std::copy_n(products + kGates, kHidden, recorded_->queries.data.data() + row * kHidden);
+        activations = recorded_->attention.data.data() + row * attention_size();
       }
       largest = evaluate(group, list, products + kGates, activations);
       log_total = log_f32(prefix[group.remaining - 1]);
@@ -236,7 +205,7 @@ class TileRollout {
 
   // Logits and running sums of a group into the workspace; returns the largest logit.
   float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
-    StepStatistics step;
+    cpu::StepStatistics step;
     cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining,
                          w_.logits.data.data(), activations, &step});
     float largest;
@@ -297,15 +266,15 @@ class TileRollout {
       const size_t at = static_cast<size_t>(child) * kHidden;
       const float* input = features(group.piece) + 2 * item;
       float* cell = nullptr;
-      if (kept_ != nullptr) {
-        cell = kept_->decoder.cell(step + 1) + group.piece * kLstmTape;
-        std::copy_n(input, 2, kept_->decoder.input(step + 1) + 2 * group.piece);
+      if (recorded_ != nullptr) {
+        cell = recorded_->decoder.cell(step + 1) + group.piece * kLstmCell;
+        std::copy_n(input, 2, recorded_->decoder.input(step + 1) + 2 * group.piece);
       }
       cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(),
                       parameters_.decoder.bias.data(), input,
                       w_.c[side_].data.data() + static_cast<size_t>(g) * kHidden,
                       w_.h[side_ ^ 1].data.data() + at, w_.c[side_ ^ 1].data.data() + at, cell});
-      if (kept_ != nullptr) keep_state(side_ ^ 1, step + 1, child, group.piece);
+      if (recorded_ != nullptr) record_state(side_ ^ 1, step + 1, child, group.piece);
     }
     next_groups_.push_back(next);
     return child;
@@ -329,17 +298,17 @@ class TileRollout {
       if (positions_[m] >= 0) child_of_[positions_[m]] = -1;
     }
     // Finished groups may lie anywhere among what this parent made: close the gaps.
-    size_t kept = first_child;
+    size_t end = first_child;
     for (size_t c = first_child; c < next_groups_.size(); ++c) {
       if (next_groups_[c].remaining == 0) {
         for (int m = 0; m < next_groups_[c].members; ++m)
           finish(next_members_[next_groups_[c].first_member + m]);
         continue;
       }
-      if (kept != c) move_group(c, kept);
-      ++kept;
+      if (end != c) move_group(c, end);
+      ++end;
     }
-    next_groups_.resize(kept);
+    next_groups_.resize(end);
   }
 
   void move_group(size_t from, size_t to) {
@@ -360,14 +329,14 @@ class TileRollout {
   }
 
   const CpuParameters& parameters_;
-  const AttentionWeights& weights_;
+  const cpu::AttentionWeights weights_;
   const RolloutRequest& request_;
   const SequenceBatch& batch_;
   const RolloutTile& tile_;
   const bool want_entropy_;
   RolloutWorkspace& w_;
   EncodedTile& encoded_;
-  TileActivations* const kept_;
+  TileActivations* const recorded_;
   RolloutResult& result_;
   const int n_;
   int side_ = 0;
@@ -379,22 +348,11 @@ class TileRollout {
 
 }  // namespace
 
-PolicyStatistics roll_out_tile(const CpuParameters& parameters, const AttentionWeights& weights,
-                               const ReferenceSlots& slots, const RolloutRequest& request,
-                               const RolloutTile& tile, bool want_entropy, RolloutWorkspace& workspace,
-                               TileActivations* kept, RolloutResult& result) {
-  std::vector<const float*> features;
-  for (const RolloutPiece& piece : tile.pieces) {
-    features.push_back(request.sequences.features +
-                       static_cast<size_t>(piece.sequence) * request.sequences.n * 2);
-  }
-  EncodedTile& encoded = kept == nullptr ? workspace.encoded : kept->encoded;
-  encode(parameters, slots, features.data(), static_cast<int>(features.size()), request.sequences.n,
-         kept != nullptr, encoded);
+PolicyStatistics roll_out_tile(const CpuParameters& parameters, const RolloutRequest& request,
+                               const RolloutTile& tile, RolloutWorkspace& workspace,
+                               TileActivations* recorded, RolloutResult& result) {
   return with_rules(request.sequences.problem, [&]<typename Rules>() {
-    return TileRollout<Rules>(parameters, weights, request, tile, want_entropy, workspace, encoded, kept,
-                              result)
-        .run();
+    return TileRollout<Rules>(parameters, request, tile, workspace, recorded, result).run();
   });
 }
 

@@ -33,7 +33,6 @@ class CudaBackend final : public Backend {
 
   void configure(const ModelConfig& config, int sets) override {
     context_.make_current();
-    kept_ = {};
     context_.parameters.reset();
     context_.memory.release();
     context_.config = config;
@@ -99,13 +98,12 @@ class CudaBackend final : public Backend {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     context_.make_current();
-    const KeptRollouts kept = roll_out(context_, request, result);
-    if (request.keep) kept_ = kept;
+    roll_out(context_, request, result);
   }
 
   void gradient(const GradientRequest& request) override {
     context_.make_current();
-    add_gradient(context_, request, kept_);
+    add_gradient(context_, request);
   }
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
@@ -129,11 +127,10 @@ class CudaBackend final : public Backend {
     return *context_.parameters;
   }
 
-  // Whose parameters are about to change: what a rollout kept no longer holds.
+  // For calls that change parameters: a tape's activations are those of the old ones.
   CudaParameters& changed(int set) {
     of(set);
-    kept_ = {};
-    context_.memory.forget();
+    context_.memory.let_go();
     return *context_.parameters;
   }
 
@@ -153,7 +150,6 @@ class CudaBackend final : public Backend {
 
   CudaContext context_;
   const int64_t memory_limit_;
-  KeptRollouts kept_;
 };
 
 // Device memory of an update.
@@ -174,10 +170,7 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
   of(first_set + count - 1);
   CudaParameters& p = changed(first_set);
   const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
-  Placement counted;
-  UpdateArrays(counted, p.sets(), count, actor_size, critic_size);
-  Placement placed(context_.memory.work(counted.bytes()));
-  const UpdateArrays arrays(placed, p.sets(), count, actor_size, critic_size);
+  const auto arrays = context_.memory.place<UpdateArrays>(p.sets(), count, actor_size, critic_size);
   std::vector<GradientNorms> norms(count);
   const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
     for (int s = first_set; s < first_set + count; ++s) ++steps[s];

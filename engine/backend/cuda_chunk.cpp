@@ -91,6 +91,13 @@ std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chu
 
 }  // namespace
 
+CudaChunk whole_batch(const SequenceBatch& batch) {
+  CudaChunk chunk;
+  chunk.sequences = chunk.rows = batch.count;
+  for (int s = 0; s < batch.count; ++s) chunk.first_row.push_back(s + 1);
+  return chunk;
+}
+
 bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows) {
   if (rows > std::numeric_limits<int>::max()) return false;
   const ChunkNeed need = measure(sequences, static_cast<int>(rows));
@@ -101,7 +108,7 @@ std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch
                                        const int32_t* counts, const MeasureChunk& measure) {
   int64_t rows = counts == nullptr ? batch.count : 0;
   for (int s = 0; counts != nullptr && s < batch.count; ++s) rows += counts[s];
-  if (context.memory.keeps() && !is_one_chunk(context, measure, 1, 1)) context.memory.forget();
+  if (context.memory.holds() && !is_one_chunk(context, measure, 1, 1)) context.memory.let_go();
   Cutter cutter(context, measure, batch.count, rows);
   for (int s = 0; s < batch.count; ++s) cutter.add(s, counts == nullptr ? 1 : counts[s]);
   return cutter.finish();
@@ -138,14 +145,25 @@ ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   tiles = placement.take<DecodeTile>(shape.tiles);
 }
 
-namespace {
+ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, ChunkShape shape_,
+                     DecodeTiles tiles_)
+    : batch(batch_), chunk(chunk_), ranges(batch, chunk), tiles(std::move(tiles_)), shape(shape_) {
+  shape = at_most(shape, batch, chunk.sequences, chunk.rows);
+  shape.sequence_ranges = static_cast<int>(ranges.sequences.size());
+  shape.row_ranges = static_cast<int>(ranges.rows.size());
+  shape.tiles = static_cast<int>(tiles.tiles.size());
+}
 
-// What batch, chunk and ranges tell.
-void fill_sequences(const SequenceBatch& batch, const CudaChunk& chunk, const ChunkRanges& ranges,
-                    const ChunkShape& shape, const ChunkArrays& to) {
-  const size_t first = chunk.first_sequence, s = shape.sequences, n = shape.n;
-  std::copy_n(batch.features + first * n * 2, s * n * 2, to.features);
-  if (shape.capacities) {
+void upload(CudaContext& context, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+            const std::function<void(const ChunkArrays&)>& fill) {
+  const SequenceBatch& batch = plan.batch;
+  const CudaChunk& chunk = plan.chunk;
+  const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
+  context.stream.synchronize();  // the copy before this one has read the page-locked memory
+  Placement staged(context.uploads.reserve(inputs.bytes));
+  const Piece<ChunkArrays> to(staged, plan.shape);
+  std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);
+  if (plan.shape.capacities) {
     std::copy_n(batch.weights + first * n, s * n, to.item_weights);
     std::copy_n(batch.capacities + first, s, to.capacities);
   }
@@ -153,37 +171,12 @@ void fill_sequences(const SequenceBatch& batch, const CudaChunk& chunk, const Ch
   for (int i = 0; i < chunk.sequences; ++i) {
     std::fill(to.sequence_of + chunk.first_row[i], to.sequence_of + chunk.first_row[i + 1], i);
   }
-  std::copy(ranges.sequences.begin(), ranges.sequences.end(), to.sequence_ranges);
-  std::copy(ranges.rows.begin(), ranges.rows.end(), to.row_ranges);
-}
-
-}  // namespace
-
-UploadedChunk upload(CudaContext& context, const SequenceBatch& batch, const CudaChunk& chunk,
-                     ChunkShape shape, const DecodeTiles& tiles, Placement& placement,
-                     const std::function<void(const ChunkArrays&)>& fill) {
-  ChunkRanges ranges(batch, chunk);
-  shape.n = batch.n;
-  shape.sequences = chunk.sequences;
-  shape.rows = chunk.rows;
-  shape.sequence_ranges = static_cast<int>(ranges.sequences.size());
-  shape.row_ranges = static_cast<int>(ranges.rows.size());
-  shape.tiles = static_cast<int>(tiles.tiles.size());
-  shape.capacities = batch.capacities != nullptr;
-  Placement counted;
-  ChunkArrays(counted, shape);
-  context.stream.synchronize();  // the copy before this one has read the page-locked memory
-  std::byte* const host = context.uploads.reserve(counted.bytes());
-  Placement staged(host);
-  const ChunkArrays to(staged, shape);
-  fill_sequences(batch, chunk, ranges, shape, to);
-  std::copy(tiles.tiles.begin(), tiles.tiles.end(), to.tiles);
+  std::copy(plan.ranges.sequences.begin(), plan.ranges.sequences.end(), to.sequence_ranges);
+  std::copy(plan.ranges.rows.begin(), plan.ranges.rows.end(), to.row_ranges);
+  std::copy(plan.tiles.tiles.begin(), plan.tiles.tiles.end(), to.tiles);
   fill(to);
-  std::byte* const device = placement.take<std::byte>(counted.bytes());
-  require(cudaMemcpyAsync(device, host, counted.bytes(), cudaMemcpyHostToDevice, context.stream.get()),
+  require(cudaMemcpyAsync(inputs.block, to.block, inputs.bytes, cudaMemcpyHostToDevice, context.stream.get()),
           "upload");
-  Placement placed(device);
-  return {shape, std::move(ranges), tiles.rows, ChunkArrays(placed, shape)};
 }
 
 // Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile.

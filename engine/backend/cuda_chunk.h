@@ -19,6 +19,8 @@ struct CudaChunk {
   std::vector<int32_t> first_row{0};  // [sequences + 1]
 };
 
+CudaChunk whole_batch(const SequenceBatch& batch);  // one rollout a sequence
+
 // Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows.
 struct ChunkNeed {
   size_t device, upload, download;
@@ -28,8 +30,8 @@ using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
 // Whether so many sequences and rows fit at once.
 bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows);
 
-// counts: rollouts a sequence; null: 1 each. What is kept is forgotten where it leaves no room for a single
-// rollout; throws DeviceError when one does not fit even then.
+// counts: rollouts a sequence; null: 1 each. What memory holds of a tape goes where it leaves no room for a
+// single rollout; throws DeviceError when one does not fit even then.
 std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
                                        const int32_t* counts, const MeasureChunk& measure);
 
@@ -41,7 +43,23 @@ struct ChunkRanges {
   int sets() const { return sequences.back().set - first_set() + 1; }
 };
 
-// What is uploaded of a chunk: the same arrays in page-locked memory and on the device.
+// Arrays that are copied in one piece, to the device or back: the same in page-locked memory and there.
+template <typename Arrays>
+struct Piece : Arrays {
+  template <typename... Arguments>
+  explicit Piece(Placement& placement, const Arguments&... arguments)
+      : Piece(placement.next(), placement.bytes(), placement, arguments...) {}
+
+  std::byte* block;
+  size_t bytes;
+
+ private:
+  template <typename... Arguments>
+  Piece(std::byte* begin, size_t before, Placement& placement, const Arguments&... arguments)
+      : Arrays(placement, arguments...), block(begin), bytes(placement.bytes() - before) {}
+};
+
+// What a chunk's arrays are sized by; the flags tell which of its inputs the call has.
 struct ChunkShape {
   int n = 0, sequences = 0, rows = 0;
   int sequence_ranges = 0, row_ranges = 0, tiles = 0;
@@ -51,6 +69,7 @@ struct ChunkShape {
 // The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.
 ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows);
 
+// A chunk's inputs.
 struct ChunkArrays {
   ChunkArrays(Placement& placement, const ChunkShape& shape);
   float* features;          // [sequences][n][2]
@@ -73,19 +92,19 @@ struct DecodeTiles {
 };
 DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, int tile_rows);
 
-// A chunk's inputs on the device, with the host's copy of what also steers the host.
-struct UploadedChunk {
-  ChunkShape shape;
+// A chunk as it is. shape: the call's flags; the counts are filled in here.
+struct ChunkPlan {
+  ChunkPlan(const SequenceBatch& batch, const CudaChunk& chunk, ChunkShape shape, DecodeTiles tiles = {});
+  const SequenceBatch& batch;
+  const CudaChunk& chunk;
   ChunkRanges ranges;
-  int tile_rows;
-  ChunkArrays arrays;  // device memory
+  DecodeTiles tiles;
+  ChunkShape shape;
 };
 
-// Copies a chunk's inputs to the piece of device memory that `placement` gives. shape: what the call uploads;
-// its counts are filled in here. fill: writes the arrays that only this kind of call has, in page-locked
-// memory.
-UploadedChunk upload(CudaContext& context, const SequenceBatch& batch, const CudaChunk& chunk,
-                     ChunkShape shape, const DecodeTiles& tiles, Placement& placement,
-                     const std::function<void(const ChunkArrays&)>& fill);
+// Copies a chunk's inputs to the device. fill: writes the arrays that only this kind of call has, in
+// page-locked memory.
+void upload(CudaContext& context, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+            const std::function<void(const ChunkArrays&)>& fill);
 
 }  // namespace pointsman::cuda

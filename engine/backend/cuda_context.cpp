@@ -15,8 +15,8 @@ void CudaMemory::configure(size_t limit) {
 }
 
 std::byte* CudaMemory::work(size_t bytes) {
-  if (kept_ + bytes > block_.bytes()) {
-    kept_ = 0;
+  if (held_bytes_ + bytes > block_.bytes()) {
+    let_go();
     // Some more, so that a run of slowly growing calls does not allocate for each.
     const size_t wanted = std::min(bytes + bytes / 4, std::max(limit_, bytes));
     try {
@@ -26,7 +26,7 @@ std::byte* CudaMemory::work(size_t bytes) {
                         " of device memory left: another program has taken them");
     }
   }
-  return block_.data() + kept_;
+  return block_.data() + held_bytes_;
 }
 
 int CudaContext::checked(int device_index) {

@@ -9,6 +9,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/backend/cuda_parameters.h"
+#include "engine/backend/tape_head.h"
 #include "kernels/cuda/cublas_multiply.h"
 #include "kernels/cuda/device_buffer.h"
 #include "models/config.h"
@@ -16,8 +17,8 @@
 
 namespace pointsman::cuda {
 
-// The device memory beside the parameters, as one block. What a rollout kept lies at its start; each chunk of
-// a call takes the rest anew.
+// The device memory beside the parameters, as one block. A tape's activations are held at its start; each
+// chunk of a call takes the rest anew.
 class CudaMemory {
  public:
   // limit: bytes; 0: nine tenths of what the device has free.
@@ -25,22 +26,30 @@ class CudaMemory {
 
   void release() {
     block_.release();
-    kept_ = 0;
+    let_go();
   }
 
-  size_t available() const { return limit_ - kept_; }
-  // The work area of a chunk, of at least `bytes`. It may have to grow: then what was kept is forgotten.
+  size_t available() const { return limit_ - held_bytes_; }
+  // The work area of a chunk, of at least `bytes`. It may have to grow: then what was held is lost.
   std::byte* work(size_t bytes);
+  // Arrays(placement, arguments...) in a work area of their size.
+  template <typename Arrays, typename... Arguments>
+  Arrays place(const Arguments&... arguments) {
+    Placement counted;
+    Arrays(counted, arguments...);
+    Placement placed(work(counted.bytes()));
+    return Arrays(placed, arguments...);
+  }
 
-  // The first `bytes` of the last work area stay until forget(). Nothing may be kept at the time.
-  void keep(size_t bytes) { kept_ = bytes; }
-  void forget() { kept_ = 0; }
-  bool keeps() const { return kept_ > 0; }
-  std::byte* kept() const { return block_.data(); }
+  // Holds the first `bytes` of the last work area until let_go(). Nothing may be held at the time.
+  void hold(size_t bytes) { held_bytes_ = bytes; }
+  void let_go() { held_bytes_ = 0; }
+  bool holds() const { return held_bytes_ > 0; }
+  std::byte* held() const { return block_.data(); }
 
  private:
   DeviceBuffer block_;
-  size_t limit_ = 0, kept_ = 0;
+  size_t limit_ = 0, held_bytes_ = 0;
 };
 
 struct CudaContext {
@@ -51,11 +60,12 @@ struct CudaContext {
   void make_current() const { require(cudaSetDevice(index), "device"); }
 
   const int index;
-  const Precision precision;  // of rollouts without `keep`
+  const Precision precision;  // of rollouts without a tape
   cudaDeviceProp properties{};
   Stream stream;
   Cublas cublas;
   CudaMemory memory;
+  TapeHead tape_head;  // of the tape whose activations memory holds
   PinnedBuffer uploads, downloads;
   ModelConfig config;
   std::optional<ParameterLayout> layout;

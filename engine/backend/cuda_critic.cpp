@@ -9,40 +9,38 @@ namespace pointsman::cuda {
 
 namespace {
 
-constexpr int kProcessSteps = 3;
-
-// A chunk's arrays after its inputs; a chunk's rows are its sequences.
-struct CriticArrays {
-  CriticArrays(Placement& placement, int n, int sequences, bool backward) {
-    const size_t s = sequences, b = backward ? s : 0, slots = n + 1;
-    values = placement.take<float>(s);
-    states = placement.take<float>(s * (kProcessSteps + 1) * kHidden);
-    queries = placement.take<float>(s * kProcessSteps * kHidden);
-    references = placement.take<float>(s * n * kHidden);
-    bounds = placement.take<float>(s);
-    hidden = placement.take<float>(s * kHidden);
-    h = placement.take<float>(s * slots * kHidden);
-    c = placement.take<float>(b * slots * kHidden);
-    tape = placement.take<float>(b * n * kLstmTape);
-    dvalues = placement.take<float>(b);
-    dfc2 = placement.take<float>(b * kHidden);
-    dhidden = placement.take<float>(b * kHidden);
-    dqueries = placement.take<float>(b * kProcessSteps * kHidden);
-    dv = placement.take<float>(b * kHidden);
-    dreferences = placement.take<float>(b * slots * kHidden);
-    dh = placement.take<float>(b * slots * kHidden);
-    dgates = placement.take<float>(b * slots * kGates);
-    sums = placement.take<float>(backward ? input_gradient_scratch(sequences, sequences) : 0);
+// A chunk's device memory; its rows are its sequences.
+struct CriticWork {
+  CriticWork(Placement& placement, const ChunkShape& shape) : inputs(placement, shape) {
+    const bool backward = shape.weights;
+    const size_t s = shape.sequences, b = backward ? s : 0, n = shape.n, states = n + 1;
+    const auto take = [&](size_t count) { return placement.take<float>(count); };
+    forward.states = take(s * (kProcessSteps + 1) * kHidden);
+    forward.queries = take(s * kProcessSteps * kHidden);
+    forward.references = take(s * n * kHidden);
+    forward.bounds = take(s);
+    forward.hidden = take(s * kHidden);
+    forward.values = take(s);
+    h = take(s * states * kHidden);
+    c = backward ? take(s * states * kHidden) : nullptr;
+    cells = backward ? take(s * n * kLstmCell) : nullptr;
+    gradient.dvalues = take(b);
+    gradient.dfc2 = take(b * kHidden);
+    gradient.dhidden = take(b * kHidden);
+    gradient.dqueries = take(b * kProcessSteps * kHidden);
+    gradient.dv = take(b * kHidden);
+    gradient.dreferences = take(b * states * kHidden);
+    gradient.dh = take(b * states * kHidden);
+    dgates = take(b * states * kGates);
+    sums = take(backward ? input_gradient_scratch(shape.sequences, shape.sequences) : 0);
   }
 
-  float* values;   // [sequences]
-  float* states;   // [sequences][4][H]
-  float* queries;  // [sequences][3][H]
-  float *references, *bounds, *hidden;
-  float *h, *c, *tape;
-  float *dvalues, *dfc2, *dhidden, *dqueries, *dv, *dreferences, *dh;
-  float* dgates;  // [sequences][n + 1][4H]
-  float* sums;    // scratch of input_gradient
+  Piece<ChunkArrays> inputs;
+  CriticArgs forward{};
+  CriticGradientArgs gradient{};
+  float *h, *c, *cells;  // as lstm_forward() writes them
+  float* dgates;         // [sequences][n + 1][4H]
+  float* sums;           // scratch of input_gradient
 };
 
 class Critic {
@@ -53,56 +51,45 @@ class Critic {
         critic_(context.layout->critic),
         batch_(batch),
         targets_(targets),
-        weight_(weight) {}
+        weight_(weight) {
+    shape_.weights = targets_ != nullptr;  // the rows' weights hold the targets
+  }
 
   void run(std::span<float> values) {
-    const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
+    const auto measure = [this](int sequences, int rows) {
+      ChunkShape most = at_most(shape_, batch_, sequences, rows);
+      most.tiles = 0;
+      Placement counted;
+      const CriticWork work(counted, most);
+      return ChunkNeed{counted.bytes(), work.inputs.bytes, sequences * sizeof(float)};
+    };
     const auto chunks = cut_into_chunks(context_, batch_, nullptr, measure);
     for (const CudaChunk& chunk : chunks) run(chunk, values.data() + chunk.first_sequence);
   }
 
  private:
-  ChunkShape shape() const {
-    ChunkShape shape;
-    shape.weights = targets_ != nullptr;  // the rows' weights hold the targets
-    return shape;
-  }
-
-  ChunkNeed need(int sequences, int rows) const {
-    ChunkShape most = at_most(shape(), batch_, sequences, rows);
-    most.tiles = 0;
-    Placement uploads, work;
-    ChunkArrays(uploads, most);
-    work.take<std::byte>(uploads.bytes());
-    CriticArrays(work, batch_.n, sequences, targets_ != nullptr);
-    return {work.bytes(), uploads.bytes(), sequences * sizeof(float)};
-  }
-
   void run(const CudaChunk& chunk, float* values) {
-    Placement work(context_.memory.work(need(chunk.sequences, chunk.rows).device));
-    const UploadedChunk uploaded =
-        upload(context_, batch_, chunk, shape(), {}, work, [&](const ChunkArrays& to) {
-          if (targets_ != nullptr) std::copy_n(targets_ + chunk.first_sequence, chunk.rows, to.weights);
-        });
-    const CriticArrays arrays(work, batch_.n, chunk.sequences, targets_ != nullptr);
-    const CriticArgs args = forward(uploaded, arrays);
-    if (targets_ != nullptr) backward(uploaded, args, arrays);
+    const ChunkPlan plan(batch_, chunk, shape_);
+    auto work = context_.memory.place<CriticWork>(plan.shape);
+    upload(context_, plan, work.inputs, [&](const ChunkArrays& to) {
+      if (targets_ != nullptr) std::copy_n(targets_ + chunk.first_sequence, chunk.rows, to.weights);
+    });
+    forward(plan.shape, work);
+    if (targets_ != nullptr) backward(plan, work);
     const size_t bytes = chunk.sequences * sizeof(float);
     std::byte* const host = context_.downloads.reserve(bytes);
-    require(cudaMemcpyAsync(host, arrays.values, bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
+    require(cudaMemcpyAsync(host, work.forward.values, bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
             "download");
     context_.stream.synchronize();
     std::copy_n(reinterpret_cast<const float*>(host), chunk.sequences, values);
   }
 
-  CriticArgs forward(const UploadedChunk& chunk, const CriticArrays& arrays) const {
+  void forward(const ChunkShape& shape, CriticWork& work) const {
     const PreparedLstm& lstm = parameters_.critic_encoder.prepared;
-    const int ranges = chunk.shape.sequence_ranges, n = batch_.n;
-    lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, chunk.arrays.features, arrays.h, nullptr,
-                  targets_ != nullptr ? arrays.c : nullptr, targets_ != nullptr ? arrays.tape : nullptr,
-                  chunk.arrays.sequence_ranges, ranges, chunk.shape.sequences, n},
+    lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, work.inputs.features, work.h, nullptr, work.c,
+                  work.cells, work.inputs.sequence_ranges, shape.sequence_ranges, shape.sequences, shape.n},
                  context_.stream.get());
-    CriticArgs args{};
+    CriticArgs& args = work.forward;
     args.reference = parameters_.critic_reference;
     args.query = parameters_.critic_query;
     args.v = parameters_.tensor(critic_.process.v);
@@ -110,71 +97,61 @@ class Critic {
     args.fc1_bias = parameters_.tensor(critic_.fc1_bias);
     args.fc2_weight = parameters_.tensor(critic_.fc2_weight);
     args.fc2_bias = parameters_.tensor(critic_.fc2_bias);
-    args.h = arrays.h;
-    args.states = arrays.states;
-    args.queries = arrays.queries;
-    args.references = arrays.references;
-    args.bounds = arrays.bounds;
-    args.hidden = arrays.hidden;
-    args.values = arrays.values;
-    args.ranges = chunk.arrays.sequence_ranges;
-    args.range_count = ranges;
-    args.sequences = chunk.shape.sequences;
-    args.n = n;
+    args.h = work.h;
+    args.ranges = work.inputs.sequence_ranges;
+    args.range_count = shape.sequence_ranges;
+    args.sequences = shape.sequences;
+    args.n = shape.n;
     critic_forward(args, context_.stream.get());
-    return args;
   }
 
-  void backward(const UploadedChunk& chunk, const CriticArgs& forward, const CriticArrays& arrays) const {
-    parameters_.clear_folds(chunk.ranges.first_set(), chunk.ranges.sets());
-    const AttentionSlots& process = critic_.process;
-    critic_gradient({forward, parameters_.tensor(process.w_q), parameters_.tensor(critic_.fc1_weight),
-                     chunk.arrays.weights, weight_, arrays.dvalues, arrays.dfc2, arrays.dhidden,
-                     arrays.dqueries, arrays.dv, arrays.dreferences, arrays.dh},
-                    context_.stream.get());
-    sum(chunk, arrays.dvalues, 1, critic_.fc2_bias);
-    sum(chunk, arrays.dfc2, kHidden, critic_.fc2_weight);
-    sum(chunk, arrays.dhidden, kHidden, critic_.fc1_bias);
-    sum(chunk, arrays.dv, kHidden, process.v);
+  void backward(const ChunkPlan& plan, CriticWork& work) const {
+    const ChunkShape& shape = plan.shape;
+    const AttentionOffsets& process = critic_.process;
+    CriticGradientArgs& args = work.gradient;
+    args.forward = work.forward;
+    args.query_weight = parameters_.tensor(process.w_q);
+    args.fc1_stored = parameters_.tensor(critic_.fc1_weight);
+    args.targets = work.inputs.weights;
+    args.weight = weight_;
+    parameters_.clear_folds(plan.ranges.first_set(), plan.ranges.sets());
+    critic_gradient(args, context_.stream.get());
+    const auto sum = [&](const float* rows, int width, size_t offset) {
+      sum_rows({rows, width, width, parameters_.gradient_tensor(offset), work.inputs.sequence_ranges,
+                shape.sequence_ranges},
+               context_.stream.get());
+    };
+    sum(args.dvalues, 1, critic_.fc2_bias);
+    sum(args.dfc2, kHidden, critic_.fc2_weight);
+    sum(args.dhidden, kHidden, critic_.fc1_bias);
+    sum(args.dv, kHidden, process.v);
+    products(plan, args, work.h);
+    const CudaParameters::Lstm& encoder = parameters_.critic_encoder;
+    add_encoder_gradient(context_, plan, work.inputs,
+                         {encoder, work.h, work.c, work.cells, args.dh, nullptr, work.dgates, work.sums});
+    parameters_.unfold(encoder, plan.ranges.first_set(), plan.ranges.sets());
+  }
+
+  // Gradients of the matrices, and what the references send back to the encoder.
+  void products(const ChunkPlan& plan, const CriticGradientArgs& args, const float* h) const {
     constexpr int kStates = (kProcessSteps + 1) * kHidden, kQueries = kProcessSteps * kHidden;
-    outer(chunk, arrays.dhidden, kHidden, arrays.states + kProcessSteps * kHidden, kStates, 1,
-          critic_.fc1_weight);
+    const auto outer = [&](const float* x, int64_t ldx, const float* y, int64_t ldy, int states,
+                           size_t offset) {
+      context_.cublas.accumulate_outer(
+          {x, ldx, y, ldy, parameters_.gradient_tensor(offset), kHidden, kHidden, states},
+          plan.ranges.sequences);
+    };
+    const int states = plan.shape.n + 1;
+    const float* process_states = args.forward.states;
+    outer(args.dhidden, kHidden, process_states + kProcessSteps * kHidden, kStates, 1, critic_.fc1_weight);
     for (int step = 0; step < kProcessSteps; ++step) {
-      outer(chunk, arrays.dqueries + step * kHidden, kQueries, arrays.states + step * kHidden, kStates, 1,
-            process.w_q);
+      outer(args.dqueries + step * kHidden, kQueries, process_states + step * kHidden, kStates, 1,
+            critic_.process.w_q);
     }
-    const int slots = batch_.n + 1;
-    outer(chunk, arrays.dreferences, kHidden, arrays.h, kHidden, slots, process.w_ref);
-    context_.cublas.multiply({arrays.dreferences, parameters_.tensor(process.w_ref), true, arrays.dh, kHidden,
-                              kHidden, slots, true},
-                             chunk.ranges.sequences);
-    encoder(chunk, arrays);
-  }
-
-  void encoder(const UploadedChunk& chunk, const CriticArrays& arrays) const {
-    const CudaParameters::Lstm& lstm = parameters_.critic_encoder;
-    lstm_backward({parameters_.tensor(lstm.offsets.weight_hh), arrays.tape, arrays.c, arrays.dh, nullptr,
-                   nullptr, arrays.dgates, nullptr, nullptr, chunk.arrays.sequence_ranges,
-                   chunk.shape.sequence_ranges, chunk.shape.sequences, batch_.n},
-                  context_.stream.get());
-    add_lstm_gradient(context_, chunk,
-                      {lstm, arrays.h, arrays.dgates, nullptr, nullptr, chunk.ranges.sequences,
-                       chunk.arrays.sequence_ranges, chunk.shape.sequences},
-                      arrays.sums);
-    parameters_.unfold(lstm, chunk.ranges.first_set(), chunk.ranges.sets());
-  }
-
-  void sum(const UploadedChunk& chunk, const float* rows, int width, size_t offset) const {
-    sum_rows({rows, width, width, parameters_.gradient_tensor(offset), chunk.arrays.sequence_ranges,
-              chunk.shape.sequence_ranges},
-             context_.stream.get());
-  }
-
-  void outer(const UploadedChunk& chunk, const float* x, int64_t ldx, const float* y, int64_t ldy, int slots,
-             size_t offset) const {
-    context_.cublas.accumulate_outer(
-        {x, ldx, y, ldy, parameters_.gradient_tensor(offset), kHidden, kHidden, slots},
-        chunk.ranges.sequences);
+    outer(args.dreferences, kHidden, h, kHidden, states, critic_.process.w_ref);
+    context_.cublas.multiply({args.dreferences, parameters_.tensor(critic_.process.w_ref), true, args.dh,
+                              kHidden, kHidden, states, true},
+                             plan.ranges.sequences);
   }
 
   CudaContext& context_;
@@ -183,6 +160,7 @@ class Critic {
   const SequenceBatch& batch_;
   const float* const targets_;
   const float weight_;
+  ChunkShape shape_;
 };
 
 }  // namespace

@@ -10,29 +10,28 @@ namespace {
 // Gradients of a chunk's activations. The pointer gradient's scratch is done with before the recurrences
 // begin, and the decoder's before the encoder's: they lie in the same memory.
 struct BackwardArrays {
-  BackwardArrays(Placement& placement, int slices, int glimpses, int n, int sequences, int rows) {
-    const size_t s = sequences, r = rows, slots = n + 1, most = std::max(s, r);
-    dqueries = placement.take<float>(r * slots * kHidden);
-    dreferences = placement.take<float>(s * slots * slices * kHidden);
+  BackwardArrays(Placement& placement, const ModelConfig& config, const ChunkShape& shape) {
+    const size_t s = shape.sequences, r = shape.rows, states = shape.n + 1, most = std::max(s, r);
+    const int projections = projections_of(config.glimpses).count;
+    dqueries = placement.take<float>(r * states * kHidden);
+    dreferences = placement.take<float>(s * states * projections * kHidden);
     dv = placement.take<float>(s * 2 * kHidden);
     dh_start = placement.take<float>(r * kHidden);
     dc_start = placement.take<float>(r * kHidden);
     dc_last = placement.take<float>(s * kHidden);
-    sums = placement.take<float>(std::max(input_gradient_scratch(sequences, sequences),
-                                          input_gradient_scratch(rows, std::min(sequences, rows))));
-    const size_t dh_floats = most * slots * kHidden, dgate_floats = most * slots * kGates;
-    Placement recurrences;
-    recurrences.take<float>(dh_floats);
-    recurrences.take<float>(dgate_floats);
-    const auto scratch_bytes = static_cast<size_t>(pointer_gradient_scratch(rows, sequences, n, glimpses));
-    shared = placement.take<std::byte>(std::max(recurrences.bytes(), scratch_bytes));
-    Placement placed(shared);
-    dh = placed.take<float>(dh_floats);
-    dgates = placed.take<float>(dgate_floats);
+    sums = placement.take<float>(
+        std::max(input_gradient_scratch(shape.sequences, shape.sequences),
+                 input_gradient_scratch(shape.rows, std::min(shape.sequences, shape.rows))));
+    Placement recurrences(placement.next());
+    dh = recurrences.take<float>(most * states * kHidden);
+    dgates = recurrences.take<float>(most * states * kGates);
+    const auto scratch =
+        static_cast<size_t>(pointer_gradient_scratch(shape.rows, shape.sequences, shape.n, config.glimpses));
+    shared = placement.take<std::byte>(std::max(recurrences.bytes(), scratch));
   }
 
   float* dqueries;             // [rows][n + 1][H]
-  float* dreferences;          // [sequences][n + 1][slices * H]
+  float* dreferences;          // [sequences][n + 1][projections * H]
   float* dv;                   // [sequences][2][H]
   float *dh_start, *dc_start;  // [rows][H]
   float* dc_last;              // [sequences][H]
@@ -41,14 +40,23 @@ struct BackwardArrays {
   float *dh, *dgates;          // [rows or sequences][n + 1][H], [..][4H]
 };
 
-// What the forced decode writes and nobody reads, then the gradients.
-struct Work {
-  Work(Placement& placement, const CudaContext& context, int n, int sequences, int rows, int tiles)
-      : results(placement, n, rows, tiles),
-        backward(placement, reference_slices(context.config).count, context.config.glimpses, n, sequences,
-                 rows) {}
-  RolloutArrays results;
+// A chunk's device memory beside its activations.
+struct BackwardWork {
+  BackwardWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
+      : inputs(placement, shape), backward(placement, config, shape) {}
+  Piece<ChunkArrays> inputs;
   BackwardArrays backward;
+};
+
+// Of a gradient without a tape: the forced decode writes results that nobody reads.
+struct GradientWork {
+  GradientWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
+      : activations(placement, projections_of(config.glimpses), shape, true),
+        rest(placement, config, shape),
+        unread(placement, shape.n, shape.rows, shape.tiles) {}
+  Activations activations;
+  BackwardWork rest;
+  RolloutArrays unread;
 };
 
 ChunkShape shape() {
@@ -58,13 +66,37 @@ ChunkShape shape() {
 }
 
 ChunkNeed need(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows) {
-  const ChunkShape most = at_most(shape(), batch, sequences, rows);
-  Placement uploads, work;
-  ChunkArrays(uploads, most);
-  work.take<std::byte>(uploads.bytes());
-  Activations(work, reference_slices(context.config).count, batch.n, sequences, rows, true);
-  Work(work, context, batch.n, sequences, rows, most.tiles);
-  return {work.bytes(), uploads.bytes(), 0};
+  Placement counted;
+  const GradientWork work(counted, context.config, at_most(shape(), batch, sequences, rows));
+  return {counted.bytes(), work.rest.inputs.bytes, 0};
+}
+
+// The last part of a backward pass through one LSTM: from dgates to W_hh, bias and the folded input half.
+struct LstmGradientArgs {
+  const CudaParameters::Lstm& lstm;
+  const float* h;              // [rows][n + 1][H]
+  const float* dgates;         // [rows][n + 1][4H]
+  const float* features;       // [sequences][n][2]
+  const int32_t* orders;       // decoder: what each step read; null: encoder
+  const int32_t* sequence_of;  // decoder
+  const std::vector<SetRange>& ranges;
+  const SetRange* device_ranges;
+  int rows, n;
+  float* scratch;
+};
+
+void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args) {
+  const CudaParameters& parameters = *context.parameters;
+  context.cublas.accumulate_outer(
+      {args.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
+       kHidden, args.n + 1},
+      args.ranges);
+  const bool decoder = args.orders != nullptr;
+  input_gradient({args.dgates, args.features, args.orders, args.sequence_of,
+                  parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
+                  decoder ? args.lstm.start_gradient : MutableSetArray{}, args.scratch, args.device_ranges,
+                  static_cast<int>(args.ranges.size()), args.rows, args.n},
+                 context.stream.get());
 }
 
 class Gradient {
@@ -74,41 +106,31 @@ class Gradient {
         parameters_(*context.parameters),
         layout_(*context.layout),
         request_(request),
-        batch_(request.sequences),
-        slices_(reference_slices(context.config)) {}
+        batch_(request.sequences) {}
 
-  void run(const KeptRollouts& kept) {
-    if (!run_kept(kept)) run_chunks();
+  void run() {
+    const bool taped = context_.memory.holds() && context_.tape_head.use(request_);
+    if (!taped || !run_from_tape()) run_chunks();
   }
 
  private:
-  bool run_kept(const KeptRollouts& kept) {
-    const bool same = request_.kept && request_.counts == nullptr && kept.rows > 0 && kept.n == batch_.n &&
-                      kept.sequences == batch_.count && context_.memory.keeps();
-    if (!same) return false;
-    std::byte* const block = context_.memory.work(need(context_, batch_, kept.sequences, kept.rows).device -
-                                                  activation_bytes(kept));
-    if (!context_.memory.keeps()) return false;  // it had to grow
-    CudaChunk chunk;
-    chunk.sequences = chunk.rows = kept.rows;
-    for (int s = 0; s < kept.sequences; ++s) chunk.first_row.push_back(s + 1);
-    Placement activations(context_.memory.kept()), work(block);
-    const UploadedChunk uploaded = upload_chunk(chunk, {}, work);
-    parameters_.clear_folds(uploaded.ranges.first_set(), uploaded.ranges.sets());
-    run(uploaded, Activations(activations, slices_.count, batch_.n, kept.sequences, kept.rows, true),
-        Work(work, context_, batch_.n, kept.sequences, kept.rows, 0).backward);
-    unfold(uploaded.ranges.first_set(), uploaded.ranges.sets());
+  // Returns false when memory had to grow, and lost what it held.
+  bool run_from_tape() {
+    const CudaChunk chunk = whole_batch(batch_);
+    const ChunkPlan plan(batch_, chunk, shape());
+    const auto work = context_.memory.place<BackwardWork>(context_.config, plan.shape);
+    if (!context_.memory.holds()) return false;
+    Placement held(context_.memory.held());
+    const Activations activations(held, parameters_.projections, plan.shape, true);
+    upload(plan, work.inputs);
+    parameters_.clear_folds(plan.ranges.first_set(), plan.ranges.sets());
+    backward(plan, activations, work);
+    unfold(plan.ranges.first_set(), plan.ranges.sets());
     return true;
   }
 
-  size_t activation_bytes(const KeptRollouts& kept) const {
-    Placement counted;
-    Activations(counted, slices_.count, kept.n, kept.sequences, kept.rows, true);
-    return counted.bytes();
-  }
-
   void run_chunks() {
-    context_.memory.forget();
+    context_.memory.let_go();
     const auto measure = [this](int sequences, int rows) { return need(context_, batch_, sequences, rows); };
     const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
     if (chunks.empty()) return;
@@ -121,119 +143,107 @@ class Gradient {
   }
 
   void run(const CudaChunk& chunk) {
-    Placement work(context_.memory.work(need(context_, batch_, chunk.sequences, chunk.rows).device));
     const int rows = tile_rows(context_, batch_.n, chunk.rows);
-    const UploadedChunk uploaded = upload_chunk(chunk, cut_into_tiles(batch_, chunk, rows), work);
-    const Activations activations(work, slices_.count, batch_.n, chunk.sequences, chunk.rows, true);
-    const Work placed(work, context_, batch_.n, chunk.sequences, chunk.rows, uploaded.shape.tiles);
+    const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, rows));
+    const auto work = context_.memory.place<GradientWork>(context_.config, plan.shape);
+    upload(plan, work.rest.inputs);
     DecodeSettings settings;
     settings.problem = batch_.problem;
     settings.policy = request_.policy;
-    encode(context_, uploaded, activations, true, settings.precision);
-    decode(context_, settings, uploaded, activations, true, placed.results);
-    run(uploaded, activations, placed.backward);
+    encode(context_, plan.shape, work.rest.inputs, work.activations, settings.precision);
+    decode(context_, settings, plan, work.rest.inputs, work.activations, work.unread);
+    backward(plan, work.activations, work.rest);
   }
 
-  UploadedChunk upload_chunk(const CudaChunk& chunk, const DecodeTiles& tiles, Placement& work) {
-    return upload(context_, batch_, chunk, shape(), tiles, work, [&](const ChunkArrays& to) {
+  void upload(const ChunkPlan& plan, const Piece<ChunkArrays>& inputs) {
+    const CudaChunk& chunk = plan.chunk;
+    cuda::upload(context_, plan, inputs, [&](const ChunkArrays& to) {
       std::copy_n(request_.orders + chunk.first_result * batch_.n, static_cast<size_t>(chunk.rows) * batch_.n,
                   to.orders);
       std::copy_n(request_.weights + chunk.first_result, chunk.rows, to.weights);
     });
   }
 
-  void run(const UploadedChunk& chunk, const Activations& activations, const BackwardArrays& arrays) const {
-    attention(chunk, activations, arrays);
-    decoder(chunk, activations, arrays);
-    encoder(chunk, activations, arrays);
+  void backward(const ChunkPlan& plan, const Activations& activations, const BackwardWork& work) const {
+    attention(plan.shape, work.inputs, activations, work.backward);
+    decoder(plan, work.inputs, activations, work.backward);
+    encoder(plan, work.inputs, activations, work.backward);
   }
 
-  void attention(const UploadedChunk& chunk, const Activations& activations, const BackwardArrays& to) const {
-    const ChunkArrays& in = chunk.arrays;
+  void attention(const ChunkShape& shape, const ChunkArrays& in, const Activations& activations,
+                 const BackwardArrays& to) const {
     PointerGradientArgs args{};
     args.problem = batch_.problem;
-    args.attention = attention_parameters(context_, request_.policy);
-    args.slices = slices_;
+    args.attention = attention_weights(context_, request_.policy);
+    args.projections = parameters_.projections;
     args.references = activations.references;
     args.bounds = activations.bounds;
-    args.queries = activations.queries;
+    args.queries = activations.decoder.queries;
     args.orders = in.orders;
-    args.row_steps = activations.row_steps;
+    args.row_steps = activations.decoder.row_steps;
     args.weights = in.weights;
-    args.item_weights = in.item_weights;
-    args.capacities = in.capacities;
-    args.stop_at_first_misfit = request_.policy.stop_at_first_misfit;
+    args.rules = {in.item_weights, in.capacities, request_.policy.stop_at_first_misfit};
     args.first_row = in.first_row;
     args.sequence_of = in.sequence_of;
     args.ranges = in.row_ranges;
-    args.range_count = chunk.shape.row_ranges;
-    args.rows = chunk.shape.rows;
-    args.sequences = chunk.shape.sequences;
-    args.n = batch_.n;
+    args.range_count = shape.row_ranges;
+    args.rows = shape.rows;
+    args.sequences = shape.sequences;
+    args.n = shape.n;
     args.scratch = to.shared;
     args.dqueries = to.dqueries;
     args.dreferences = to.dreferences;
     args.dv = to.dv;
     pointer_gradient(args, context_.stream.get());
-    const auto sum = [&](const float* in_rows, size_t offset) {
-      sum_rows({in_rows, 2 * kHidden, kHidden, parameters_.gradient_tensor(offset), in.sequence_ranges,
-                chunk.shape.sequence_ranges},
+    const auto sum = [&](const float* rows, size_t offset) {
+      sum_rows({rows, 2 * kHidden, kHidden, parameters_.gradient_tensor(offset), in.sequence_ranges,
+                shape.sequence_ranges},
                context_.stream.get());
     };
     if (context_.config.glimpses > 0) sum(to.dv, layout_.glimpse.v);
     sum(to.dv + kHidden, layout_.pointer.v);
   }
 
-  void decoder(const UploadedChunk& chunk, const Activations& activations,
+  void decoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                const BackwardArrays& arrays) const {
-    const int n = batch_.n, slots = n + 1;
-    context_.cublas.accumulate_outer(
-        {arrays.dqueries, kHidden, activations.h, kHidden,
-         parameters_.gradient_tensor(parameters_.query_offset), kHidden, kHidden, slots},
-        chunk.ranges.rows);
-    context_.cublas.multiply({arrays.dqueries, parameters_.tensor(parameters_.query_offset), true, arrays.dh,
-                              kHidden, kHidden, slots, false},
-                             chunk.ranges.rows);
+    const ChunkShape& shape = plan.shape;
+    const DecodeRecord& record = activations.decoder;
+    const int states = shape.n + 1;
+    context_.cublas.accumulate_outer({arrays.dqueries, kHidden, record.h, kHidden,
+                                      parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
+                                     plan.ranges.rows);
+    context_.cublas.multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
+                              kHidden, states, false},
+                             plan.ranges.rows);
     const CudaParameters::Lstm& lstm = parameters_.decoder;
-    lstm_backward({parameters_.tensor(lstm.offsets.weight_hh), activations.tape, activations.c, arrays.dh,
-                   nullptr, activations.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start,
-                   chunk.arrays.row_ranges, chunk.shape.row_ranges, chunk.shape.rows, n},
+    lstm_backward({parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c, arrays.dh, nullptr,
+                   record.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start, in.row_ranges,
+                   shape.row_ranges, shape.rows, shape.n},
                   context_.stream.get());
-    add_lstm_gradient(context_, chunk,
-                      {lstm, activations.h, arrays.dgates, chunk.arrays.orders, chunk.arrays.sequence_of,
-                       chunk.ranges.rows, chunk.arrays.row_ranges, chunk.shape.rows},
-                      arrays.sums);
+    add_lstm_gradient(context_, {lstm, record.h, arrays.dgates, in.features, in.orders, in.sequence_of,
+                                 plan.ranges.rows, in.row_ranges, shape.rows, shape.n, arrays.sums});
   }
 
-  void encoder(const UploadedChunk& chunk, const Activations& activations,
+  void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                const BackwardArrays& arrays) const {
-    const int n = batch_.n, slots = n + 1, width = slices_.count * kHidden;
-    const auto slice = [&](int index, size_t offset) {
-      if (index < 0) return;
+    const ChunkShape& shape = plan.shape;
+    const int states = shape.n + 1, width = parameters_.projections.count * kHidden;
+    const auto tensors = projection_tensors(layout_, parameters_.projections);
+    for (int i = 0; i < parameters_.projections.count; ++i) {
       context_.cublas.accumulate_outer(
-          {arrays.dreferences + index * kHidden, width, activations.encoder_h, kHidden,
-           parameters_.gradient_tensor(offset), kHidden, kHidden, slots},
-          chunk.ranges.sequences);
-    };
-    slice(slices_.glimpse, layout_.glimpse.w_ref);
-    slice(slices_.pointer, layout_.pointer.w_ref);
-    slice(slices_.values, layout_.pointer.w_q);
-    slice(slices_.requeries, layout_.glimpse.w_q);
+          {arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
+           parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
+          plan.ranges.sequences);
+    }
     context_.cublas.multiply(
-        {arrays.dreferences, parameters_.projections, false, arrays.dh, width, kHidden, slots, false},
-        chunk.ranges.sequences);
-    start_gradient({arrays.dh_start, arrays.dc_start, chunk.arrays.first_row, arrays.dh, arrays.dc_last,
-                    chunk.shape.sequences, n},
-                   context_.stream.get());
-    const CudaParameters::Lstm& lstm = parameters_.encoder;
-    lstm_backward({parameters_.tensor(lstm.offsets.weight_hh), activations.encoder_tape,
-                   activations.encoder_c, arrays.dh, arrays.dc_last, nullptr, arrays.dgates, nullptr, nullptr,
-                   chunk.arrays.sequence_ranges, chunk.shape.sequence_ranges, chunk.shape.sequences, n},
-                  context_.stream.get());
-    add_lstm_gradient(context_, chunk,
-                      {lstm, activations.encoder_h, arrays.dgates, nullptr, nullptr, chunk.ranges.sequences,
-                       chunk.arrays.sequence_ranges, chunk.shape.sequences},
-                      arrays.sums);
+        {arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden, states, false},
+        plan.ranges.sequences);
+    start_gradient(
+        {arrays.dh_start, arrays.dc_start, in.first_row, arrays.dh, arrays.dc_last, shape.sequences, shape.n},
+        context_.stream.get());
+    add_encoder_gradient(context_, plan, in,
+                         {parameters_.encoder, activations.encoder_h, activations.encoder_c,
+                          activations.encoder_cells, arrays.dh, arrays.dc_last, arrays.dgates, arrays.sums});
   }
 
   void unfold(int first_set, int sets) const {
@@ -246,7 +256,6 @@ class Gradient {
   const ParameterLayout& layout_;
   const GradientRequest& request_;
   const SequenceBatch& batch_;
-  const ReferenceSlices slices_;
 };
 
 }  // namespace
@@ -255,25 +264,21 @@ size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, in
   return need(context, batch, sequences, rows).device;
 }
 
-void add_gradient(CudaContext& context, const GradientRequest& request, const KeptRollouts& kept) {
+void add_gradient(CudaContext& context, const GradientRequest& request) {
   if (request.sequences.n < 2) return;  // nothing was chosen
-  Gradient(context, request).run(kept);
+  Gradient(context, request).run();
 }
 
-void add_lstm_gradient(const CudaContext& context, const UploadedChunk& chunk, const LstmGradientArgs& args,
-                       float* scratch) {
-  const CudaParameters& parameters = *context.parameters;
-  const int n = chunk.shape.n;
-  context.cublas.accumulate_outer(
-      {args.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
-       kHidden, n + 1},
-      args.ranges);
-  const bool decoder = args.orders != nullptr;
-  input_gradient({args.dgates, chunk.arrays.features, args.orders, args.sequence_of,
-                  parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
-                  decoder ? args.lstm.start_gradient : MutableSetArray{}, scratch, args.device_ranges,
-                  static_cast<int>(args.ranges.size()), args.rows, n},
-                 context.stream.get());
+void add_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& in,
+                          const EncoderGradientArgs& args) {
+  const ChunkShape& shape = plan.shape;
+  lstm_backward({context.parameters->tensor(args.lstm.offsets.weight_hh), args.cells, args.c, args.dh,
+                 args.dc_last, nullptr, args.dgates, nullptr, nullptr, in.sequence_ranges,
+                 shape.sequence_ranges, shape.sequences, shape.n},
+                context.stream.get());
+  add_lstm_gradient(context,
+                    {args.lstm, args.h, args.dgates, in.features, nullptr, nullptr, plan.ranges.sequences,
+                     in.sequence_ranges, shape.sequences, shape.n, args.scratch});
 }
 
 }  // namespace pointsman::cuda

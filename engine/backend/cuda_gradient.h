@@ -11,21 +11,18 @@ namespace pointsman::cuda {
 // Device memory of a gradient of so many sequences and rows in one chunk, activations included.
 size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows);
 
-// kept: what the last rollout kept; its activations are used when they are those of the request.
-void add_gradient(CudaContext& context, const GradientRequest& request, const KeptRollouts& kept);
+void add_gradient(CudaContext& context, const GradientRequest& request);
 
-// The last part of a backward pass through one LSTM: from dgates to W_hh, bias and the folded input half.
-struct LstmGradientArgs {
+// Back through an encoder, the actor's or the critic's, to W_hh, bias and the folded input half.
+struct EncoderGradientArgs {
   const CudaParameters::Lstm& lstm;
-  const float* h;              // [rows][n + 1][H]
-  const float* dgates;         // [rows][n + 1][4H]
-  const int32_t* orders;       // decoder: what each step read; null: encoder
-  const int32_t* sequence_of;  // decoder
-  const std::vector<SetRange>& ranges;
-  const SetRange* device_ranges;
-  int rows;
+  const float *h, *c, *cells;  // as lstm_forward() wrote them
+  const float* dh;             // [sequences][n + 1][H]
+  const float* dc_last;        // [sequences][H]; null: zero
+  float* dgates;               // [sequences][n + 1][4H] scratch
+  float* scratch;              // of input_gradient()
 };
-void add_lstm_gradient(const CudaContext& context, const UploadedChunk& chunk, const LstmGradientArgs& args,
-                       float* scratch);
+void add_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& inputs,
+                          const EncoderGradientArgs& args);
 
 }  // namespace pointsman::cuda

@@ -7,14 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "engine/backend/network.h"
+#include "kernels/common/placement.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device_buffer.h"
-#include "models/config.h"
-#include "models/parameter_layout.h"
 
 namespace pointsman::cuda {
-
-ReferenceSlices reference_slices(const ModelConfig& config);
 
 class CudaParameters {
  public:
@@ -26,6 +24,8 @@ class CudaParameters {
 
   // Must be called after the parameters of these sets changed.
   void prepare(int first_set, int count);
+
+  const Projections projections;
 
   int sets() const { return sets_; }
   // A tensor in all sets, by its offset in the layout.
@@ -48,9 +48,8 @@ class CudaParameters {
     MutableSetArray start_gradient;  // [4H]; data null without a start
   };
   Lstm encoder, decoder, critic_encoder;
-  MutableSetArray query, projections;                          // actor
+  MutableSetArray query, references;                           // actor
   MutableSetArray critic_reference, critic_query, critic_fc1;  // critic
-  size_t query_offset;                                         // of the step's query projection in the layout
 
   // The gradients of folded inputs of sets first .. first + count - 1 become zero; they are added to the
   // gradient by unfold(). Between the two, input_gradient adds to them.
@@ -62,8 +61,7 @@ class CudaParameters {
  private:
   // Places all arrays; with a placement that only counts, they stay null.
   void place(Placement placement);
-  Lstm place_lstm(Placement& placement, const LstmSlots& slots, size_t embedding, int64_t start,
-                  int fold_offset) const;
+  Lstm place_lstm(Placement& placement, const LstmOffsets& offsets, int fold_offset) const;
 
   float* fold_at(int offset) const { return folds_ == nullptr ? nullptr : folds_ + offset; }
 
@@ -71,7 +69,6 @@ class CudaParameters {
   const ParameterLayout& layout_;
   const int sets_;
   const cudaStream_t stream_;
-  const ReferenceSlices slices_;
   const int64_t stride_;
   DeviceBuffer block_;
   size_t bytes_ = 0;

@@ -5,24 +5,30 @@
 
 #include "engine/backend/cuda_gradient.h"
 #include "engine/backend/rollout_request.h"
-#include "kernels/cuda/best_of.h"
 
 namespace pointsman::cuda {
 
 namespace {
 
-DecodeMode mode_of(Decode decode) {
-  return decode == Decode::kGreedy   ? DecodeMode::kGreedy
-         : decode == Decode::kSample ? DecodeMode::kSample
-                                     : DecodeMode::kForced;
-}
+// A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
+struct RolloutWork {
+  RolloutWork(Placement& placement, const Projections& projections, const ChunkShape& shape, bool record,
+              bool best_only)
+      : activations(placement, projections, shape, record),
+        activation_bytes(placement.bytes()),
+        inputs(placement, shape),
+        answers(placement, shape.n, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
+        candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
+        best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
+    candidates.statistics = answers.statistics;
+  }
 
-// All rollouts of a call that wants the best ones; statistics are its answers'.
-struct CandidateArrays {
-  CandidateArrays(Placement& placement, int n, int sequences, int rows_)
-      : rows(placement, n, rows_, 0), scratch(placement.take<std::byte>(best_of_scratch(sequences))) {}
-  RolloutArrays rows;
-  std::byte* scratch;
+  Activations activations;
+  size_t activation_bytes;
+  Piece<ChunkArrays> inputs;
+  Piece<RolloutArrays> answers;
+  RolloutArrays candidates;
+  std::byte* best_scratch;
 };
 
 class Rollouts {
@@ -32,91 +38,64 @@ class Rollouts {
         request_(request),
         batch_(request.sequences),
         result_(result),
-        slices_(reference_slices(context.config).count),
-        tile_rows_(tile_rows(context, batch_.n, rollouts)) {}
+        tile_rows_(tile_rows(context, batch_.n, rollouts)) {
+    shape_.sampling = request.decode == Decode::kSample;
+    shape_.orders = request.decode == Decode::kForced;
+    settings_ = {request.decode,        batch_.problem, request.policy,
+                 request.sample_stride, request.seed,   context.precision};
+    if (request.tape != nullptr) settings_.precision = Precision::kFp32;
+  }
 
   void run() {
-    const auto measure = [this](int sequences, int rows) { return need(sequences, rows, false); };
+    const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
     for (const CudaChunk& chunk : cut_into_chunks(context_, batch_, request_.counts, measure)) {
-      if (chunk.rows > 0) run(chunk, false);
+      if (chunk.rows > 0) run(chunk);
     }
   }
 
-  // All at once, activations kept; false when they and what a gradient adds to them do not fit.
-  bool run_kept() {
-    const ChunkNeed whole = need(batch_.count, batch_.count, true);
+  // All at once and onto the tape; false when the activations and what a gradient adds to them do not fit.
+  bool run_onto_tape() {
+    record_ = true;
+    ChunkNeed whole = need(batch_.count, batch_.count);
+    whole.device = std::max(whole.device, gradient_bytes(context_, batch_, batch_.count, batch_.count));
     const auto measure = [&](int, int) { return whole; };
-    if (!is_one_chunk(context_, measure, batch_.count, batch_.count)) return false;
-    CudaChunk chunk;
-    chunk.sequences = chunk.rows = batch_.count;
-    for (int s = 0; s < batch_.count; ++s) chunk.first_row.push_back(s + 1);
-    run(chunk, true);
+    record_ = is_one_chunk(context_, measure, batch_.count, batch_.count);
+    if (!record_) return false;
+    context_.memory.work(whole.device);
+    context_.memory.hold(run(whole_batch(batch_)));
     return true;
   }
 
  private:
-  ChunkShape shape() const {
-    ChunkShape shape;
-    shape.sampling = request_.decode == Decode::kSample;
-    shape.orders = request_.decode == Decode::kForced;
-    return shape;
-  }
-
-  ChunkNeed need(int sequences, int rows, bool keep) const {
-    const ChunkShape most = at_most(shape(), batch_, sequences, rows);
-    Placement uploads, downloads, others;
-    ChunkArrays(uploads, most);
-    place_answers(downloads, sequences, rows, most.tiles);
-    Activations(others, slices_, batch_.n, sequences, rows, keep);
-    if (request_.best_only) CandidateArrays(others, batch_.n, sequences, rows);
-    size_t device = others.bytes() + uploads.bytes() + downloads.bytes();
-    if (keep) device = std::max(device, gradient_bytes(context_, batch_, sequences, rows));
-    return {device, uploads.bytes(), downloads.bytes()};
-  }
-
-  void run(const CudaChunk& chunk, bool keep) {
-    Placement work(context_.memory.work(need(chunk.sequences, chunk.rows, keep).device));
-    const Activations activations(work, slices_, batch_.n, chunk.sequences, chunk.rows, keep);
-    const size_t kept = work.bytes();
-    const UploadedChunk uploaded =
-        upload(context_, batch_, chunk, shape(), cut_into_tiles(batch_, chunk, tile_rows_), work,
-               [&](const ChunkArrays& to) { fill(chunk, to); });
+  ChunkNeed need(int sequences, int rows) const {
     Placement counted;
-    place_answers(counted, chunk.sequences, chunk.rows, uploaded.shape.tiles);
-    std::byte* const block = work.take<std::byte>(counted.bytes());
-    Placement placed(block);
-    const RolloutArrays answers = place_answers(placed, chunk.sequences, chunk.rows, uploaded.shape.tiles);
-    encode(context_, uploaded, activations, keep, settings().precision);
+    const RolloutWork work(counted, context_.parameters->projections,
+                           at_most(shape_, batch_, sequences, rows), record_, request_.best_only);
+    return {counted.bytes(), work.inputs.bytes, work.answers.bytes};
+  }
+
+  // Returns the bytes of its activations.
+  size_t run(const CudaChunk& chunk) {
+    const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tile_rows_));
+    const auto work = context_.memory.place<RolloutWork>(context_.parameters->projections, plan.shape,
+                                                         record_, request_.best_only);
+    upload(context_, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
+    encode(context_, plan.shape, work.inputs, work.activations, settings_.precision);
     if (request_.best_only) {
-      CandidateArrays candidates(work, batch_.n, chunk.sequences, chunk.rows);
-      candidates.rows.statistics = answers.statistics;
-      decode(context_, settings(), uploaded, activations, keep, candidates.rows);
-      choose(uploaded, candidates, answers);
+      decode(context_, settings_, plan, work.inputs, work.activations, work.candidates);
+      const RolloutArrays &from = work.candidates, &to = work.answers;
+      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, chunk.sequences, batch_.n,
+               work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
+              context_.stream.get());
     } else {
-      decode(context_, settings(), uploaded, activations, keep, answers);
+      decode(context_, settings_, plan, work.inputs, work.activations, work.answers);
     }
-    download(chunk, uploaded.shape.tiles, block, counted.bytes());
-    if (keep) context_.memory.keep(kept);
-  }
-
-  // What is downloaded of a chunk.
-  RolloutArrays place_answers(Placement& placement, int sequences, int rows, int tiles) const {
-    return {placement, batch_.n, request_.best_only ? sequences : rows, tiles, request_.best_only};
-  }
-
-  void choose(const UploadedChunk& chunk, const CandidateArrays& from, const RolloutArrays& to) const {
-    best_of({chunk.arrays.first_row, from.rows.orders, from.rows.costs, from.rows.log_probs,
-             chunk.shape.sequences, batch_.n, from.scratch, to.winners, to.orders, to.costs, to.log_probs},
-            context_.stream.get());
-  }
-
-  DecodeSettings settings() const {
-    return {mode_of(request_.decode), batch_.problem, request_.policy,
-            request_.sample_stride,   request_.seed,  request_.keep ? Precision::kFp32 : context_.precision};
+    download(plan, work.answers);
+    return work.activation_bytes;
   }
 
   void fill(const CudaChunk& chunk, const ChunkArrays& to) const {
-    if (request_.decode == Decode::kSample) {
+    if (shape_.sampling) {
       std::copy_n(request_.instance_keys + chunk.first_sequence, chunk.sequences, to.keys);
       if (request_.first_samples == nullptr) {
         std::fill_n(to.first_samples, chunk.sequences, 0u);
@@ -124,18 +103,22 @@ class Rollouts {
         std::copy_n(request_.first_samples + chunk.first_sequence, chunk.sequences, to.first_samples);
       }
     }
-    if (request_.decode == Decode::kForced) {
+    if (shape_.orders) {
       std::copy_n(request_.forced + chunk.first_result * batch_.n, static_cast<size_t>(chunk.rows) * batch_.n,
                   to.orders);
     }
   }
 
-  void download(const CudaChunk& chunk, int tiles, const std::byte* device, size_t bytes) {
-    std::byte* const host = context_.downloads.reserve(bytes);
-    require(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, context_.stream.get()), "download");
+  void download(const ChunkPlan& plan, const Piece<RolloutArrays>& answers) {
+    const CudaChunk& chunk = plan.chunk;
+    std::byte* const host = context_.downloads.reserve(answers.bytes);
+    require(
+        cudaMemcpyAsync(host, answers.block, answers.bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
+        "download");
     context_.stream.synchronize();
     Placement placed(host);
-    const RolloutArrays from = place_answers(placed, chunk.sequences, chunk.rows, tiles);
+    const RolloutArrays from(placed, batch_.n, request_.best_only ? chunk.sequences : chunk.rows,
+                             plan.shape.tiles, request_.best_only);
     if (request_.best_only) {
       for (int s = 0; s < chunk.sequences; ++s) {
         if (chunk.first_row[s] < chunk.first_row[s + 1]) take_best(chunk, s, from);
@@ -143,10 +126,7 @@ class Rollouts {
     } else {
       copy(from, 0, chunk.rows, chunk.first_result);
     }
-    for (int t = 0; t < tiles; ++t) {
-      const DecodeStatistics& s = from.statistics[t];
-      result_.statistics += {s.entropy, s.mean_logit, s.saturated, s.steps, s.evaluations, s.direct_rows};
-    }
+    for (int t = 0; t < plan.shape.tiles; ++t) result_.statistics += from.statistics[t];
   }
 
   // An earlier chunk may hold the first rollouts of the same sequence: the best of equal ones is there.
@@ -167,25 +147,27 @@ class Rollouts {
   const RolloutRequest& request_;
   const SequenceBatch& batch_;
   RolloutResult& result_;
-  const int slices_;
   const int tile_rows_;
+  ChunkShape shape_;
+  DecodeSettings settings_;
+  bool record_ = false;
 };
 
 }  // namespace
 
-KeptRollouts roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result) {
+void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result) {
   const SequenceBatch& batch = request.sequences;
   const int64_t rollouts = count_rollouts(request);
   clear_rollouts(request.best_only ? batch.count : rollouts, batch.n, result);
   if (request.best_only) result.winners.assign(batch.count, -1);
-  if (rollouts == 0) return {};
+  if (rollouts == 0) return;
   Rollouts calls(context, request, rollouts, result);
-  if (request.keep) {
-    context.memory.forget();
-    if (calls.run_kept()) return {batch.n, batch.count, batch.count};
+  if (request.tape != nullptr) context.memory.let_go();
+  if (request.tape != nullptr && calls.run_onto_tape()) {
+    context.tape_head.fill(request, result);
+  } else {
+    calls.run();
   }
-  calls.run();
-  return {};
 }
 
 }  // namespace pointsman::cuda

@@ -5,13 +5,8 @@
 
 namespace pointsman::cuda {
 
-// The activations of a whole call, at the start of the context's memory.
-struct KeptRollouts {
-  int n = 0, sequences = 0, rows = 0;
-};
-
-// Returns what was kept: no rows without request.keep, or where the activations and their gradient do not
-// fit.
-KeptRollouts roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result);
+// A tape's activations are the start of the context's memory. It stays empty where they and their gradient do
+// not fit.
+void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result);
 
 }  // namespace pointsman::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every backend does with a RolloutRequest before it makes the rollouts, and with best_only after it
-// has.
+// What every backend does with a RolloutRequest: before it makes the rollouts, and afterwards with best_only.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +9,12 @@
 
 namespace pointsman {
 
-// How many rollouts are asked for. Throws std::invalid_argument for what cannot be had together.
+// How many rollouts the request asks for. Throws std::invalid_argument where its fields exclude each other.
 inline int64_t count_rollouts(const RolloutRequest& request) {
-  if (request.keep && request.counts != nullptr)
-    throw std::invalid_argument("rollout: keep needs one per sequence");
-  if (request.best_only && (request.keep || request.decode == Decode::kForced))
-    throw std::invalid_argument("rollout: best_only goes with neither keep nor forced orders");
+  if (request.tape != nullptr && request.counts != nullptr)
+    throw std::invalid_argument("rollout: a tape takes one per sequence");
+  if (request.best_only && (request.tape != nullptr || request.decode == Decode::kForced))
+    throw std::invalid_argument("rollout: best_only goes with neither a tape nor forced orders");
   int64_t rollouts = 0;
   for (int s = 0; s < request.sequences.count; ++s)
     rollouts += request.counts == nullptr ? 1 : request.counts[s];
@@ -32,8 +31,8 @@ inline void clear_rollouts(int64_t entries, int n, RolloutResult& result) {
   result.statistics = {};
 }
 
-// Of all rollouts of a request with best_only, what it answers.
-inline void keep_best(const RolloutRequest& request, RolloutResult& result) {
+// With best_only: reduces the result from all rollouts to the best of each sequence.
+inline void choose_best(const RolloutRequest& request, RolloutResult& result) {
   const int n = request.sequences.n, count = request.sequences.count;
   RolloutResult best;
   clear_rollouts(count, n, best);

@@ -70,7 +70,7 @@ class ActiveSearch {
     request.first_samples = samples.data();
     request.seed = options_.seed;
     request.policy = options_.policy;
-    request.keep = true;
+    request.tape = &tape_;
     backend_.rollout(request, result_);
     statistics_ += result_.statistics;
     for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas);
@@ -104,7 +104,7 @@ class ActiveSearch {
     request.orders = result_.orders.data();
     request.weights = weights.data();
     request.policy = options_.policy;
-    request.kept = true;
+    request.tape = &tape_;
     backend_.gradient(request);
     UpdateRequest update;
     update.learning_rate = options_.learning_rate;
@@ -164,6 +164,7 @@ class ActiveSearch {
   SequencePacker packer_;
   std::vector<Searched> searched_;
   RolloutResult result_;
+  Tape tape_;  // of the same rollouts
   PolicyStatistics statistics_;
 };
 

@@ -142,7 +142,7 @@ class Trainer {
     request.sequences = batch.view();
     request.orders = rollouts.orders.data();
     request.weights = objective.weights.data();
-    request.kept = true;
+    request.tape = &tape_;
     backend_.gradient(request);
     const double norm = update();
     state_.step += 1;
@@ -176,7 +176,7 @@ class Trainer {
     return objective;
   }
 
-  // Samples of the policy, or supervised the given answers, kept for the gradient.
+  // Samples of the policy, or supervised the given answers, onto the tape for the gradient.
   RolloutResult roll_out(const TrainingBatch& batch) {
     RolloutRequest request;
     request.sequences = batch.view();
@@ -189,7 +189,7 @@ class Trainer {
       request.first_samples = batch.first_samples.data();
       request.seed = training_seed(options_.seed);
     }
-    request.keep = true;
+    request.tape = &tape_;
     RolloutResult result;
     backend_.rollout(request, result);
     return result;
@@ -355,6 +355,7 @@ class Trainer {
   TrainingBatch validation_;
   EpochOrder epoch_order_;
   TrainState state_;
+  Tape tape_;  // of the step's rollouts
   std::optional<TrainLog> log_;
   Clock::time_point start_{};
   double earlier_seconds_ = 0.0;  // of the runs before this one

@@ -58,7 +58,7 @@ int describe_model(const std::string& name, const CommonOptions& common, OutputF
   std::string text = as_text(json) + "tensors\n";
   Json tensors = Json::array();
   const ParameterLayout layout(model.config);
-  for (const TensorSlot& tensor : layout.tensors) {
+  for (const Tensor& tensor : layout.tensors) {
     tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
     text += "  " + tensor.name + " " + Json(tensor.shape).dump() + "\n";
   }

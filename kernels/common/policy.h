@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the pointer's scores become choices: softmax(C tanh(u) / T) over what may be chosen (equation (16) of
-// Bello et al. 2017 and its section 4). A rollout and the gradient of its log p must be given the same
-// policy.
+// How the pointer's scores become choices, and what is counted of them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 namespace pointsman {
 
+enum class Decode : int32_t { kGreedy, kSample, kForced };
+
+// softmax(C tanh(u) / T) over what may be chosen (equation (16) of Bello et al. 2017 and its section 4). A
+// rollout and the gradient of its log p must be given the same policy.
 struct Policy {
   float temperature = 1.0f;   // T > 0
   std::optional<float> clip;  // C > 0; none: the model's own
@@ -17,6 +20,26 @@ struct Policy {
 
   // C / T, what tanh(u) is multiplied with.
   float scale(double model_clip) const { return clip.value_or(static_cast<float>(model_clip)) / temperature; }
+};
+
+// Sums over all steps of some rollouts, for the training log.
+struct PolicyStatistics {
+  double entropy = 0.0;     // nats
+  double mean_logit = 0.0;  // of u before centring and clip, mean over the feasible, summed over steps
+  double saturated = 0.0;   // share of feasible items with |tanh| > 0.99, summed over steps
+  int64_t steps = 0;        // divide the three by this
+  int64_t evaluations = 0;  // network evaluations made: fewer than steps where rollouts share a prefix
+  int64_t direct_rows = 0;  // attention rows outside the factored tanh's exact range
+
+  PolicyStatistics& operator+=(const PolicyStatistics& other) {
+    entropy += other.entropy;
+    mean_logit += other.mean_logit;
+    saturated += other.saturated;
+    steps += other.steps;
+    evaluations += other.evaluations;
+    direct_rows += other.direct_rows;
+    return *this;
+  }
 };
 
 }  // namespace pointsman

@@ -16,35 +16,36 @@ struct RuleInputs {
   bool stop_at_first_misfit = false;  // Policy's
 };
 
+// Swaps the item with the last. Returns the new count: it stays behind it.
+POINTSMAN_HOST_DEVICE inline int remove_item(int32_t* remaining, int count, int position) {
+  --count;
+  const int32_t item = remaining[position];
+  remaining[position] = remaining[count];
+  remaining[count] = item;
+  return count;
+}
+
 // Drops what is no longer feasible: from position 0 on, a misfit is swapped with the last and the same
 // position is looked at again. Returns the new count; dropped items stay behind it. remaining: [count].
 template <typename Rules>
 POINTSMAN_HOST_DEVICE inline int filter_remaining(const Rules& rules, int32_t* remaining, int count) {
   if constexpr (Rules::kDropsItems) {
     for (int position = 0; position < count;) {
-      const int32_t item = remaining[position];
-      if (rules.feasible(item)) {
+      if (rules.feasible(remaining[position])) {
         ++position;
       } else {
-        --count;
-        remaining[position] = remaining[count];
-        remaining[count] = item;
+        count = remove_item(remaining, count, position);
       }
     }
   }
   return count;
 }
 
-// After rules.step(remaining[position]): swaps the chosen item with the last, then filters. Returns the new
-// count.
+// After rules.step(remaining[position]): removes the chosen item, then filters. Returns the new count.
 template <typename Rules>
 POINTSMAN_HOST_DEVICE inline int remove_and_filter(const Rules& rules, int32_t* remaining, int count,
                                                    int position) {
-  --count;
-  const int32_t chosen = remaining[position];
-  remaining[position] = remaining[count];
-  remaining[count] = chosen;
-  return filter_remaining(rules, remaining, count);
+  return filter_remaining(rules, remaining, remove_item(remaining, count, position));
 }
 
 // Items 0 .. n-1 less those that are infeasible from the start. remaining: [n]. Returns the count.

@@ -1,23 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of kernels/operations.h on the CPU, each for the best instruction set this processor has.
+// Every operation of the CPU on one page: plain argument structs, and functions that run on the best
+// instruction set this processor has. An operation takes a row or a tile of rows; each is tested alone
+// against plain double loops (tests/kernels/cpu). H = 128 is the hidden size, 4H the gates i, f, g, o.
+//
+// Written orders (docs/numbers.md): products walk k upward with fma from 0; sums over H are 16 strided
+// partial sums and the tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); sums over cities run in the order of the
+// list of remaining items.
 #pragma once
 
-#include "kernels/operations.h"
+#include <cstdint>
+
+#include "kernels/common/factored_tanh.h"
+#include "kernels/common/network.h"
 
 namespace pointsman::cpu {
 
+// ------------------------------------------------------------------------------ matrix_multiply
+
+// A weight matrix W [columns, k] packed for multiply(): panels of 16 columns, [columns / 16][k][16].
+struct PackArgs {
+  const float* weights;  // [columns][ld], or [k][ld] when transposed
+  int ld;
+  int columns, k;   // columns a multiple of 16
+  bool transposed;  // pack W^T of the stored matrix instead
+  float* packed;    // [columns / 16][k][16]
+};
 void pack(const PackArgs& args);
+
+// y = x W^T (+ y when accumulate).
+struct MultiplyArgs {
+  const float* x;  // [rows][ldx]
+  int ldx;
+  const float* packed;  // [columns / 16][k][16]
+  float* y;             // [rows][ldy]; must not overlap x
+  int ldy;
+  int rows, k, columns;
+  bool accumulate;
+};
 void multiply(const MultiplyArgs& args);
+
+// sum += x^T y: blocks of 128 rows, each summed upward from 0, added in block order.
+struct OuterArgs {
+  const float* x;  // [rows][ldx], m columns used
+  int ldx;
+  const float* y;  // [rows][ldy], n columns used
+  int ldy;
+  float* sum;  // [m][ldsum]
+  int ldsum;
+  int rows, m, n;  // n a multiple of 16
+};
 void accumulate_outer(const OuterArgs& args);
 
+// ------------------------------------------------------------------------------ lstm
+
+// One step of `rows` cells. gate = fma(fold1, y, fma(fold0, x, product + bias)) with the input's half folded
+// to [4H, 2] (docs/algebra.md, identity 1); c' = f c + i g; h' = o tanh(c').
+struct LstmCellArgs {
+  int rows;
+  const float* products;  // [rows][ld]: W_hh h in the first 4H columns
+  int ld;
+  const float* fold;    // [2][4H]: W_ih E, one row per coordinate; unused without inputs
+  const float* bias;    // [4H]; for the decoder's first step it includes W_ih start
+  const float* inputs;  // [rows][2], or null
+  const float* c_in;    // [rows][H]
+  float* h_out;         // [rows][H]
+  float* c_out;         // [rows][H]; may be c_in
+  float* cells;         // [rows][5H]: i, f, g, o, tanh(c') for the backward pass; null: not kept
+};
 void lstm_cell(const LstmCellArgs& args);
+
+// Back through one step: the gradients of the gates (before the nonlinearities) from dh and dc; dc becomes
+// the earlier step's.
+struct LstmCellBackwardArgs {
+  int rows;
+  float* cells;         // [rows][5H] of the forward pass; out: the gates' gradients in the first 4H
+  const float* c_prev;  // [rows][H]
+  const float* dh;      // [rows][H]
+  float* dc;            // [rows][H], in and out
+};
 void lstm_cell_backward(const LstmCellBackwardArgs& args);
+
+// Sums of gate gradients over rows of (step, sequence), blocks of 128 rows in order:
+//   bias[j] += sum dgates, fold[c][j] += sum dgates x input[c], start[j] += sum over the first start_rows.
+// The first start_rows read no input (the decoder's first step) and are left out of fold.
+struct ColumnSumsArgs {
+  const float* dgates;  // [rows][ld], the first 4H columns
+  int ld;
+  const float* inputs;  // [rows][2]
+  int start_rows, rows;
+  float* start;  // [4H]; null with start_rows 0
+  float* bias;   // [4H]
+  float* fold;   // [2][4H]
+};
 void accumulate_columns(const ColumnSumsArgs& args);
 
+// ------------------------------------------------------------------------------ pointer_attention
+
+// In place a -> exp(2a), unless some |a| is beyond kFactoredLimit: then the values stay as they are.
+// Returns (in *bound) the largest |a|, which tells the reader which of the two it holds.
+struct ReferencesArgs {
+  float* values;  // [count]
+  int count;      // a multiple of 16
+  float* bound;
+};
 void exp_references(const ReferencesArgs& args);
+
+// What attention reads of one encoded sequence: its projections.
+struct References {
+  const float* glimpse;                // [n][H] exp(2 W_ref^g r_i), or W_ref^g r_i beyond kFactoredLimit
+  const float* pointer;                // [n][H] the same of the pointer
+  const float* values;                 // [n][H]
+  const float* requeries;              // [n][H]
+  float glimpse_bound, pointer_bound;  // largest |W_ref r|
+};
+
+using AttentionWeights = Attention<const float*>;
+
+struct StepStatistics {
+  float mean_u;     // mean of u over the items
+  float saturated;  // share of items with |tanh| > 0.99
+  bool direct;      // some row took the direct tanh
+};
+
+// logits[j] = C tanh(u_j - mean u) / T of items[j].
+struct PointerLogitsArgs {
+  const References* references;
+  const AttentionWeights* weights;
+  const float* query;    // [H] W_q h
+  const int32_t* items;  // [count] rows of the references, count >= 1
+  int count;
+  float* logits;       // [count rounded up to 16]
+  float* activations;  // attention_activations(count, glimpses) floats out, what the backward pass needs
+  StepStatistics* statistics;
+};
 void pointer_logits(const PointerLogitsArgs& args);
-void pointer_gradient(const PointerGradientArgs& args);
+
+// Softmax readout without a policy: the critic's process step. out = sum_j softmax(u)_j values[items[j]].
+struct GlimpseArgs {
+  const float* references;  // [n][H] as in References
+  float bound;
+  const float* values;  // [n][H]
+  const float* v;       // [H]
+  const float* query;   // [H]
+  const int32_t* items;
+  int count;
+  float* out;      // [H]
+  float* scratch;  // [count rounded up to 16]
+};
 void glimpse(const GlimpseArgs& args);
+
+// Gradient sums of the references of one sequence over many steps, without the factor v that is the same in
+// all of them (identity 9).
+struct ReferenceGradients {
+  float* glimpse;    // [n][H] sum of du tanh'; times v: d W_ref^g r
+  float* pointer;    // [n][H]
+  float* values;     // [n][H] d of References::values
+  float* requeries;  // [n][H] d of References::requeries, or null
+  float* glimpse_v;  // [H] sum of du tanh
+  float* pointer_v;  // [H]
+};
+
+// Backward of weight * log p(items[chosen]) for one step.
+struct PointerGradientArgs {
+  const References* references;
+  const AttentionWeights* weights;
+  const float* query;  // [H]
+  const int32_t* items;
+  int count;
+  const float* activations;  // of PointerLogitsArgs
+  int chosen;                // position in items
+  float weight;              // of this rollout
+  ReferenceGradients* sums;
+  float* dquery;   // [H] out
+  float* scratch;  // gradient_scratch(count, glimpses) floats
+};
+void pointer_gradient(const PointerGradientArgs& args);
+
+// Backward of GlimpseArgs: dout [H] -> dquery [H], sums of the references (without the factor v), of the
+// values and of v.
+struct GlimpseGradientArgs {
+  GlimpseArgs forward;
+  const float* dout;      // [H]
+  float* reference_sums;  // [n][H]
+  float* value_sums;      // [n][H]
+  float* v_sums;          // [H]
+  float* dquery;          // [H] out
+  float* scratch;         // [count rounded up to 16], apart from forward.scratch
+};
 void glimpse_gradient(const GlimpseGradientArgs& args);
 
 constexpr int padded(int count) { return (count + 15) / 16 * 16; }
@@ -28,11 +197,36 @@ constexpr int attention_activations(int count, int glimpses) {
 }
 constexpr int gradient_scratch(int count) { return 2 * padded(count) + kHidden; }
 
+// ------------------------------------------------------------------------------ sample_next
+
+// Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max).
+struct SoftmaxPrefixArgs {
+  const float* logits;  // [count rounded up to 16]
+  int count;
+  float* prefix;    // [count rounded up to 16]
+  float* largest;   // out: max of the logits
+  double* entropy;  // out, nats; null: not wanted
+};
 void softmax_prefix(const SoftmaxPrefixArgs& args);
 
+// ------------------------------------------------------------------------------ adam_update
+
+struct AdamArgs {
+  float* parameters;     // [count]
+  float* first_moment;   // [count]
+  float* second_moment;  // [count]
+  float* gradient;       // [count]
+  int64_t count;
+  float gradient_scale;  // of the L2 clip
+  float learning_rate;
+  float beta1, beta2, epsilon;
+  float correction1, correction2;  // 1 - beta^t
+};
 void adam_update(const AdamArgs& args);
 // Sum of squares in double: 8 strided partial sums and the tree (l, l+4), (l, l+2), (l, l+1).
 double squared_norm(const float* x, int64_t count);
+
+// ------------------------------------------------------------------------------ the processor
 
 // Single-precision fma rate of this thread now, GFLOP/s: independent chains in registers, best of some tries.
 double fma_peak_gflops();

@@ -45,13 +45,13 @@ void LstmCell(const LstmCellArgs& a) {
       const F16 h = nc / (d_o * dc);
       store16(c, a.c_out + static_cast<int64_t>(row) * kHidden + d);
       store16(h, a.h_out + static_cast<int64_t>(row) * kHidden + d);
-      if (a.tape != nullptr) {
-        float* tape = a.tape + static_cast<int64_t>(row) * kLstmTape + d;
-        store16(one / di, tape);
-        store16(one / df, tape + kHidden);
-        store16(ng / dg, tape + 2 * kHidden);
-        store16(one / d_o, tape + 3 * kHidden);
-        store16(nc / dc, tape + 4 * kHidden);
+      if (a.cells != nullptr) {
+        float* cells = a.cells + static_cast<int64_t>(row) * kLstmCell + d;
+        store16(one / di, cells);
+        store16(one / df, cells + kHidden);
+        store16(ng / dg, cells + 2 * kHidden);
+        store16(one / d_o, cells + 3 * kHidden);
+        store16(nc / dc, cells + 4 * kHidden);
       }
     }
   }
@@ -60,9 +60,9 @@ void LstmCell(const LstmCellArgs& a) {
 void LstmCellBackward(const LstmCellBackwardArgs& a) {
   for (int64_t row = 0; row < a.rows; ++row) {
     for (int d = 0; d < kHidden; d += 16) {
-      float* tape = a.tape + row * kLstmTape + d;
-      const F16 i = load16(tape), f = load16(tape + kHidden), g = load16(tape + 2 * kHidden);
-      const F16 o = load16(tape + 3 * kHidden), tanh_c = load16(tape + 4 * kHidden);
+      float* cells = a.cells + row * kLstmCell + d;
+      const F16 i = load16(cells), f = load16(cells + kHidden), g = load16(cells + 2 * kHidden);
+      const F16 o = load16(cells + 3 * kHidden), tanh_c = load16(cells + 4 * kHidden);
       const F16 dh = load16(a.dh + row * kHidden + d);
       const F16 dh_o = dh * o;
       const F16 dc = load16(a.dc + row * kHidden + d) + fnma(dh_o * tanh_c, tanh_c, dh_o);
@@ -70,10 +70,10 @@ void LstmCellBackward(const LstmCellBackwardArgs& a) {
       const F16 d_i = dc_i * g;  // still without the factor (1 - i)
       const F16 d_f = dc * load16(a.c_prev + row * kHidden + d) * f;
       const F16 d_o = dh_o * tanh_c;
-      store16(fnma(d_i, i, d_i), tape);
-      store16(fnma(d_f, f, d_f), tape + kHidden);
-      store16(fnma(dc_i * g, g, dc_i), tape + 2 * kHidden);
-      store16(fnma(d_o, o, d_o), tape + 3 * kHidden);
+      store16(fnma(d_i, i, d_i), cells);
+      store16(fnma(d_f, f, d_f), cells + kHidden);
+      store16(fnma(dc_i * g, g, dc_i), cells + 2 * kHidden);
+      store16(fnma(d_o, o, d_o), cells + 3 * kHidden);
       store16(dc * f, a.dc + row * kHidden + d);
     }
   }

@@ -1,17 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/best_of.cuh"
-#include "kernels/cuda/device_buffer.h"
+// The winners' answers side by side. A warp takes a sequence and copies its best row. No shared memory, no
+// arithmetic; 8 n + 60 bytes a sequence, beside the 8 bytes a row that the reduction before it reads.
+#include <cub/device/device_segmented_reduce.cuh>
+
+#include "kernels/common/placement.h"
+#include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device.cuh"
 
 namespace pointsman::cuda {
+
+using BestRow = cub::KeyValuePair<int, double>;  // row inside the sequence, its cost
+
+constexpr int kGatherThreads = 128, kGatherWarps = kGatherThreads / 32;
+
+__global__ void __launch_bounds__(kGatherThreads) gather_best_kernel(BestOfArgs a, const BestRow* best) {
+  const int64_t sequence = static_cast<int64_t>(blockIdx.x) * kGatherWarps + threadIdx.x / 32;
+  if (sequence >= a.sequences) return;
+  const int64_t first = a.first_row[sequence];
+  if (first == a.first_row[sequence + 1]) return;
+  const BestRow winner = best[sequence];
+  const int64_t row = first + winner.key;
+  const int lane = threadIdx.x % 32;
+  for (int i = lane; i < a.n; i += 32) a.best_orders[sequence * a.n + i] = a.orders[row * a.n + i];
+  if (lane != 0) return;
+  a.winners[sequence] = winner.key;
+  a.best_costs[sequence] = winner.value;
+  a.best_log_probs[sequence] = a.log_probs[row];
+}
 
 namespace {
 
 // Without scratch: only sets `bytes` to what CUB needs of it.
 void find_best_rows(const BestOfArgs& args, void* scratch, size_t& bytes, BestRow* best,
                     cudaStream_t stream) {
-  check(cub::DeviceSegmentedReduce::ArgMin(scratch, bytes, args.costs, best, args.sequences, args.first_row,
-                                           args.first_row + 1, stream),
-        "best of a sequence's rollouts");
+  require(cub::DeviceSegmentedReduce::ArgMin(scratch, bytes, args.costs, best, args.sequences, args.first_row,
+                                             args.first_row + 1, stream),
+          "best of a sequence's rollouts");
 }
 
 struct BestOfScratch {
@@ -36,7 +60,7 @@ int64_t best_of_scratch(int sequences) {
 }
 
 void best_of(const BestOfArgs& args, cudaStream_t stream) {
-  Placement placed(static_cast<std::byte*>(args.scratch));
+  Placement placed(args.scratch);
   BestOfScratch scratch(placed, args.sequences);
   find_best_rows(args, scratch.cub_scratch, scratch.cub_bytes, scratch.best, stream);
   const int blocks = (args.sequences + kGatherWarps - 1) / kGatherWarps;

@@ -69,8 +69,8 @@ Cublas::~Cublas() { cublasDestroy(handle_); }
 // cuBLAS reads a row-major matrix as its transpose: what is computed is sum^T = y^T x.
 void Cublas::accumulate_outer(const TallOuterArgs& args, std::span<const SetRange> ranges) const {
   for_each_range(ranges, [&](const SetRange& range, int sets) {
-    const int64_t first = static_cast<int64_t>(range.first_row) * args.slots;
-    const int64_t rows = static_cast<int64_t>(range.rows) * args.slots;
+    const int64_t first = static_cast<int64_t>(range.first_row) * args.states;
+    const int64_t rows = static_cast<int64_t>(range.rows) * args.states;
     run(handle_,
         {CUBLAS_OP_N, CUBLAS_OP_T, args.n, args.m, static_cast<int>(rows), args.y + first * args.ldy,
          args.ldy, rows * args.ldy, args.x + first * args.ldx, args.ldx, rows * args.ldx, 1.0f,
@@ -81,8 +81,8 @@ void Cublas::accumulate_outer(const TallOuterArgs& args, std::span<const SetRang
 
 void Cublas::multiply(const TallMultiplyArgs& args, std::span<const SetRange> ranges) const {
   for_each_range(ranges, [&](const SetRange& range, int sets) {
-    const int64_t first = static_cast<int64_t>(range.first_row) * args.slots;
-    const int64_t rows = static_cast<int64_t>(range.rows) * args.slots;
+    const int64_t first = static_cast<int64_t>(range.first_row) * args.states;
+    const int64_t rows = static_cast<int64_t>(range.rows) * args.states;
     run(handle_,
         {args.transposed ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, args.columns, static_cast<int>(rows),
          args.k, args.weights.data + range.set * args.weights.stride, args.transposed ? args.columns : args.k,

@@ -11,25 +11,25 @@
 
 namespace pointsman::cuda {
 
-// sum of set s += x^T y over the set's rows. `slots` rows of x and y belong to one row of the ranges.
+// sum of set s += x^T y over the set's rows. `states` rows of x and y belong to one row of the ranges.
 struct TallOuterArgs {
-  const float* x;  // [rows * slots][ldx], m columns used
+  const float* x;  // [rows * states][ldx], m columns used
   int64_t ldx;
-  const float* y;  // [rows * slots][ldy], n columns used
+  const float* y;  // [rows * states][ldy], n columns used
   int64_t ldy;
   MutableSetArray sum;  // [m][n]
   int m, n;
-  int slots;
+  int states;
 };
 
 // y = x W^T (+ y when accumulate); with `transposed`, x W.
 struct TallMultiplyArgs {
-  const float* x;    // [rows * slots][k]
+  const float* x;    // [rows * states][k]
   SetArray weights;  // W: [columns][k], transposed [k][columns]
   bool transposed;
-  float* y;  // [rows * slots][columns]
+  float* y;  // [rows * states][columns]
   int k, columns;
-  int slots;
+  int states;
   bool accumulate;
 };
 

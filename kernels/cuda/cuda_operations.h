@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA operations: what kernels/operations.h does for a row, done for a whole batch in one launch. Each
-// function enqueues on `stream` and returns; it neither allocates nor synchronises. All pointers are device
-// memory, 16-byte aligned at their start. Forward passes give the bits of the CPU (built with -fmad=false);
-// gradients agree to rounding and are the same from run to run (no floating-point atomics).
+// Every operation of CUDA on one page: what kernels/cpu does for a row, done for a whole batch in one launch.
+// Each function enqueues on `stream` and returns; it neither allocates nor synchronises. All pointers are
+// device memory, 16-byte aligned at their start. Forward passes give the bits of the CPU (built with
+// -fmad=false); gradients agree to rounding and are the same from run to run (no floating-point atomics).
 //
 // Arrays are row-major by sequence or rollout ("row"), so that all rows of a parameter set are one contiguous
-// block and a weight gradient is one (strided batched) product. State arrays have n + 1 slots a row: slot 0
-// is the start state, slot t + 1 the state after step t.
+// block and a weight gradient is one (strided batched) product. State arrays have n + 1 states a row: number
+// 0 is the start, number t + 1 the state after step t.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,9 +14,11 @@
 #include <cstdint>
 
 #include "kernels/common/host_device.h"
+#include "kernels/common/network.h"
+#include "kernels/common/policy.h"
 #include "kernels/common/precision.h"
 #include "kernels/common/problem_kind.h"
-#include "kernels/operations.h"
+#include "kernels/common/remaining.h"
 
 namespace pointsman::cuda {
 
@@ -39,16 +41,7 @@ struct SetRange {
 
 // ------------------------------------------------------------------------------ prepare_parameters.cu
 
-// Offsets in floats inside one set's flat parameter vector (models/parameter_layout.h) of one LSTM ..
-struct LstmOffsets {
-  int64_t embedding;   // [H][2]
-  int64_t weight_ih;   // [4H][H]
-  int64_t weight_hh;   // [4H][H]
-  int64_t bias;        // [4H]
-  int64_t start = -1;  // [H] the decoder's trainable first input; -1: none
-};
-
-// .. and what its kernels read: input half folded (algebra identity 1), recurrent half transposed.
+// What the kernels of one LSTM read: input half folded (algebra identity 1), recurrent half transposed.
 struct PreparedLstm {
   MutableSetArray recurrent;   // [H][4H] W_hh transposed
   MutableSetArray fold;        // [2][4H] W_ih E
@@ -68,18 +61,18 @@ void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepare
 // ------------------------------------------------------------------------------ lstm.cu
 
 // A whole sequence in one launch: a block takes a tile of rows through all steps, state in shared memory and
-// registers. It starts from zeros, which it writes to slot 0.
+// registers. It starts from zeros, which it writes as state 0.
 struct LstmForwardArgs {
   SetArray recurrent, fold, bias;  // as PreparedLstm
   const float* inputs;             // [rows][steps][2]
   float* h;                        // [rows][steps + 1][H]
-  float* c_last;                   // [rows][H] out; null: not wanted (keep gives all of them)
+  float* c_last;                   // [rows][H] out; null: not wanted (c gives all of them)
   float* c;                        // [rows][steps + 1][H] and
-  float* tape;             // [rows][steps][5H] i, f, g, o, tanh(c'), for the backward pass; both or neither
+  float* cells;            // [rows][steps][5H] i, f, g, o, tanh(c'), for the backward pass; both or neither
   const SetRange* ranges;  // device memory
   int range_count;
   int rows, steps;
-  // Tensor cores read the weights as stored; c and tape are written in kFp32 only.
+  // Tensor cores read the weights as stored; c and cells are written in kFp32 only.
   Precision precision = Precision::kFp32;
   SetArray weight_hh = {};  // [4H][H]; not for kFp32
 };
@@ -87,14 +80,14 @@ void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream);
 
 // Back through all steps of every row. Steps from row_steps[row] on were never made: their dgates are zero.
 struct LstmBackwardArgs {
-  SetArray weight_hh;    // [4H][H] as stored
-  const float* tape;     // [rows][steps][5H]
-  const float* c;        // [rows][steps + 1][H]
-  const float* dh;       // [rows][steps + 1][H] gradient that reaches slot t's h from outside (slot 0 unused)
-  const float* dc_last;  // [rows][H] gradient of the last c from outside; null: zero
+  SetArray weight_hh;        // [4H][H] as stored
+  const float* cells;        // [rows][steps][5H]
+  const float* c;            // [rows][steps + 1][H]
+  const float* dh;           // [rows][steps + 1][H] gradient that reaches state t's h from outside (0 unused)
+  const float* dc_last;      // [rows][H] gradient of the last c from outside; null: zero
   const int32_t* row_steps;  // [rows]; null: all steps
-  float* dgates;             // [rows][steps + 1][4H] out; slot t: step t's; slot `steps` is zero
-  float* dh_start;           // [rows][H] out, gradient of slot 0's h; null: not wanted
+  float* dgates;             // [rows][steps + 1][4H] out; number t: step t's; number `steps` is zero
+  float* dh_start;           // [rows][H] out, gradient of state 0's h; null: not wanted
   float* dc_start;           // [rows][H] out; null: not wanted
   const SetRange* ranges;
   int range_count;
@@ -141,17 +134,11 @@ POINTSMAN_HOST_DEVICE constexpr int reference_index(int d) {
   return (d / 64) * 64 + (d % 16) * 4 + (d / 16) % 4;
 }
 
-// Which slice of the projections is which; -1: not there. The order of the slices is glimpse, pointer,
-// values, requeries, of those that are there.
-struct ReferenceSlices {
-  int glimpse, pointer, values, requeries, count;
-};
-
-// W_ref^g r, W_ref^p r, W_q^p r, W_q^g r of every item of every sequence; glimpse and pointer as exp(2a)
-// unless the sequence's largest |a| is beyond kFactoredLimit (then raw a), as exp_references() on the CPU.
+// The projections of every item of every sequence; glimpse and pointer as exp(2a) unless the sequence's
+// largest |a| is beyond kFactoredLimit (then raw a), as exp_references() on the CPU.
 struct ProjectReferencesArgs {
-  SetArray projections;  // [H][count * H], transposed
-  ReferenceSlices slices;
+  SetArray weights;  // [H][count * H], transposed
+  Projections projections;
   const float* h;          // [sequences][n + 1][H] states of the encoder
   float* references;       // [sequences][count][n][H], rows in reference_index order
   float* bounds;           // [sequences][2] largest |a| of glimpse (0 without), pointer
@@ -161,11 +148,18 @@ struct ProjectReferencesArgs {
 };
 void project_references(const ProjectReferencesArgs& args, cudaStream_t stream);
 
-struct AttentionParameters {
-  SetArray glimpse_v, pointer_v;  // [H]
-  int glimpses;
-  bool centre;
-  float scale;  // C / T
+using AttentionWeights = Attention<SetArray>;
+
+// What the rules of every sequence are made from.
+struct RuleArrays {
+  const double* weights;     // [sequences][n]; null without capacities
+  const double* capacities;  // [sequences]; likewise
+  bool stop_at_first_misfit;
+
+  // Of a sequence, when `left` of its capacity is left.
+  POINTSMAN_HOST_DEVICE RuleInputs inputs(int64_t sequence, int n, double left) const {
+    return {weights + sequence * n, left, stop_at_first_misfit};
+  }
 };
 
 // Backward of sum over rows of weight * log p(order): everything of all (row, step) at once; the forward is
@@ -175,27 +169,25 @@ struct AttentionParameters {
 // mode has checked them).
 struct PointerGradientArgs {
   ProblemKind problem;
-  AttentionParameters attention;
-  ReferenceSlices slices;
-  const float* references;     // [sequences][count][n][H]
-  const float* bounds;         // [sequences][2]
-  const float* queries;        // [rows][n][H] W_q h of step t
-  const int32_t* orders;       // [rows][n]
-  const int32_t* row_steps;    // [rows] steps 0 .. row_steps - 1 have a gradient (DecodeArgs::row_steps)
-  const float* weights;        // [rows] weight of the row's log p
-  const double* item_weights;  // KnapSack: [sequences][n]; TSP: null
-  const double* capacities;    // KnapSack: [sequences]
-  bool stop_at_first_misfit;
+  AttentionWeights attention;
+  Projections projections;
+  const float* references;   // [sequences][count][n][H]
+  const float* bounds;       // [sequences][2]
+  const float* queries;      // [rows][n][H] as DecodeRecord's
+  const int32_t* orders;     // [rows][n]
+  const int32_t* row_steps;  // [rows] likewise
+  const float* weights;      // [rows] weight of the row's log p
+  RuleArrays rules;
   const int32_t* first_row;    // [sequences + 1]: rows first_row[s] .. first_row[s + 1] - 1 read sequence s
   const int32_t* sequence_of;  // [rows]
   const SetRange* ranges;      // over rows
   int range_count;
   int rows, sequences, n;
   void* scratch;       // pointer_gradient_scratch(..) bytes
-  float* dqueries;     // [rows][n + 1][H] out; slot t + 1: gradient of step t's query; slot 0 zero
-  float* dreferences;  // [sequences][n + 1][count * H] out, natural order of H; slot i + 1: item i; slot 0
-                       // zero; glimpse and pointer slices include the factor v
-  float* dv;  // [sequences][2][H] out: gradients of glimpse_v and pointer_v, summed over items
+  float* dqueries;     // [rows][n + 1][H] out; number t + 1: gradient of step t's query; number 0 zero
+  float* dreferences;  // [sequences][n + 1][count * H] out, natural order of H; number i + 1: item i;
+                       // number 0 zero; glimpse and pointer include the factor v
+  float* dv;           // [sequences][2][H] out: gradients of glimpse_v and pointer_v, summed over items
 };
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses);  // bytes
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream);
@@ -213,31 +205,38 @@ struct DecodeTile {
   int64_t result;
 };
 
-// Sums over a tile's rows, as PolicyStatistics.
-struct DecodeStatistics {
-  double entropy, mean_logit, saturated;
-  int64_t steps, evaluations, direct_rows;
+struct DecodeResults {
+  int32_t* orders;               // [rollouts][n]; -1 after the end
+  double* costs;                 // [rollouts]
+  double* log_probs;             // [rollouts]
+  PolicyStatistics* statistics;  // [tile_count] sums over a tile's rows
 };
 
-enum class DecodeMode : int32_t { kGreedy, kSample, kForced };
+// Activations for a gradient. States and steps that were not computed are zero.
+struct DecodeRecord {
+  float* h;            // [rollouts][n + 1][H]
+  float* c;            // [rollouts][n + 1][H]
+  float* cells;        // [rollouts][n][5H]
+  float* queries;      // [rollouts][n][H] W_q h
+  int32_t* row_steps;  // [rollouts] steps whose choice was made among two items or more and taken: exactly
+                       // the steps that have a gradient; they are steps 0 .. row_steps - 1
+};
 
 // The persistent kernel: a block takes a tile of rollouts through all steps; device memory is touched only
-// for weights, references, choices and, when kept, activations.
+// for weights, references, choices and, when they are recorded, activations.
 struct DecodeArgs {
   ProblemKind problem;
-  DecodeMode mode;
+  Decode mode;
   SetArray recurrent, fold, bias, start_bias;  // decoder, as PreparedLstm
   SetArray query;                              // [H][H] the step's query projection, transposed
-  AttentionParameters attention;
-  ReferenceSlices slices;
-  const float* references;     // [sequences][count][n][H]
-  const float* bounds;         // [sequences][2]
-  const float* encoder_h;      // [sequences][n + 1][H]; the last slot is the decoder's start
-  const float* encoder_c;      // [sequences][H] the encoder's last c
-  const float* features;       // [sequences][n][2]
-  const double* item_weights;  // KnapSack: [sequences][n]
-  const double* capacities;    // KnapSack: [sequences]
-  bool stop_at_first_misfit;
+  AttentionWeights attention;
+  Projections projections;
+  const float* references;  // [sequences][count][n][H]
+  const float* bounds;      // [sequences][2]
+  const float* encoder_h;   // [sequences][n + 1][H]; the last is the decoder's start
+  const float* encoder_c;   // [sequences][H] the encoder's last c
+  const float* features;    // [sequences][n][2]
+  RuleArrays rules;
   const uint64_t* instance_keys;  // [sequences]; sampling
   const uint32_t* first_samples;  // [sequences]; null: 0
   uint32_t sample_stride;
@@ -248,18 +247,9 @@ struct DecodeArgs {
   int tile_count;
   int tile_rows;  // decode_tile_rows(n, ..)
   int n;
-  int32_t* orders;               // [rollouts][n] out; -1 after the end
-  double* costs;                 // [rollouts] out
-  double* log_probs;             // [rollouts] out
-  DecodeStatistics* statistics;  // [tile_count] out
-  // Activations for a gradient; null: not kept. Slots and steps that were not computed are zero.
-  float* h;            // [rollouts][n + 1][H]
-  float* c;            // [rollouts][n + 1][H]
-  float* tape;         // [rollouts][n][5H]
-  float* queries;      // [rollouts][n][H]
-  int32_t* row_steps;  // [rollouts] steps whose choice was made among two items or more and taken: exactly
-                       // the steps that have a gradient; they are steps 0 .. row_steps - 1
-  // Tensor cores read the weights as stored; activations are kept in kFp32 only.
+  DecodeResults results;  // out
+  DecodeRecord record;    // out; null: not wanted
+  // Tensor cores read the weights as stored; activations are recorded in kFp32 only.
   Precision precision = Precision::kFp32;
   SetArray weight_hh;     // [4H][H]; not for kFp32
   SetArray query_weight;  // [H][H]; not for kFp32
@@ -268,6 +258,24 @@ struct DecodeArgs {
 // shared memory. few: fewer rows a block, for batches that would leave multiprocessors idle.
 int decode_tile_rows(int n, bool few);
 void decode(const DecodeArgs& args, cudaStream_t stream);
+
+// ------------------------------------------------------------------------------ best_of.cu
+
+// Which rollout of every sequence costs least, for a search that wants only the best: CUB's segmented
+// reduction finds them, a kernel of ours gathers them.
+struct BestOfArgs {
+  const int32_t* first_row;  // [sequences + 1]: rows first_row[s] .. first_row[s + 1] - 1 are sequence s's
+  const int32_t* orders;     // [rows][n]
+  const double* costs;       // [rows]; no NaN
+  const double* log_probs;   // [rows]
+  int sequences, n;
+  void* scratch;                        // best_of_scratch(sequences) bytes
+  int32_t* winners;                     // [sequences] out: row inside the sequence, the lowest of equal ones
+  int32_t* best_orders;                 // [sequences][n] out; a sequence without rows is left out of all four
+  double *best_costs, *best_log_probs;  // [sequences] out
+};
+int64_t best_of_scratch(int sequences);
+void best_of(const BestOfArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ adam_update.cu
 
@@ -320,9 +328,9 @@ struct CriticGradientArgs {
   float* dhidden;      // [sequences][H] out: gradient before the ReLU (fc1_bias; with states[3]: fc1_weight)
   float* dqueries;     // [sequences][3][H] out (with states[0..2]: W_q)
   float* dv;           // [sequences][H] out
-  float* dreferences;  // [sequences][n + 1][H] out, slot i + 1: gradient of W_ref r_i; slot 0 zero
-  float*
-      dh;  // [sequences][n + 1][H] out: gradient of the encoder's h, W_ref's share NOT included; slot 0 zero
+  float* dreferences;  // [sequences][n + 1][H] out, number i + 1: gradient of W_ref r_i; number 0 zero
+  float* dh;  // [sequences][n + 1][H] out: gradient of the encoder's h, W_ref's share NOT included; number 0
+              // zero
 };
 void critic_gradient(const CriticGradientArgs& args, cudaStream_t stream);
 
@@ -340,7 +348,7 @@ struct SumRowsArgs {
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream);
 
 // start_h[s] += sum over the rows of sequence s of dh_start, likewise c: what the decoders of one encoded
-// sequence send back to its encoder's last state. dh: [sequences][n + 1][H], last slot; dc_last:
+// sequence send back to its encoder's last state. dh: [sequences][n + 1][H], the last state; dc_last:
 // [sequences][H], overwritten.
 struct StartGradientArgs {
   const float* dh_start;     // [rows][H]

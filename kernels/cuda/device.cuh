@@ -6,11 +6,9 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <utility>
+
+#include "kernels/cuda/stream.h"
 
 namespace pointsman::cuda {
 
@@ -68,30 +66,6 @@ __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const uint32_t 
       "{%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-inline void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
-  }
-}
-
-// kernel<<<grid, block, shared_bytes, stream>>>(arguments...), with more than 48 KiB of shared memory allowed
-// for.
-template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-            Arguments&&... arguments) {
-  if (shared_bytes > 48 * 1024) {
-    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-          "shared memory of a kernel");
-  }
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launch");
 }
 
 }  // namespace pointsman::cuda

@@ -57,24 +57,4 @@ inline cudaError_t free_pinned(void* data) { return cudaFreeHost(data); }
 using DeviceBuffer = GrowingBlock<allocate_device, free_device>;
 using PinnedBuffer = GrowingBlock<allocate_pinned, free_pinned>;
 
-// Hands out consecutive pieces of a block, each aligned to 256 bytes; without a block it only counts, so that
-// what places a call's arrays also tells how much memory the call needs.
-class Placement {
- public:
-  explicit Placement(std::byte* block = nullptr) : block_(block) {}
-
-  template <typename T>
-  T* take(size_t count) {
-    const size_t at = bytes_;
-    bytes_ += (count * sizeof(T) + 255) / 256 * 256;
-    return block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + at);
-  }
-
-  size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* block_;
-  size_t bytes_ = 0;
-};
-
 }  // namespace pointsman::cuda

@@ -11,10 +11,10 @@
 // costs 1 fma.
 #pragma once
 
+#include "kernels/common/factored_tanh.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
-#include "kernels/operations.h"
 
 namespace pointsman::cuda {
 
@@ -45,14 +45,9 @@ __device__ __forceinline__ int smallest_lane(HalfWarp w, int x) {
   return x;
 }
 
-__device__ __forceinline__ int sum_lanes(HalfWarp w, int x) {
-#pragma unroll
-  for (int step = 8; step > 0; step /= 2) x += __shfl_xor_sync(w.mask, x, step);
-  return x;
-}
-
 // The tree (l, l+8), (l, l+4), (l, l+2), (l, l+1); every lane gets the sum.
-__device__ __forceinline__ float sum_lanes(HalfWarp w, float x) {
+template <typename T>
+__device__ __forceinline__ T sum_lanes(HalfWarp w, T x) {
 #pragma unroll
   for (int step = 8; step > 0; step /= 2) x += __shfl_xor_sync(w.mask, x, step);
   return x;
@@ -71,6 +66,12 @@ __device__ __forceinline__ float sum_lanes_of_four(HalfWarp w, const float (&x)[
   return sum;
 }
 
+// Bit l: lane l's flag.
+__device__ __forceinline__ unsigned ballot_lanes(HalfWarp w, bool flag) {
+  const unsigned all = __ballot_sync(w.mask, flag);
+  return (all >> (threadIdx.x & 16)) & 0xFFFFu;
+}
+
 // ---------------------------------------------------------------------------- vectors
 
 // The lane's elements of a vector in natural order ..
@@ -85,6 +86,16 @@ __device__ __forceinline__ void load_reference(HalfWarp w, const float* row, flo
   const float4 high = *reinterpret_cast<const float4*>(row + kHidden / 2 + 4 * w.lane);
   x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
   x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
+}
+
+__device__ __forceinline__ void store_owned(HalfWarp w, const float (&x)[kOwned], float* vector) {
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) vector[w.lane + kHalfWarp * i] = x[i];
+}
+
+__device__ __forceinline__ void store_reference(HalfWarp w, const float (&x)[kOwned], float* row) {
+  *reinterpret_cast<float4*>(row + 4 * w.lane) = make_float4(x[0], x[1], x[2], x[3]);
+  *reinterpret_cast<float4*>(row + kHidden / 2 + 4 * w.lane) = make_float4(x[4], x[5], x[6], x[7]);
 }
 
 // ---------------------------------------------------------------------------- query
@@ -232,6 +243,9 @@ __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* refere
   return fmaf(-2.0f, sum_lanes(w, base), sum_of_vector(w, v));
 }
 
+// Room for a list of n items, or their scores: attention_scores() reads items four at a time.
+POINTSMAN_HOST_DEVICE constexpr int list_length(int n) { return (n + 3) / 4 * 4; }
+
 // Each item's u less that of item `first`, the first of the whole list: what all rows share goes before it
 // can round the rest away. Returns u of `first`. items: 16-byte aligned and filled up to a multiple of four
 // with numbers of existing rows. kApproximate: with Quotient::kApproximate, an operation an element less.
@@ -316,7 +330,7 @@ __device__ __forceinline__ float mean_of(const float* u, int count) {
 // References of one sequence and the weights that read them.
 struct AttentionView {
   const float* references;  // [count][n][H]
-  ReferenceSlices slices;
+  Projections projections;
   int n;
   float glimpse_bound, pointer_bound;
   const float* glimpse_v;  // [H]
@@ -346,10 +360,11 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
     result.direct |= q.range == Range::kDirect;
     float v[kOwned];
     load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
-    result.first = attention_scores<kApproximate>(w, a.slice(last ? a.slices.pointer : a.slices.glimpse), q,
-                                                  v, items[0], items, count, scores);
+    result.first =
+        attention_scores<kApproximate>(w, a.slice(last ? a.projections.pointer : a.projections.glimpse), q, v,
+                                       items[0], items, count, scores);
     if (last) break;
-    const float* values = a.slice(g + 1 < a.glimpses ? a.slices.requeries : a.slices.values);
+    const float* values = a.slice(g + 1 < a.glimpses ? a.projections.requeries : a.projections.values);
     softmax_readout(w, values, items, count, scores, query);
   }
   return result;

@@ -1,8 +1,292 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/lstm.cuh"
-#include "kernels/cuda/lstm_mma.cuh"
+// Whole LSTM sequences, forward and backward: a block takes 8 or 32 rows of one parameter set through all
+// steps. h stays in shared memory, c and the gates in registers: thread j of a group owns unit j of the
+// group's 8 rows, so its four columns of the product are the unit's four gates.
+//
+// Forward, a row and step: 131,072 flops in the product, 8 H fma for the input, 5 H exponentials in fma
+// arithmetic, 3 H divisions (8 H with the cells), each with one reciprocal. Device memory: 8 bytes in, 4 H
+// out (28 H with c and cells). Weights: 256 KB a step and block from L2. Shared memory: 1,040 bytes a row.
+//
+// Backward, a row and step: 131,072 flops in the product, some 20 H in the cell. Device memory: 28 H bytes
+// in, 16 H out; weights as forward. Shared memory: 2,048 bytes a row.
+#include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/lstm_cell.cuh"
+#include "kernels/cuda/set_ranges.cuh"
+#include "kernels/cuda/tile_multiply.cuh"
+#include "kernels/cuda/tile_multiply_mma.cuh"
 
 namespace pointsman::cuda {
+
+// h and the inputs lie twice, for even and odd steps: one barrier a step is enough.
+constexpr size_t lstm_forward_shared(int tile_rows) { return 2 * sizeof(float) * tile_rows * (kHidden + 2); }
+constexpr size_t lstm_backward_shared(int tile_rows) { return sizeof(float) * tile_rows * kGates; }
+
+// What the steps of one thread share.
+struct LstmThread {
+  int unit, first, rows;  // the thread's unit; its first row in the tile; how many of its 8 rows exist
+  int64_t row;            // the first row in the batch
+};
+
+__device__ __forceinline__ LstmThread lstm_thread(const SetRange& tile) {
+  const int first = threadIdx.x / kHidden * kTileRows, left = tile.rows - first;
+  return {static_cast<int>(threadIdx.x % kHidden), first, left < kTileRows ? left : kTileRows,
+          static_cast<int64_t>(tile.first_row) + first};
+}
+
+// Bias and folded input half of the four gates of a unit.
+struct LstmUnitWeights {
+  float bias[4], fold0[4], fold1[4];
+};
+
+__device__ __forceinline__ LstmUnitWeights load_unit_weights(const LstmForwardArgs& a, int set, int unit) {
+  const float* bias = a.bias.data + set * a.bias.stride + unit;
+  const float* fold = a.fold.data + set * a.fold.stride + unit;
+  LstmUnitWeights w;
+#pragma unroll
+  for (int gate = 0; gate < 4; ++gate) {
+    w.bias[gate] = __ldg(bias + gate * kHidden);
+    w.fold0[gate] = __ldg(fold + gate * kHidden);
+    w.fold1[gate] = __ldg(fold + kGates + gate * kHidden);
+  }
+  return w;
+}
+
+// Input of a step for the tile's rows, loaded by the block's first threads; missing rows read zeros.
+__device__ __forceinline__ void load_inputs(const LstmForwardArgs& a, const SetRange& tile, int tile_rows,
+                                            int step, float2* inputs) {
+  const int r = threadIdx.x;
+  if (r >= tile_rows || step >= a.steps) return;
+  float2 input = {0.0f, 0.0f};
+  if (r < tile.rows) {
+    const float* from = a.inputs + ((static_cast<int64_t>(tile.first_row) + r) * a.steps + step) * 2;
+    input = {from[0], from[1]};
+  }
+  inputs[r] = input;
+}
+
+template <bool kKeep>
+__device__ __forceinline__ void start_lstm(const LstmForwardArgs& a, const LstmThread& t) {
+  for (int r = 0; r < t.rows; ++r) {
+    const int64_t at = (t.row + r) * (a.steps + 1) * kHidden + t.unit;
+    a.h[at] = 0.0f;
+    if constexpr (kKeep) a.c[at] = 0.0f;
+  }
+}
+
+// The cells of the thread's 8 rows after the product.
+template <bool kKeep>
+__device__ __forceinline__ void lstm_cells(const LstmForwardArgs& a, const LstmThread& t,
+                                           const LstmUnitWeights& w, int step,
+                                           const float (&sum)[4][kTileRows], const float2* inputs, float* h,
+                                           float (&c)[kTileRows]) {
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    const float2 input = inputs[r];
+    float gate[4];
+#pragma unroll
+    for (int g = 0; g < 4; ++g) gate[g] = lstm_gate(sum[g][r], w.bias[g], w.fold0[g], w.fold1[g], input);
+    const LstmUnit u = lstm_unit(gate[0], gate[1], gate[2], gate[3], c[r]);
+    c[r] = u.c;
+    h[r * kHidden] = u.h;
+    if (r >= t.rows) continue;
+    const int64_t at = ((t.row + r) * (a.steps + 1) + step + 1) * kHidden + t.unit;
+    a.h[at] = u.h;
+    if constexpr (kKeep) {
+      a.c[at] = u.c;
+      store_lstm_cell(u, a.cells + ((t.row + r) * a.steps + step) * kLstmCell + t.unit);
+    }
+  }
+}
+
+template <int kGroups, bool kKeep>
+__global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForwardArgs a) {
+  constexpr int kRows = kGroups * kTileRows;
+  POINTSMAN_DYNAMIC_SHARED(float, shared);
+  float2* const inputs = reinterpret_cast<float2*>(shared + 2 * kRows * kHidden);
+  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kRows);
+  if (tile.rows <= 0) return;
+  const LstmThread t = lstm_thread(tile);
+  const LstmUnitWeights w = load_unit_weights(a, tile.set, t.unit);
+  const float* recurrent = a.recurrent.data + tile.set * a.recurrent.stride + t.unit;
+
+  start_lstm<kKeep>(a, t);
+  float c[kTileRows] = {};
+  load_inputs(a, tile, kRows, 0, inputs);
+  for (int step = 0; step < a.steps; ++step) {
+    __syncthreads();
+    const int now = (step & 1) * kRows, then = kRows - now;
+    load_inputs(a, tile, kRows, step + 1, inputs + then);
+    float sum[4][kTileRows] = {};
+    if (step > 0) tile_multiply(shared + (now + t.first) * kHidden, kHidden, recurrent, kGates, sum);
+    lstm_cells<kKeep>(a, t, w, step, sum, inputs + now + t.first,
+                      shared + (then + t.first) * kHidden + t.unit, c);
+  }
+  if (a.c_last == nullptr) return;
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    if (r < t.rows) a.c_last[(t.row + r) * kHidden + t.unit] = c[r];
+  }
+}
+
+// ------------------------------------------------------------------------------ backward
+
+// Steps that a row has made.
+__device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, int64_t row) {
+  return a.row_steps == nullptr ? a.steps : a.row_steps[row];
+}
+
+// Steps that some row of the tile has made.
+__device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, const SetRange& tile) {
+  int most = 0;
+  for (int r = 0; r < tile.rows; ++r) {
+    const int steps = made_steps(a, static_cast<int64_t>(tile.first_row) + r);
+    most = steps > most ? steps : most;
+  }
+  return most;
+}
+
+__device__ __forceinline__ void store_gates(const LstmUnitGradient& d, float* dgates) {
+  dgates[0] = d.i;
+  dgates[kHidden] = d.f;
+  dgates[2 * kHidden] = d.g;
+  dgates[3 * kHidden] = d.o;
+}
+
+// Cells of the thread's 8 rows: gate gradients to device memory and to `dgates` (shared memory).
+__device__ __forceinline__ void lstm_cells_backward(const LstmBackwardArgs& a, const LstmThread& t, int step,
+                                                    const int (&made)[kTileRows],
+                                                    const float (&dh)[kTileRows], float (&dc)[kTileRows],
+                                                    float* dgates) {
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    LstmUnitGradient d = {0.0f, 0.0f, 0.0f, 0.0f, dc[r]};
+    const int64_t row = t.row + r, state = row * (a.steps + 1) + step;
+    if (step < made[r]) {
+      d = lstm_unit_backward(a.cells + (row * a.steps + step) * kLstmCell + t.unit,
+                             a.c[state * kHidden + t.unit], a.dh[(state + 1) * kHidden + t.unit] + dh[r],
+                             dc[r]);
+    }
+    dc[r] = d.c;
+    store_gates(d, dgates + r * kGates);
+    if (r < t.rows) store_gates(d, a.dgates + state * kGates + t.unit);
+  }
+}
+
+// dh = dgates W_hh for a group of 8 rows. Each of its four warps takes one gate's 128 terms in all columns,
+// as many fma for each word read as the forward product, and leaves its sum where the gate was; then they are
+// joined.
+__device__ __forceinline__ void recurrent_gradient(const float* weight_hh, int unit, float* dgates,
+                                                   float (&dh)[kTileRows]) {
+  const int gate = unit / 32, lane = unit % 32;
+  float sum[4][kTileRows];
+  __syncthreads();
+  tile_multiply<4, 32>(dgates + gate * kHidden, kGates, weight_hh + gate * kHidden * kHidden + lane, kHidden,
+                       sum);
+  __syncwarp();
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+#pragma unroll
+    for (int r = 0; r < kTileRows; ++r) dgates[r * kGates + gate * kHidden + c * 32 + lane] = sum[c][r];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    const float* parts = dgates + r * kGates + unit;
+    dh[r] = ((parts[0] + parts[kHidden]) + parts[2 * kHidden]) + parts[3 * kHidden];
+  }
+}
+
+template <int kGroups>
+__global__ void __launch_bounds__(kHidden* kGroups) lstm_backward_kernel(LstmBackwardArgs a) {
+  POINTSMAN_DYNAMIC_SHARED(float, shared);
+  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kGroups * kTileRows);
+  if (tile.rows <= 0) return;
+  const LstmThread t = lstm_thread(tile);
+  const float* weight_hh = a.weight_hh.data + tile.set * a.weight_hh.stride;
+  float* const dgates = shared + t.first * kGates;
+
+  float dh[kTileRows] = {}, dc[kTileRows] = {};
+  int made[kTileRows];
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    made[r] = 0;
+    if (r >= t.rows) continue;
+    made[r] = made_steps(a, t.row + r);
+    if (a.dc_last != nullptr) dc[r] = a.dc_last[(t.row + r) * kHidden + t.unit];
+    store_gates({}, a.dgates + ((t.row + r) * (a.steps + 1) + a.steps) * kGates + t.unit);
+  }
+  const int most = made_steps(a, tile);
+  for (int step = a.steps - 1; step >= 0; --step) {
+    // The same thread reads these words last in the step before and writes them first in this one.
+    lstm_cells_backward(a, t, step, made, dh, dc, dgates + t.unit);
+    const bool wanted = step > 0 || a.dh_start != nullptr;
+    if (wanted && step < most) recurrent_gradient(weight_hh, t.unit, dgates, dh);
+  }
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    if (r >= t.rows) continue;
+    if (a.dh_start != nullptr) a.dh_start[(t.row + r) * kHidden + t.unit] = dh[r];
+    if (a.dc_start != nullptr) a.dc_start[(t.row + r) * kHidden + t.unit] = dc[r];
+  }
+}
+
+// ---------------------------------------------------------------------------- on tensor cores
+
+// The forward pass without cells. A block takes 8 or 32 rows as above; tile_multiply_mma.cuh says which units
+// of which rows a thread has. Counts as above but for the product; shared memory the same.
+
+// A step of the thread's four pairs.
+template <Precision kPrecision, bool kWhole>
+__device__ __forceinline__ void lstm_step_mma(const LstmForwardArgs& a, const SetRange& tile, int step,
+                                              const float* h, const float2* inputs, float* new_h,
+                                              float (&c)[kTileRows]) {
+  float product[4][4] = {};
+#pragma unroll
+  for (int at = 0; at < kTileRows; ++at) {
+    if (at % 4 == 0 && step > 0) {
+      multiply_gates<kPrecision, kWhole>(a.weight_hh.data + tile.set * a.weight_hh.stride, h, at / 4,
+                                         product);
+    }
+    const MmaShare share = gate_share<kWhole>();
+    const int pair = at / 2, r = at % 2;
+    const int unit = share.unit_of(pair), row = share.row_of(pair, r);
+    const LstmUnitWeights w = load_unit_weights(a, tile.set, unit);
+    float gate[4];
+#pragma unroll
+    for (int g = 0; g < 4; ++g) {
+      const float sum = product[2 * (pair % 2) + g / 2][g % 2 * 2 + r];
+      gate[g] = lstm_gate(sum, w.bias[g], w.fold0[g], w.fold1[g], inputs[row]);
+    }
+    const LstmUnit u = lstm_unit(gate[0], gate[1], gate[2], gate[3], c[at]);
+    c[at] = u.c;
+    new_h[swizzled(row, unit)] = u.h;
+    if (row >= tile.rows) continue;
+    const int64_t in_batch = static_cast<int64_t>(tile.first_row) + row;
+    a.h[(in_batch * (a.steps + 1) + step + 1) * kHidden + unit] = u.h;
+    if (step + 1 == a.steps && a.c_last != nullptr) a.c_last[in_batch * kHidden + unit] = u.c;
+  }
+}
+
+template <int kGroups, Precision kPrecision>
+__global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_mma_kernel(LstmForwardArgs a) {
+  constexpr int kRows = kGroups * kTileRows;
+  POINTSMAN_DYNAMIC_SHARED(float, shared);
+  float2* const inputs = reinterpret_cast<float2*>(shared + 2 * kRows * kHidden);
+  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kRows);
+  if (tile.rows <= 0) return;
+  start_lstm<false>(a, lstm_thread(tile));
+  float c[kTileRows] = {};
+  load_inputs(a, tile, kRows, 0, inputs);
+  for (int step = 0; step < a.steps; ++step) {
+    __syncthreads();
+    const int now = (step & 1) * kRows, then = kRows - now;
+    load_inputs(a, tile, kRows, step + 1, inputs + then);
+    lstm_step_mma<kPrecision, kGroups == 4>(a, tile, step, shared + now * kHidden, inputs + now,
+                                            shared + then * kHidden, c);
+  }
+}
+
 namespace {
 
 // Below 64 tiles of 32 rows more than half of 132 multiprocessors would have none, and ranges shorter than a
@@ -32,7 +316,7 @@ void (*forward_kernel(const LstmForwardArgs& args))(LstmForwardArgs) {
     case Precision::kBf16:
       return lstm_forward_mma_kernel<kGroups, Precision::kBf16>;
   }
-  return args.tape != nullptr ? lstm_forward_kernel<kGroups, true> : lstm_forward_kernel<kGroups, false>;
+  return args.cells != nullptr ? lstm_forward_kernel<kGroups, true> : lstm_forward_kernel<kGroups, false>;
 }
 
 template <int kGroups>
@@ -50,8 +334,8 @@ void backward(const LstmBackwardArgs& args, cudaStream_t stream) {
 }  // namespace
 
 void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
-  if (args.precision != Precision::kFp32 && args.tape != nullptr) {
-    throw std::invalid_argument("lstm_forward: activations are kept in fp32 only");
+  if (args.precision != Precision::kFp32 && args.cells != nullptr) {
+    throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
   small_tiles(args.rows, args.range_count) ? forward<1>(args, stream) : forward<4>(args, stream);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One unit of one LSTM cell, forward and backward, with the bits of kernels/cpu/lstm.cpp. Forward: 5
-// exponentials and 3 divisions, 5 more divisions for the tape; no special-function operation but the
+// exponentials and 3 divisions, 5 more divisions for the cells; no special-function operation but the
 // divisions' reciprocals.
 #pragma once
 
+#include "kernels/common/network.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/device.cuh"
-#include "kernels/operations.h"
 
 namespace pointsman::cuda {
 
@@ -32,7 +32,7 @@ __device__ __forceinline__ float tanh_numerator(float x) {
 
 struct LstmUnit {
   float h, c;                                         // the new state
-  float i_denominator, f_denominator, o_denominator;  // what the tape is made of
+  float i_denominator, f_denominator, o_denominator;  // what the cells is made of
   float g_numerator, c_numerator;
 };
 
@@ -49,13 +49,13 @@ __device__ __forceinline__ LstmUnit lstm_unit(float i, float f, float g, float o
   return u;
 }
 
-// i, f, g, o, tanh(c') for the backward pass, kHidden apart. tape points at the unit's i.
-__device__ __forceinline__ void store_lstm_tape(const LstmUnit& u, float* tape) {
-  tape[0] = 1.0f / u.i_denominator;
-  tape[kHidden] = 1.0f / u.f_denominator;
-  tape[2 * kHidden] = u.g_numerator / (u.g_numerator + 2.0f);
-  tape[3 * kHidden] = 1.0f / u.o_denominator;
-  tape[4 * kHidden] = u.c_numerator / (u.c_numerator + 2.0f);
+// i, f, g, o, tanh(c') for the backward pass, kHidden apart. cells points at the unit's i.
+__device__ __forceinline__ void store_lstm_cell(const LstmUnit& u, float* cells) {
+  cells[0] = 1.0f / u.i_denominator;
+  cells[kHidden] = 1.0f / u.f_denominator;
+  cells[2 * kHidden] = u.g_numerator / (u.g_numerator + 2.0f);
+  cells[3 * kHidden] = 1.0f / u.o_denominator;
+  cells[4 * kHidden] = u.c_numerator / (u.c_numerator + 2.0f);
 }
 
 struct LstmUnitGradient {
@@ -63,11 +63,11 @@ struct LstmUnitGradient {
   float c;           // of the old c
 };
 
-// tape as store_lstm_tape wrote it; dh and dc reach this step's h and c.
-__device__ __forceinline__ LstmUnitGradient lstm_unit_backward(const float* tape, float c_before, float dh,
+// cells as store_lstm_cell wrote it; dh and dc reach this step's h and c.
+__device__ __forceinline__ LstmUnitGradient lstm_unit_backward(const float* cells, float c_before, float dh,
                                                                float dc) {
-  const float i = tape[0], f = tape[kHidden], g = tape[2 * kHidden], o = tape[3 * kHidden];
-  const float tanh_c = tape[4 * kHidden];
+  const float i = cells[0], f = cells[kHidden], g = cells[2 * kHidden], o = cells[3 * kHidden];
+  const float tanh_c = cells[4 * kHidden];
   const float dh_o = dh * o;
   const float d_o = dh_o * tanh_c;
   const float d_c = dc + fmaf(-d_o, tanh_c, dh_o);

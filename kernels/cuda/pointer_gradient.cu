@@ -1,64 +1,529 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/pointer_gradient.cuh"
+// Backward of the pointer and its glimpses, all steps of all rows at once (algebra identity 7): the forward
+// is computed again, tanh is never stored. A "pass" is one set of scores: the glimpses 0 .. glimpses - 1,
+// then the pointer.
+//
+// list_choices_kernel: a warp a row; when each item was chosen, and the capacity before each step.
+// step_gradients_kernel: a half-warp a (row, step), 8 a block; forward, then back to the gradients of the
+//   scores and of the query. Shared memory: a list of items and one of scores, 8 n bytes a half-warp.
+// item_gradients_kernel: a half-warp a (sequence, projection, item), 8 a block; the sums over rows and steps,
+//   in order (identity 9). No shared memory.
+// sum_v_kernel: a block a sequence; gradients of v, over the items in order.
+//
+// A row of n steps has E = 64 n (n + 1) elements (item, d) a pass; with misfits masked fewer. For each,
+// in single-precision operations (special-function ones): scores 5.3 (1/4) and back 7.3 (1/4) in the first
+// kernel, back again 8.3 (1/4) in the second, besides one minimum each; a glimpse adds its readout 1, dp 1,
+// and the sums of its values 1. With one glimpse: 45 E operations and 1.5 E special ones a row. Device memory
+// a row: 8 n^2 bytes of du a pass and of p a glimpse, written once and read once, and 1 KiB a step, pass and
+// readout for the query factors and the gradients of the readouts; references (512 n bytes a projection) are
+// read from the caches.
+#include "kernels/common/placement.h"
+#include "kernels/common/rules.h"
+#include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/half_warp_attention.cuh"
+#include "kernels/cuda/set_ranges.cuh"
 
 namespace pointsman::cuda {
 
-namespace {
+inline constexpr int kGradientThreads = 128;
+inline constexpr int kGradientHalfWarps = kGradientThreads / kHalfWarp;
 
-// Hands out arrays from `base` on; with base null it only counts.
-class Carver {
- public:
-  explicit Carver(void* base) : base_(static_cast<unsigned char*>(base)) {}
-
-  template <typename T>
-  T* take(int64_t count) {
-    const int64_t at = bytes_;
-    bytes_ += (count * static_cast<int64_t>(sizeof(T)) + 255) / 256 * 256;
-    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
+// What the kernels hand to each other.
+struct PointerGradientScratch {
+  PointerGradientScratch(Placement& placement, size_t rows, size_t sequences, size_t n, size_t glimpses) {
+    const size_t steps = rows * n, passes = glimpses + 1;
+    chosen_at = placement.take<int32_t>(steps);
+    capacity = placement.take<double>(steps);
+    du = placement.take<float>(steps * passes * n);
+    p = placement.take<float>(steps * glimpses * n);
+    factors = placement.take<float>(steps * passes * kHidden);
+    direct = placement.take<int32_t>(steps * passes);
+    dout = placement.take<float>(steps * glimpses * kHidden);
+    dv = placement.take<double>(sequences * n * 2 * kHidden);
   }
-  int64_t bytes() const { return bytes_; }
 
- private:
-  unsigned char* base_;
-  int64_t bytes_ = 0;
+  int32_t* chosen_at;  // [rows][n] step that took the item; n: none
+  double* capacity;    // [rows][n] left before the step; of rules with capacities
+  float* du;  // [rows][passes][n steps][n items] gradient of the score; 0 where the item was not in the list
+  float* p;   // [rows][glimpses][n steps][n items] softmax of the glimpse; 0 likewise
+  float* factors;   // [rows][passes][n][H] the query as Query::factor, reference_index order
+  int32_t* direct;  // [rows][passes][n] the query's range is kDirect
+  float* dout;      // [rows][glimpses][n][H] gradient of the readout, reference_index order
+  double* dv;       // [sequences][n][2][H] an item's share of the gradients of glimpse_v and pointer_v
 };
 
-PointerGradientScratch carve(Carver& carver, int64_t rows, int64_t sequences, int64_t n, int64_t glimpses) {
-  const int64_t steps = rows * n, passes = glimpses + 1;
-  PointerGradientScratch s;
-  s.chosen_at = carver.take<int32_t>(steps);
-  s.capacity = carver.take<double>(steps);
-  s.du = carver.take<float>(steps * passes * n);
-  s.p = carver.take<float>(steps * glimpses * n);
-  s.factors = carver.take<float>(steps * passes * kHidden);
-  s.direct = carver.take<int32_t>(steps * passes);
-  s.dout = carver.take<float>(steps * glimpses * kHidden);
-  s.dv = carver.take<double>(sequences * n * 2 * kHidden);
-  return s;
+// ---------------------------------------------------------------------------- small things
+
+__device__ __forceinline__ int set_of_row(const PointerGradientArgs& a, int row) {
+  return a.ranges[find_range(a.range_count, row, [&](int r) { return a.ranges[r].first_row; })].set;
 }
 
-}  // namespace
+// Number of (row, pass, step) where a row has `passes` of them.
+__device__ __forceinline__ int64_t step_index(const PointerGradientArgs& a, int row, int passes, int pass,
+                                              int step) {
+  return (static_cast<int64_t>(row) * passes + pass) * a.n + step;
+}
+
+// sum += du tanh', dv += du tanh of the lane's elements of one item.
+template <bool kDirect>
+__device__ __forceinline__ void add_tanh_gradient(const float (&reference)[kOwned], const Query& q, float du,
+                                                  float (&sum)[kOwned], float (&dv)[kOwned]) {
+  // Uncapped denominators stay below the cap.
+  constexpr Range kRange = kDirect ? Range::kDirect : Range::kCapped;
+#pragma unroll
+  for (int i = 0; i < kOwned; i += 4) {
+    float x[4], s[4];
+#pragma unroll
+    for (int t = 0; t < 4; ++t) x[t] = denominator<kRange>(reference[i + t], q, i + t);
+    const float d01 = x[0] * x[1], d23 = x[2] * x[3];
+    const float inverse = approximate_reciprocal(d01 * d23);  // at least 1e-36
+    const float inverse01 = inverse * d23, inverse23 = inverse * d01;
+    s[0] = inverse01 * x[1], s[1] = inverse01 * x[0];
+    s[2] = inverse23 * x[3], s[3] = inverse23 * x[2];
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      const float minus_tanh = (2.0f - x[t]) * s[t];  // exact to the last bits also where tanh is small
+      sum[i + t] = fmaf(du, fmaf(-minus_tanh, minus_tanh, 1.0f), sum[i + t]);
+      dv[i + t] = fmaf(-du, minus_tanh, dv[i + t]);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- what was chosen when
+
+// capacity[t] = what is left before step t. All lanes take the same steps.
+template <typename Rules>
+__device__ __forceinline__ void list_capacities(const PointerGradientArgs& a, int row, const int32_t* order,
+                                                int steps, double* capacity) {
+  const int lane = threadIdx.x % 32, sequence = a.sequence_of[row];
+  Rules rules = Rules::make(a.rules.inputs(sequence, a.n, a.rules.capacities[sequence]));
+  for (int base = 0; base < steps; base += 32) {
+    const int step = base + lane, item = step < steps ? order[step] : 0;
+    for (int k = 0; k < 32 && base + k < steps; ++k) {
+      if (k == lane) capacity[step] = rules.capacity_left;
+      rules.step(__shfl_sync(0xFFFFFFFFu, item, k));
+    }
+  }
+}
+
+template <typename Rules>
+__global__ void __launch_bounds__(kGradientThreads)
+    list_choices_kernel(PointerGradientArgs a, PointerGradientScratch s) {
+  const int row = blockIdx.x * (kGradientThreads / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (row >= a.rows) return;
+  const int64_t first = static_cast<int64_t>(row) * a.n;
+  const int steps = a.row_steps[row];
+  for (int item = lane; item < a.n; item += 32) s.chosen_at[first + item] = a.n;
+  __syncwarp();
+  for (int step = lane; step < steps; step += 32) s.chosen_at[first + a.orders[first + step]] = step;
+  if constexpr (Rules::kHasCapacity) {
+    list_capacities<Rules>(a, row, a.orders + first, steps, s.capacity + first);
+  }
+}
+
+// ---------------------------------------------------------------------------- a step
+
+// One (row, step) with the places of its numbers.
+struct StepGradient {
+  const PointerGradientArgs& a;
+  const PointerGradientScratch& s;
+  AttentionView view;
+  int row, step, count;
+  int32_t* items;  // shared memory, as `scores`
+  float* scores;
+
+  __device__ __forceinline__ int passes() const { return view.glimpses + 1; }
+  __device__ __forceinline__ float* du(int pass) const {
+    return s.du + step_index(a, row, passes(), pass, step) * a.n;
+  }
+  __device__ __forceinline__ float* p(int glimpse) const {
+    return s.p + step_index(a, row, view.glimpses, glimpse, step) * a.n;
+  }
+  __device__ __forceinline__ const float* references(int pass) const {
+    return view.slice(pass == view.glimpses ? view.projections.pointer : view.projections.glimpse);
+  }
+  __device__ __forceinline__ const float* values(int glimpse) const {
+    return view.slice(glimpse + 1 < view.glimpses ? view.projections.requeries : view.projections.values);
+  }
+  __device__ __forceinline__ const float* v(int pass) const {
+    return pass == view.glimpses ? view.pointer_v : view.glimpse_v;
+  }
+};
+
+// The rules before the step.
+template <typename Rules>
+__device__ __forceinline__ Rules rules_of(const StepGradient& g) {
+  if constexpr (Rules::kHasCapacity) {
+    const double left = g.s.capacity[static_cast<int64_t>(g.row) * g.a.n + g.step];
+    return Rules::make(g.a.rules.inputs(g.a.sequence_of[g.row], g.a.n, left));
+  } else {
+    return Rules::make({});
+  }
+}
+
+// The items that could be chosen, upward, and zeros in the scratch for the others.
+template <typename Rules>
+__device__ __forceinline__ void list_items(HalfWarp w, StepGradient& g) {
+  const PointerGradientArgs& a = g.a;
+  const int64_t first = static_cast<int64_t>(g.row) * a.n;
+  const Rules rules = rules_of<Rules>(g);
+  g.count = 0;
+  for (int base = 0; base < a.n; base += kHalfWarp) {
+    const int item = base + w.lane;
+    const bool listed = item < a.n && g.s.chosen_at[first + item] >= g.step && rules.feasible(item);
+    const unsigned all = ballot_lanes(w, listed);
+    if (listed) {
+      g.items[g.count + __popc(all & ((1u << w.lane) - 1u))] = item;
+    } else if (item < a.n) {
+      for (int pass = 0; pass < g.passes(); ++pass) g.du(pass)[item] = 0.0f;
+      for (int glimpse = 0; glimpse < g.view.glimpses; ++glimpse) g.p(glimpse)[item] = 0.0f;
+    }
+    g.count += __popc(all);
+  }
+  __syncwarp(w.mask);
+  if (w.lane < (4 - g.count % 4) % 4) g.items[g.count + w.lane] = g.items[0];
+  __syncwarp(w.mask);
+}
+
+__device__ __forceinline__ void store_query(HalfWarp w, const StepGradient& g, int pass, const Query& q) {
+  const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
+  store_reference(w, q.factor, g.s.factors + at * kHidden);
+  if (w.lane == 0) g.s.direct[at] = q.range == Range::kDirect;
+}
+
+// As pointer_scores(), storing what the way back needs. Leaves the pointer's scores, relative to the first
+// item's u, in g.scores and returns that u.
+__device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g) {
+  float query[kOwned];
+  load_owned(w, g.a.queries + step_index(g.a, g.row, 1, 0, g.step) * kHidden, query);
+#pragma unroll 1
+  for (int pass = 0;; ++pass) {
+    const bool last = pass == g.view.glimpses;
+    const Query q = prepare_query(w, query, last ? g.view.pointer_bound : g.view.glimpse_bound);
+    store_query(w, g, pass, q);
+    float v[kOwned];
+    load_owned(w, g.v(pass), v);
+    const float first = attention_scores(w, g.references(pass), q, v, g.items[0], g.items, g.count, g.scores);
+    if (last) return first;
+    const float inverse = 1.0f / softmax_readout(w, g.values(pass), g.items, g.count, g.scores, query);
+    float* p = g.p(pass);
+    for (int j = w.lane; j < g.count; j += kHalfWarp) p[g.items[j]] = g.scores[j] * inverse;
+    __syncwarp(w.mask);
+  }
+}
+
+// Scores -> du of weight * log p(chosen), as log_softmax_gradient() on the CPU: in double up to the last
+// rounding, for over nearly equal references the gradient of v is what is left after du cancels over the
+// items.
+__device__ __forceinline__ void log_softmax_gradient(HalfWarp w, const StepGradient& g, float first) {
+  float* t = g.scores;
+  const float shift = g.a.attention.centre ? mean_of(t, g.count) : -first, scale = g.a.attention.scale;
+  __syncwarp(w.mask);
+  float largest = -1.0f;
+  for (int j = w.lane; j < g.count; j += kHalfWarp) {
+    t[j] = tanh_f32(t[j] - shift);
+    largest = fmaxf(largest, t[j]);
+  }
+  largest = largest_lane(w, largest) * scale;
+  double total = 0.0;
+  for (int j = w.lane; j < g.count; j += kHalfWarp)
+    total += static_cast<double>(exp_f32(t[j] * scale - largest));
+  const double inverse = 1.0 / sum_lanes(w, total);
+  const double factor = static_cast<double>(g.a.weights[g.row]) * static_cast<double>(scale);
+  const int chosen = g.a.orders[static_cast<int64_t>(g.row) * g.a.n + g.step];
+  const auto dcentred = [&](int j) {
+    const double p = static_cast<double>(exp_f32(t[j] * scale - largest)) * inverse;
+    const double slope = 1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]);
+    return factor * ((g.items[j] == chosen ? 1.0 : 0.0) - p) * slope;
+  };
+  double mean = 0.0;
+  if (g.a.attention.centre) {
+    for (int j = w.lane; j < g.count; j += kHalfWarp) mean += dcentred(j);
+    mean = sum_lanes(w, mean) / g.count;
+  }
+  float* du = g.du(g.view.glimpses);
+  for (int j = w.lane; j < g.count; j += kHalfWarp) {
+    t[j] = static_cast<float>(dcentred(j) - mean);
+    du[g.items[j]] = t[j];
+  }
+  __syncwarp(w.mask);
+}
+
+// scores[j] = dout . (values of item j less those of the first): only differences of dp matter.
+__device__ __forceinline__ void products_with_values(HalfWarp w, const StepGradient& g, const float* values,
+                                                     const float (&dout)[kOwned]) {
+  float base[kOwned];
+  load_reference(w, values + g.items[0] * kHidden, base);
+#pragma unroll 1
+  for (int j = 0; j < g.count; j += 4) {
+    float dot[4];
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      float value[kOwned];
+      load_reference(w, values + g.items[j + t] * kHidden, value);
+      dot[t] = dout[0] * (value[0] - base[0]);
+#pragma unroll
+      for (int i = 1; i < kOwned; ++i) dot[t] = fmaf(dout[i], value[i] - base[i], dot[t]);
+    }
+    const float sum = sum_lanes_of_four(w, dot);
+    const int at = j + w.lane / 4;
+    if (w.lane % 4 == 0 && at < g.count) g.scores[at] = sum;
+  }
+  __syncwarp(w.mask);
+}
+
+// Back through the softmax readout of a glimpse: du = p (dp - mean dp) into g.scores. The mean in double and
+// over the sum of p as rounded: dp is nearly the same for all items of a fresh network, and du must cancel.
+__device__ __forceinline__ void readout_gradient(HalfWarp w, const StepGradient& g, int glimpse,
+                                                 const float (&dout)[kOwned]) {
+  store_reference(w, dout, g.s.dout + step_index(g.a, g.row, g.view.glimpses, glimpse, g.step) * kHidden);
+  products_with_values(w, g, g.values(glimpse), dout);
+  const float* p = g.p(glimpse);  // each lane reads what it wrote
+  double weighted = 0.0, total = 0.0;
+  for (int j = w.lane; j < g.count; j += kHalfWarp) {
+    const double weight = static_cast<double>(p[g.items[j]]);
+    total += weight;
+    weighted += weight * static_cast<double>(g.scores[j]);
+  }
+  weighted = sum_lanes(w, weighted);
+  total = sum_lanes(w, total);
+  const double mean = weighted / total;
+  float* du = g.du(glimpse);
+  for (int j = w.lane; j < g.count; j += kHalfWarp) {
+    const int item = g.items[j];
+    g.scores[j] =
+        static_cast<float>(static_cast<double>(p[item]) * (static_cast<double>(g.scores[j]) - mean));
+    du[item] = g.scores[j];
+  }
+  __syncwarp(w.mask);
+}
+
+template <bool kDirect>
+__device__ __forceinline__ void sum_over_items(HalfWarp w, const StepGradient& g, const float* references,
+                                               const Query& q, float (&sum)[kOwned]) {
+  float unused[kOwned] = {};
+#pragma unroll 2
+  for (int j = 0; j < g.count; ++j) {
+    float reference[kOwned];
+    load_reference(w, references + g.items[j] * kHidden, reference);
+    add_tanh_gradient<kDirect>(reference, q, g.scores[j], sum, unused);
+  }
+}
+
+// Gradient of the pass's query: v sum_j du_j tanh'.
+__device__ __forceinline__ void query_gradient(HalfWarp w, const StepGradient& g, int pass,
+                                               float (&dquery)[kOwned]) {
+  const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
+  const float bound = pass == g.view.glimpses ? g.view.pointer_bound : g.view.glimpse_bound;
+  Query q;
+  load_reference(w, g.s.factors + at * kHidden, q.factor);  // what the lane itself stored
+  q.references_are_raw = bound > kFactoredLimit;
+  const bool direct = ballot_lanes(w, w.lane == 0 && g.s.direct[at] != 0) != 0;
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) dquery[i] = 0.0f;
+  if (direct) {
+    sum_over_items<true>(w, g, g.references(pass), q, dquery);
+  } else {
+    sum_over_items<false>(w, g, g.references(pass), q, dquery);
+  }
+  float v[kOwned];
+  load_owned(w, g.v(pass), v);
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) dquery[i] *= v[i];
+}
+
+__device__ __forceinline__ AttentionView attention_view(const PointerGradientArgs& a, int row) {
+  const int64_t sequence = a.sequence_of[row], set = set_of_row(a, row);
+  return {a.references + sequence * a.projections.count * a.n * kHidden,
+          a.projections,
+          a.n,
+          a.bounds[2 * sequence],
+          a.bounds[2 * sequence + 1],
+          a.attention.glimpse_v.data + set * a.attention.glimpse_v.stride,
+          a.attention.pointer_v.data + set * a.attention.pointer_v.stride,
+          a.attention.glimpses};
+}
+
+template <typename Rules>
+__global__ void __launch_bounds__(kGradientThreads)
+    step_gradients_kernel(PointerGradientArgs a, PointerGradientScratch s) {
+  POINTSMAN_DYNAMIC_SHARED(float, shared);
+  const HalfWarp w = this_half_warp();
+  const int tiles = (a.n + kGradientHalfWarps - 1) / kGradientHalfWarps;
+  const int half_warp = threadIdx.x / kHalfWarp, length = list_length(a.n);
+  const int row = blockIdx.x / tiles, step = blockIdx.x % tiles * kGradientHalfWarps + half_warp;
+  if (step >= a.n) return;
+  float dquery[kOwned] = {};
+  float* out = a.dqueries + (static_cast<int64_t>(row) * (a.n + 1) + step + 1) * kHidden;
+  if (step == 0) store_owned(w, dquery, out - kHidden);
+  if (step < a.row_steps[row]) {
+    float* lists = shared + half_warp * 2 * length;
+    StepGradient g{
+        a, s, attention_view(a, row), row, step, 0, reinterpret_cast<int32_t*>(lists), lists + length};
+    list_items<Rules>(w, g);
+    const float first = forward_again(w, g);
+#pragma unroll 1
+    for (int pass = g.view.glimpses; pass >= 0; --pass) {
+      if (pass == g.view.glimpses) {
+        log_softmax_gradient(w, g, first);
+      } else {
+        readout_gradient(w, g, pass, dquery);
+      }
+      query_gradient(w, g, pass, dquery);
+      __syncwarp(w.mask);  // the next pass overwrites the scores
+    }
+  }
+  store_owned(w, dquery, out);
+}
+
+// ---------------------------------------------------------------------------- an item
+
+// sum += du tanh', dv += du tanh over the steps of one row and pass.
+__device__ __forceinline__ void add_scores_of_row(HalfWarp w, const PointerGradientArgs& a,
+                                                  const PointerGradientScratch& s, int row, int pass,
+                                                  int item, const float (&reference)[kOwned], bool raw,
+                                                  float (&sum)[kOwned], double (&dv)[kOwned]) {
+  const int64_t first = step_index(a, row, a.attention.glimpses + 1, pass, 0);
+  const int steps = a.row_steps[row];
+  for (int base = 0; base < steps; base += kHalfWarp) {
+    const int step = base + w.lane;
+    const float mine = step < steps ? s.du[(first + step) * a.n + item] : 0.0f;
+    const unsigned direct = ballot_lanes(w, step < steps && s.direct[first + step] != 0);
+    unsigned left = ballot_lanes(w, mine != 0.0f);
+    float few[kOwned] = {};  // du of either sign: short sums in float, long ones in double
+    while (left != 0) {
+      const int k = __ffs(left) - 1;
+      left &= left - 1;
+      const float du = __shfl_sync(w.mask, mine, k, kHalfWarp);
+      Query q;
+      q.references_are_raw = raw;
+      load_reference(w, s.factors + (first + base + k) * kHidden, q.factor);
+      if ((direct >> k & 1u) != 0) {
+        add_tanh_gradient<true>(reference, q, du, sum, few);
+      } else {
+        add_tanh_gradient<false>(reference, q, du, sum, few);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kOwned; ++i) dv[i] += static_cast<double>(few[i]);
+  }
+}
+
+// Gradient of the item's glimpse or pointer reference.
+__device__ __forceinline__ void score_gradients(HalfWarp w, const PointerGradientArgs& a,
+                                                const PointerGradientScratch& s, int sequence, int slice,
+                                                int item, float (&sum)[kOwned]) {
+  const bool pointer = slice == a.projections.pointer;
+  const int glimpses = a.attention.glimpses;
+  const int first_pass = pointer ? glimpses : 0, end_pass = pointer ? glimpses + 1 : glimpses;
+  const bool raw = a.bounds[2 * sequence + pointer] > kFactoredLimit;
+  float reference[kOwned];
+  load_reference(
+      w,
+      a.references + ((static_cast<int64_t>(sequence) * a.projections.count + slice) * a.n + item) * kHidden,
+      reference);
+  double dv[kOwned] = {};
+  const int first_row = a.first_row[sequence], end_row = a.first_row[sequence + 1];
+  for (int row = first_row; row < end_row; ++row) {
+    for (int pass = first_pass; pass < end_pass; ++pass) {
+      add_scores_of_row(w, a, s, row, pass, item, reference, raw, sum, dv);
+    }
+  }
+  double* dv_out = s.dv + ((static_cast<int64_t>(sequence) * a.n + item) * 2 + pointer) * kHidden;
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) dv_out[w.lane + kHalfWarp * i] = dv[i];
+  if (first_row == end_row) return;
+  const SetArray& vs = pointer ? a.attention.pointer_v : a.attention.glimpse_v;
+  float v[kOwned];
+  load_owned(w, vs.data + set_of_row(a, first_row) * vs.stride, v);
+#pragma unroll
+  for (int i = 0; i < kOwned; ++i) sum[i] *= v[i];
+}
+
+// Gradient of the item's values: the last glimpse's, or of all glimpses before (requeries).
+__device__ __forceinline__ void value_gradients(HalfWarp w, const PointerGradientArgs& a,
+                                                const PointerGradientScratch& s, int sequence, int slice,
+                                                int item, float (&sum)[kOwned]) {
+  const int glimpses = a.attention.glimpses;
+  const bool last = slice == a.projections.values;
+  for (int row = a.first_row[sequence]; row < a.first_row[sequence + 1]; ++row) {
+    const int steps = a.row_steps[row];
+    for (int glimpse = last ? glimpses - 1 : 0; glimpse < (last ? glimpses : glimpses - 1); ++glimpse) {
+      const int64_t first = step_index(a, row, glimpses, glimpse, 0);
+      for (int base = 0; base < steps; base += kHalfWarp) {
+        const int step = base + w.lane;
+        const float mine = step < steps ? s.p[(first + step) * a.n + item] : 0.0f;
+        unsigned left = ballot_lanes(w, mine != 0.0f);
+        while (left != 0) {
+          const int k = __ffs(left) - 1;
+          left &= left - 1;
+          const float p = __shfl_sync(w.mask, mine, k, kHalfWarp);
+          float dout[kOwned];
+          load_reference(w, s.dout + (first + base + k) * kHidden, dout);
+#pragma unroll
+          for (int i = 0; i < kOwned; ++i) sum[i] = fmaf(p, dout[i], sum[i]);
+        }
+      }
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kGradientThreads)
+    item_gradients_kernel(PointerGradientArgs a, PointerGradientScratch s) {
+  const HalfWarp w = this_half_warp();
+  const int tiles = (a.n + kGradientHalfWarps - 1) / kGradientHalfWarps;
+  const int item = blockIdx.x % tiles * kGradientHalfWarps + threadIdx.x / kHalfWarp;
+  const int slice = blockIdx.x / tiles % a.projections.count,
+            sequence = blockIdx.x / tiles / a.projections.count;
+  if (item >= a.n) return;
+  float sum[kOwned] = {};
+  const int64_t width = static_cast<int64_t>(a.projections.count) * kHidden;
+  float* out =
+      a.dreferences + (static_cast<int64_t>(sequence) * (a.n + 1) + item + 1) * width + slice * kHidden;
+  if (item == 0) store_owned(w, sum, out - width);
+  if (slice == a.projections.pointer || slice == a.projections.glimpse) {
+    score_gradients(w, a, s, sequence, slice, item, sum);
+  } else {
+    value_gradients(w, a, s, sequence, slice, item, sum);
+  }
+  store_owned(w, sum, out);
+}
+
+// ---------------------------------------------------------------------------- v
+
+__global__ void __launch_bounds__(2 * kHidden) sum_v_kernel(PointerGradientArgs a, PointerGradientScratch s) {
+  const int64_t sequence = blockIdx.x;
+  double sum = 0.0;
+  if (threadIdx.x >= kHidden || a.projections.glimpse >= 0) {
+#pragma unroll 4
+    for (int item = 0; item < a.n; ++item) sum += s.dv[(sequence * a.n + item) * 2 * kHidden + threadIdx.x];
+  }
+  a.dv[sequence * 2 * kHidden + threadIdx.x] = static_cast<float>(sum);
+}
 
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses) {
-  Carver carver(nullptr);
-  carve(carver, rows, sequences, n, glimpses);
-  return carver.bytes();
+  Placement counted;
+  PointerGradientScratch(counted, rows, sequences, n, glimpses);
+  return static_cast<int64_t>(counted.bytes());
 }
 
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream) {
-  Carver carver(args.scratch);
-  const PointerGradientScratch scratch =
-      carve(carver, args.rows, args.sequences, args.n, args.attention.glimpses);
+  Placement placement(args.scratch);
+  const PointerGradientScratch scratch(placement, args.rows, args.sequences, args.n, args.attention.glimpses);
   const unsigned tiles = (args.n + kGradientHalfWarps - 1) / kGradientHalfWarps;
   constexpr int kRowsABlock = kGradientThreads / 32;
   if (args.rows > 0) {
-    launch(list_choices_kernel, (args.rows + kRowsABlock - 1) / kRowsABlock, kGradientThreads, 0, stream,
-           args, scratch);
     const size_t shared = size_t{kGradientHalfWarps} * 2 * list_length(args.n) * sizeof(float);
-    launch(step_gradients_kernel, args.rows * tiles, kGradientThreads, shared, stream, args, scratch);
+    with_rules(args.problem, [&]<typename Rules>() {
+      launch(list_choices_kernel<Rules>, (args.rows + kRowsABlock - 1) / kRowsABlock, kGradientThreads, 0,
+             stream, args, scratch);
+      launch(step_gradients_kernel<Rules>, args.rows * tiles, kGradientThreads, shared, stream, args,
+             scratch);
+    });
   }
-  launch(item_gradients_kernel, args.sequences * args.slices.count * tiles, kGradientThreads, 0, stream, args,
-         scratch);
+  launch(item_gradients_kernel, args.sequences * args.projections.count * tiles, kGradientThreads, 0, stream,
+         args, scratch);
   launch(sum_v_kernel, args.sequences, 2 * kHidden, 0, stream, args, scratch);
 }
 

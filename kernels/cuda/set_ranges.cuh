@@ -20,19 +20,23 @@ __device__ __forceinline__ int first_row_tile(const SetRange* ranges, int range,
   return ranges[range].first_row / tile_rows + range;
 }
 
+// The last range whose first(range) is not beyond `at`.
+template <typename First>
+__device__ __forceinline__ int find_range(int range_count, int at, const First& first) {
+  int range = 0;
+  for (int end = range_count; end - range > 1;) {
+    const int middle = range + (end - range) / 2;
+    (first(middle) <= at ? range : end) = middle;
+  }
+  return range;
+}
+
 // Rows first_row .. first_row + rows - 1 of parameter set `set`; rows <= 0: the block has nothing to do. The
 // same for every thread that asks for the same tile.
 __device__ __forceinline__ SetRange find_row_tile(const SetRange* ranges, int range_count, int tile,
                                                   int tile_rows) {
-  int range = 0;
-  for (int end = range_count; end - range > 1;) {
-    const int middle = range + (end - range) / 2;
-    if (first_row_tile(ranges, middle, tile_rows) <= tile) {
-      range = middle;
-    } else {
-      end = middle;
-    }
-  }
+  const int range =
+      find_range(range_count, tile, [&](int r) { return first_row_tile(ranges, r, tile_rows); });
   const int skipped = (tile - first_row_tile(ranges, range, tile_rows)) * tile_rows;
   const SetRange whole = ranges[range];
   const int left = whole.rows - skipped;

@@ -1,7 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/sum_rows.cuh"
+// Sums over the rows of a set or of a sequence; counts in sum_column.cuh.
+#include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/sum_column.cuh"
 
 namespace pointsman::cuda {
+
+// Grid: (ranges, strips of 32 columns).
+__global__ void __launch_bounds__(kSumThreads) sum_rows_kernel(SumRowsArgs a) {
+  POINTSMAN_DYNAMIC_SHARED(float, partial);
+  const SetRange range = a.ranges[blockIdx.x];
+  const int column = blockIdx.y * kSumColumns + threadIdx.x % kSumColumns;
+  const float* in = column < a.width ? a.in + range.first_row * a.ld + column : nullptr;
+  const float sum = sum_column(in, a.ld, range.rows, partial);
+  if (threadIdx.x < kSumColumns && in != nullptr) a.out.data[range.set * a.out.stride + column] += sum;
+}
+
+// Grid: (sequences, strips of 32 units of h, then of c).
+__global__ void __launch_bounds__(kSumThreads) start_gradient_kernel(StartGradientArgs a) {
+  POINTSMAN_DYNAMIC_SHARED(float, partial);
+  const int64_t sequence = blockIdx.x;
+  const int strip = blockIdx.y % (kHidden / kSumColumns),
+            unit = strip * kSumColumns + threadIdx.x % kSumColumns;
+  const bool of_h = blockIdx.y < kHidden / kSumColumns;
+  const int first = a.first_row[sequence], rows = a.first_row[sequence + 1] - first;
+  const float* in = (of_h ? a.dh_start : a.dc_start) + static_cast<int64_t>(first) * kHidden + unit;
+  const float sum = sum_column(in, kHidden, rows, partial);
+  if (threadIdx.x >= kSumColumns) return;
+  if (of_h) {
+    a.dh[(sequence * (a.n + 1) + a.n) * kHidden + unit] += sum;
+  } else {
+    a.dc_last[sequence * kHidden + unit] = sum;
+  }
+}
 
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream) {
   const int strips = (args.width + kSumColumns - 1) / kSumColumns;

@@ -7,8 +7,8 @@
 // rows.
 #pragma once
 
+#include "kernels/common/network.h"
 #include "kernels/cuda/device.cuh"
-#include "kernels/operations.h"
 
 namespace pointsman::cuda {
 

@@ -16,10 +16,10 @@
 // smaller block reads 328 KB for every 8 rows.
 #pragma once
 
+#include "kernels/common/network.h"
 #include "kernels/common/precision.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
-#include "kernels/operations.h"
 
 namespace pointsman::cuda {
 

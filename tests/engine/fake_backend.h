@@ -74,7 +74,7 @@ class FakeBackend : public Backend {
     result.statistics.steps = static_cast<int64_t>(rollouts) * batch.n;
     costs = result.costs;
     log_probs = result.log_probs;
-    if (request.best_only) keep_best(request, result);
+    if (request.best_only) choose_best(request, result);
     std::this_thread::sleep_for(time_per_rollout * rollouts);
   }
 

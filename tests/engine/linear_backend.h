@@ -67,7 +67,7 @@ class LinearBackend : public Backend {
       greedy_costs.push_back(result.costs);
       greedy_sets.push_back(batch.parameter_sets[0]);
     }
-    if (request.best_only) keep_best(request, result);
+    if (request.best_only) choose_best(request, result);
   }
 
   void gradient(const GradientRequest& request) override {

@@ -120,9 +120,9 @@ template <typename Expected>
 inline double worst_of_tensors(const ParameterLayout& layout, const std::vector<float>& found,
                                const Expected& expected) {
   double worst = 0.0;
-  for (const TensorSlot& slot : layout.tensors) {
+  for (const Tensor& tensor : layout.tensors) {
     double most = 0.0, off = 0.0;
-    for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k) {
       most = std::max(most, std::abs(static_cast<double>(expected[k])));
       const double difference = std::abs(static_cast<double>(found[k]) - static_cast<double>(expected[k]));
       off = worse(off, difference);

@@ -101,9 +101,11 @@ std::vector<Golden> all_golden() {
   return result;
 }
 
+ProblemKind problem_of(const Golden& golden) { return *find_problem(golden.metadata.at("problem")); }
+
 ModelConfig config_of(const Golden& golden) {
   ModelConfig config;
-  config.problem = golden.metadata.at("problem");
+  config.problem = problem_of(golden);
   config.n = golden.n();
   config.capacity = std::stod(golden.metadata.at("capacity"));
   config.glimpses = std::stoi(golden.metadata.at("glimpses"));
@@ -126,18 +128,14 @@ double parameter_scale(const Golden& golden, const std::string& name) {
 std::vector<float> parameters_of(const Golden& golden) {
   const ParameterLayout layout(config_of(golden));
   std::vector<float> parameters(layout.size);
-  for (const TensorSlot& slot : layout.tensors) {
-    const Vector u = uniforms(slot.name, slot.size);
-    const double scale = parameter_scale(golden, slot.name);
-    for (size_t k = 0; k < slot.size; ++k) {
-      parameters[slot.offset + k] = static_cast<float>(scale * (2.0 * u[k] - 1.0));
+  for (const Tensor& tensor : layout.tensors) {
+    const Vector u = uniforms(tensor.name, tensor.size);
+    const double scale = parameter_scale(golden, tensor.name);
+    for (size_t k = 0; k < tensor.size; ++k) {
+      parameters[tensor.offset + k] = static_cast<float>(scale * (2.0 * u[k] - 1.0));
     }
   }
   return parameters;
-}
-
-ProblemKind problem_of(const Golden& golden) {
-  return golden.metadata.at("problem") == "tsp" ? ProblemKind::kTsp : ProblemKind::kKnapsack;
 }
 
 reference::Sequence sequence_of(const Golden& golden, int s) {
@@ -162,11 +160,11 @@ std::vector<int> owners(const Golden& golden) {
   return result;
 }
 
-// The summaries of one tensor that the file holds, made from values [slot.size].
-std::map<std::string, Vector> summarise(const TensorSlot& slot, const double* values) {
-  if (slot.size <= kSmall) return {{"full", Vector(values, values + slot.size)}};
-  const int rows = slot.shape[0], columns = slot.shape[1];
-  const Vector in = uniforms(slot.name + "/in", columns), out = uniforms(slot.name + "/out", rows);
+// The summaries of one tensor that the file holds, made from values [tensor.size].
+std::map<std::string, Vector> summarise(const Tensor& tensor, const double* values) {
+  if (tensor.size <= kSmall) return {{"full", Vector(values, values + tensor.size)}};
+  const int rows = tensor.shape[0], columns = tensor.shape[1];
+  const Vector in = uniforms(tensor.name + "/in", columns), out = uniforms(tensor.name + "/out", rows);
   std::map<std::string, Vector> result{{"rows", Vector(rows, 0.0)}, {"columns", Vector(columns, 0.0)}};
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < columns; ++column) {
@@ -175,7 +173,7 @@ std::map<std::string, Vector> summarise(const TensorSlot& slot, const double* va
       result["columns"][column] += out[row] < 0.5 ? -value : value;
     }
   }
-  for (size_t k = 0; k < slot.size; k += kStride) result["sample"].push_back(values[k]);
+  for (size_t k = 0; k < tensor.size; k += kStride) result["sample"].push_back(values[k]);
   return result;
 }
 
@@ -190,19 +188,19 @@ double largest(const Vector& values) {
 // `absolute`.
 void check_gradient(const Golden& golden, const ParameterLayout& layout, const Vector& gradient,
                     double relative, double absolute) {
-  for (const TensorSlot& slot : layout.tensors) {
-    if (slot.name.rfind(golden.metadata.at("network") + ".", 0) != 0) continue;
-    const double tensor_largest = golden.at("gradient/" + slot.name + "/largest")[0];
-    for (const auto& [kind, values] : summarise(slot, gradient.data() + slot.offset)) {
-      const Vector& expected = golden.at("gradient/" + slot.name + "/" + kind);
+  for (const Tensor& tensor : layout.tensors) {
+    if (tensor.name.rfind(golden.metadata.at("network") + ".", 0) != 0) continue;
+    const double tensor_largest = golden.at("gradient/" + tensor.name + "/largest")[0];
+    for (const auto& [kind, values] : summarise(tensor, gradient.data() + tensor.offset)) {
+      const Vector& expected = golden.at("gradient/" + tensor.name + "/" + kind);
       REQUIRE(expected.size() == values.size());
       const bool sum = kind == "rows" || kind == "columns";
-      const double terms = sum ? static_cast<double>(slot.size / values.size()) : 1.0;
+      const double terms = sum ? static_cast<double>(tensor.size / values.size()) : 1.0;
       const double bound =
           relative * (sum ? largest(expected) : tensor_largest) + std::sqrt(terms) * absolute;
       double off = 0.0;
       for (size_t k = 0; k < values.size(); ++k) off = worse(off, std::abs(values[k] - expected[k]));
-      INFO(golden.name << " gradient of " << slot.name << ", " << kind);
+      INFO(golden.name << " gradient of " << tensor.name << ", " << kind);
       CHECK(off <= bound);
     }
   }
@@ -222,19 +220,19 @@ double largest_gradient(const Golden& golden) {
 // gradient is close to float's rounding move freely: plain float32 is off by up to 6% of a learning rate
 // there and by 5e-4 in the root mean square. Bounds: 30% and 0.2%.
 void check_movement(const Golden& golden, const ParameterLayout& layout, const Vector& movement) {
-  for (const TensorSlot& slot : layout.tensors) {
-    if (slot.name.rfind(golden.metadata.at("network") + ".", 0) != 0) continue;
-    for (const auto& [kind, values] : summarise(slot, movement.data() + slot.offset)) {
-      const Vector& expected = golden.at("movement/" + slot.name + "/" + kind);
+  for (const Tensor& tensor : layout.tensors) {
+    if (tensor.name.rfind(golden.metadata.at("network") + ".", 0) != 0) continue;
+    for (const auto& [kind, values] : summarise(tensor, movement.data() + tensor.offset)) {
+      const Vector& expected = golden.at("movement/" + tensor.name + "/" + kind);
       const double terms =
-          static_cast<double>(slot.size <= kSmall || kind == "sample" ? 1 : slot.size / values.size());
+          static_cast<double>(tensor.size <= kSmall || kind == "sample" ? 1 : tensor.size / values.size());
       double squares = 0.0, most = 0.0;
       for (size_t k = 0; k < values.size(); ++k) {
         const double off = std::abs(values[k] - expected[k]) / kLearningRate;
         squares += off * off;
         most = worse(most, off);
       }
-      INFO(golden.name << " movement of " << slot.name << ", " << kind);
+      INFO(golden.name << " movement of " << tensor.name << ", " << kind);
       CHECK(std::sqrt(squares / static_cast<double>(values.size())) <= 2e-3 * std::sqrt(terms));
       CHECK(most <= 0.3);
     }

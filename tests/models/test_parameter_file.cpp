@@ -130,13 +130,13 @@ TEST_CASE("the layout places every tensor once, the actor first") {
       config.has_critic = has_critic;
       const ParameterLayout layout(config);
       size_t next = 0;
-      for (const TensorSlot& slot : layout.tensors) {
-        CHECK(slot.offset == next);
+      for (const Tensor& tensor : layout.tensors) {
+        CHECK(tensor.offset == next);
         size_t product = 1;
-        for (const int extent : slot.shape) product *= extent;
-        CHECK(slot.size == product);
-        CHECK((slot.name.rfind("actor.", 0) == 0) == (slot.offset < layout.actor_size));
-        next += slot.size;
+        for (const int extent : tensor.shape) product *= extent;
+        CHECK(tensor.size == product);
+        CHECK((tensor.name.rfind("actor.", 0) == 0) == (tensor.offset < layout.actor_size));
+        next += tensor.size;
       }
       CHECK(layout.size == next);
       const size_t lstm = 2 * 512 * 128 + 512, attention = 2 * 128 * 128 + 128;
@@ -193,7 +193,7 @@ TEST_CASE("a model is read back as it was written") {
     CHECK(model.config.problem == config.problem);
     CHECK(model.config.n == config.n);
     CHECK(model.config.capacity == config.capacity);
-    CHECK(model.config.hidden == kHiddenSize);
+    CHECK(model.config.hidden == kHidden);
     CHECK(model.config.glimpses == config.glimpses);
     CHECK(model.config.clip == config.clip);
     CHECK(model.config.centre_logits == config.centre_logits);
@@ -356,13 +356,13 @@ TEST_CASE("a weight that is not finite is refused in every tensor") {
   const float bad_values[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                               -std::numeric_limits<float>::infinity()};
   int turn = 0;
-  for (const TensorSlot& slot : ParameterLayout(config).tensors) {
+  for (const Tensor& tensor : ParameterLayout(config).tensors) {
     Parts parts = valid_parts();
-    const size_t last = slot.offset + slot.size - 1;
+    const size_t last = tensor.offset + tensor.size - 1;
     std::memcpy(parts.data.data() + last * sizeof(float), &bad_values[turn++ % 3], sizeof(float));
     write_bytes(folder / "bad", parts.joined());
     check_words(complaint_about(folder / "bad"),
-                "\"" + slot.name + "\" element " + std::to_string(slot.size - 1));
+                "\"" + tensor.name + "\" element " + std::to_string(tensor.size - 1));
   }
 }
 
@@ -401,7 +401,7 @@ TEST_CASE("every truncation is refused") {
 TEST_CASE("every changed byte of a header is refused or harmless") {
   // Harmless: the tensors are still where they were, and every other change is for the layout to find.
   ModelConfig config = small_config();
-  const std::vector<TensorSlot> tensors{{"a", {2, 3}, 0, 6}, {"b", {4}, 6, 4}};
+  const std::vector<Tensor> tensors{{"a", {2, 3}, 0, 6}, {"b", {4}, 6, 4}};
   const std::string header = make_safetensors_header({{"k", "v"}}, tensors).substr(8);
   int accepted = 0;
   for (size_t i = 0; i < header.size(); ++i) {

@@ -11,7 +11,7 @@
 namespace pointsman::reference {
 namespace {
 
-constexpr int kH = kHiddenSize;
+constexpr int kH = kHidden;
 constexpr int kProcessSteps = 3;  // P of the critic
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
@@ -362,8 +362,8 @@ Network::Network(const ModelConfig& network_config, Vector network_parameters)
 }
 
 size_t Network::offset(const std::string& name) const {
-  for (const TensorSlot& slot : layout.tensors) {
-    if (slot.name == name) return slot.offset;
+  for (const Tensor& tensor : layout.tensors) {
+    if (tensor.name == name) return tensor.offset;
   }
   throw std::out_of_range("no tensor " + name);
 }

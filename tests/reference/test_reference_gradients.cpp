@@ -48,11 +48,11 @@ Network random_network(const Case& c, std::mt19937& random) {
   Vector parameters(ParameterLayout(config).size);
   for (double& value : parameters) value = uniform(random, -0.24, 0.24);
   Network network(config, parameters);
-  for (const TensorSlot& slot : network.layout.tensors) {
-    const bool stronger = slot.name == "actor.embedding.weight" || slot.name == "actor.glimpse.v" ||
-                          slot.name == "critic.embedding.weight" || slot.name == "critic.process.v";
+  for (const Tensor& tensor : network.layout.tensors) {
+    const bool stronger = tensor.name == "actor.embedding.weight" || tensor.name == "actor.glimpse.v" ||
+                          tensor.name == "critic.embedding.weight" || tensor.name == "critic.process.v";
     if (!stronger) continue;
-    for (size_t k = 0; k < slot.size; ++k) network.parameters[slot.offset + k] *= 8.0;
+    for (size_t k = 0; k < tensor.size; ++k) network.parameters[tensor.offset + k] *= 8.0;
   }
   return network;
 }
@@ -93,24 +93,24 @@ double slope(Network& network, const std::function<double()>& f, size_t offset, 
 // of such a direction, norm / sqrt(size).
 void check_gradient(Network& network, const std::string& prefix, const std::function<double()>& f,
                     const Vector& gradient, int singles, std::mt19937& random) {
-  for (const TensorSlot& slot : network.layout.tensors) {
-    if (slot.name.rfind(prefix, 0) != 0) continue;
+  for (const Tensor& tensor : network.layout.tensors) {
+    if (tensor.name.rfind(prefix, 0) != 0) continue;
     double norm = 0.0;
-    for (size_t k = 0; k < slot.size; ++k) norm += std::pow(gradient[slot.offset + k], 2);
+    for (size_t k = 0; k < tensor.size; ++k) norm += std::pow(gradient[tensor.offset + k], 2);
     norm = std::sqrt(norm);
-    INFO(slot.name);
+    INFO(tensor.name);
     CHECK(norm > 1e-5);
     for (int trial = 0; trial < 2 + singles; ++trial) {
       const bool single = trial >= 2;
-      Vector direction(slot.size, 0.0);
-      if (single) direction[random() % slot.size] = 1.0;
+      Vector direction(tensor.size, 0.0);
+      if (single) direction[random() % tensor.size] = 1.0;
       for (double& d : direction) {
-        if (!single) d = (random() & 1 ? 1.0 : -1.0) / std::sqrt(static_cast<double>(slot.size));
+        if (!single) d = (random() & 1 ? 1.0 : -1.0) / std::sqrt(static_cast<double>(tensor.size));
       }
       double expected = 0.0;
-      for (size_t k = 0; k < slot.size; ++k) expected += direction[k] * gradient[slot.offset + k];
-      const double measured = slope(network, f, slot.offset, direction, kStep);
-      const double scale = std::max(std::abs(expected), norm / std::sqrt(static_cast<double>(slot.size)));
+      for (size_t k = 0; k < tensor.size; ++k) expected += direction[k] * gradient[tensor.offset + k];
+      const double measured = slope(network, f, tensor.offset, direction, kStep);
+      const double scale = std::max(std::abs(expected), norm / std::sqrt(static_cast<double>(tensor.size)));
       INFO("trial " << trial << ": gradient " << expected << ", finite difference " << measured);
       CHECK(std::abs(expected - measured) <= kTolerance * scale + kRounding);
     }
@@ -156,8 +156,8 @@ TEST_CASE("the gradient adds up and every small tensor is right element by eleme
   for (const std::string name : {"actor.pointer.v", "actor.glimpse.v", "actor.decoder.start"}) {
     const size_t offset = network.offset(name);
     double largest = 0.0;
-    for (int k = 0; k < kHiddenSize; ++k) largest = std::max(largest, std::abs(gradient[offset + k]));
-    for (int k = 0; k < kHiddenSize; ++k) {
+    for (int k = 0; k < kHidden; ++k) largest = std::max(largest, std::abs(gradient[offset + k]));
+    for (int k = 0; k < kHidden; ++k) {
       INFO(name << " " << k);
       CHECK(std::abs(slope(network, f, offset + k, {1.0}, kStep) - gradient[offset + k]) <=
             kTolerance * largest + kRounding);

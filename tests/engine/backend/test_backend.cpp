@@ -17,8 +17,6 @@ namespace {
 constexpr ProblemKind kProblems[] = {ProblemKind::kTsp, ProblemKind::kKnapsack};
 constexpr int kSamples = 4;
 
-const char* name_of(ProblemKind problem) { return problem == ProblemKind::kTsp ? "TSP" : "KnapSack"; }
-
 // Greedy and kSamples samples of every sequence, made in batches of `size` sequences.
 RolloutResult in_batches(Backend& backend, const RandomBatch& all, int size, Decode decode) {
   const std::vector<int32_t> counts(all.count, decode == Decode::kSample ? kSamples : 1);
@@ -365,16 +363,18 @@ TEST_CASE("of rollouts that cost the same the first is the best") {
   }
 }
 
-TEST_CASE("the best rollouts go neither with forced orders nor with kept activations") {
+TEST_CASE("the best rollouts go neither with forced orders nor with a tape") {
   const RandomBatch all(ProblemKind::kTsp, 3, 1, 43);
   const ModelConfig config = config_for(ProblemKind::kTsp, 3);
   auto backend = backend_with(config, scaled_parameters(config, 1.0f));
   const std::vector<int32_t> forced{0, 1, 2};
   RolloutRequest request;
   request.sequences = all.batch();
-  request.best_only = request.keep = true;
+  Tape tape;
+  request.best_only = true;
+  request.tape = &tape;
   CHECK_THROWS_AS(roll_out(*backend, request), std::invalid_argument);
-  request.keep = false;
+  request.tape = nullptr;
   request.decode = Decode::kForced;
   request.forced = forced.data();
   CHECK_THROWS_AS(roll_out(*backend, request), std::invalid_argument);
@@ -607,7 +607,7 @@ class NaiveFloat {
     }
     std::vector<int> left(n);
     std::iota(left.begin(), left.end(), 0);
-    std::vector<float> input(p_ + layout_.decoder_start, p_ + layout_.decoder_start + kH);
+    std::vector<float> input(p_ + layout_.decoder.start, p_ + layout_.decoder.start + kH);
     float total = 0.0f;
     for (int item : order) {
       lstm(layout_.decoder, input, h, c);
@@ -628,7 +628,7 @@ class NaiveFloat {
   }
 
  private:
-  static constexpr int kH = kHiddenSize;
+  static constexpr int kH = kHidden;
 
   std::vector<float> multiply(size_t matrix, int rows, int columns, const std::vector<float>& x) const {
     std::vector<float> y(rows, 0.0f);
@@ -639,14 +639,14 @@ class NaiveFloat {
   }
 
   std::vector<float> embed(const float* xy) const {
-    return multiply(layout_.embedding, kH, 2, {xy[0], xy[1]});
+    return multiply(layout_.encoder.embedding, kH, 2, {xy[0], xy[1]});
   }
 
-  void lstm(const LstmSlots& slots, const std::vector<float>& input, std::vector<float>& h,
+  void lstm(const LstmOffsets& offsets, const std::vector<float>& input, std::vector<float>& h,
             std::vector<float>& c) const {
-    std::vector<float> gates = multiply(slots.weight_ih, 4 * kH, kH, input);
-    const std::vector<float> recurrent = multiply(slots.weight_hh, 4 * kH, kH, h);
-    for (int j = 0; j < 4 * kH; ++j) gates[j] += recurrent[j] + p_[slots.bias + j];
+    std::vector<float> gates = multiply(offsets.weight_ih, 4 * kH, kH, input);
+    const std::vector<float> recurrent = multiply(offsets.weight_hh, 4 * kH, kH, h);
+    for (int j = 0; j < 4 * kH; ++j) gates[j] += recurrent[j] + p_[offsets.bias + j];
     const auto sigmoid = [](float x) { return 1.0f / (1.0f + std::exp(-x)); };
     for (int d = 0; d < kH; ++d) {
       c[d] = sigmoid(gates[kH + d]) * c[d] + sigmoid(gates[d]) * std::tanh(gates[2 * kH + d]);
@@ -654,14 +654,15 @@ class NaiveFloat {
     }
   }
 
-  std::vector<float> scores(const AttentionSlots& slots, const std::vector<std::vector<float>>& references,
-                            const std::vector<int>& left, const std::vector<float>& query) const {
-    const std::vector<float> q = multiply(slots.w_q, kH, kH, query);
+  std::vector<float> scores(const AttentionOffsets& offsets,
+                            const std::vector<std::vector<float>>& references, const std::vector<int>& left,
+                            const std::vector<float>& query) const {
+    const std::vector<float> q = multiply(offsets.w_q, kH, kH, query);
     std::vector<float> u;
     for (int item : left) {
-      const std::vector<float> a = multiply(slots.w_ref, kH, kH, references[item]);
+      const std::vector<float> a = multiply(offsets.w_ref, kH, kH, references[item]);
       float sum = 0.0f;
-      for (int d = 0; d < kH; ++d) sum += p_[slots.v + d] * std::tanh(a[d] + q[d]);
+      for (int d = 0; d < kH; ++d) sum += p_[offsets.v + d] * std::tanh(a[d] + q[d]);
       u.push_back(sum);
     }
     return u;
@@ -706,7 +707,7 @@ TEST_CASE("rows outside the factored range are counted, finite and right") {
   const ModelConfig config = config_for(ProblemKind::kTsp, 12);
   std::vector<float> parameters = scaled_parameters(config, 3.0f);
   const ParameterLayout layout(config);
-  for (size_t i = layout.glimpse.w_ref; i < layout.glimpse.w_ref + 2 * kHiddenSize * kHiddenSize; ++i)
+  for (size_t i = layout.glimpse.w_ref; i < layout.glimpse.w_ref + 2 * kHidden * kHidden; ++i)
     parameters[i] *= 40.0f;
   const reference::Network network(config, parameters);
   auto backend = backend_with(config, parameters);

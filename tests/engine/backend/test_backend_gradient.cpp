@@ -2,6 +2,7 @@
 // What the Backend promises of gradients, updates and the critic, on whichever device is linked.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -178,44 +179,126 @@ TEST_CASE("nothing to choose, no gradient") {
   CHECK(largest(gradient_of(*backend, ParameterLayout(config).size)) == 0.0);
 }
 
-TEST_CASE("what a rollout kept gives the same gradient, and is not used once parameters have changed") {
+// Sampled rollouts, one a sequence, and a gradient of them.
+struct Sampled {
+  RandomBatch batch;
+  RolloutRequest rollouts;
+  RolloutResult result;
+  std::vector<float> weights;
+
+  Sampled(const RandomBatch& batch_, uint64_t seed) : batch(batch_), weights(batch.count) {
+    rollouts.sequences = batch.batch();
+    rollouts.decode = Decode::kSample;
+    rollouts.instance_keys = batch.keys.data();
+    rollouts.seed = seed;
+    for (int s = 0; s < batch.count; ++s) weights[s] = 0.25f * static_cast<float>(s % 5 - 2);
+  }
+
+  void roll(Backend& backend, Tape* tape) {
+    rollouts.tape = tape;
+    backend.rollout(rollouts, result);
+  }
+
+  GradientRequest gradient(Tape* tape) const {
+    GradientRequest request;
+    request.sequences = rollouts.sequences;
+    request.orders = result.orders.data();
+    request.weights = weights.data();
+    request.policy = rollouts.policy;
+    request.tape = tape;
+    return request;
+  }
+};
+
+TEST_CASE("a tape gives the same gradient, once, and not after the parameters have changed") {
   for (ProblemKind problem : kProblems) {
     for (int glimpses : {0, 1, 2}) {
-      const RandomBatch batch(problem, 11, fewer(37), 6);
       const ModelConfig config = config_for(problem, 11, glimpses);
       const std::vector<float> parameters = scaled_parameters(config, 2.0f);
       auto backend = backend_with(config, parameters, 2);
-      RolloutRequest request;
-      request.sequences = batch.batch();
-      request.decode = Decode::kSample;
-      request.instance_keys = batch.keys.data();
-      const RolloutResult plain = roll_out(*backend, request);
-      request.keep = true;
-      const RolloutResult kept = roll_out(*backend, request);
-      CHECK(same_answers(kept, plain));
-      Rollouts rollouts(batch, *backend, 1);  // the same samples, one each
-      REQUIRE(rollouts.orders == kept.orders);
-      GradientRequest gradient = rollouts.request();
-      const auto twice = [&](bool use_kept) {
-        gradient.kept = use_kept;
-        for (int time = 0; time < 2; ++time) backend->gradient(gradient);  // the first uses up what was kept
+      Sampled sampled(RandomBatch(problem, 11, fewer(37), 6), 5);
+      sampled.roll(*backend, nullptr);
+      const RolloutResult plain = sampled.result;
+      Tape tape;
+      sampled.roll(*backend, &tape);
+      CHECK(same_answers(sampled.result, plain));
+      const auto twice = [&](Tape* from) {
+        for (int time = 0; time < 2; ++time)
+          backend->gradient(sampled.gradient(from));  // the first uses it up
         return gradient_of(*backend, parameters.size());
       };
-      const auto run = [&](bool use_kept, const std::vector<float>& from) {
+      const auto run = [&](Tape* onto, const std::vector<float>& from) {
         backend->load_parameters(0, from);
-        if (use_kept) roll_out(*backend, request);
-        return twice(use_kept);
+        if (onto != nullptr) sampled.roll(*backend, onto);
+        return twice(onto);
       };
-      CHECK(same_bytes(run(true, parameters), run(false, parameters)));
+      CHECK(same_bytes(run(&tape, parameters), run(nullptr, parameters)));
       // Other parameters after the rollout: its activations are no longer those of the gradient.
       const std::vector<float> other = scaled_parameters(config, 2.0f, 77);
-      const std::vector<float> expected = run(false, other);
+      const std::vector<float> expected = run(nullptr, other);
       backend->load_parameters(0, parameters);
-      roll_out(*backend, request);
+      sampled.roll(*backend, &tape);
       backend->load_parameters(0, other);
-      CHECK(same_bytes(twice(true), expected));
+      CHECK(same_bytes(twice(&tape), expected));
     }
   }
+}
+
+TEST_CASE("a gradient of other rollouts than the tape's is refused") {
+  const ModelConfig config = config_for(ProblemKind::kKnapsack, 9);
+  auto backend = backend_with(config, scaled_parameters(config, 2.0f));
+  const RandomBatch batch(ProblemKind::kKnapsack, 9, 20, 6);
+  Sampled sampled(batch, 1), others(batch, 2);
+  others.roll(*backend, nullptr);
+  const RandomBatch elsewhere(ProblemKind::kKnapsack, 9, 20, 7);
+  const std::vector<int32_t> counts(batch.count, 1);
+  const std::vector<double> roomier(batch.count, 2.0);
+  const auto refuses = [&](const std::function<void(GradientRequest&)>& change) {
+    Tape tape;
+    sampled.roll(*backend, &tape);
+    GradientRequest request = sampled.gradient(&tape);
+    change(request);
+    CHECK_THROWS_AS(backend->gradient(request), std::invalid_argument);
+    CHECK(largest(gradient_of(*backend, ParameterLayout(config).size)) == 0.0);
+  };
+  refuses([&](GradientRequest& r) { r.orders = others.result.orders.data(); });
+  refuses([&](GradientRequest& r) { r.sequences.features = elsewhere.features.data(); });
+  refuses([&](GradientRequest& r) { r.sequences.weights = elsewhere.weights.data(); });
+  refuses([&](GradientRequest& r) { r.sequences.capacities = roomier.data(); });
+  refuses([&](GradientRequest& r) { r.sequences.count -= 1; });
+  refuses([&](GradientRequest& r) { r.policy.temperature = 2.0f; });
+  refuses([&](GradientRequest& r) { r.counts = counts.data(); });
+}
+
+TEST_CASE("a tape that another backend or a later rollout has made worthless is not read") {
+  const ModelConfig config = config_for(ProblemKind::kTsp, 9);
+  const std::vector<float> parameters = scaled_parameters(config, 2.0f);
+  auto backend = backend_with(config, parameters);
+  auto other = backend_with(config, scaled_parameters(config, 2.0f, 8));
+  const RandomBatch batch(ProblemKind::kTsp, 9, 20, 6);
+  Sampled sampled(batch, 1), again(batch, 1), later(batch, 2);
+  sampled.roll(*backend, nullptr);
+  const auto gradient_from = [&](Tape* tape) {
+    backend->gradient(sampled.gradient(tape));
+    return gradient_of(*backend, parameters.size());
+  };
+  const std::vector<float> expected = gradient_from(nullptr);
+  const auto stays = [&](const std::function<void(Tape&)>& happens) {
+    backend->load_parameters(0, parameters);
+    Tape tape;
+    sampled.roll(*backend, &tape);
+    happens(tape);
+    CHECK(same_bytes(gradient_from(&tape), expected));
+  };
+  Tape second;
+  stays([&](Tape&) { later.roll(*backend, &second); });  // into the first one's memory, on a GPU
+  stays([&](Tape&) { later.roll(*backend, nullptr); });
+  stays([&](Tape& tape) { later.roll(*other, &tape); });
+  stays([&](Tape& tape) { again.roll(*other, &tape); });  // the same request of other parameters
+  stays([&](Tape& tape) {
+    std::destroy_at(&tape);  // another tape in its place
+    std::construct_at(&tape);
+  });
 }
 
 TEST_CASE("each parameter set gets the gradient of its own sequences, and no other") {

@@ -87,7 +87,8 @@ TEST_CASE("cuda: training steps of actor and critic against the CPU", "[race]") 
   const ModelConfig config = config_for(ProblemKind::kTsp, 5);
   const auto both = cpu_against_cuda(config);
   RolloutRequest request = sampling(batch);
-  request.keep = true;
+  Tape tape;
+  request.tape = &tape;
   std::vector<float> values(batch.count);
   const std::vector<float> weights = some_weights(batch.count), targets(batch.count, 2.0f);
   for (int step = 0; step < 2; ++step) {
@@ -95,7 +96,7 @@ TEST_CASE("cuda: training steps of actor and critic against the CPU", "[race]") 
     const RolloutResult result = roll_out(*both, request);
     both->critic_gradient(batch.batch(), targets, 0.1f, values);
     GradientRequest gradient = gradient_of(request, result, weights);
-    gradient.kept = true;
+    gradient.tape = &tape;
     both->gradient(gradient);
     UpdateRequest update;
     update.critic = true;
@@ -151,13 +152,13 @@ TEST_CASE("cuda: a call larger than the device's memory is cut, and gives the sa
     CHECK(same_bytes(values, cut_values));
     const std::vector<float> expected = gradient_of_set(*whole, config),
                              found = gradient_of_set(*cut, config);
-    for (const TensorSlot& slot : ParameterLayout(config).tensors) {
+    for (const Tensor& tensor : ParameterLayout(config).tensors) {
       double largest = 0.0, worst = 0.0;
-      for (size_t k = slot.offset; k < slot.offset + slot.size; ++k) {
+      for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k) {
         largest = std::max(largest, std::abs(double{expected[k]}));
         worst = worse(worst, std::abs(double{expected[k]} - double{found[k]}));
       }
-      INFO(slot.name);
+      INFO(tensor.name);
       CHECK(worst <= 1e-5 * largest);  // some 20 sums each in another order
     }
   }
@@ -189,8 +190,7 @@ TEST_CASE("cuda: the best rollouts of a call that is cut", "[race]") {
   }
 }
 
-TEST_CASE(
-    "cuda: kept activations are forgotten where another call needs their memory, with no other answer") {
+TEST_CASE("cuda: a tape's activations are lost where another call needs their memory, with no other answer") {
   const RandomBatch batch(ProblemKind::kTsp, 7, 4, 25);
   const ModelConfig config = config_for(ProblemKind::kTsp, 7);
   const std::vector<float> weights = some_weights(4), targets(4, 1.0f);
@@ -198,12 +198,13 @@ TEST_CASE(
   for (int64_t limit : {0, 1'000'000, 600'000}) {
     const auto backend = with(make_cuda_backend(0, limit), config);
     RolloutRequest request = sampling(batch);
-    request.keep = true;
+    Tape tape;
+    request.tape = &tape;
     const RolloutResult result = roll_out(*backend, request);
     std::vector<float> values(4);
     backend->critic_gradient(batch.batch(), targets, 0.5f, values);
     GradientRequest gradient = gradient_of(request, result, weights);
-    gradient.kept = true;
+    gradient.tape = &tape;
     backend->gradient(gradient);
     gradients.push_back(gradient_of_set(*backend, config));
   }

@@ -601,7 +601,7 @@ TEST_CASE("resuming cuts a log that went on, or broke off in a line") {
 TEST_CASE("an interruption saves the checkpoint and the model") {
   const TemporaryFolder folder;
   TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
-  options.model.hidden = kHiddenSize;
+  options.model.hidden = kHidden;
   options.model.training_tours = 1000;
   options.checkpoint = folder / "x.ckpt";
   options.output = folder / "x.safetensors";

@@ -140,16 +140,16 @@ TEST_CASE("the vectors' tanh has the scalar's bits") {
     const int rows = static_cast<int>(x.size()) / kHidden;
     std::vector<float> products(static_cast<size_t>(rows) * kGates), bias(kGates), c(rows * kHidden),
         h(rows * kHidden);
-    std::vector<float> tape(static_cast<size_t>(rows) * kLstmTape);
+    std::vector<float> cells(static_cast<size_t>(rows) * kLstmCell);
     for (int row = 0; row < rows; ++row) {
       std::copy_n(x.begin() + row * kHidden, kHidden, products.begin() + row * kGates + 2 * kHidden);
     }
     cpu::lstm_cell({rows, products.data(), kGates, nullptr, bias.data(), nullptr, c.data(), h.data(),
-                    c.data(), tape.data()});
+                    c.data(), cells.data()});
     int different = 0;
     for (int row = 0; row < rows; ++row) {
       for (int d = 0; d < kHidden; ++d) {
-        different += !same_bits(tape[row * kLstmTape + 2 * kHidden + d], tanh_f32(x[row * kHidden + d]));
+        different += !same_bits(cells[row * kLstmCell + 2 * kHidden + d], tanh_f32(x[row * kHidden + d]));
       }
     }
     CHECK(rows > 50);

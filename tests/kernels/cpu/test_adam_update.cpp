@@ -25,7 +25,7 @@ struct State {
     for (auto* values : {&parameters, &first, &second, &gradient}) values->back() = kUntouched;
   }
 
-  AdamArgs arguments(int count, float scale) {
+  cpu::AdamArgs arguments(int count, float scale) {
     return {parameters.data(),
             first.data(),
             second.data(),
@@ -45,7 +45,7 @@ struct Expected {
   double parameter, first, second, step;
 };
 
-Expected one_step(const AdamArgs& a, double p, double m, double v, double g) {
+Expected one_step(const cpu::AdamArgs& a, double p, double m, double v, double g) {
   const double scaled = a.gradient_scale * g;
   Expected e;
   e.first = a.beta1 * m + (1.0 - a.beta1) * scaled;
@@ -62,7 +62,7 @@ TEST_CASE("adam_update is Adam, zeroes the gradient, and touches nothing else") 
         INFO(count << " parameters, gradient scale " << scale);
         const State before(count);
         State after(count);
-        const AdamArgs args = after.arguments(count, scale);
+        const cpu::AdamArgs args = after.arguments(count, scale);
         cpu::adam_update(args);
         double worst = 0.0;
         for (int i = 0; i < count; ++i) {
@@ -95,7 +95,7 @@ TEST_CASE("a parameter's Adam step does not depend on its place in the vector") 
     cpu::adam_update(together.arguments(100, 0.5f));
     for (int i : {0, 15, 16, 97, 99}) {
       State alone(100);
-      AdamArgs args = alone.arguments(1, 0.5f);
+      cpu::AdamArgs args = alone.arguments(1, 0.5f);
       args.parameters += i;
       args.first_moment += i;
       args.second_moment += i;

@@ -28,15 +28,15 @@ struct Cell {
         c_in(random_floats(static_cast<size_t>(rows_) * kHidden, 5, 2.0f)) {}
 
   struct Output {
-    std::vector<float> h, c, tape;
+    std::vector<float> h, c, cells;
   };
 
-  Output run(bool keep_tape = true, bool in_place = false) const {
+  Output run(bool want_cells = true, bool in_place = false) const {
     Output out{std::vector<float>(c_in.size()), in_place ? c_in : std::vector<float>(c_in.size()), {}};
-    if (keep_tape) out.tape.resize(static_cast<size_t>(rows) * kLstmTape);
+    if (want_cells) out.cells.resize(static_cast<size_t>(rows) * kLstmCell);
     cpu::lstm_cell({rows, products.data(), ld, with_inputs ? fold.data() : nullptr, bias.data(),
                     with_inputs ? inputs.data() : nullptr, in_place ? out.c.data() : c_in.data(),
-                    out.h.data(), out.c.data(), keep_tape ? out.tape.data() : nullptr});
+                    out.h.data(), out.c.data(), want_cells ? out.cells.data() : nullptr});
     return out;
   }
 
@@ -84,12 +84,12 @@ void check_cell(const Cell& cell) {
       const double c_off = std::abs(before) * (off[1] / 4 + 6 * kUnit) + off[0] / 4 + off[2] + 20 * kUnit;
       compare(out.c[row * kHidden + d], c, c_off);
       compare(out.h[row * kHidden + d], o * tanh_c, c_off + off[3] / 4 + 20 * kUnit);
-      const float* tape = out.tape.data() + row * kLstmTape + d;
-      compare(tape[0], i, off[0] / 4 + 4 * kUnit);
-      compare(tape[kHidden], f, off[1] / 4 + 4 * kUnit);
-      compare(tape[2 * kHidden], g, off[2] + 10 * kUnit);
-      compare(tape[3 * kHidden], o, off[3] / 4 + 4 * kUnit);
-      compare(tape[4 * kHidden], tanh_c, c_off + 10 * kUnit);
+      const float* cells = out.cells.data() + row * kLstmCell + d;
+      compare(cells[0], i, off[0] / 4 + 4 * kUnit);
+      compare(cells[kHidden], f, off[1] / 4 + 4 * kUnit);
+      compare(cells[2 * kHidden], g, off[2] + 10 * kUnit);
+      compare(cells[3 * kHidden], o, off[3] / 4 + 4 * kUnit);
+      compare(cells[4 * kHidden], tanh_c, c_off + 10 * kUnit);
     }
   }
   CHECK(worst <= 1.0);
@@ -124,7 +124,7 @@ TEST_CASE("lstm_cell stays finite where every gate is saturated") {
   });
 }
 
-TEST_CASE("lstm_cell: the same bits without a tape and with c in place") {
+TEST_CASE("lstm_cell: the same bits without a cells and with c in place") {
   on_each_target([](const CpuTarget&) {
     const Cell cell(5, true, 1.0f);
     const Cell::Output out = cell.run();
@@ -148,11 +148,11 @@ TEST_CASE("lstm_cell: the written order of a gate") {
           const auto denominator = [&](int gate) {
             return exp_f32(0.0f - cell.gate_in_written_order(row, gate * kHidden + d)) + 1.0f;
           };
-          const float* tape = out.tape.data() + row * kLstmTape + d;
-          for (int gate : {0, 1, 3}) different += !same_bits(tape[gate * kHidden], 1.0f / denominator(gate));
+          const float* cells = out.cells.data() + row * kLstmCell + d;
+          for (int gate : {0, 1, 3}) different += !same_bits(cells[gate * kHidden], 1.0f / denominator(gate));
           different +=
-              !same_bits(tape[2 * kHidden], tanh_f32(cell.gate_in_written_order(row, 2 * kHidden + d)));
-          different += !same_bits(tape[4 * kHidden], tanh_f32(out.c[row * kHidden + d]));
+              !same_bits(cells[2 * kHidden], tanh_f32(cell.gate_in_written_order(row, 2 * kHidden + d)));
+          different += !same_bits(cells[4 * kHidden], tanh_f32(out.c[row * kHidden + d]));
         }
       }
       CHECK(different == 0);
@@ -174,7 +174,7 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
       const std::vector<float> gates = random_floats(states * 4, 1, 3.0f),
                                c_prev = random_floats(states, 2, 2.0f);
       const std::vector<float> dh = random_floats(states, 3), dc_out = random_floats(states, 4);
-      std::vector<float> tape(states * 5), dc = dc_out;
+      std::vector<float> cells(states * 5), dc = dc_out;
       const auto gates_of = [&](int row, int d, double* to) {
         for (int t = 0; t < 4; ++t) to[t] = gates[row * kGates + t * kHidden + d];
       };
@@ -184,16 +184,17 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
           gates_of(row, d, x);
           const double i = sigmoid(x[0]), f = sigmoid(x[1]), g = std::tanh(x[2]), o = sigmoid(x[3]);
           const double values[5] = {i, f, g, o, std::tanh(f * c_prev[row * kHidden + d] + i * g)};
-          for (int t = 0; t < 5; ++t) tape[row * kLstmTape + t * kHidden + d] = static_cast<float>(values[t]);
+          for (int t = 0; t < 5; ++t)
+            cells[row * kLstmCell + t * kHidden + d] = static_cast<float>(values[t]);
         }
       }
-      cpu::lstm_cell_backward({rows, tape.data(), c_prev.data(), dh.data(), dc.data()});
+      cpu::lstm_cell_backward({rows, cells.data(), c_prev.data(), dh.data(), dc.data()});
       double worst = 0.0;
       for (int row = 0; row < rows; ++row) {
         for (int d = 0; d < kHidden; ++d) {
           const int at = row * kHidden + d;
           const double h = dh[at], c = dc_out[at], previous = c_prev[at], step = 1e-5;
-          // The tape's values are rounded to u, and up to eight products and differences follow; no factor
+          // The cells's values are rounded to u, and up to eight products and differences follow; no factor
           // but c is above 1. The differences themselves are good to 1e-9.
           const double bound =
               12 * kUnit * (2 * std::abs(h) + std::abs(c)) * std::max(1.0, std::abs(previous)) + 1e-9;
@@ -204,7 +205,7 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
             const double above = unit_loss(x, previous, h, c);
             x[t] -= 2 * step;
             const double slope = (above - unit_loss(x, previous, h, c)) / (2 * step);
-            worst = worse(worst, std::abs(tape[row * kLstmTape + t * kHidden + d] - slope) / bound);
+            worst = worse(worst, std::abs(cells[row * kLstmCell + t * kHidden + d] - slope) / bound);
           }
           gates_of(row, d, x);
           const double slope =
@@ -233,7 +234,7 @@ float block_sums(float sum, int first, int end, const Term& term) {
 }
 
 void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
-  constexpr int kLd = kLstmTape;  // where the backward pass leaves them
+  constexpr int kLd = kLstmCell;  // where the backward pass leaves them
   INFO(start_rows << " start rows of " << rows);
   const std::vector<float> dgates = random_floats(static_cast<size_t>(rows) * kLd, 1);
   const std::vector<float> inputs = random_floats(2 * static_cast<size_t>(rows), 2);

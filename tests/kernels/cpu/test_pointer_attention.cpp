@@ -42,8 +42,8 @@ struct Step {
   std::vector<float> glimpse_a, pointer_a, values, requeries, glimpse_v, pointer_v, query;
   std::vector<float> glimpse_read, pointer_read;
   std::vector<int32_t> items;
-  References references{};
-  AttentionWeights weights{};
+  cpu::References references{};
+  cpu::AttentionWeights weights{};
 
   Step(int n_, int glimpses, bool centre, const RangeCase& range, float v_scale = 0.1f) : n(n_) {
     const size_t size = static_cast<size_t>(n) * kHidden;
@@ -78,9 +78,9 @@ struct Step {
 
   int count() const { return static_cast<int>(items.size()); }
 
-  std::vector<float> logits(StepStatistics* statistics = nullptr) const {
+  std::vector<float> logits(cpu::StepStatistics* statistics = nullptr) const {
     std::vector<float> out(cpu::padded(count()));
-    StepStatistics unused;
+    cpu::StepStatistics unused;
     std::vector<float> activations(activation_count());
     cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), out.data(),
                          activations.data(), statistics == nullptr ? &unused : statistics});
@@ -92,11 +92,11 @@ struct Step {
 
   // Forward and backward. NaN shows what is read before it is written; each buffer's last float shows what is
   // written beyond its end.
-  void gradient(int chosen, float weight, ReferenceGradients& sums, float* dquery) const {
+  void gradient(int chosen, float weight, cpu::ReferenceGradients& sums, float* dquery) const {
     std::vector<float> logits(cpu::padded(count())), activations(activation_count() + 1, NAN);
     std::vector<float> scratch(cpu::gradient_scratch(count()) + 1, NAN);
     activations.back() = scratch.back() = 77.0f;
-    StepStatistics unused;
+    cpu::StepStatistics unused;
     cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), logits.data(),
                          activations.data(), &unused});
     const std::vector<float> kept = activations;
@@ -262,7 +262,7 @@ TEST_CASE("exp_references: the limit itself is still factored") {
 }
 
 void check_logits(const Step& s, const RangeCase& range) {
-  StepStatistics statistics;
+  cpu::StepStatistics statistics;
   const std::vector<float> found = s.logits(&statistics);
   const PlainStep plain(s);
   double mean_u;
@@ -434,7 +434,7 @@ TEST_CASE("the tree of sums over H is the same on every target, with fma or with
         sums[l] = v(0);
         for (int i = 1; i < 8; ++i) sums[l] = sums[l] + v(i);
       }
-      StepStatistics statistics;
+      cpu::StepStatistics statistics;
       s.logits(&statistics);
       different += !same_bits(statistics.mean_u, tree_sum(sums) - 2.0f * tree_sum(quotients));
     }
@@ -553,7 +553,7 @@ struct Sums {
         pointer_v(random_floats(kHidden, 16, 1e-3f)),
         dquery(kHidden, 99.0f) {}
 
-  ReferenceGradients arguments() {
+  cpu::ReferenceGradients arguments() {
     return {glimpse.data(),   pointer.data(),   values.data(),
             requeries.data(), glimpse_v.data(), pointer_v.data()};
   }
@@ -581,7 +581,7 @@ void check_gradient(const Step& s, const RangeCase& range) {
   const float weight = -0.7f;
   const Sums before(s.n);
   Sums after = before;
-  ReferenceGradients sums = after.arguments();
+  cpu::ReferenceGradients sums = after.arguments();
   s.gradient(chosen, weight, sums, after.dquery.data());
   const PlainStep plain(s);
   const PlainGradient exact = plain_gradient(plain, chosen, weight);
@@ -651,7 +651,7 @@ TEST_CASE("pointer_gradient is within 1e-4 of its largest element where numbers 
           std::fill(sum->begin(), sum->end(), 0.0f);
         }
         Sums after = before;
-        ReferenceGradients sums = after.arguments();
+        cpu::ReferenceGradients sums = after.arguments();
         s.gradient(chosen, 1.0f, sums, after.dquery.data());
         const PlainGradient exact = plain_gradient(PlainStep(s), chosen, 1.0);
         const auto close = [](const std::vector<float>& found, const std::vector<float>& was, const Vector& d,
@@ -680,7 +680,7 @@ struct GlimpseCase {
   GlimpseCase(int n, const RangeCase& range)
       : step(n, 1, false, range, 0.02f), scratch(cpu::padded(step.count())) {}
 
-  GlimpseArgs arguments() {
+  cpu::GlimpseArgs arguments() {
     return {step.references.glimpse,
             step.references.glimpse_bound,
             step.values.data(),

@@ -28,10 +28,7 @@ struct HostModel {
     }
   }
 
-  ReferenceSlices slices() const {
-    const ReferenceSlots s = reference_slots(config);
-    return {s.glimpse, s.pointer, s.values, s.requeries, s.count};
-  }
+  Projections projections() const { return projections_of(config.glimpses); }
 
   // [sets][...] whatever `read` gives of each set.
   template <typename Read>
@@ -63,15 +60,13 @@ struct HostEncoding {
   std::vector<float> references, bounds;  // as ProjectReferencesArgs writes them
 
   HostEncoding(const HostModel& model, const RandomBatch& batch, const std::vector<int>& set_of) {
-    const ReferenceSlots slots = reference_slots(model.config);
-    const size_t n = batch.n, row = slots.count * n * kHidden;
+    const size_t n = batch.n, row = model.projections().count * n * kHidden;
     references.resize(batch.count * row);
     for (int s = 0; s < batch.count; ++s) {
       EncodedTile tile;
-      const float* features = batch.features.data() + 2 * n * s;
-      encode(*model.sets[set_of[s]], slots, &features, 1, batch.n, true, tile);
-      h.insert(h.end(), tile.tape.h_slot(0), tile.tape.h_slot(0) + (n + 1) * kHidden);
-      c_last.insert(c_last.end(), tile.tape.c_slot(batch.n), tile.tape.c_slot(batch.n) + kHidden);
+      encode(*model.sets[set_of[s]], batch.batch(), {{{s, 0, 1, 0}}, 1}, true, tile);
+      h.insert(h.end(), tile.states.h_before(0), tile.states.h_before(0) + (n + 1) * kHidden);
+      c_last.insert(c_last.end(), tile.states.c_before(batch.n), tile.states.c_before(batch.n) + kHidden);
       for (size_t at = 0; at < row; ++at) {
         const size_t d = at % kHidden;
         references[s * row + at - d + reference_index(static_cast<int>(d))] = tile.storage.data[at];

@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cuda/best_of.h"
+#include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/device_test.h"
 

@@ -68,7 +68,7 @@ struct Device {
                      bias = of_sets(kGates);
   DeviceArray<float> reference_t = of_sets(kSquare), query_t = of_sets(kSquare), fc1_t = of_sets(kSquare);
   DeviceArray<float> h = of_rows((n + 1) * kHidden), c = of_rows((n + 1) * kHidden),
-                     tape = of_rows(n * kLstmTape);
+                     cells = of_rows(n * kLstmCell);
   DeviceArray<float> states = of_rows((kSteps + 1) * kHidden), queries = of_rows(kSteps * kHidden);
   DeviceArray<float> references = of_rows(n * kHidden), bounds = of_rows(1), hidden = of_rows(kHidden);
   DeviceArray<float> values = of_rows(1);
@@ -96,10 +96,7 @@ struct Device {
 
   void encode() {
     const auto& critic = p.layout.critic;
-    const auto at = [](size_t offset) { return static_cast<int64_t>(offset); };
-    prepare_lstm(tensor(0),
-                 {at(critic.embedding), at(critic.encoder.weight_ih), at(critic.encoder.weight_hh),
-                  at(critic.encoder.bias)},
+    prepare_lstm(tensor(0), critic.encoder,
                  {{recurrent.data(), kGates * kHidden}, {fold.data(), 2 * kGates}, {bias.data(), kGates}, {}},
                  sets, nullptr);
     lstm_forward({{recurrent.data(), kGates * kHidden},
@@ -109,7 +106,7 @@ struct Device {
                   h.data(),
                   nullptr,
                   c.data(),
-                  tape.data(),
+                  cells.data(),
                   ranges.data(),
                   range_count,
                   rows,
@@ -173,7 +170,7 @@ struct Device {
     const DeviceArray<float> dh_device(dh_all);
     LstmBackwardArgs back{};
     back.weight_hh = tensor(p.layout.critic.encoder.weight_hh);
-    back.tape = tape.data();
+    back.cells = cells.data();
     back.c = c.data();
     back.dh = dh_device.data();
     back.dgates = dgates.data();

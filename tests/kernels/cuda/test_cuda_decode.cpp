@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// decode() makes the CPU's rollouts bit for bit: orders, costs, log p, and the activations kept for a
+// decode() makes the CPU's rollouts bit for bit: orders, costs, log p, and the activations recorded for a
 // gradient.
 #include <cmath>
 #include <cstring>
@@ -99,7 +99,7 @@ struct Fixture {
 
 struct DeviceDecode {
   RolloutResult result;
-  std::vector<float> h, c, tape, queries;
+  std::vector<float> h, c, cells, queries;
   std::vector<int32_t> row_steps;
   int tile_count = 0;
 };
@@ -118,10 +118,8 @@ struct DeviceDecoder {
         bias(model.stacked([](const CpuParameters& p) { return p.decoder.bias; })),
         start_bias(model.stacked([](const CpuParameters& p) { return p.decoder_start_bias; })),
         query(model.stacked([&](const CpuParameters& p) {
-          const size_t offset =
-              model.config.glimpses > 0 ? model.layout.glimpse.w_q : model.layout.pointer.w_q;
           std::vector<float> out;
-          transpose_into(p.flat, offset, kHidden, 0, kHidden, out);
+          transpose_into(p.flat, model.layout.query, kHidden, 0, kHidden, out);
           return out;
         })),
         flat(model.stacked([](const CpuParameters& p) { return p.flat; })) {}
@@ -138,16 +136,11 @@ struct DeviceDecoder {
                       model.config.glimpses,
                       model.config.centre_logits,
                       static_cast<float>(model.config.clip) / temperature};
-    args.slices = model.slices();
+    args.projections = model.projections();
   }
 };
 
-DecodeMode mode_of(Decode decode) {
-  return decode == Decode::kGreedy ? DecodeMode::kGreedy
-                                   : (decode == Decode::kSample ? DecodeMode::kSample : DecodeMode::kForced);
-}
-
-DeviceDecode on_device(const Fixture& f, bool keep) {
+DeviceDecode on_device(const Fixture& f, bool record) {
   const HostModel model(f.config, f.parameters);
   const HostEncoding encoding(model, f.batch, f.c.set_of);
   const DeviceDecoder decoder(model);
@@ -164,24 +157,22 @@ DeviceDecode on_device(const Fixture& f, bool keep) {
   const DeviceArray<uint32_t> first_samples(f.first_samples);
   const DeviceArray<int32_t> forced(f.c.forced);
   const DeviceArray<DecodeTile> tiles(host_tiles);
-  DeviceArray<int32_t> orders(rollouts * n), row_steps(keep ? rollouts : 0);
+  DeviceArray<int32_t> orders(rollouts * n), row_steps(record ? rollouts : 0);
   DeviceArray<double> costs(rollouts), log_probs(rollouts);
-  DeviceArray<DecodeStatistics> statistics(host_tiles.size());
-  const size_t states = keep ? rollouts * (n + 1) * kHidden : 0, steps = keep ? rollouts * n : 0;
-  DeviceArray<float> kept_h(states), kept_c(states), tape(steps * kLstmTape), queries(steps * kHidden);
+  DeviceArray<PolicyStatistics> statistics(host_tiles.size());
+  const size_t states = record ? rollouts * (n + 1) * kHidden : 0, steps = record ? rollouts * n : 0;
+  DeviceArray<float> all_h(states), all_c(states), cells(steps * kLstmCell), queries(steps * kHidden);
 
   DecodeArgs args{};
   args.problem = f.c.problem;
-  args.mode = mode_of(f.c.decode);
+  args.mode = f.c.decode;
   decoder.fill(model, f.c.temperature, args);
   args.references = references.data();
   args.bounds = bounds.data();
   args.encoder_h = h.data();
   args.encoder_c = c.data();
   args.features = features.data();
-  args.item_weights = weights.data();
-  args.capacities = capacities.data();
-  args.stop_at_first_misfit = f.c.stop_at_first_misfit;
+  args.rules = {weights.data(), capacities.data(), f.c.stop_at_first_misfit};
   args.instance_keys = keys.data();
   args.first_samples = first_samples.data();
   args.sample_stride = 3;
@@ -192,26 +183,19 @@ DeviceDecode on_device(const Fixture& f, bool keep) {
   args.tile_count = static_cast<int>(host_tiles.size());
   args.tile_rows = most;
   args.n = n;
-  args.orders = orders.data();
-  args.costs = costs.data();
-  args.log_probs = log_probs.data();
-  args.statistics = statistics.data();
-  args.h = kept_h.data();
-  args.c = kept_c.data();
-  args.tape = tape.data();
-  args.queries = queries.data();
-  args.row_steps = row_steps.data();
+  args.results = {orders.data(), costs.data(), log_probs.data(), statistics.data()};
+  args.record = {all_h.data(), all_c.data(), cells.data(), queries.data(), row_steps.data()};
   decode(args, nullptr);
 
   DeviceDecode d{{orders.download(), costs.download(), log_probs.download(), {}, {}},
-                 kept_h.download(),
-                 kept_c.download(),
-                 tape.download(),
+                 all_h.download(),
+                 all_c.download(),
+                 cells.download(),
                  queries.download(),
                  row_steps.download(),
                  args.tile_count};
-  for (const DecodeStatistics& s : statistics.download()) {
-    d.result.statistics += {s.entropy, s.mean_logit, s.saturated, s.steps, 0, s.direct_rows};
+  for (const PolicyStatistics& s : statistics.download()) {
+    d.result.statistics += s;
   }
   return d;
 }
@@ -246,9 +230,9 @@ Case small_case(ProblemKind problem, int n) {
   return c;
 }
 
-// What the CPU keeps of a rollout of one sequence.
+// What the CPU records of a rollout of one sequence.
 struct HostActivations {
-  TileActivations kept;
+  TileActivations recorded;
   RolloutResult result;
 
   HostActivations(const Fixture& f, const HostModel& model, int sequence) {
@@ -258,12 +242,8 @@ struct HostActivations {
     result.orders.assign(static_cast<size_t>(f.batch.count) * f.c.n, -1);
     result.costs.resize(f.batch.count);
     result.log_probs.resize(f.batch.count);
-    RolloutTile tile;
-    tile.pieces.push_back({sequence, 0, 1, sequence});
-    tile.rollouts = 1;
     RolloutWorkspace workspace;
-    roll_out_tile(parameters, attention_weights(parameters, f.config, model.layout, {f.c.temperature}),
-                  reference_slots(f.config), request, tile, false, workspace, &kept, result);
+    roll_out_tile(parameters, request, {{{sequence, 0, 1, sequence}}, 1}, workspace, &recorded, result);
   }
 };
 
@@ -275,7 +255,7 @@ bool all_zero(const std::vector<float>& x, size_t begin, size_t end) {
   return std::all_of(x.begin() + begin, x.begin() + end, [](float f) { return f == 0.0f; });
 }
 
-// Everything kept of rollout s, and zeros behind it.
+// Everything recorded of rollout s, and zeros behind it.
 void check_activations(const Fixture& f, const HostModel& model, const DeviceDecode& d, int s) {
   CAPTURE(s);
   const size_t n = f.c.n;
@@ -285,20 +265,20 @@ void check_activations(const Fixture& f, const HostModel& model, const DeviceDec
   if (made < n && !all_zero(d.queries, (s * n + made) * kHidden, (s * n + made + 1) * kHidden)) ++made;
   CHECK(made <= static_cast<size_t>(d.row_steps[s]) + (f.c.stop_at_first_misfit ? 1 : 0));
   for (size_t t = 0; t <= made; ++t) {
-    CHECK(same_floats(d.h.data() + (s * (n + 1) + t) * kHidden, cpu.kept.decoder.h_slot(static_cast<int>(t)),
-                      kHidden));
-    CHECK(same_floats(d.c.data() + (s * (n + 1) + t) * kHidden, cpu.kept.decoder.c_slot(static_cast<int>(t)),
-                      kHidden));
+    CHECK(same_floats(d.h.data() + (s * (n + 1) + t) * kHidden,
+                      cpu.recorded.decoder.h_before(static_cast<int>(t)), kHidden));
+    CHECK(same_floats(d.c.data() + (s * (n + 1) + t) * kHidden,
+                      cpu.recorded.decoder.c_before(static_cast<int>(t)), kHidden));
   }
   for (size_t t = 0; t < made; ++t) {
-    CHECK(same_floats(d.tape.data() + (s * n + t) * kLstmTape, cpu.kept.decoder.cell(static_cast<int>(t)),
-                      kLstmTape));
-    CHECK(same_floats(d.queries.data() + (s * n + t) * kHidden, cpu.kept.queries.data.data() + t * kHidden,
-                      kHidden));
+    CHECK(same_floats(d.cells.data() + (s * n + t) * kLstmCell,
+                      cpu.recorded.decoder.cell(static_cast<int>(t)), kLstmCell));
+    CHECK(same_floats(d.queries.data() + (s * n + t) * kHidden,
+                      cpu.recorded.queries.data.data() + t * kHidden, kHidden));
   }
   CHECK(all_zero(d.h, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
   CHECK(all_zero(d.c, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
-  CHECK(all_zero(d.tape, (s * n + made) * kLstmTape, (s + 1) * n * kLstmTape));
+  CHECK(all_zero(d.cells, (s * n + made) * kLstmCell, (s + 1) * n * kLstmCell));
   CHECK(all_zero(d.queries, (s * n + made) * kHidden, (s + 1) * n * kHidden));
 }
 
@@ -451,7 +431,7 @@ TEST_CASE("decode: elements of v that are zero or tiny") {
   expect_cpu_rollouts(c);
 }
 
-TEST_CASE("decode: activations kept for a gradient", "[race]") {
+TEST_CASE("decode: activations recorded for a gradient", "[race]") {
   for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     for (const bool stop : {false, true}) {
       Case c = small_case(problem, 6);

@@ -59,7 +59,7 @@ bool equal(const float* a, const float* b, size_t count) {
 // ------------------------------------------------------------------------------ forward
 
 struct Forward {
-  std::vector<float> h, c, tape, c_last;
+  std::vector<float> h, c, cells, c_last;
 };
 
 Forward run_forward(const Weights& w, const std::vector<SetRange>& ranges, int steps,
@@ -67,7 +67,7 @@ Forward run_forward(const Weights& w, const std::vector<SetRange>& ranges, int s
   const size_t rows = rows_of(ranges), states = rows * (steps + 1) * kHidden;
   const DeviceArray<float> recurrent(w.recurrent), fold(w.fold), bias(w.bias), x(inputs);
   const DeviceArray<SetRange> device_ranges(ranges);
-  DeviceArray<float> h(states), c(keep ? states : 0), tape(keep ? rows * steps * kLstmTape : 0);
+  DeviceArray<float> h(states), c(keep ? states : 0), cells(keep ? rows * steps * kLstmCell : 0);
   DeviceArray<float> c_last(want_c_last ? rows * kHidden : 0);
   lstm_forward({{recurrent.data(), kGates * kHidden},
                 {fold.data(), 2 * kGates},
@@ -76,13 +76,13 @@ Forward run_forward(const Weights& w, const std::vector<SetRange>& ranges, int s
                 h.data(),
                 c_last.data(),
                 c.data(),
-                tape.data(),
+                cells.data(),
                 device_ranges.data(),
                 static_cast<int>(ranges.size()),
                 static_cast<int>(rows),
                 steps},
                nullptr);
-  return {h.download(), c.download(), tape.download(), c_last.download()};
+  return {h.download(), c.download(), cells.download(), c_last.download()};
 }
 
 // One row on the CPU, in the same layout.
@@ -91,14 +91,14 @@ Forward cpu_row(const Weights& w, int set, int steps, const float* inputs) {
   cpu::pack({w.stored_of(set), kHidden, kGates, kHidden, false, packed.data()});
   Forward out{std::vector<float>((steps + 1) * kHidden),
               std::vector<float>((steps + 1) * kHidden),
-              std::vector<float>(steps * kLstmTape),
+              std::vector<float>(steps * kLstmCell),
               {}};
   for (int step = 0; step < steps; ++step) {
     float *h = out.h.data() + step * kHidden, *c = out.c.data() + step * kHidden;
     if (step > 0)
       cpu::multiply({h, kHidden, packed.data(), products.data(), kGates, 1, kHidden, kGates, false});
     cpu::lstm_cell({1, products.data(), kGates, w.fold_of(set), w.bias_of(set), inputs + 2 * step, c,
-                    h + kHidden, c + kHidden, out.tape.data() + step * kLstmTape});
+                    h + kHidden, c + kHidden, out.cells.data() + step * kLstmCell});
   }
   return out;
 }
@@ -113,8 +113,8 @@ void check_against_cpu(const Forward& out, const Weights& w, const std::vector<S
     different += !equal(out.h.data() + row * states, expected.h.data(), states);
     if (!out.c.empty()) {
       different += !equal(out.c.data() + row * states, expected.c.data(), states);
-      different += !equal(out.tape.data() + static_cast<size_t>(row) * steps * kLstmTape,
-                          expected.tape.data(), expected.tape.size());
+      different += !equal(out.cells.data() + static_cast<size_t>(row) * steps * kLstmCell,
+                          expected.cells.data(), expected.cells.size());
     }
     if (!out.c_last.empty()) {
       different += !equal(out.c_last.data() + row * kHidden, expected.c.data() + steps * kHidden, kHidden);
@@ -155,12 +155,12 @@ double worst_step(const Forward& out, const Weights& w, const std::vector<SetRan
       worst = worse(worst, std::abs(out.c[at + kHidden + d] - exact.cell[d]) / c_off);
       worst =
           worse(worst, std::abs(out.h[at + kHidden + d] - exact.hidden[d]) / (c_off + off / 4 + 20 * kUnit));
-      const float* tape = out.tape.data() + (static_cast<size_t>(row) * steps + step) * kLstmTape + d;
-      worst = worse(worst, std::abs(tape[0] - exact.i[d]) / (off / 4 + 4 * kUnit));
-      worst = worse(worst, std::abs(tape[kHidden] - exact.f[d]) / (off / 4 + 4 * kUnit));
-      worst = worse(worst, std::abs(tape[2 * kHidden] - exact.g[d]) / (off + 10 * kUnit));
-      worst = worse(worst, std::abs(tape[3 * kHidden] - exact.o[d]) / (off / 4 + 4 * kUnit));
-      worst = worse(worst, std::abs(tape[4 * kHidden] - std::tanh(exact.cell[d])) / (c_off + 10 * kUnit));
+      const float* cells = out.cells.data() + (static_cast<size_t>(row) * steps + step) * kLstmCell + d;
+      worst = worse(worst, std::abs(cells[0] - exact.i[d]) / (off / 4 + 4 * kUnit));
+      worst = worse(worst, std::abs(cells[kHidden] - exact.f[d]) / (off / 4 + 4 * kUnit));
+      worst = worse(worst, std::abs(cells[2 * kHidden] - exact.g[d]) / (off + 10 * kUnit));
+      worst = worse(worst, std::abs(cells[3 * kHidden] - exact.o[d]) / (off / 4 + 4 * kUnit));
+      worst = worse(worst, std::abs(cells[4 * kHidden] - std::tanh(exact.cell[d])) / (c_off + 10 * kUnit));
     }
   }
   return worst;
@@ -193,7 +193,7 @@ TEST_CASE("lstm_forward: the CPU's bits, and the oracle's values") {
 
 TEST_CASE("lstm_forward in tiles of 32 rows") { check_forward({33, 2, 1990, 31}, 2, 0.3f); }
 
-TEST_CASE("lstm_forward without a tape gives the same states and the last c", "[race]") {
+TEST_CASE("lstm_forward without a cells gives the same states and the last c", "[race]") {
   const std::vector<SetRange> ranges = make_ranges({5, 12});
   const Weights w(2, 0.3f);
   const int steps = 7;
@@ -217,7 +217,7 @@ struct BackwardCase {
   std::vector<SetRange> ranges;
   int rows, steps;
   Weights weights;
-  std::vector<float> tape, c, dh, dc_last;
+  std::vector<float> cells, c, dh, dc_last;
   std::vector<int32_t> row_steps;
 
   BackwardCase(const std::vector<int>& lengths, int steps_)
@@ -225,7 +225,7 @@ struct BackwardCase {
         rows(rows_of(ranges)),
         steps(steps_),
         weights(static_cast<int>(lengths.size()), 0.2f),
-        tape(static_cast<size_t>(rows) * steps * kLstmTape),
+        cells(static_cast<size_t>(rows) * steps * kLstmCell),
         c(random_floats(static_cast<size_t>(rows) * (steps + 1) * kHidden, 11)),
         dh(random_floats(c.size(), 12)),
         dc_last(random_floats(static_cast<size_t>(rows) * kHidden, 13)),
@@ -238,8 +238,8 @@ struct BackwardCase {
   }
 
   size_t slot(int row, int step) const { return static_cast<size_t>(row) * (steps + 1) + step; }
-  const float* tape_of(int row, int step) const {
-    return tape.data() + (static_cast<size_t>(row) * steps + step) * kLstmTape;
+  const float* cells_of(int row, int step) const {
+    return cells.data() + (static_cast<size_t>(row) * steps + step) * kLstmCell;
   }
 
   void fill_step(int row, int step, const float* gates) {
@@ -249,7 +249,7 @@ struct BackwardCase {
       const double i = sigmoid(x[0]), f = sigmoid(x[kHidden]), g = std::tanh(x[2 * kHidden]);
       const double o = sigmoid(x[3 * kHidden]), cell = f * c[slot(row, step) * kHidden + d] + i * g;
       const double values[5] = {i, f, g, o, std::tanh(cell)};
-      for (int t = 0; t < 5; ++t) tape[at * kLstmTape + t * kHidden + d] = static_cast<float>(values[t]);
+      for (int t = 0; t < 5; ++t) cells[at * kLstmCell + t * kHidden + d] = static_cast<float>(values[t]);
       c[slot(row, step + 1) * kHidden + d] = static_cast<float>(cell);
     }
   }
@@ -261,14 +261,14 @@ struct Backward {
 
 // An encoder has a dc_last, all its steps, and no start; a decoder the opposite.
 Backward run_backward(const BackwardCase& k, bool decoder) {
-  const DeviceArray<float> stored(k.weights.stored), tape(k.tape), c(k.c), dh(k.dh), dc_last(k.dc_last);
+  const DeviceArray<float> stored(k.weights.stored), cells(k.cells), c(k.c), dh(k.dh), dc_last(k.dc_last);
   const DeviceArray<int32_t> row_steps(k.row_steps);
   const DeviceArray<SetRange> ranges(k.ranges);
   const size_t start = decoder ? static_cast<size_t>(k.rows) * kHidden : 0;
   DeviceArray<float> dgates(static_cast<size_t>(k.rows) * (k.steps + 1) * kGates), dh_start(start),
       dc_start(start);
   lstm_backward({{stored.data(), kGates * kHidden},
-                 tape.data(),
+                 cells.data(),
                  c.data(),
                  dh.data(),
                  decoder ? nullptr : dc_last.data(),
@@ -306,11 +306,12 @@ double worst_row(const BackwardCase& k, const Backward& out, int row, bool decod
   for (int d = 0; d < kHidden; ++d) dc[d] = decoder ? 0.0 : k.dc_last[row * kHidden + d];
   double worst = 0.0;
   for (int step = made - 1; step >= 0; --step) {
-    const float *tape = k.tape_of(row, step), *dgates = out.dgates.data() + k.slot(row, step) * kGates;
+    const float *cells = k.cells_of(row, step), *dgates = out.dgates.data() + k.slot(row, step) * kGates;
     recurrent_part(dgates + kGates, w, sum.data(), off.data());
     for (int d = 0; d < kHidden; ++d) {
-      const double i = tape[d], f = tape[kHidden + d], g = tape[2 * kHidden + d], o = tape[3 * kHidden + d];
-      const double tanh_c = tape[4 * kHidden + d], before = k.c[k.slot(row, step) * kHidden + d];
+      const double i = cells[d], f = cells[kHidden + d], g = cells[2 * kHidden + d],
+                   o = cells[3 * kHidden + d];
+      const double tanh_c = cells[4 * kHidden + d], before = k.c[k.slot(row, step) * kHidden + d];
       const double dh = k.dh[k.slot(row, step + 1) * kHidden + d] + sum[d];
       const double size = std::max(1.0, std::abs(before));
       const double dh_off = off[d] + kUnit * std::abs(dh),

@@ -20,11 +20,6 @@
 namespace pointsman::cuda {
 namespace {
 
-ReferenceSlices slices_for(int glimpses) {
-  if (glimpses == 0) return {-1, 0, -1, -1, 1};
-  return {0, 1, 2, glimpses > 1 ? 3 : -1, glimpses > 1 ? 4 : 3};
-}
-
 // ---------------------------------------------------------------------------- what goes in
 
 struct Shape {
@@ -39,9 +34,9 @@ struct Shape {
 // Random inputs; everything in natural order and in the clear.
 struct Inputs {
   Shape shape;
-  ReferenceSlices slices;
+  Projections projections;
   int sequences, row_count;
-  std::vector<float> projections;           // [sequences][count][n][H]
+  std::vector<float> projected;             // [sequences][count][n][H]
   std::vector<float> queries;               // [rows][n][H]
   std::vector<float> weights;               // [rows]
   std::vector<float> glimpse_v, pointer_v;  // [sets][H]
@@ -51,15 +46,15 @@ struct Inputs {
   // batch: the KnapSack's instances; null: random ones.
   explicit Inputs(const Shape& s, uint32_t seed = 1, const RandomBatch* batch = nullptr)
       : shape(s),
-        slices(slices_for(s.glimpses)),
+        projections(projections_of(s.glimpses)),
         sequences(static_cast<int>(s.rows.size())),
         row_count(std::accumulate(s.rows.begin(), s.rows.end(), 0)) {
     const size_t slice = static_cast<size_t>(s.n) * kHidden;
-    projections = random_floats(sequences * slices.count * slice, seed, s.references);
+    projected = random_floats(sequences * projections.count * slice, seed, s.references);
     // A glimpse's readout is the next query: its values have to lie in the queries' range.
-    for (int i = 0; i < sequences * slices.count; ++i) {
-      if (i % slices.count < 2) continue;
-      for (size_t k = i * slice; k < (i + 1) * slice; ++k) projections[k] *= s.query / s.references;
+    for (int i = 0; i < sequences * projections.count; ++i) {
+      if (i % projections.count < 2) continue;
+      for (size_t k = i * slice; k < (i + 1) * slice; ++k) projected[k] *= s.query / s.references;
     }
     queries = random_floats(row_count * slice, seed + 1, s.query);
     weights = random_floats(row_count, seed + 2, 0.5f);
@@ -99,26 +94,22 @@ struct Inputs {
 
   template <typename Visit>  // visit(list, count, step, position)
   void replay(int row, const Visit& visit) const {
-    if (shape.problem == ProblemKind::kTsp) {
-      replay_under(TspRules{}, row, visit);
-    } else {
-      replay_under(rules(sequence_of[row]), row, visit);
-    }
+    with_rules(shape.problem, [&]<typename Rules>() {
+      replay_under(Rules::make(rule_inputs(sequence_of[row])), row, visit);
+    });
   }
 
  private:
-  KnapsackRules rules(int sequence) const {
+  RuleInputs rule_inputs(int sequence) const {
+    if (capacities.empty()) return {};
     return {item_weights.data() + sequence * shape.n, capacities[sequence], shape.stop_at_first_misfit};
   }
 
   void choose(int sequence, std::mt19937& random) {
     const int row = static_cast<int>(sequence_of.size());
     sequence_of.push_back(sequence);
-    if (shape.problem == ProblemKind::kTsp) {
-      choose_under(TspRules{}, row, random);
-    } else {
-      choose_under(rules(sequence), row, random);
-    }
+    with_rules(shape.problem,
+               [&]<typename Rules>() { choose_under(Rules::make(rule_inputs(sequence)), row, random); });
   }
 
   template <typename Rules>
@@ -156,13 +147,13 @@ struct Inputs {
 struct PreparedReferences {
   std::vector<float> values, bounds;
 
-  explicit PreparedReferences(const Inputs& in) : values(in.projections), bounds(2 * in.sequences, 0.0f) {
+  explicit PreparedReferences(const Inputs& in) : values(in.projected), bounds(2 * in.sequences, 0.0f) {
     const size_t slice = static_cast<size_t>(in.shape.n) * kHidden;
     const int size = static_cast<int>(slice);
     for (int s = 0; s < in.sequences; ++s) {
-      float* of_sequence = values.data() + s * in.slices.count * slice;
-      if (in.slices.glimpse >= 0) cpu::exp_references({of_sequence, size, &bounds[2 * s]});
-      cpu::exp_references({of_sequence + in.slices.pointer * slice, size, &bounds[2 * s + 1]});
+      float* of_sequence = values.data() + s * in.projections.count * slice;
+      if (in.projections.glimpse >= 0) cpu::exp_references({of_sequence, size, &bounds[2 * s]});
+      cpu::exp_references({of_sequence + in.projections.pointer * slice, size, &bounds[2 * s + 1]});
     }
   }
 
@@ -192,24 +183,22 @@ Gradients on_device(const Inputs& in) {
   const DeviceArray<double> item_weights(in.item_weights), capacities(in.capacities);
   const std::vector<SetRange> ranges = in.ranges();
   const DeviceArray<SetRange> device_ranges(ranges);
-  const size_t slots = s.n + 1;
+  const size_t states = s.n + 1;
   DeviceArray<unsigned char> scratch(pointer_gradient_scratch(in.row_count, in.sequences, s.n, s.glimpses));
-  DeviceArray<float> dqueries(in.row_count * slots * kHidden);
-  DeviceArray<float> dreferences(in.sequences * slots * in.slices.count * kHidden);
+  DeviceArray<float> dqueries(in.row_count * states * kHidden);
+  DeviceArray<float> dreferences(in.sequences * states * in.projections.count * kHidden);
   DeviceArray<float> dv(static_cast<size_t>(in.sequences) * 2 * kHidden);
   PointerGradientArgs args{};
   args.problem = s.problem;
   args.attention = {{glimpse_v.data(), kHidden}, {pointer_v.data(), kHidden}, s.glimpses, s.centre, 10.0f};
-  args.slices = in.slices;
+  args.projections = in.projections;
   args.references = references.data();
   args.bounds = bounds.data();
   args.queries = queries.data();
   args.orders = orders.data();
   args.row_steps = row_steps.data();
   args.weights = weights.data();
-  args.item_weights = item_weights.data();
-  args.capacities = capacities.data();
-  args.stop_at_first_misfit = s.stop_at_first_misfit;
+  args.rules = {item_weights.data(), capacities.data(), s.stop_at_first_misfit};
   args.first_row = first_row.data();
   args.sequence_of = sequence_of.data();
   args.ranges = device_ranges.data();
@@ -227,39 +216,40 @@ Gradients on_device(const Inputs& in) {
 
 // The CPU's sums of one sequence.
 struct CpuSums {
-  std::vector<float> slices, v;
+  std::vector<float> projected, v;
 
   CpuSums(const Inputs& in)
-      : slices(in.slices.count * static_cast<size_t>(in.shape.n) * kHidden), v(2 * kHidden) {}
+      : projected(in.projections.count * static_cast<size_t>(in.shape.n) * kHidden), v(2 * kHidden) {}
 };
 
 Gradients on_cpu(const Inputs& in) {
   const Shape& s = in.shape;
   const PreparedReferences prepared(in);
-  const size_t slice = static_cast<size_t>(s.n) * kHidden, slots = s.n + 1, width = in.slices.count * kHidden;
-  Gradients out{std::vector<float>(in.row_count * slots * kHidden),
-                std::vector<float>(in.sequences * slots * width),
+  const size_t slice = static_cast<size_t>(s.n) * kHidden, states = s.n + 1,
+               width = in.projections.count * kHidden;
+  Gradients out{std::vector<float>(in.row_count * states * kHidden),
+                std::vector<float>(in.sequences * states * width),
                 std::vector<float>(in.sequences * 2 * kHidden)};
   std::vector<float> scratch(cpu::gradient_scratch(s.n)), logits(cpu::padded(s.n));
   std::vector<float> activations(cpu::attention_activations(s.n, s.glimpses));
-  StepStatistics statistics;
+  cpu::StepStatistics statistics;
   for (int q = 0; q < in.sequences; ++q) {
-    const float* of_sequence = prepared.values.data() + q * in.slices.count * slice;
+    const float* of_sequence = prepared.values.data() + q * in.projections.count * slice;
     const auto at = [&](auto* base, int i) { return i < 0 ? nullptr : base + i * slice; };
-    const References references{at(of_sequence, in.slices.glimpse),
-                                at(of_sequence, in.slices.pointer),
-                                at(of_sequence, in.slices.values),
-                                at(of_sequence, in.slices.requeries),
-                                prepared.bounds[2 * q],
-                                prepared.bounds[2 * q + 1]};
+    const cpu::References references{at(of_sequence, in.projections.glimpse),
+                                     at(of_sequence, in.projections.pointer),
+                                     at(of_sequence, in.projections.values),
+                                     at(of_sequence, in.projections.requeries),
+                                     prepared.bounds[2 * q],
+                                     prepared.bounds[2 * q + 1]};
     const float* glimpse_v = in.glimpse_v.data() + in.set_of(q) * kHidden;
     const float* pointer_v = in.pointer_v.data() + in.set_of(q) * kHidden;
-    const AttentionWeights weights{glimpse_v, pointer_v, s.glimpses, s.centre, 10.0f};
+    const cpu::AttentionWeights weights{glimpse_v, pointer_v, s.glimpses, s.centre, 10.0f};
     CpuSums sums(in);
-    float* d = sums.slices.data();
-    ReferenceGradients gradients{at(d, in.slices.glimpse),        at(d, in.slices.pointer),
-                                 at(d, in.slices.values),         at(d, in.slices.requeries),
-                                 out.dv.data() + 2 * q * kHidden, out.dv.data() + (2 * q + 1) * kHidden};
+    float* d = sums.projected.data();
+    cpu::ReferenceGradients gradients{at(d, in.projections.glimpse),   at(d, in.projections.pointer),
+                                      at(d, in.projections.values),    at(d, in.projections.requeries),
+                                      out.dv.data() + 2 * q * kHidden, out.dv.data() + (2 * q + 1) * kHidden};
     for (int row = in.first_row[q]; row < in.first_row[q + 1]; ++row) {
       in.replay(row, [&](const int32_t* list, int count, int step, int position) {
         const float* query = in.queries.data() + row * slice + step * kHidden;
@@ -267,13 +257,15 @@ Gradients on_cpu(const Inputs& in) {
             {&references, &weights, query, list, count, logits.data(), activations.data(), &statistics});
         cpu::pointer_gradient({&references, &weights, query, list, count, activations.data(), position,
                                in.weights[row], &gradients,
-                               out.dqueries.data() + (row * slots + step + 1) * kHidden, scratch.data()});
+                               out.dqueries.data() + (row * states + step + 1) * kHidden, scratch.data()});
       });
     }
     for (int i = 0; i < s.n; ++i) {
-      for (int k = 0; k < in.slices.count; ++k) {
-        const float* v = k == in.slices.glimpse ? glimpse_v : k == in.slices.pointer ? pointer_v : nullptr;
-        float* to = out.dreferences.data() + (q * slots + i + 1) * width + k * kHidden;
+      for (int k = 0; k < in.projections.count; ++k) {
+        const float* v = k == in.projections.glimpse   ? glimpse_v
+                         : k == in.projections.pointer ? pointer_v
+                                                       : nullptr;
+        float* to = out.dreferences.data() + (q * states + i + 1) * width + k * kHidden;
         for (int e = 0; e < kHidden; ++e)
           to[e] = (v == nullptr ? 1.0f : v[e]) * d[k * slice + i * kHidden + e];
       }
@@ -313,14 +305,14 @@ std::vector<float> part(const std::vector<float>& x, size_t period, size_t first
 }
 
 // Of the largest element. CPU and device write the forward alike and differ by the rounding of sums over
-// items and of reciprocals: some 1e-6 here. Of the network in double the states, projections and queries are
+// items and of reciprocals: some 1e-6 here. Of the network in double the states, projected and queries are
 // rounded too: 1e-5.
 constexpr double kCpuBar = 1e-5, kDoubleBar = 1e-4;
 
 void check_close(const Inputs& in, const Gradients& found, const Gradients& expected) {
   CHECK(relative_difference(found.dqueries, expected.dqueries) <= kCpuBar);
-  const size_t width = in.slices.count * kHidden;
-  for (int slice = 0; slice < in.slices.count; ++slice) {
+  const size_t width = in.projections.count * kHidden;
+  for (int slice = 0; slice < in.projections.count; ++slice) {
     INFO("projection " << slice);
     const auto of_slice = [&](const Gradients& g) {
       return part(g.dreferences, width, slice * kHidden, kHidden);
@@ -418,7 +410,7 @@ TEST_CASE("pointer_gradient: slot 0 is zero, and the bits are the same again", "
   CHECK(same_bytes(found.dqueries, again.dqueries));
   CHECK(same_bytes(found.dreferences, again.dreferences));
   CHECK(same_bytes(found.dv, again.dv));
-  const size_t width = in.slices.count * kHidden;
+  const size_t width = in.projections.count * kHidden;
   CHECK(largest(part(found.dqueries, 6 * kHidden, 0, kHidden)) == 0.0);
   CHECK(largest(part(found.dreferences, 6 * width, 0, width)) == 0.0);
 }
@@ -476,10 +468,10 @@ void check_network(ProblemKind problem, int n, int glimpses, bool centre, float 
   const char* matrices[] = {"actor.glimpse.w_ref", "actor.pointer.w_ref", "actor.pointer.w_q",
                             "actor.glimpse.w_q"};
   const int first_matrix = glimpses == 0 ? 1 : 0;
-  for (int slice = 0; slice < in.slices.count; ++slice) {
+  for (int slice = 0; slice < in.projections.count; ++slice) {
     for (int i = 0; i < n; ++i) {
       store(times(network.tensor(matrices[first_matrix + slice]), encoding.references[i]).data(),
-            in.projections.data() + (slice * n + i) * kHidden);
+            in.projected.data() + (slice * n + i) * kHidden);
     }
   }
   const char* query_matrix = glimpses == 0 ? "actor.pointer.w_q" : "actor.glimpse.w_q";
@@ -499,11 +491,11 @@ void check_network(ProblemKind problem, int n, int glimpses, bool centre, float 
   store(network.tensor("actor.pointer.v"), in.pointer_v.data());
 
   const Gradients found = on_device(in);
-  std::vector<std::vector<float>> sums(in.slices.count, std::vector<float>(kHidden * kHidden));
+  std::vector<std::vector<float>> sums(in.projections.count, std::vector<float>(kHidden * kHidden));
   std::vector<float> query_sum(kHidden * kHidden);
-  for (int slice = 0; slice < in.slices.count; ++slice) {
+  for (int slice = 0; slice < in.projections.count; ++slice) {
     for (int i = 0; i < n; ++i) {
-      add_outer(found.dreferences.data() + ((i + 1) * in.slices.count + slice) * kHidden,
+      add_outer(found.dreferences.data() + ((i + 1) * in.projections.count + slice) * kHidden,
                 encoding.references[i], sums[slice]);
     }
   }
@@ -521,16 +513,16 @@ void check_network(ProblemKind problem, int n, int glimpses, bool centre, float 
     return std::vector<float>(found.dv.begin() + kind * kHidden, found.dv.begin() + (kind + 1) * kHidden);
   };
   check_tensor("actor.pointer.v", v_of(1));
-  check_tensor("actor.pointer.w_ref", sums[in.slices.pointer]);
+  check_tensor("actor.pointer.w_ref", sums[in.projections.pointer]);
   if (glimpses == 0) {
     check_tensor("actor.pointer.w_q", query_sum);
     return;
   }
   check_tensor("actor.glimpse.v", v_of(0));
-  check_tensor("actor.glimpse.w_ref", sums[in.slices.glimpse]);
-  check_tensor("actor.pointer.w_q", sums[in.slices.values]);
+  check_tensor("actor.glimpse.w_ref", sums[in.projections.glimpse]);
+  check_tensor("actor.pointer.w_q", sums[in.projections.values]);
   if (glimpses > 1) {
-    for (size_t k = 0; k < query_sum.size(); ++k) query_sum[k] += sums[in.slices.requeries][k];
+    for (size_t k = 0; k < query_sum.size(); ++k) query_sum[k] += sums[in.projections.requeries][k];
   }
   check_tensor("actor.glimpse.w_q", query_sum);
 }

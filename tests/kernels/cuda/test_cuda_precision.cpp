@@ -259,7 +259,8 @@ TEST_CASE("precision: what a gradient follows is made in single precision") {
   request.sequences = batch.batch();
   request.decode = Decode::kSample;
   request.instance_keys = batch.keys.data();
-  request.keep = true;
+  Tape tape;
+  request.tape = &tape;
   const auto cpu = cpu_with(config, parameters), cuda = cuda_with(Precision::kBf16, config, parameters);
   CHECK(same_answers(roll_out(*cuda, request), roll_out(*cpu, request)));
 }

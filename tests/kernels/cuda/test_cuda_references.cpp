@@ -17,17 +17,17 @@ void expect_cpu_bits(int n, int glimpses, const std::vector<int>& set_of, float 
   const RandomBatch batch(ProblemKind::kTsp, n, sequences, 7);
   const HostEncoding expected(model, batch, set_of);
 
-  const ReferenceSlices slices = model.slices();
-  const int width = slices.count * kHidden;
-  const DeviceArray<float> projections(model.stacked([&](const CpuParameters& p) {
+  const Projections p = model.projections();
+  const int width = p.count * kHidden;
+  const DeviceArray<float> weights(model.stacked([&](const CpuParameters& set) {
     std::vector<float> out;
-    const auto put = [&](int slice, size_t offset) {
-      if (slice >= 0) transpose_into(p.flat, offset, kHidden, slice * kHidden, width, out);
+    const auto put = [&](int place, size_t offset) {
+      if (place >= 0) transpose_into(set.flat, offset, kHidden, place * kHidden, width, out);
     };
-    put(slices.glimpse, model.layout.glimpse.w_ref);
-    put(slices.pointer, model.layout.pointer.w_ref);
-    put(slices.values, model.layout.pointer.w_q);
-    put(slices.requeries, model.layout.glimpse.w_q);
+    put(p.glimpse, model.layout.glimpse.w_ref);
+    put(p.pointer, model.layout.pointer.w_ref);
+    put(p.values, model.layout.pointer.w_q);
+    put(p.requeries, model.layout.glimpse.w_q);
     return out;
   }));
   const DeviceArray<float> h(expected.h);
@@ -35,8 +35,8 @@ void expect_cpu_bits(int n, int glimpses, const std::vector<int>& set_of, float 
   const std::vector<SetRange> host_ranges = ranges_of(set_of);
   const DeviceArray<SetRange> ranges(host_ranges);
   ProjectReferencesArgs args{};
-  args.projections = {projections.data(), static_cast<int64_t>(kHidden) * width};
-  args.slices = slices;
+  args.weights = {weights.data(), static_cast<int64_t>(kHidden) * width};
+  args.projections = p;
   args.h = h.data();
   args.references = references.data();
   args.bounds = bounds.data();

@@ -5,11 +5,9 @@
 #include <cuda_runtime.h>
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <utility>
+
+#include "kernels/cuda/stream.h"
 
 namespace pointsman::cuda {
 
@@ -51,28 +49,6 @@ inline void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32
 inline void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                               POINTSMAN_EMULATION_SITE) {
   meet_for_mma(emulation::WarpOp::kMmaBf16, d, a, b, file, line);
-}
-
-inline void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
-  }
-}
-
-template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-            Arguments&&... arguments) {
-  if (shared_bytes > 48 * 1024) {
-    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-          "shared memory of a kernel");
-  }
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launch");
 }
 
 }  // namespace pointsman::cuda
