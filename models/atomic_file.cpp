@@ -2,95 +2,106 @@
 #include "models/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <string>
 #include <system_error>
 #include <utility>
 
 namespace pointsman {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path, const char* doing, int error = errno) {
-  throw std::system_error(error, std::generic_category(), path.string() + ": " + doing);
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, int error = errno) {
+  throw std::system_error(error, std::generic_category(), path);
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int close() { return ::close(std::exchange(fd_, -1)); }
-
- private:
-  int fd_;
-};
-
-// Removes the temporary file unless it has become the real one.
-struct Temporary {
-  std::filesystem::path path;
-  bool kept = false;
-  ~Temporary() {
-    if (!kept) ::unlink(path.c_str());
-  }
-};
-
-// The file that is really meant. Renaming over a device or a directory would destroy it.
-std::filesystem::path resolve(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return path;
-  if (!std::filesystem::is_regular_file(status)) fail(path, "not a regular file", EINVAL);
-  return std::filesystem::canonical(path);
+// Some file systems know no sync; that is not a lost result.
+bool synced(int descriptor) {
+  return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
-int open_temporary(const std::filesystem::path& target, std::filesystem::path& temporary) {
-  static std::atomic<unsigned> counter{0};
-  for (;;) {
-    temporary = target;
-    temporary += ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return fd;
-    if (errno != EEXIST) fail(target, "creating");
-  }
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : "."; }
+
+void sync_folder(const fs::path& file) {
+  const int folder = ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;  // a folder that may be written but not read
+  const int error = synced(folder) ? 0 : errno;
+  ::close(folder);
+  if (error != 0) fail(file.string(), error);
 }
 
-void write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, "writing");
-    bytes.remove_prefix(static_cast<size_t>(written));
+// The file that a chain of symbolic links ends at, also when it is not there yet.
+fs::path follow_links(fs::path path) {
+  for (int hops = 0; hops < 40 && fs::is_symlink(fs::symlink_status(path)); ++hops) {
+    const fs::path link = fs::read_symlink(path);
+    path = link.is_absolute() ? link : path.parent_path() / link;
   }
-}
-
-void sync_directory(const std::filesystem::path& target) {
-  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
-  Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0) fail(target, "opening its directory");
-  // Some file systems have nothing to synchronise for a directory and say EINVAL.
-  if (::fsync(directory.get()) != 0 && errno != EINVAL) fail(target, "synchronising its directory");
+  return path;
 }
 
 }  // namespace
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
-  const std::filesystem::path target = resolve(path);
-  std::filesystem::path name;
-  Descriptor file(open_temporary(target, name));
-  Temporary temporary{name};
-  write_all(file.get(), bytes, target);
-  if (::fsync(file.get()) != 0) fail(target, "synchronising");
-  if (file.close() != 0) fail(target, "closing");
-  if (::rename(name.c_str(), target.c_str()) != 0) fail(target, "renaming");
-  temporary.kept = true;
-  sync_directory(target);
+void write_all(int descriptor, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+AtomicFile::AtomicFile(const fs::path& path) : target_(follow_links(path)) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    // A rename over a device or a directory would destroy it.
+    if (!S_ISREG(status.st_mode)) fail(path.string() + ": not a regular file", EINVAL);
+    mode_ = status.st_mode & 0777;
+  }
+  if (::access(folder_of(target_).c_str(), W_OK | X_OK) != 0) fail(path.string());
+  static std::atomic<int> files_opened{0};
+  temporary_ = target_.parent_path() / ("." + target_.filename().string() + "." + std::to_string(::getpid()) +
+                                        "." + std::to_string(files_opened++) + ".tmp");
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::open() {
+  ::unlink(temporary_.c_str());  // of a killed process that had our number
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0 || (mode_ != 0 && ::fchmod(descriptor_, mode_) != 0)) fail(target_.string());
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  if (descriptor_ < 0) open();
+  write_all(descriptor_, bytes, target_.string());
+}
+
+bool AtomicFile::commit(bool replace) {
+  if (descriptor_ < 0) open();
+  if (!synced(descriptor_)) fail(target_.string());
+  // A hard link does not replace a file that came in the meantime; a rename would.
+  const bool linked = !replace && ::link(temporary_.c_str(), target_.c_str()) == 0;
+  if (!replace && !linked && errno == EEXIST) return false;
+  if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_.string());
+  if (linked) ::unlink(temporary_.c_str());
+  temporary_.clear();
+  sync_folder(target_);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_.string());
+  return true;
+}
+
+void write_file_atomically(const fs::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit(true);
 }
 
 }  // namespace pointsman

@@ -14,6 +14,7 @@
 
 #include "kernels/common/rules.h"
 #include "models/atomic_file.h"
+#include "models/json_text.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
 #include "models/sha256.h"
@@ -24,13 +25,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "model files are read as little-endian floats");
 
 using Strings = std::map<std::string, std::string>;
-
-template <typename Number>
-std::string number_text(Number value) {
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  return {buffer.data(), end};
-}
 
 Strings to_metadata(const ModelConfig& config) {
   return {{"problem", name_of(config.problem)},
@@ -77,6 +71,8 @@ class MetadataReader {
     return result;
   }
 
+  int size() { return number("n", 1, 1'000'000'000); }
+
   // For what a file may say but this program computes in one way only.
   void supported(const std::string& key, const std::string& only, const std::string& alias) {
     const std::string value = text(key);
@@ -102,7 +98,7 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   MetadataReader reader(std::move(strings), path);
   ModelConfig config;
   config.problem = reader.problem();
-  config.n = reader.number("n", 1, 1'000'000'000);
+  config.n = reader.size();
   config.capacity = reader.number("capacity", has_capacity(config.problem) ? 1e-300 : 0.0, kLargest);
   reader.supported("hidden", number_text(kHidden), number_text(kHidden));
   config.glimpses = reader.number("glimpses", 0, 4);
@@ -232,6 +228,17 @@ Model read_model(const std::filesystem::path& path) {
   model.name = path.stem().string();
   model.sha256 = file.hex();
   return model;
+}
+
+std::optional<ModelClaim> peek_model(const std::filesystem::path& path) {
+  try {
+    const std::string name = path.string();
+    HashedFile file(path);
+    MetadataReader reader(parse_safetensors_json(read_header(file, name), name).metadata, name);
+    return ModelClaim{reader.problem(), reader.size()};
+  } catch (const ModelFileError&) {
+    return std::nullopt;
+  }
 }
 
 void write_model(const std::filesystem::path& path, const ModelConfig& config,

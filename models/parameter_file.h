@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,6 +29,14 @@ class ModelFileError : public std::runtime_error {
 // Reads and checks a whole model file. Throws ModelFileError; never allocates more than the file's size + 64
 // KiB before the header is validated.
 Model read_model(const std::filesystem::path& path);
+
+// Problem and size, as the header of a model file claims them; nothing for a file without such a header.
+// read_model() has the last word.
+struct ModelClaim {
+  ProblemKind problem;
+  int n;
+};
+std::optional<ModelClaim> peek_model(const std::filesystem::path& path);
 
 // Writes atomically (temporary file in the same directory, fsync, rename, fsync of the directory).
 // Throws std::system_error when the disk refuses; an older file of that name then stays intact.

@@ -179,8 +179,7 @@ void check_tiling(const std::vector<SafetensorsEntry>& tensors, uint64_t data_si
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_size,
-                                           const std::string& path) {
+SafetensorsHeader parse_safetensors_json(std::string_view json, const std::string& path) {
   if (json.empty() || json[0] != '{')
     throw_model_file_error(path, "header", "\"{\" at byte 8", "another byte");
   // The JSON parser takes a NUL for the end of the text and would not look at what follows.
@@ -189,7 +188,12 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
     throw_model_file_error(path, "header", "text", "NUL at byte " + std::to_string(8 + nul));
   HeaderReader reader(path);
   nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
-  SafetensorsHeader header = std::move(reader.header);
+  return std::move(reader.header);
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_size,
+                                           const std::string& path) {
+  SafetensorsHeader header = parse_safetensors_json(json, path);
   for (const SafetensorsEntry& tensor : header.tensors) check_shape(tensor, path);
   std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

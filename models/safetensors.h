@@ -38,6 +38,9 @@ inline constexpr size_t kMaxNameLength = 64;
 // A string from a file, quoted, printable and cut to a readable length.
 std::string in_quotes(std::string_view text);
 
+// Parses the header alone: its grammar and the caps are checked, its tensors not. Throws ModelFileError.
+SafetensorsHeader parse_safetensors_json(std::string_view json, const std::string& path);
+
 // Parses and checks the header: the tensors are F32, their byte ranges agree with their shapes and tile
 // [0, data_size) exactly. Throws ModelFileError.
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_size,

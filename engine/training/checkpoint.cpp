@@ -2,7 +2,6 @@
 #include "engine/training/checkpoint.h"
 
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <type_traits>
@@ -10,6 +9,7 @@
 
 #include "kernels/common/fnv1a.h"
 #include "models/atomic_file.h"
+#include "models/json_text.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -165,11 +165,10 @@ struct Describer {
 
   template <Number T>
   void operator()(const char* name, const T& value) {
-    char text[32];
     if constexpr (std::is_same_v<T, bool>) {
       fields.emplace_back(name, value ? "on" : "off");
     } else {
-      fields.emplace_back(name, std::string(text, std::to_chars(text, text + sizeof text, value).ptr));
+      fields.emplace_back(name, number_text(value));
     }
   }
   void operator()(const char* name, const Baseline& value) {

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "models/atomic_file.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 namespace {
@@ -18,12 +19,6 @@ namespace {
 }
 
 constexpr std::string_view kStepPrefix = "{\"step\":";
-
-std::string number(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 // Of a complete line that log_line wrote.
 std::optional<int64_t> step_of(std::string_view line) {
@@ -48,17 +43,24 @@ std::string kept_lines(std::istream& log, int64_t step, bool keep_step) {
 }  // namespace
 
 std::string log_line(const TrainProgress& p) {
-  char seconds[32];
-  const auto end =
-      std::to_chars(seconds, seconds + sizeof seconds, p.seconds, std::chars_format::fixed, 3).ptr;
-  return std::string(kStepPrefix) + std::to_string(p.step) + ",\"tours\":" + std::to_string(p.tours) +
-         ",\"seconds\":" + std::string(seconds, end) +
-         ",\"tours_per_second\":" + number(std::round(p.tours_per_second)) +
-         ",\"train_cost\":" + number(p.train_cost) + ",\"val_cost\":" + number(p.val_cost) +
-         ",\"baseline_loss\":" + number(p.baseline_loss) + ",\"grad_norm\":" + number(p.grad_norm) +
-         ",\"entropy\":" + number(p.entropy) + ",\"mean_logit\":" + number(p.mean_logit) +
-         ",\"saturated\":" + number(p.saturated) + ",\"learning_rate\":" + number(p.learning_rate) +
-         (std::isnan(p.cross_entropy) ? "" : ",\"cross_entropy\":" + number(p.cross_entropy)) + "}";
+  JsonText seconds, cross_entropy;
+  char text[32];
+  seconds.text = {text, std::to_chars(text, text + sizeof text, p.seconds, std::chars_format::fixed, 3).ptr};
+  if (!std::isnan(p.cross_entropy)) cross_entropy = p.cross_entropy;
+  return json_object({{"step", p.step},
+                      {"tours", p.tours},
+                      {"seconds", seconds},
+                      {"tours_per_second", std::round(p.tours_per_second)},
+                      {"train_cost", p.train_cost},
+                      {"val_cost", p.val_cost},
+                      {"baseline_loss", p.baseline_loss},
+                      {"grad_norm", p.grad_norm},
+                      {"entropy", p.entropy},
+                      {"mean_logit", p.mean_logit},
+                      {"saturated", p.saturated},
+                      {"learning_rate", p.learning_rate},
+                      {"cross_entropy", cross_entropy}})
+      .text;
 }
 
 TrainLog::TrainLog(const std::filesystem::path& path) : path_(path) { open(std::ios::trunc); }

@@ -7,7 +7,7 @@
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/files/write_instances.h"
+#include "host/files/formats.h"
 
 namespace pointsman {
 
@@ -26,16 +26,17 @@ struct GenerateFlags {
   double capacity = 0;
 };
 
-InputFormat chosen_format(const CommonOptions& common) {
-  if (!common.format.empty()) return instance_format_of("x." + common.format).value();
-  if (common.output.empty() || common.output == "-") return InputFormat::kJson;
-  const auto format = instance_format_of(common.output);
-  if (!format) throw UsageError("-o " + common.output + ": the suffix tells no format; give --format");
-  return *format;
+const InstanceFormat& chosen_format(const CommonOptions& common) {
+  const bool on_stdout = common.output.empty() || common.output == "-";
+  const std::string format = common.format.empty() && on_stdout ? "json" : common.format;
+  const InstanceFormat* const found =
+      format_by_suffix(instance_formats(), format.empty() ? common.output : "x." + format);
+  if (!found) throw UsageError("-o " + common.output + ": the suffix tells no format; give --format");
+  return *found;
 }
 
 int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
-  const InputFormat format = chosen_format(common);
+  const InstanceFormat& format = chosen_format(common);
   const ProblemKind problem = *find_problem(flags.problem);
   refuse_capacity(problem, flags.capacity);
   if (flags.like == "numpy" && common.seed > 0xffffffffu) {
@@ -49,7 +50,7 @@ int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
   if (flags.capacity != 0) {
     for (Instance& instance : instances) instance.capacity = flags.capacity;
   }
-  file.write(format_instances(format, instances));
+  file.write(format.write(instances));
   file.commit();
   log_info("%d %s instances of n = %d, seed %llu", flags.count, flags.problem.c_str(), flags.n,
            static_cast<unsigned long long>(common.seed));
@@ -76,7 +77,9 @@ Command add_generate(CLI::App& parent) {
       ->check(CLI::IsMember(std::vector<std::string>{"numpy"}));
   add_option(*app, "--capacity", flags->capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
       ->check(CLI::Range(0.0, 1e12));
-  add_common_options(*app, *common, {"json", "ndjson", "npy", "npz", "tsp", "kp"});
+  add_common_options(*app, *common, of_formats(instance_formats(), [](const InstanceFormat& format) {
+    return format.suffixes[0].substr(1);
+  }));
   return {app, common, [=] { return run_generate(*flags, *common); }};
 }
 

@@ -2,8 +2,8 @@
 #include "host/command/instance_flags.h"
 
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "host/command/log.h"
+#include "host/files/formats.h"
 #include "host/files/read_solutions.h"
 
 namespace pointsman {
@@ -16,8 +16,11 @@ std::vector<std::string> problem_choices() {
 
 void add_instance_options(CLI::App& app, InstanceFlags& flags) {
   const std::string group = "Input";
+  std::vector<std::string> formats =
+      of_formats(instance_formats(), [](const InstanceFormat& format) { return format.name; });
+  formats.insert(formats.begin(), "auto");
   add_option(app, "--input-format", flags.format, "Format of the input; auto: told by suffix and first bytes")
-      ->check(CLI::IsMember(std::vector<std::string>{"auto", "tsplib", "npy", "npz", "json", "ndjson", "kp"}))
+      ->check(CLI::IsMember(formats))
       ->group(group);
   add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)")
       ->check(CLI::IsMember(problem_choices()))
@@ -35,7 +38,8 @@ void refuse_capacity(ProblemKind problem, double capacity) {
 
 ReadOptions read_options(const InstanceFlags& flags) {
   ReadOptions options;
-  options.format = parse_input_format(flags.format).value_or(InputFormat::kAuto);
+  if (const InstanceFormat* format = format_named(instance_formats(), flags.format))
+    options.format = format->kind;
   if (!flags.problem.empty()) options.problem = find_problem(flags.problem);
   if (flags.capacity > 0) options.capacity = flags.capacity;
   return options;
@@ -49,10 +53,7 @@ InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags
 
 SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
   SolutionBatch solutions = read_solutions(path, instances);
-  for (size_t i = 0; i < solutions.size(); ++i) {
-    const std::string wrong = validate_solution(instances[i], solutions[i]);
-    if (!wrong.empty()) throw InputError(path, 0, "solution " + std::to_string(i) + ": " + wrong);
-  }
+  check_solutions(solutions, instances, path);
   return solutions;
 }
 

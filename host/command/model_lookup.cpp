@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <sstream>
 
@@ -20,26 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kSuffix = ".safetensors";
-
-// Problem and size from a model file's header; nothing for a file that is not one.
-std::optional<ModelListing> peek(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  unsigned char length_bytes[8];
-  if (!file.read(reinterpret_cast<char*>(length_bytes), 8)) return std::nullopt;
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
-  if (length > (1u << 20)) return std::nullopt;
-  std::string header(length, '\0');
-  if (!file.read(header.data(), static_cast<std::streamsize>(length))) return std::nullopt;
-  try {
-    const auto metadata = nlohmann::json::parse(header).at("__metadata__");
-    const auto problem = find_problem(metadata.at("problem").get<std::string>());
-    if (!problem) return std::nullopt;
-    return ModelListing{path, path.stem().string(), *problem, std::stoi(metadata.at("n").get<std::string>())};
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
 
 std::string join_directories() {
   std::string text;
@@ -76,8 +53,9 @@ std::vector<ModelListing> list_models() {
     }
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {
-      const auto listing = peek(file);
-      if (listing && names.insert(listing->name).second) listings.push_back(*listing);
+      const auto claim = peek_model(file);
+      if (claim && names.insert(file.stem().string()).second)
+        listings.push_back({file, file.stem().string(), claim->problem, claim->n});
     }
   }
   return listings;
@@ -98,9 +76,14 @@ fs::path find_model(const std::string& model) {
                        "; found none (`pointsman info` lists the models)");
 }
 
-fs::path ModelStore::choose(ProblemKind problem, int n) const {
+fs::path ModelStore::choose(ProblemKind problem, int n) {
+  if (!requested_.empty()) {
+    if (requested_path_.empty()) requested_path_ = find_model(requested_);
+    return requested_path_;
+  }
+  if (!listings_) listings_ = list_models();
   const ModelListing* best = nullptr;
-  for (const ModelListing& listing : listings_) {
+  for (const ModelListing& listing : *listings_) {
     if (listing.problem != problem) continue;
     if (!best || std::abs(listing.n - n) < std::abs(best->n - n)) best = &listing;
   }
@@ -112,23 +95,19 @@ fs::path ModelStore::choose(ProblemKind problem, int n) const {
 }
 
 const Model& ModelStore::fresh(ProblemKind problem, int n) {
-  std::unique_ptr<Model>& model = models_[std::string("untrained ") + name_of(problem) + std::to_string(n)];
-  if (!model) {
-    model = std::make_unique<Model>();
-    model->name = "untrained";
-    model->config.problem = problem;
-    model->config.n = n;
-    model->config.capacity = problem_of(problem).default_capacity(n);
-    model->config.has_critic = false;
-    model->parameters = initial_parameters(model->config, model->config.seed);
-  }
-  return *model;
+  auto model = std::make_unique<Model>();
+  model->name = "untrained";
+  model->config.problem = problem;
+  model->config.n = n;
+  model->config.capacity = problem_of(problem).default_capacity(n);
+  model->config.has_critic = false;
+  model->parameters = initial_parameters(model->config, model->config.seed);
+  return *(models_[std::string("untrained ") + name_of(problem) + std::to_string(n)] = std::move(model));
 }
 
-const Model& ModelStore::get(ProblemKind problem, int n) {
+const Model& ModelStore::load(ProblemKind problem, int n) {
   if (requested_.empty() && untrained_) return fresh(problem, n);
-  if (requested_.empty() && listings_.empty()) listings_ = list_models();
-  const fs::path path = requested_.empty() ? choose(problem, n) : find_model(requested_);
+  const fs::path path = choose(problem, n);
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
     model = std::make_unique<Model>(read_model(path));
@@ -145,6 +124,18 @@ const Model& ModelStore::get(ProblemKind problem, int n) {
                          name_of(model->config.problem));
   }
   return *model;
+}
+
+const Model& ModelStore::get(ProblemKind problem, int n) {
+  const Model*& known = known_[{problem, n}];
+  if (!known) known = &load(problem, n);
+  return *known;
+}
+
+void ModelStore::request(std::string requested) {
+  requested_ = std::move(requested);
+  requested_path_.clear();
+  known_.clear();
 }
 
 }  // namespace pointsman

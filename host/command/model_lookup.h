@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/problem/instance.h"
@@ -32,7 +34,7 @@ std::vector<ModelListing> list_models();
 // the directories. Throws ModelFileError when there is none, naming the places looked in.
 std::filesystem::path find_model(const std::string& model);
 
-// Models by request, each file read once.
+// Models by request. A run looks for each file once and reads it once.
 class ModelStore {
  public:
   // requested: -m; empty: by problem and size, or with `untrained` one of fresh parameters of the instance's
@@ -41,7 +43,7 @@ class ModelStore {
       : requested_(std::move(requested)), untrained_(untrained) {}
 
   // From now on as if made with this request; models that were read stay.
-  void request(std::string requested) { requested_ = std::move(requested); }
+  void request(std::string requested);
 
   // The model for an instance of this problem and size. Says on the log, once a model, which one was chosen
   // and when it was trained on another size. Throws ModelFileError, also when the requested model is of the
@@ -49,13 +51,16 @@ class ModelStore {
   const Model& get(ProblemKind problem, int n);
 
  private:
-  std::filesystem::path choose(ProblemKind problem, int n) const;
+  std::filesystem::path choose(ProblemKind problem, int n);
+  const Model& load(ProblemKind problem, int n);
   const Model& fresh(ProblemKind problem, int n);
 
   std::string requested_;
   bool untrained_;
-  std::vector<ModelListing> listings_;
+  std::filesystem::path requested_path_;  // empty: not looked for yet
+  std::optional<std::vector<ModelListing>> listings_;
   std::map<std::filesystem::path, std::unique_ptr<Model>> models_;
+  std::map<std::pair<ProblemKind, int>, const Model*> known_;  // of this request, by problem and size
 };
 
 }  // namespace pointsman

@@ -5,14 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host/files/formats.h"
+
 namespace pointsman {
 
 OutputFormat output_format(const CommonOptions& options) {
-  if (!options.format.empty()) {
-    if (const auto format = parse_output_format(options.format)) return *format;
-  }
+  if (const AnswerFormat* named = format_named(answer_formats(), options.format)) return named->kind;
   if (!options.output.empty() && !options.answer_on_stdout) {
-    return output_format_of(options.output).value_or(OutputFormat::kJson);
+    const AnswerFormat* const told = format_by_suffix(answer_formats(), options.output);
+    return told ? told->kind : OutputFormat::kJson;
   }
   return isatty(STDOUT_FILENO) ? OutputFormat::kText : OutputFormat::kJson;
 }

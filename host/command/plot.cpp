@@ -16,6 +16,7 @@
 #include "host/files/svg_chart.h"
 #include "host/files/svg_tour.h"
 #include "host/files/text_scan.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
@@ -210,9 +211,7 @@ std::string plot_curves(const PlotFlags& flags) {
   for (size_t i = 0; i < flags.files.size(); ++i) {
     const LogCurve curve = read_log_curve(flags.files[i], {x.name, y.name, flags.log_x});
     if (curve.is_cut) warn_of_cut(flags.files[i]);
-    ChartSeries series{labels[i], {}};
-    for (const LogPoint& point : curve.points) series.points.push_back({point.x, point.y});
-    chart.series.push_back(std::move(series));
+    chart.series.push_back({labels[i], curve.points});
   }
   chart.title = flags.title;
   chart.x_label = x.label;

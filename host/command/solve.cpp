@@ -13,6 +13,7 @@
 #include "host/command/solve_run.h"
 #include "host/command/solve_stream.h"
 #include "host/command/solve_totals.h"
+#include "host/files/formats.h"
 #include "host/files/read_solutions.h"
 
 namespace pointsman {
@@ -66,10 +67,8 @@ void check_format(OutputFormat format, const InstanceBatch& instances) {
                      "; use json");
   }
   if (format != OutputFormat::kNpy && format != OutputFormat::kNpz) return;
-  for (const Instance& instance : instances) {
-    if (instance.n() != first.n() || instance.problem != first.problem) {
-      throw UsageError("--format npy: holds one problem and one size; use json or ndjson");
-    }
+  if (!is_uniform(instances)) {
+    throw UsageError("--format npy: holds one problem and one size; use json or ndjson");
   }
 }
 
@@ -177,7 +176,8 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   }
   SolveSummary summary = summarise(run, flags, totals, loaded.loading_ms);
   summary.code = totals.interrupted ? interrupt_exit_code() : kExitDone;
-  file.write(format_solutions(output_format(common), instances, solutions, gaps, summary));
+  file.write(
+      format_of_kind(answer_formats(), output_format(common)).write({instances, solutions, gaps, summary}));
   file.commit();
   log_end(run, totals);
   return summary.code;
@@ -233,7 +233,8 @@ Command add_solve(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("solve", "Solve instances from files or stdin");
   app->footer(kExamples);
   add_solve_flags(*app, *flags);
-  add_common_options(*app, *common, {"json", "ndjson", "tour", "npy", "npz", "text"});
+  add_common_options(*app, *common,
+                     of_formats(answer_formats(), [](const AnswerFormat& format) { return format.name; }));
   return {app, common, [=] { return run_solve(*flags, *app, *common); }};
 }
 

@@ -1,49 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readers behind read_instances.h, one per format. Each takes the whole file and throws InputError;
-// `file` is the name used in messages.
+// The tables of formats: one row tells a format by its name, suffix or first bytes, reads it and writes it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/problem/instance.h"
+#include "engine/problem/problem.h"
 #include "host/files/json_document.h"
 #include "host/files/read_instances.h"
+#include "host/files/text_scan.h"
+#include "host/files/write_solutions.h"
 
 namespace pointsman {
 
-// Numbers beyond this are refused: the square of a coordinate must stay a finite double.
-inline constexpr double kLargestNumber = 1e100;
 // Cities or items of one instance: 2n must stay an int.
 inline constexpr int64_t kLargestSize = int64_t{1} << 29;
 
-InstanceFile parse_tsplib(std::string_view bytes, const std::string& file);
-InstanceFile parse_npy_instances(std::string_view bytes, const std::string& file, const ReadOptions& options);
-InstanceFile parse_npz_instances(std::string_view bytes, const std::string& file, const ReadOptions& options);
-InstanceFile parse_json_instances(std::string_view bytes, const std::string& file);
-InstanceFile parse_ndjson_instances(std::string_view bytes, const std::string& file);
-InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file);
+template <typename Kind, typename Parse, typename Write>
+struct FileFormat {
+  Kind kind;
+  std::string_view name;                     // on the command line
+  std::array<std::string_view, 2> suffixes;  // the usual one first; a second may be empty
+  std::string_view magic;                    // the first bytes; empty: they tell nothing
+  Parse* parse;                              // of a whole file, whose name messages use; throws InputError
+  Write* write;                              // throws OutputRefused for what the format cannot hold
+  std::string_view title = {};               // in messages
+};
+
+using ParseInstances = InstanceFile(std::string_view bytes, const std::string& file,
+                                    const ReadOptions& options);
+using WriteInstances = std::string(const InstanceBatch& instances);
+using InstanceFormat = FileFormat<InputFormat, ParseInstances, WriteInstances>;
+ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text;
+WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
+
+// What a run gives. gaps: [instances], or empty when there is no reference.
+struct Answer {
+  const InstanceBatch& instances;
+  const SolutionBatch& solutions;
+  const std::vector<double>& gaps;
+  const SolveSummary& summary;
+
+  double gap(size_t i) const { return gaps.empty() ? kNoNumber : gaps[i]; }
+};
+
+// One solution for each instance. Only `order` and `objective` are set; the objective is what the file
+// claims, NaN when it claims none. Whether an order is an answer is left to validate_solution.
+using ParseAnswers = SolutionBatch(std::string_view bytes, const std::string& file,
+                                   const InstanceBatch& instances);
+using WriteAnswers = std::string(const Answer& answer);
+using AnswerFormat = FileFormat<OutputFormat, ParseAnswers, WriteAnswers>;
+ParseAnswers parse_tour, parse_npy_answers, parse_npz_answers, parse_json_answers;
+WriteAnswers write_tour, write_npy_answers, write_npz_answers, write_json_answers, write_ndjson_answers,
+    write_text_answers;
+
+const std::vector<InstanceFormat>& instance_formats();
+const std::vector<AnswerFormat>& answer_formats();
+
+// The first row that `is` holds of; null when there is none.
+template <typename Format, typename Is>
+const Format* find_format(const std::vector<Format>& formats, Is is) {
+  const auto found = std::find_if(formats.begin(), formats.end(), is);
+  return found == formats.end() ? nullptr : &*found;
+}
+
+template <typename Format>
+const Format* format_named(const std::vector<Format>& formats, std::string_view name) {
+  return find_format(formats, [&](const Format& format) { return format.name == name; });
+}
+
+template <typename Format, typename Kind>
+const Format& format_of_kind(const std::vector<Format>& formats, Kind kind) {
+  return *find_format(formats, [&](const Format& format) { return format.kind == kind; });
+}
+
+template <typename Format>
+const Format* format_by_suffix(const std::vector<Format>& formats, const std::string& path) {
+  const std::string suffix = file_suffix(path);
+  if (suffix.empty()) return nullptr;
+  return find_format(formats, [&](const Format& format) {
+    return suffix == format.suffixes[0] || suffix == format.suffixes[1];
+  });
+}
+
+template <typename Format>
+const Format* format_by_magic(const std::vector<Format>& formats, std::string_view bytes) {
+  return find_format(formats, [&](const Format& format) {
+    return !format.magic.empty() && bytes.starts_with(format.magic);
+  });
+}
+
+// text(row) of every row.
+template <typename Format, typename Text>
+std::vector<std::string> of_formats(const std::vector<Format>& formats, Text text) {
+  std::vector<std::string> texts;
+  for (const Format& format : formats) texts.emplace_back(text(format));
+  return texts;
+}
+
+// Of a file that tells no more of its problem than what an item's numbers are: the problem asked for where
+// its items have these fields, else the first that has such items.
+ProblemKind problem_with(ItemFields fields, const ReadOptions& options);
+// By the key "problem" of an object.
+ProblemKind read_problem(const JsonValue& object);
 
 // One line of NDJSON, at `line` of the file.
 Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line);
-
-// A TSPLIB tour file: cities counted from 0 (the file counts from 1). Whether it is a tour is not checked.
-std::vector<int32_t> parse_tsplib_tour(std::string_view bytes, const std::string& file);
-
 // Whether the program's own answers are one JSON object a line, by the suffix, else by the first line.
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
 // "EUC_2D", "CEIL_2D", "GEO" or "ATT"; "EUCLIDEAN" for the unrounded metric, which TSPLIB does not have.
-const char* metric_name(Metric metric);
+std::string metric_name(Metric metric);
+std::optional<Metric> find_metric(std::string_view name);
 
-// By a suffix such as ".tsp"; nothing for any that no reader has.
-std::optional<InputFormat> format_of_suffix(const std::string& suffix);
-
-// Reads what is left of a stream. Throws std::system_error when the disk refuses.
+// The whole of a stream from here on. Throws std::system_error when the disk refuses.
 std::string read_rest(std::istream& stream, const std::string& file);
 // A whole file, "-" for standard input. Throws InputError when it cannot be opened.
 std::string read_file(const std::string& path);
+
+// "2 solutions", as many as there are instances.
+std::string solutions_wanted(const InstanceBatch& instances);
+// Throws InputError unless a file has as many solutions.
+void check_count(size_t found, const InstanceBatch& instances, const std::string& file);
+
+// One problem and one size.
+bool is_uniform(const InstanceBatch& instances);
+// Throws OutputRefused unless the instances fit an array.
+void check_uniform(const InstanceBatch& instances);
+// Without line ends, which would begin another line of a text format.
+std::string on_one_line(std::string text);
 
 }  // namespace pointsman

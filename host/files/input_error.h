@@ -16,15 +16,14 @@ class InputError : public std::runtime_error {
   InputError(std::string file, int64_t line, const std::string& message)
       : InputError(std::move(file), line, 0, message) {}
 
+  // column: the byte in the line, from 1; 0 when not known.
   InputError(std::string file, int64_t line, int64_t column, const std::string& message)
       : std::runtime_error(file + place(line, column) + ": " + message),
         file_(std::move(file)),
-        line_(line),
-        column_(column) {}
+        line_(line) {}
 
   const std::string& file() const { return file_; }
-  int64_t line() const { return line_; }      // 1-based; 0 when the format has no lines
-  int64_t column() const { return column_; }  // 1-based byte in the line; 0 when not known
+  int64_t line() const { return line_; }  // 1-based; 0 when the format has no lines
 
  private:
   static std::string place(int64_t line, int64_t column) {
@@ -37,9 +36,6 @@ class InputError : public std::runtime_error {
 
   std::string file_;
   int64_t line_;
-  int64_t column_;
 };
-
-inline constexpr int kInputErrorCode = 3;
 
 }  // namespace pointsman

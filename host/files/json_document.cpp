@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/json_document.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -9,6 +11,7 @@
 
 #include "host/files/input_error.h"
 #include "host/files/text_scan.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
@@ -32,13 +35,7 @@ struct CountingIterator {
     *reached = ++at;
     return *this;
   }
-  CountingIterator operator++(int) {
-    CountingIterator before = *this;
-    ++*this;
-    return before;
-  }
   bool operator==(const CountingIterator& other) const { return at == other.at; }
-  bool operator!=(const CountingIterator& other) const { return at != other.at; }
 };
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error .." -> "syntax error .."
@@ -55,18 +52,11 @@ std::string plain_message(const std::string& what) {
 }
 
 std::string key_name(const std::string& key) {
-  for (const char c : key) {
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
-      return shown(key);
-  }
-  return key;
+  const auto is_plain = [](unsigned char c) { return c < 0x80 && (std::isalnum(c) || c == '_'); };
+  return std::all_of(key.begin(), key.end(), is_plain) ? key : shown(key);
 }
 
 }  // namespace
-
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // Receives the parser's events. A refused event ends the parse with `message` at the place reached.
 struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
@@ -76,12 +66,8 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return add(Kind::kNull, 0.0); }
   bool boolean(bool value) override { return add(Kind::kBoolean, value ? 1.0 : 0.0); }
-  bool number_integer(number_integer_t value) override {
-    return add(Kind::kNumber, static_cast<double>(value));
-  }
-  bool number_unsigned(number_unsigned_t value) override {
-    return add(Kind::kNumber, static_cast<double>(value));
-  }
+  bool number_integer(number_integer_t value) override { return add(Kind::kNumber, value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(Kind::kNumber, value); }
   bool number_float(number_float_t value, const string_t&) override { return add(Kind::kNumber, value); }
   bool binary(binary_t&) override { return false; }
   bool string(string_t& value) override { return add_text(value); }
@@ -106,12 +92,10 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   }
 
   bool add(Kind kind, double number) {
-    Node node;
-    node.kind = kind;
-    node.number = number;
-    node.position = static_cast<uint32_t>(reached - document.text_.data());
-    node.end = static_cast<uint32_t>(document.nodes_.size() + 1);
-    document.nodes_.push_back(node);
+    document.nodes_.push_back({.number = number,
+                               .position = static_cast<uint32_t>(reached - document.text_.data()),
+                               .end = static_cast<uint32_t>(document.nodes_.size() + 1),
+                               .kind = kind});
     return true;
   }
 
@@ -150,8 +134,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
 JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t first_line)
     : text_(text), file_(std::move(file)), first_line_(first_line) {
   if (text.size() >= std::numeric_limits<uint32_t>::max()) fail_at(0, "JSON of 4 GiB or more; use .npy");
-  if (text.substr(0, 3) == "\xEF\xBB\xBF")
-    fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
+  if (text.starts_with("\xEF\xBB\xBF")) fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
   // The parser would take one for the end of the text.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) fail_at(nul, "a NUL byte");
   Builder builder(*this);
@@ -164,15 +147,10 @@ JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t firs
 }
 
 void JsonDocument::fail_at(size_t position, const std::string& message) const {
-  int64_t line = first_line_;
-  size_t line_start = 0;
-  for (size_t i = 0; i < position && i < text_.size(); ++i) {
-    if (text_[i] == '\n') {
-      ++line;
-      line_start = i + 1;
-    }
-  }
-  throw InputError(file_, line, static_cast<int64_t>(position - line_start) + 1, message);
+  const std::string_view before = text_.substr(0, position);
+  const size_t line_start = before.rfind('\n') + 1;  // of the first line: npos + 1
+  throw InputError(file_, first_line_ + std::count(before.begin(), before.end(), '\n'),
+                   static_cast<int64_t>(position - line_start) + 1, message);
 }
 
 // The parser tells where a token ends; errors shall point at its start.
@@ -231,22 +209,21 @@ std::vector<JsonValue> JsonValue::elements() const {
   return out;
 }
 
-bool JsonValue::has(std::string_view key) const {
+uint32_t JsonValue::find(std::string_view key) const {
   if (!is_object()) fail_expected("an object");
   const auto& nodes = document_->nodes_;
   for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child + 1].end) {
-    if (document_->texts_[nodes[child].text] == key) return true;
+    if (document_->texts_[nodes[child].text] == key) return child + 1;
   }
-  return false;
+  return 0;
 }
 
+bool JsonValue::has(std::string_view key) const { return find(key) != 0; }
+
 JsonValue JsonValue::get(std::string_view key) const {
-  if (!is_object()) fail_expected("an object");
-  const auto& nodes = document_->nodes_;
-  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child + 1].end) {
-    if (document_->texts_[nodes[child].text] == key) return JsonValue(document_, child + 1);
-  }
-  fail("expected the key \"" + std::string(key) + "\", found none");
+  const uint32_t found = find(key);
+  if (found == 0) fail("expected the key \"" + std::string(key) + "\", found none");
+  return JsonValue(document_, found);
 }
 
 bool JsonValue::boolean() const {
@@ -257,6 +234,11 @@ bool JsonValue::boolean() const {
 double JsonValue::number() const {
   if (!is_number()) fail_expected("a number");
   return document_->nodes_[node_].number;
+}
+
+double JsonValue::bounded_number() const {
+  if (std::fabs(number()) > kLargestNumber) fail_expected("a number within +-1e100");
+  return number();
 }
 
 int32_t JsonValue::index() const {
@@ -298,6 +280,22 @@ void JsonValue::fail(const std::string& message) const {
 
 void JsonValue::fail_expected(const std::string& what) const {
   fail("expected " + what + ", found " + describe());
+}
+
+bool for_each_json_line(std::string_view text, const std::string& file,
+                        const std::function<void(const JsonValue&)>& visit, bool may_be_cut) {
+  LineScanner lines(text);
+  std::string_view line;
+  while (lines.next_filled(line)) {
+    try {
+      const JsonDocument document(line, file, lines.number());
+      visit(document.root());
+    } catch (const InputError&) {
+      if (!may_be_cut || lines.last_line_whole()) throw;
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace pointsman

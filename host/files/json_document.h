@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +12,6 @@
 namespace pointsman {
 
 class JsonDocument;
-
-// For writers: in double quotes and escaped; bytes that are not UTF-8 become the replacement character.
-std::string json_text(const std::string& text);
 
 // A value of a document that outlives it.
 class JsonValue {
@@ -38,7 +36,8 @@ class JsonValue {
   // Throw "expected a number, found .." and so on.
   bool boolean() const;
   double number() const;
-  int32_t index() const;  // an integer of at least 0
+  double bounded_number() const;  // within ±1e100
+  int32_t index() const;          // an integer of at least 0
   const std::string& text() const;
 
   // Throws an InputError at this value's line and column, naming its place ("instances[2].id").
@@ -49,6 +48,7 @@ class JsonValue {
   friend class JsonDocument;
   JsonValue(const JsonDocument* document, uint32_t node) : document_(document), node_(node) {}
   std::string describe() const;
+  uint32_t find(std::string_view key) const;  // its value's node; 0 when there is none
 
   const JsonDocument* document_;
   uint32_t node_;
@@ -84,5 +84,10 @@ class JsonDocument {
   std::vector<Node> nodes_;  // an object's children alternate key, value
   std::vector<std::string> texts_;
 };
+
+// Calls visit(root of the line) for each line with something on it. With may_be_cut a wrong last line that is
+// not whole is passed over, since its writer may still be at work; returns whether there was one.
+bool for_each_json_line(std::string_view text, const std::string& file,
+                        const std::function<void(const JsonValue&)>& visit, bool may_be_cut = false);
 
 }  // namespace pointsman

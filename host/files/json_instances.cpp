@@ -1,66 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON and NDJSON instances (docs/file-formats.md). Unknown keys are passed over: producers may carry their
 // own.
-#include <cmath>
-
 #include "host/files/formats.h"
-#include "host/files/text_scan.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
 namespace {
 
-double bounded_number(const JsonValue& value) {
-  const double number = value.number();
-  if (std::fabs(number) > kLargestNumber) value.fail_expected("a number within +-1e100");
-  return number;
-}
-
 double non_negative(const JsonValue& value) {
-  const double number = bounded_number(value);
+  const double number = value.bounded_number();
   if (number < 0.0) value.fail_expected("a number of at least 0");
   return number;
 }
 
-void check_size(const JsonValue& array, size_t size, const char* of_what) {
-  if (size == 0) array.fail("expected at least one " + std::string(of_what) + ", found none");
-  if (size > static_cast<size_t>(kLargestSize))
+void check_size(const JsonValue& array, size_t size, const Instance& instance) {
+  if (size == 0)
+    array.fail(std::string("expected at least one ") + problem_of(instance).item + ", found none");
+  if (size > static_cast<size_t>(kLargestSize)) {
     array.fail("more than " + std::to_string(kLargestSize) + " of them");
+  }
 }
 
-void read_tsp(const JsonValue& object, Instance& instance) {
+void read_points(const JsonValue& object, Instance& instance) {
   const JsonValue coordinates = object.get("coordinates");
   const std::vector<JsonValue> points = coordinates.elements();
-  check_size(coordinates, points.size(), "city");
-  instance.values.reserve(2 * points.size());
+  check_size(coordinates, points.size(), instance);
   for (const JsonValue& point : points) {
-    if (!point.is_array()) point.fail_expected("a pair [x, y]");
-    const std::vector<JsonValue> pair = point.elements();
+    const std::vector<JsonValue> pair = point.is_array() ? point.elements() : std::vector<JsonValue>();
     if (pair.size() != 2) point.fail_expected("a pair [x, y]");
-    instance.values.push_back(bounded_number(pair[0]));
-    instance.values.push_back(bounded_number(pair[1]));
+    for (const JsonValue& coordinate : pair) instance.values.push_back(coordinate.bounded_number());
   }
   if (!object.has("edge_weight_type")) return;
   const JsonValue type = object.get("edge_weight_type");
-  for (const Metric metric :
-       {Metric::kEuclidean, Metric::kEuc2d, Metric::kCeil2d, Metric::kGeo, Metric::kAtt}) {
-    if (type.text() == metric_name(metric)) {
-      instance.metric = metric;
-      return;
-    }
-  }
-  type.fail_expected("EUCLIDEAN, EUC_2D, CEIL_2D, GEO or ATT");
+  const std::optional<Metric> metric = find_metric(type.text());
+  if (!metric) type.fail_expected("EUCLIDEAN, EUC_2D, CEIL_2D, GEO or ATT");
+  instance.metric = *metric;
 }
 
-void read_knapsack(const JsonValue& object, Instance& instance) {
-  instance.capacity = non_negative(object.get("capacity"));
+void read_weights_and_values(const JsonValue& object, Instance& instance) {
   const JsonValue weights_array = object.get("weights"), values_array = object.get("values");
   const std::vector<JsonValue> weights = weights_array.elements(), values = values_array.elements();
-  check_size(weights_array, weights.size(), "item");
+  check_size(weights_array, weights.size(), instance);
   if (values.size() != weights.size()) {
     values_array.fail_expected("as many as weights (" + std::to_string(weights.size()) + ")");
   }
-  instance.values.reserve(2 * weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {
     instance.values.push_back(non_negative(weights[i]));
     instance.values.push_back(non_negative(values[i]));
@@ -74,26 +58,63 @@ Instance read_instance(const JsonValue& object) {
     instance.id = object.get("id").text();
     instance.has_id = !instance.id.empty();
   }
-  const JsonValue problem = object.get("problem");
-  if (problem.text() == "tsp") {
-    read_tsp(object, instance);
-  } else if (problem.text() == "knapsack") {
-    instance.problem = ProblemKind::kKnapsack;
-    read_knapsack(object, instance);
-  } else {
-    problem.fail_expected("\"tsp\" or \"knapsack\"");
+  instance.problem = read_problem(object);
+  const Problem& problem = problem_of(instance);
+  if (problem.has_capacity) instance.capacity = non_negative(object.get("capacity"));
+  switch (problem.fields) {
+    case ItemFields::kCoordinates:
+      read_points(object, instance);
+      break;
+    case ItemFields::kWeightAndValue:
+      read_weights_and_values(object, instance);
+      break;
   }
   return instance;
 }
 
+std::string instance_json(const Instance& instance) {
+  const Problem& problem = problem_of(instance);
+  const auto n = static_cast<size_t>(instance.n());
+  JsonText id, metric, capacity, points, weights, values;
+  if (instance.has_id) id = instance.id;
+  if (instance.metric != Metric::kEuclidean) metric = metric_name(instance.metric);
+  if (problem.has_capacity) capacity = instance.capacity;
+  const auto number = [&](size_t i) { return instance.values[i]; };
+  switch (problem.fields) {
+    case ItemFields::kCoordinates:
+      points =
+          json_array(n, [&](size_t i) { return json_array(2, [&](size_t k) { return number(2 * i + k); }); });
+      break;
+    case ItemFields::kWeightAndValue:
+      weights = json_array(n, [&](size_t i) { return number(2 * i); });
+      values = json_array(n, [&](size_t i) { return number(2 * i + 1); });
+      break;
+  }
+  return json_object({{"id", id},
+                      {"problem", name_of(instance.problem)},
+                      {"edge_weight_type", metric},
+                      {"capacity", capacity},
+                      {"coordinates", points},
+                      {"weights", weights},
+                      {"values", values}})
+      .text;
+}
+
 }  // namespace
+
+ProblemKind read_problem(const JsonValue& object) {
+  const JsonValue name = object.get("problem");
+  const std::optional<ProblemKind> kind = find_problem(name.text());
+  if (!kind) name.fail_expected(problem_names("\""));
+  return *kind;
+}
 
 Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line) {
   const JsonDocument document(bytes, file, line);
   return read_instance(document.root());
 }
 
-InstanceFile parse_json_instances(std::string_view bytes, const std::string& file) {
+InstanceFile parse_json(std::string_view bytes, const std::string& file, const ReadOptions&) {
   const JsonDocument document(bytes, file);
   const JsonValue root = document.root();
   if (!root.is_object()) root.fail_expected("an instance or {\"instances\":[..]}");
@@ -108,15 +129,24 @@ InstanceFile parse_json_instances(std::string_view bytes, const std::string& fil
   return out;
 }
 
-InstanceFile parse_ndjson_instances(std::string_view bytes, const std::string& file) {
+InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const ReadOptions&) {
   InstanceFile out;
-  LineScanner lines(bytes);
-  std::string_view line;
-  while (lines.next(line)) {
-    if (trim(line).empty()) continue;
-    out.instances.push_back(parse_json_instance(line, file, lines.number()));
-  }
+  for_each_json_line(bytes, file,
+                     [&](const JsonValue& line) { out.instances.push_back(read_instance(line)); });
   if (out.instances.empty()) throw InputError(file, 0, "expected at least one instance, found none");
+  return out;
+}
+
+std::string write_json(const InstanceBatch& instances) {
+  if (instances.size() == 1) return instance_json(instances[0]) + "\n";
+  std::string out = "{\"instances\":[";
+  for (size_t i = 0; i < instances.size(); ++i) out += (i > 0 ? ",\n" : "\n") + instance_json(instances[i]);
+  return out + "]}\n";
+}
+
+std::string write_ndjson(const InstanceBatch& instances) {
+  std::string out;
+  for (const Instance& instance : instances) out += instance_json(instance) + "\n";
   return out;
 }
 

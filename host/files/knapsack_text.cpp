@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // KnapSack text: "n c", then n lines "profit weight". (Instance keeps weight first, as the paper does.)
-#include <array>
 #include <cmath>
 
 #include "host/files/formats.h"
-#include "host/files/text_scan.h"
+#include "host/files/output_file.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
@@ -17,31 +17,26 @@ std::array<double, 2> two_numbers(std::string_view line, const char* expected, c
   std::array<double, 2> values{};
   const bool well_formed =
       split_words(line, words) == 2 && parse_number(words[0], values[0]) && parse_number(words[1], values[1]);
-  if (!well_formed) {
-    throw InputError(file, number, "expected \"" + std::string(expected) + "\", found " + shown(trim(line)));
-  }
-  for (const double value : values) {
-    if (!(value >= 0.0 && value <= kLargestNumber)) {
-      throw InputError(
-          file, number,
-          "expected \"" + std::string(expected) + "\", both from 0 to 1e100, found " + shown(trim(line)));
-    }
-  }
-  return values;
+  const bool in_range = std::all_of(values.begin(), values.end(),
+                                    [](double value) { return value >= 0.0 && value <= kLargestNumber; });
+  if (well_formed && in_range) return values;
+  throw InputError(file, number,
+                   "expected \"" + std::string(expected) + "\"" +
+                       (well_formed ? ", both from 0 to 1e100" : "") + ", found " + shown(trim(line)));
 }
 
 }  // namespace
 
-InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file) {
+InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file,
+                                 const ReadOptions& options) {
   InstanceFile out;
   Instance instance;
   instance.id = file_stem(file);
-  instance.problem = ProblemKind::kKnapsack;
+  instance.problem = problem_with(ItemFields::kWeightAndValue, options);
   double n = 0.0;  // 0 until the first line is read
   LineScanner lines(bytes);
   std::string_view line;
-  while (lines.next(line)) {
-    if (trim(line).empty()) continue;
+  while (lines.next_filled(line)) {
     if (n == 0.0) {
       const auto [size, capacity] = two_numbers(line, "n capacity", file, lines.number());
       if (size < 1.0 || size != std::floor(size) || size > static_cast<double>(kLargestSize)) {
@@ -70,6 +65,18 @@ InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file
                            ": the last line has no newline; was the file cut short?");
   }
   out.instances.push_back(std::move(instance));
+  return out;
+}
+
+std::string write_knapsack_text(const InstanceBatch& instances) {
+  if (instances.size() != 1 || problem_of(instances[0]).fields != ItemFields::kWeightAndValue) {
+    throw OutputRefused("a KnapSack text holds one KnapSack instance; use npz, json or ndjson");
+  }
+  const Instance& instance = instances[0];
+  std::string out = std::to_string(instance.n()) + " " + number_text(instance.capacity) + "\n";
+  for (int i = 0; i < instance.n(); ++i) {
+    out += number_text(instance.second(i)) + " " + number_text(instance.first(i)) + "\n";
+  }
   return out;
 }
 

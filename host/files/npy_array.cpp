@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/npy_array.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <utility>
 
 #include "host/files/input_error.h"
 #include "host/files/text_scan.h"
@@ -16,15 +16,7 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMostAxes = 8;
-
-template <typename T>
-T load(std::string_view bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
-}
 
 // The header's text is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (16, 50, 2), }
 class HeaderParser {
@@ -32,148 +24,132 @@ class HeaderParser {
   HeaderParser(std::string_view text, const std::string& file, const std::string& place)
       : rest_(text), file_(file), place_(place) {}
 
-  NpyHeader parse();
+  NpyHeader parse() {
+    constexpr std::string_view kKeys[3] = {"descr", "fortran_order", "shape"};
+    NpyHeader header;
+    bool seen[3] = {};
+    expect("{");
+    for (bool comma = true; !take("}"); comma = take(",")) {
+      if (!comma) fail_at("\",\" or \"}\"");
+      const std::string_view key = parse_string();
+      const size_t which = static_cast<size_t>(std::find(kKeys, kKeys + 3, key) - kKeys);
+      if (which == 3) fail("expected descr, fortran_order, shape; found " + shown(key));
+      if (std::exchange(seen[which], true)) fail(shown(key) + " is given twice");
+      expect(":");
+      parse_value(key, header);
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      if (!seen[i]) fail("expected " + shown(kKeys[i]) + ", found none");
+    }
+    skip_spaces();
+    if (!rest_.empty()) fail("expected its end, found " + shown(rest_));
+    return header;
+  }
 
  private:
   [[noreturn]] void fail(const std::string& message) const {
     throw InputError(file_, 0, place_ + "npy header: " + message);
   }
-  void skip_spaces() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
+  [[noreturn]] void fail_at(const std::string& expected) const {
+    fail("expected " + expected + ", found " + shown(rest_.substr(0, 20)));
   }
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size())); }
   bool take(std::string_view token) {
     skip_spaces();
-    if (rest_.substr(0, token.size()) != token) return false;
+    if (!rest_.starts_with(token)) return false;
     rest_.remove_prefix(token.size());
     return true;
   }
   void expect(std::string_view token) {
-    if (!take(token)) fail("expected " + shown(token) + ", found " + shown(rest_.substr(0, 20)));
+    if (!take(token)) fail_at(shown(token));
   }
-  std::string_view parse_string();
-  void parse_value(std::string_view key, NpyHeader& header);
-  void parse_type(NpyHeader& header);
-  void parse_shape(NpyHeader& header);
+
+  std::string_view parse_string() {
+    skip_spaces();
+    const char quote = rest_.empty() ? '\0' : rest_.front();
+    const size_t end = quote == '\'' || quote == '"' ? rest_.find(quote, 1) : std::string_view::npos;
+    if (end == std::string_view::npos) fail_at("a string");
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+
+  void parse_value(std::string_view key, NpyHeader& header) {
+    if (key == "descr") return parse_type(header);
+    if (key == "shape") return parse_shape(header);
+    if (take("True")) fail("fortran_order: expected False (C order), found True");
+    expect("False");
+  }
+
+  void parse_type(NpyHeader& header) {
+    skip_spaces();
+    if (rest_.starts_with('[')) fail("descr: structured types are not supported");
+    const std::string_view type = parse_string();
+    const std::string found = ", found " + shown(type);
+    if (type.size() < 2) fail("descr: expected a type such as \"<f8\"" + found);
+    if (type[0] == '>') fail("descr: expected little-endian numbers" + found);
+    if (type[1] == 'O') fail("descr: Python objects are not read" + found);
+    int64_t size = 0;
+    const char kind = type[1];
+    const bool known_kind = std::string_view("fiubUS").find(kind) != std::string_view::npos;
+    if ((type[0] != '<' && type[0] != '|' && type[0] != '=') || !known_kind ||
+        !parse_integer(type.substr(2), size) || size < 1 || size > 65536) {
+      fail("descr: expected numbers or strings" + found);
+    }
+    const bool fits = kind == 'f'                  ? size == 4 || size == 8
+                      : kind == 'i' || kind == 'u' ? size == 1 || size == 2 || size == 4 || size == 8
+                      : kind == 'b'                ? size == 1
+                                                   : true;
+    if (!fits) fail("descr: expected floats of 4 or 8 bytes or integers of 1 to 8" + found);
+    header.kind = kind;
+    header.item_size = static_cast<size_t>(kind == 'U' ? 4 * size : size);
+  }
+
+  void parse_shape(NpyHeader& header) {
+    expect("(");
+    for (bool comma = true; !take(")"); comma = take(",")) {
+      skip_spaces();
+      size_t digits = rest_.starts_with('-') ? 1 : 0;
+      while (digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9') ++digits;
+      int64_t size = 0;
+      if (!comma || !parse_integer(rest_.substr(0, digits), size) || size < 0) {
+        fail("shape: expected sizes of at least 0, found " + shown(rest_.substr(0, 20)));
+      }
+      if (header.shape.size() == kMostAxes) fail("shape: more than " + std::to_string(kMostAxes) + " axes");
+      header.shape.push_back(size);
+      rest_.remove_prefix(digits);
+    }
+  }
 
   std::string_view rest_;
   const std::string& file_;
   const std::string& place_;
 };
 
-std::string_view HeaderParser::parse_string() {
-  skip_spaces();
-  const char quote = rest_.empty() ? '\0' : rest_.front();
-  const size_t end = quote == '\'' || quote == '"' ? rest_.find(quote, 1) : std::string_view::npos;
-  if (end == std::string_view::npos) fail("expected a string, found " + shown(rest_.substr(0, 20)));
-  const std::string_view text = rest_.substr(1, end - 1);
-  rest_.remove_prefix(end + 1);
-  return text;
-}
-
-void HeaderParser::parse_type(NpyHeader& header) {
-  skip_spaces();
-  if (!rest_.empty() && rest_.front() == '[') fail("descr: structured types are not supported");
-  const std::string_view type = parse_string();
-  const std::string found = ", found " + shown(type);
-  if (type.size() < 2) fail("descr: expected a type such as \"<f8\"" + found);
-  if (type[0] == '>') fail("descr: expected little-endian numbers" + found);
-  if (type[1] == 'O') fail("descr: Python objects are not read" + found);
-  int64_t size = 0;
-  const char kind = type[1];
-  const bool known_kind = std::string_view("fiubUS").find(kind) != std::string_view::npos;
-  if ((type[0] != '<' && type[0] != '|' && type[0] != '=') || !known_kind ||
-      !parse_integer(type.substr(2), size) || size < 1 || size > 65536) {
-    fail("descr: expected numbers or strings" + found);
-  }
-  const bool fits = kind == 'f'                  ? size == 4 || size == 8
-                    : kind == 'i' || kind == 'u' ? size == 1 || size == 2 || size == 4 || size == 8
-                    : kind == 'b'                ? size == 1
-                                                 : true;
-  if (!fits) fail("descr: expected floats of 4 or 8 bytes or integers of 1 to 8" + found);
-  header.kind = kind;
-  header.item_size = static_cast<size_t>(kind == 'U' ? 4 * size : size);
-}
-
-void HeaderParser::parse_shape(NpyHeader& header) {
-  expect("(");
-  bool comma = true;
-  while (!take(")")) {
-    skip_spaces();
-    size_t digits = 0;
-    if (!rest_.empty() && rest_[0] == '-') ++digits;
-    while (digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9') ++digits;
-    int64_t size = 0;
-    if (!comma || !parse_integer(rest_.substr(0, digits), size) || size < 0) {
-      fail("shape: expected sizes of at least 0, found " + shown(rest_.substr(0, 20)));
-    }
-    if (header.shape.size() == kMostAxes) fail("shape: more than " + std::to_string(kMostAxes) + " axes");
-    header.shape.push_back(size);
-    rest_.remove_prefix(digits);
-    comma = take(",");
-  }
-}
-
-void HeaderParser::parse_value(std::string_view key, NpyHeader& header) {
-  if (key == "descr") return parse_type(header);
-  if (key == "shape") return parse_shape(header);
-  if (take("True")) fail("fortran_order: expected False (C order), found True");
-  expect("False");
-}
-
-NpyHeader HeaderParser::parse() {
-  NpyHeader header;
-  bool seen[3] = {};
-  constexpr std::string_view kKeys[3] = {"descr", "fortran_order", "shape"};
-  expect("{");
-  bool comma = true;
-  while (!take("}")) {
-    if (!comma) fail("expected \",\" or \"}\", found " + shown(rest_.substr(0, 20)));
-    const std::string_view key = parse_string();
-    size_t which = 0;
-    while (which < 3 && key != kKeys[which]) ++which;
-    if (which == 3) fail("expected descr, fortran_order, shape; found " + shown(key));
-    if (seen[which]) fail(shown(key) + " is given twice");
-    seen[which] = true;
-    expect(":");
-    parse_value(key, header);
-    comma = take(",");
-  }
-  for (size_t i = 0; i < 3; ++i) {
-    if (!seen[i]) fail("expected " + shown(kKeys[i]) + ", found none");
-  }
-  skip_spaces();
-  if (!rest_.empty()) fail("expected its end, found " + shown(rest_));
-  return header;
-}
-
 std::string as_utf8(uint32_t code) {
-  std::string out;
-  const auto put = [&](uint32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | (code >> 6));
-    put(0x80 | (code & 63));
-  } else if (code < 0x10000) {
-    put(0xE0 | (code >> 12));
-    put(0x80 | ((code >> 6) & 63));
-    put(0x80 | (code & 63));
-  } else {
-    put(0xF0 | (code >> 18));
-    put(0x80 | ((code >> 12) & 63));
-    put(0x80 | ((code >> 6) & 63));
-    put(0x80 | (code & 63));
-  }
+  if (code < 0x80) return std::string(1, static_cast<char>(code));
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first, of six bits each
+  std::string out(1, static_cast<char>(0xFF00 >> (more + 1) | code >> 6 * more));
+  for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (code >> 6 * i & 63));
   return out;
+}
+
+template <typename Size>
+std::string tuple_text(const std::vector<Size>& sizes) {
+  std::string text = "(";
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  return text + (sizes.size() == 1 ? ",)" : ")");
+}
+
+std::string wrong_size(const NpyHeader& header, size_t found) {
+  return "shape " + header.shape_text() + " of " + header.type_text() + ": expected " +
+         std::to_string(header.data_size) + " bytes of data, found " +
+         std::to_string(static_cast<int64_t>(found));
 }
 
 }  // namespace
 
-std::string NpyHeader::shape_text() const {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
+std::string NpyHeader::shape_text() const { return tuple_text(shape); }
 
 std::string NpyHeader::type_text() const {
   std::string text(item_size == 1 || kind == 'S' ? "|" : "<");
@@ -183,8 +159,8 @@ std::string NpyHeader::type_text() const {
 
 NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place) {
   const auto fail = [&](const std::string& message) { throw InputError(file, 0, place + message); };
-  if (bytes.substr(0, kMagic.size()) != kMagic) {
-    fail("expected an .npy file (\"\\x93NUMPY\"), found " + shown(bytes.substr(0, kMagic.size())));
+  if (!bytes.starts_with(kNpyMagic)) {
+    fail("expected an .npy file (\"\\x93NUMPY\"), found " + shown(bytes.substr(0, kNpyMagic.size())));
   }
   if (bytes.size() < 10) fail("npy header: the file ends within it");
   const int major = static_cast<unsigned char>(bytes[6]), minor = static_cast<unsigned char>(bytes[7]);
@@ -194,7 +170,7 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, cons
   }
   const size_t text_offset = major == 1 ? 10 : 12;
   if (bytes.size() < text_offset) fail("npy header: the file ends within it");
-  const size_t text_size = major == 1 ? load<uint16_t>(bytes, 8) : load<uint32_t>(bytes, 8);
+  const size_t text_size = major == 1 ? load_bytes<uint16_t>(bytes, 8) : load_bytes<uint32_t>(bytes, 8);
   if (text_size > kLargestNpyHeader) {
     fail("npy header: expected at most " + std::to_string(kLargestNpyHeader) + " bytes, found " +
          std::to_string(text_size));
@@ -213,12 +189,19 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, cons
 }
 
 NpyArray::NpyArray(std::string_view bytes, std::string file, std::string place)
-    : file_(std::move(file)), place_(std::move(place)), header_(parse_npy_header(bytes, file_, place_)) {
+    : file_(std::move(file)), place_(std::move(place)) {
+  take(bytes);
+}
+
+NpyArray::NpyArray(std::string&& bytes, std::string file, std::string place)
+    : owned_(std::move(bytes)), file_(std::move(file)), place_(std::move(place)) {
+  take(owned_);
+}
+
+void NpyArray::take(std::string_view bytes) {
+  header_ = parse_npy_header(bytes, file_, place_);
   data_ = bytes.substr(header_.data_offset);
-  if (data_.size() != header_.data_size) {
-    fail("shape " + header_.shape_text() + " of " + header_.type_text() + ": expected " +
-         std::to_string(header_.data_size) + " bytes of data, found " + std::to_string(data_.size()));
-  }
+  if (data_.size() != header_.data_size) fail(wrong_size(header_, data_.size()));
 }
 
 void NpyArray::fail(const std::string& message) const { throw InputError(file_, 0, place_ + message); }
@@ -235,8 +218,8 @@ std::string NpyArray::index_text(size_t i) const {
 
 double NpyArray::number(size_t i) const {
   if (!header_.is_float()) return static_cast<double>(integer(i));
-  const double value =
-      header_.item_size == 8 ? load<double>(data_, 8 * i) : static_cast<double>(load<float>(data_, 4 * i));
+  const double value = header_.item_size == 8 ? load_bytes<double>(data_, 8 * i)
+                                              : static_cast<double>(load_bytes<float>(data_, 4 * i));
   if (!std::isfinite(value)) {
     fail(index_text(i) + ": expected a finite number, found " + (std::isnan(value) ? "nan" : "inf"));
   }
@@ -248,15 +231,15 @@ int64_t NpyArray::integer(size_t i) const {
   const bool is_signed = header_.kind == 'i';
   switch (header_.item_size) {
     case 1:
-      return is_signed ? load<int8_t>(data_, at) : load<uint8_t>(data_, at);
+      return is_signed ? load_bytes<int8_t>(data_, at) : load_bytes<uint8_t>(data_, at);
     case 2:
-      return is_signed ? load<int16_t>(data_, at) : load<uint16_t>(data_, at);
+      return is_signed ? load_bytes<int16_t>(data_, at) : load_bytes<uint16_t>(data_, at);
     case 4:
-      return is_signed ? int64_t{load<int32_t>(data_, at)} : int64_t{load<uint32_t>(data_, at)};
+      return is_signed ? int64_t{load_bytes<int32_t>(data_, at)} : int64_t{load_bytes<uint32_t>(data_, at)};
     default:
       break;
   }
-  const auto value = load<int64_t>(data_, at);
+  const auto value = load_bytes<int64_t>(data_, at);
   if (!is_signed && value < 0) fail(index_text(i) + ": does not fit a signed integer of 64 bits");
   return value;
 }
@@ -270,9 +253,9 @@ std::string NpyArray::text(size_t i) const {
     return out;
   }
   size_t length = item.size() / 4;
-  while (length > 0 && load<uint32_t>(item, 4 * (length - 1)) == 0) --length;
+  while (length > 0 && load_bytes<uint32_t>(item, 4 * (length - 1)) == 0) --length;
   for (size_t k = 0; k < length; ++k) {
-    const auto code = load<uint32_t>(item, 4 * k);
+    const auto code = load_bytes<uint32_t>(item, 4 * k);
     if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
       fail(index_text(i) + ": expected Unicode, found code " + std::to_string(code));
     }
@@ -281,19 +264,40 @@ std::string NpyArray::text(size_t i) const {
   return out;
 }
 
+NpzFile::NpzFile(std::string_view bytes, std::string file) : file_(std::move(file)), archive_(bytes, file_) {}
+
+bool NpzFile::has(const std::string& name) const { return archive_.find(name + ".npy") != nullptr; }
+
+std::string NpzFile::names() const {
+  std::string names;
+  for (const ZipEntry& entry : archive_.entries()) {
+    if (names.size() > 100) return names + ", ..";
+    names += (names.empty() ? "" : ", ") + shown(entry.name);
+  }
+  return names.empty() ? "no arrays" : names;
+}
+
+NpyArray NpzFile::array(const std::string& name) const {
+  const ZipEntry* const entry = archive_.find(name + ".npy");
+  if (entry == nullptr) throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
+  const std::string start = archive_.read_start(*entry, kNpyPrefix + kLargestNpyHeader);
+  const NpyHeader header = parse_npy_header(start, file_, name + ": ");
+  if (header.data_offset + header.data_size != entry->size) {
+    throw InputError(file_, 0, name + ": " + wrong_size(header, entry->size - header.data_offset));
+  }
+  return NpyArray(archive_.read(*entry), file_, name + ": ");
+}
+
 std::string npy_header(const std::string& type, const std::vector<size_t>& shape) {
   // numpy keeps room to let the first axis grow to 21 digits, then pads the whole to 64.
   constexpr size_t kGrowthDigits = 21, kAlignment = 64, kPrefix = 10;
-  std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  text += shape.size() == 1 ? ",), }" : "), }";
+  std::string text =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + tuple_text(shape) + ", }";
   if (!shape.empty()) text.append(kGrowthDigits - std::to_string(shape[0]).size(), ' ');
   text.append(kAlignment - (kPrefix + text.size() + 1) % kAlignment, ' ');
   text += '\n';
-  std::string out(kMagic);
-  out += '\x01';
-  out += '\0';
-  append_bytes(out, static_cast<uint16_t>(text.size()));
+  std::string out(kNpyMagic);
+  append_bytes(out, '\x01', '\0', static_cast<uint16_t>(text.size()));
   return out + text;
 }
 

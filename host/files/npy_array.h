@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy format, versions 1.0 to 3.0: little-endian numbers and strings in C order, nothing else.
+// NumPy's .npy format, versions 1.0 to 3.0: little-endian numbers and strings in C order, nothing else. And
+// .npz, zip archives of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "host/files/zip_archive.h"
+
 namespace pointsman {
 
+inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 inline constexpr size_t kLargestNpyHeader = 64 * 1024;  // bytes of the header's text
 inline constexpr size_t kNpyPrefix = 12;                // at most, before that text
 
@@ -32,11 +37,16 @@ struct NpyHeader {
 // (an array of an .npz: "locs: "). Throws InputError.
 NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place = "");
 
-// A whole array. Keeps no copy: `bytes` must outlive it.
+// A whole array.
 class NpyArray {
  public:
-  // Throws InputError, also when the elements do not end exactly where the bytes do.
+  // Keeps no copy: `bytes` must outlive it. Throws InputError, also when the elements do not end exactly
+  // where the bytes do.
   NpyArray(std::string_view bytes, std::string file, std::string place = "");
+  // Keeps the bytes.
+  NpyArray(std::string&& bytes, std::string file, std::string place);
+  NpyArray(const NpyArray&) = delete;
+  NpyArray& operator=(const NpyArray&) = delete;
 
   const NpyHeader& header() const { return header_; }
   const std::vector<int64_t>& shape() const { return header_.shape; }
@@ -52,18 +62,30 @@ class NpyArray {
   std::string index_text(size_t i) const;
 
  private:
-  std::string file_, place_;
+  void take(std::string_view bytes);
+
+  std::string owned_, file_, place_;
   NpyHeader header_;
   std::string_view data_;
 };
 
+// Arrays by name: the entries "<name>.npy" of a zip archive. Keeps no copy of the bytes.
+class NpzFile {
+ public:
+  NpzFile(std::string_view bytes, std::string file);
+
+  bool has(const std::string& name) const;
+  std::string names() const;  // for messages
+
+  // Throws InputError when it is not there. Its header is checked before it is unpacked as a whole.
+  NpyArray array(const std::string& name) const;
+
+ private:
+  std::string file_;
+  ZipArchive archive_;
+};
+
 // The bytes that numpy.save puts in front of a C-ordered array: version 1.0, padded to 64.
 std::string npy_header(const std::string& type, const std::vector<size_t>& shape);
-
-// The array's values as little-endian bytes behind the header, appended.
-template <typename T>
-void append_bytes(std::string& out, const T& value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
-}
 
 }  // namespace pointsman

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "models/atomic_file.h"
 
 namespace pointsman {
 
@@ -14,30 +17,25 @@ class OutputRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Where a result goes. A regular file appears whole or not at all: written beside its place, synced, renamed,
-// and the directory synced. "-" and "" are standard output; what is not a regular file (FIFO, device) is
-// written through. Disk errors are std::system_error; an older file of that name then stays intact.
+// Where a result goes. A regular file appears whole or not at all (AtomicFile). "-" and "" are standard
+// output; what is not a regular file (FIFO, device) is written through. Disk errors are std::system_error.
 class OutputFile {
  public:
   // Throws OutputRefused when the file is there already and force is not set, and std::system_error when its
   // folder cannot be written, so call it before the work. Leaves nothing behind until write().
   OutputFile(const std::string& path, bool force);
-  ~OutputFile();  // without commit() the temporary file is removed
+  ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view bytes);  // unbuffered
-  void commit();
+  void commit();                       // without it a regular file does not appear
 
  private:
-  void open_temporary();
-
-  std::string target_;     // where the file will appear; symbolic links followed
-  std::string temporary_;  // empty when written through
-  int descriptor_ = -1;
-  bool force_ = false;
-  unsigned mode_ = 0;   // permissions of the file to be replaced; 0 when there is none
-  bool owned_ = false;  // the descriptor is ours to close
+  std::string path_;
+  bool force_;
+  std::optional<AtomicFile> file_;  // none: written through
+  int through_ = -1;
 };
 
 }  // namespace pointsman

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/read_instances.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -10,7 +8,6 @@
 #include <system_error>
 
 #include "host/files/formats.h"
-#include "host/files/text_scan.h"
 
 namespace pointsman {
 
@@ -31,9 +28,9 @@ bool is_whole_instance(std::string_view line, const std::string& name) {
 // By magic bytes, then the suffix, then what the first line looks like. `more` tells whether anything follows
 // it.
 InputFormat detect_format(const std::string& name, std::string_view head, bool more) {
-  if (head.substr(0, 6) == "\x93NUMPY") return InputFormat::kNpy;
-  if (head.substr(0, 2) == "PK") return InputFormat::kNpz;
-  if (const auto format = format_of_suffix(file_suffix(name))) return *format;
+  const InstanceFormat* told = format_by_magic(instance_formats(), head);
+  if (!told) told = format_by_suffix(instance_formats(), name);
+  if (told) return told->kind;
   const std::string_view text = trim(head);
   const char first = text.empty() ? '\0' : text.front();
   if (first == '{' || first == '[') {
@@ -41,39 +38,22 @@ InputFormat detect_format(const std::string& name, std::string_view head, bool m
   }
   if (first >= '0' && first <= '9') return InputFormat::kKnapsackText;
   if (first >= 'A' && first <= 'Z') return InputFormat::kTsplib;
-  throw InputError(name, 1,
-                   "expected TSPLIB, .npy, .npz, JSON, NDJSON or KnapSack text, found " +
-                       (head.empty() ? "an empty file" : shown(text)) + "; --input-format names it");
-}
-
-InstanceFile parse_as(InputFormat format, std::string_view bytes, const std::string& name,
-                      const ReadOptions& options) {
-  switch (format) {
-    case InputFormat::kTsplib:
-      return parse_tsplib(bytes, name);
-    case InputFormat::kNpy:
-      return parse_npy_instances(bytes, name, options);
-    case InputFormat::kNpz:
-      return parse_npz_instances(bytes, name, options);
-    case InputFormat::kJson:
-      return parse_json_instances(bytes, name);
-    case InputFormat::kNdjson:
-      return parse_ndjson_instances(bytes, name);
-    case InputFormat::kKnapsackText:
-      return parse_knapsack_text(bytes, name);
-    case InputFormat::kAuto:
-      break;
+  std::string titles;
+  for (const InstanceFormat& format : instance_formats()) {
+    const bool last = &format == &instance_formats().back();
+    titles += (titles.empty() ? "" : last ? " or " : ", ") + std::string(format.title);
   }
-  throw InputError(name, 0, "its format is not known");
+  throw InputError(name, 1,
+                   "expected " + titles + ", found " + (head.empty() ? "an empty file" : shown(text)) +
+                       "; --input-format names it");
 }
 
 void check_problem(const Instance& instance, const ReadOptions& options, const std::string& name,
                    int64_t line) {
   if (!options.problem || instance.problem == *options.problem) return;
-  const bool is_tsp = instance.problem == ProblemKind::kTsp;
   throw InputError(name, line,
-                   std::string("expected a ") + (is_tsp ? "KnapSack" : "TSP") + " instance, found a " +
-                       (is_tsp ? "TSP" : "KnapSack") + " one");
+                   std::string("expected a ") + problem_of(*options.problem).title + " instance, found a " +
+                       problem_of(instance).title + " one");
 }
 
 // Reads up to and with the next newline; false at the end.
@@ -97,26 +77,6 @@ void open_file(const std::string& path, std::ifstream& file) {
 }
 
 }  // namespace
-
-std::optional<InputFormat> parse_input_format(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kNames = {"auto", "tsplib", "npy", "npz", "json", "ndjson", "kp"};
-  constexpr std::array<InputFormat, 7> kFormats = {
-      InputFormat::kAuto, InputFormat::kTsplib, InputFormat::kNpy,         InputFormat::kNpz,
-      InputFormat::kJson, InputFormat::kNdjson, InputFormat::kKnapsackText};
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) return std::nullopt;
-  return kFormats[static_cast<size_t>(found - kNames.begin())];
-}
-
-std::optional<InputFormat> format_of_suffix(const std::string& suffix) {
-  if (suffix == ".tsp") return InputFormat::kTsplib;
-  if (suffix == ".npy") return InputFormat::kNpy;
-  if (suffix == ".npz") return InputFormat::kNpz;
-  if (suffix == ".json") return InputFormat::kJson;
-  if (suffix == ".ndjson" || suffix == ".jsonl") return InputFormat::kNdjson;
-  if (suffix == ".txt" || suffix == ".kp") return InputFormat::kKnapsackText;
-  return std::nullopt;
-}
 
 std::string read_rest(std::istream& stream, const std::string& file) {
   std::string bytes;
@@ -197,7 +157,7 @@ InstanceFile parse_instances(std::string_view bytes, const std::string& name, co
     const size_t end = bytes.find('\n');
     format = detect_format(name, bytes.substr(0, end), end != std::string_view::npos);
   }
-  InstanceFile out = parse_as(format, bytes, name, options);
+  InstanceFile out = format_of_kind(instance_formats(), format).parse(bytes, name, options);
   for (const Instance& instance : out.instances) check_problem(instance, options, name, 0);
   return out;
 }

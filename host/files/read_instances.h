@@ -19,14 +19,12 @@ namespace pointsman {
 
 enum class InputFormat { kAuto, kTsplib, kNpy, kNpz, kJson, kNdjson, kKnapsackText };
 
-// "auto", "tsplib", "npy", "npz", "json", "ndjson" or "kp" (KnapSack text); nothing for any other name.
-std::optional<InputFormat> parse_input_format(std::string_view name);
-
 struct ReadOptions {
   InputFormat format = InputFormat::kAuto;
-  // What the instances must be. An .npy file is TSP unless this says KnapSack; then `capacity` is needed too.
+  // What the instances must be, and what they are where the file does not say it: TSP or KnapSack, by the
+  // numbers that it has, unless this names another. An .npy file is TSP unless this is set.
   std::optional<ProblemKind> problem;
-  std::optional<double> capacity;  // for .npy, and for an .npz that has none of its own
+  std::optional<double> capacity;  // where the file has none of its own
 };
 
 struct InstanceFile {

@@ -9,23 +9,19 @@
 
 #include "engine/problem/instance.h"
 #include "host/files/input_error.h"
+#include "host/files/svg_axes.h"
 
 namespace pointsman {
 
 struct RatioRow {
   ProblemKind problem = ProblemKind::kTsp;
-  std::vector<double>
-      ratios;          // 1 is as good as the reference: TSP cost / reference, KnapSack value / reference
-  int64_t failed = 0;  // lines of NDJSON that tell an error instead of a solution
+  std::vector<double> ratios;  // objective / reference; 1 is as good as the reference
+  int64_t failed = 0;          // lines of NDJSON that tell an error instead of a solution
 };
 
 // Of each solution in an answer of `solve --ref`, JSON or NDJSON; at least one, all of one problem, and of
 // `expected` where that is given.
 RatioRow read_ratios(const std::string& path, std::optional<ProblemKind> expected);
-
-struct LogPoint {
-  double x = 0, y = 0;
-};
 
 struct LogColumns {
   std::string x, y;       // keys of the log's lines
@@ -33,7 +29,7 @@ struct LogColumns {
 };
 
 struct LogCurve {
-  std::vector<LogPoint> points;  // at least one; lines whose y is null have none
+  std::vector<ChartPoint> points;  // at least one; lines whose y is null have none
   bool is_cut = false;  // the last line is not whole and was passed over: its writer may still be at work
 };
 

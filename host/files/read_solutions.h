@@ -18,10 +18,13 @@ namespace pointsman {
 // Throws InputError.
 std::vector<double> read_reference(const std::string& what, const InstanceBatch& instances);
 
-// The answers of a file, [instances]: the program's own output (JSON or NDJSON), a TSPLIB tour, .npy (TSP:
-// (B,n) or (n) integers, cities from 0; KnapSack: (B,n) or (n) uint8 or bool, 1 where taken), .npz with
-// `tours` or `selections`. Only `order` and `cost` are set; cost is what the file claims, NaN when it claims
-// none. Whether an order is a tour or fits the sack is left to validate_solution. Throws InputError.
+// The answers of a file, [instances]: the program's own output (JSON or NDJSON), a TSPLIB tour, .npy (orders
+// of all items: (B,n) or (n) integers, from 0; choices: (B,n) or (n) uint8 or bool, 1 where taken), .npz with
+// `tours` or `selections`. Only `order` and `objective` are set; the objective is what the file claims, NaN
+// when it claims none. Whether an order is an answer is left to validate_solution. Throws InputError.
 SolutionBatch read_solutions(const std::string& path, const InstanceBatch& instances);
+
+// Measures the answers of a file. InputError for the first that is not valid.
+void check_solutions(SolutionBatch& solutions, const InstanceBatch& instances, const std::string& path);
 
 }  // namespace pointsman

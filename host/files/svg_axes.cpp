@@ -9,8 +9,8 @@ namespace pointsman {
 
 namespace {
 
-constexpr double kTickSize = 12, kLabelSize = 13;  // of the letters
-constexpr double kSmallest = 1e-90;                // what is nearer to 0 is drawn as 0
+constexpr double kTickSize = 12, kLabelSize = 13, kTitleSize = 16;  // of the letters
+constexpr double kSmallest = 1e-90;                                 // what is nearer to 0 is drawn as 0
 
 // multiple * 10^exponent, rounded once where the power is exact.
 double decimal(double multiple, int exponent) {
@@ -105,8 +105,8 @@ std::vector<Tick> make_ticks(const Scale& scale, int wanted) {
   return ticks.size() >= 3 ? ticks : linear_ticks(scale, wanted);
 }
 
-Pixel Frame::at(double x_value, double y_value) const {
-  return {left + width * x.scale.fraction(x_value), bottom() - height * y.scale.fraction(y_value)};
+Pixel Frame::at(ChartPoint point) const {
+  return {left + width * x.scale.fraction(point.x), bottom() - height * y.scale.fraction(point.y)};
 }
 
 double space_left_of(const Axis& y) {
@@ -115,16 +115,22 @@ double space_left_of(const Axis& y) {
   return 36 + widest;
 }
 
+void draw_title(SvgCanvas& canvas, double width, const std::string& title) {
+  if (title.empty()) return;
+  canvas.text({width / 2, kBorder / 2 + 14}, fitting_text(title, width - 2 * kBorder, kTitleSize),
+              {Anchor::kMiddle, kTitleSize});
+}
+
 void draw_axes(SvgCanvas& canvas, const Frame& frame) {
   std::vector<std::pair<Pixel, Pixel>> grid, axes;
   for (const Tick& tick : frame.x.ticks) {
-    const double x = frame.at(tick.value, frame.y.scale.low).x;
+    const double x = frame.at({tick.value, frame.y.scale.low}).x;
     grid.push_back({{x, frame.top}, {x, frame.bottom()}});
     axes.push_back({{x, frame.bottom()}, {x, frame.bottom() + 5}});
     canvas.text({x, frame.bottom() + 15}, tick.label, {Anchor::kMiddle, kTickSize});
   }
   for (const Tick& tick : frame.y.ticks) {
-    const double y = frame.at(frame.x.scale.low, tick.value).y;
+    const double y = frame.at({frame.x.scale.low, tick.value}).y;
     grid.push_back({{frame.left, y}, {frame.right(), y}});
     axes.push_back({{frame.left - 5, y}, {frame.left, y}});
     canvas.text({frame.left - 8, y}, tick.label, {Anchor::kEnd, kTickSize});

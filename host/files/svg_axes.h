@@ -9,6 +9,11 @@
 
 namespace pointsman {
 
+// Finite and within ±1e100, in the units of the axes.
+struct ChartPoint {
+  double x = 0, y = 0;
+};
+
 // The numbers that an axis shows, low to high. Finite and within ±1e100; above 0 where logarithmic.
 struct Scale {
   double low = 0, high = 1;
@@ -41,7 +46,7 @@ struct Frame {
   double left = 0, top = 0, width = 0, height = 0;  // pixels
   Axis x, y;
 
-  Pixel at(double x_value, double y_value) const;
+  Pixel at(ChartPoint point) const;
   double right() const { return left + width; }
   double bottom() const { return top + height; }
 };
@@ -49,6 +54,11 @@ struct Frame {
 // Pixels that the axes need outside of the frame.
 double space_left_of(const Axis& y);
 inline constexpr double kSpaceBelow = 50;
+
+inline constexpr double kBorder = 16;  // of every picture
+
+// Above a picture of that width; none where it is empty.
+void draw_title(SvgCanvas& canvas, double width, const std::string& title);
 
 // Grid, axes, ticks and labels.
 void draw_axes(SvgCanvas& canvas, const Frame& frame);

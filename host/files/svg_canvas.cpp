@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/files/text_scan.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
@@ -16,14 +17,6 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD", kEllipsis = "\xE2\x80\
 std::string pixel_text(double value) { return number_text(std::round(value * 10) / 10 + 0.0); }
 
 std::string pixel_text(Pixel at) { return pixel_text(at.x) + " " + pixel_text(at.y); }
-
-// Bytes of the character at the start of a text that is not empty; 0 when they are not UTF-8.
-size_t character_length(std::string_view text) {
-  for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
-    if (is_utf8(text.substr(0, length))) return length;
-  }
-  return 0;
-}
 
 // Control characters, and the two non-characters that XML 1.0 names.
 bool is_xml(std::string_view character) {
@@ -45,7 +38,7 @@ double character_width(std::string_view character) {
 template <typename Visit>
 void for_each_character(std::string_view text, Visit visit) {
   while (!text.empty()) {
-    const size_t length = character_length(text);
+    const size_t length = utf8_length(text);
     visit(text.substr(0, length));
     text.remove_prefix(length == 0 ? 1 : length);
   }

@@ -9,8 +9,8 @@ namespace pointsman {
 
 namespace {
 
-constexpr double kWidth = 800, kPlotHeight = 400, kBorder = 16, kRow = 22;
-constexpr double kTitleSize = 16, kLegendSize = 13, kSample = 28;  // letters, and a legend's piece of line
+constexpr double kWidth = 800, kPlotHeight = 400, kRow = 22;
+constexpr double kLegendSize = 13, kSample = 28;  // letters, and a legend's piece of line
 constexpr size_t kMostDots = 60;
 constexpr double kDot = 2.6, kMarker = 4.5;  // radii
 
@@ -102,7 +102,7 @@ std::vector<Pixel> thin_out(const std::vector<Pixel>& pixels) {
 void draw_series(SvgCanvas& canvas, const Frame& frame, const LineChart& chart) {
   for (size_t i = 0; i < chart.series.size(); ++i) {
     std::vector<Pixel> pixels;
-    for (const ChartPoint& point : chart.series[i].points) pixels.push_back(frame.at(point.x, point.y));
+    for (const ChartPoint& point : chart.series[i].points) pixels.push_back(frame.at(point));
     if (pixels.size() == 1) {
       draw_marker(canvas, pixels[0], i);
       continue;
@@ -127,13 +127,10 @@ std::string format_line_chart(const LineChart& chart) {
 
   SvgCanvas canvas(kWidth, frame.bottom() + kSpaceBelow,
                    chart.title.empty() ? chart.y_label + " against " + chart.x_label : chart.title);
-  if (!chart.title.empty()) {
-    canvas.text({kWidth / 2, kBorder / 2 + 14}, fitting_text(chart.title, kWidth - 2 * kBorder, kTitleSize),
-                {Anchor::kMiddle, kTitleSize});
-  }
+  draw_title(canvas, kWidth, chart.title);
   draw_axes(canvas, frame);
   if (chart.reference) {
-    const double y = frame.at(frame.x.scale.low, chart.reference->y).y;
+    const double y = frame.at({frame.x.scale.low, chart.reference->y}).y;
     canvas.lines({{{frame.left, y}, {frame.right(), y}}}, reference_stroke());
   }
   draw_series(canvas, frame, chart);

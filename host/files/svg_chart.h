@@ -9,10 +9,6 @@
 
 namespace pointsman {
 
-struct ChartPoint {
-  double x = 0, y = 0;  // finite and within ±1e100
-};
-
 struct ChartSeries {
   std::string label;
   std::vector<ChartPoint> points;  // joined in this order; at least one, and one alone is a marker

@@ -10,11 +10,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr double kBorder = 16, kTitle = 30, kCaption = 26, kTitleSize = 16, kCaptionSize = 13;
-
-struct Position {
-  double x = 0, y = 0;
-};
+constexpr double kTitle = 30, kCaption = 26, kCaptionSize = 13;
 
 // DDD.MM to degrees (TSPLIB95, section 2).
 double degrees(double degrees_minutes) {
@@ -22,8 +18,8 @@ double degrees(double degrees_minutes) {
   return whole + (degrees_minutes - whole) * 5 / 3;
 }
 
-std::vector<Position> positions(const Instance& instance) {
-  std::vector<Position> out;
+std::vector<ChartPoint> positions(const Instance& instance) {
+  std::vector<ChartPoint> out;
   for (int i = 0; i < instance.n(); ++i) {
     if (instance.metric == Metric::kGeo) {
       out.push_back({degrees(instance.second(i)), degrees(instance.first(i))});
@@ -41,7 +37,7 @@ Scale make_span(double low, double high, double margin, double length) {
 }
 
 struct Map {
-  std::vector<Position> cities;
+  std::vector<ChartPoint> cities;
   Frame frame;  // its place is not set
 };
 
@@ -49,8 +45,8 @@ struct Map {
 Map make_map(const Instance& instance, double pixels) {
   constexpr double kThinnest = 1.0 / 3;
   Map map{positions(instance), {}};
-  Position low = map.cities[0], high = map.cities[0];
-  for (const Position& city : map.cities) {
+  ChartPoint low = map.cities[0], high = map.cities[0];
+  for (const ChartPoint& city : map.cities) {
     low = {std::min(low.x, city.x), std::min(low.y, city.y)};
     high = {std::max(high.x, city.x), std::max(high.y, city.y)};
   }
@@ -78,7 +74,7 @@ Map make_map(const Instance& instance, double pixels) {
 void draw_map(SvgCanvas& canvas, const Map& map, const std::vector<int32_t>& tour) {
   draw_axes(canvas, map.frame);
   std::vector<Pixel> pixels;
-  for (const int32_t city : tour) pixels.push_back(map.frame.at(map.cities[city].x, map.cities[city].y));
+  for (const int32_t city : tour) pixels.push_back(map.frame.at(map.cities[city]));
   // A city's share of the picture decides how large its dot may be.
   const double spacing = std::sqrt(map.frame.width * map.frame.height / static_cast<double>(tour.size()));
   const double radius = std::clamp(0.1 * spacing, 0.4, 3.5);
@@ -105,10 +101,7 @@ std::string format_tour_maps(const std::vector<TourMap>& tours, const std::strin
   const double whole = static_cast<double>(columns) * cell_width + kBorder / 2;
   SvgCanvas canvas(whole, top + static_cast<double>(rows) * cell_height,
                    title.empty() ? tours[0].caption : title);
-  if (!title.empty()) {
-    canvas.text({whole / 2, kBorder / 2 + 14}, fitting_text(title, whole - 2 * kBorder, kTitleSize),
-                {Anchor::kMiddle, kTitleSize});
-  }
+  draw_title(canvas, whole, title);
   for (size_t i = 0; i < maps.size(); ++i) {
     Frame& frame = maps[i].frame;
     frame.left =

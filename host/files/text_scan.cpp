@@ -11,24 +11,6 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' || c == '\n'; }
 
-// Bytes of the UTF-8 sequence at the start of the text; 0 when it is not one (Unicode 15, table 3-7).
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool allowed = !(lead == 0xE0 && byte(1) < 0xA0) && !(lead == 0xED && byte(1) > 0x9F);
-    return allowed && continues(1) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool allowed = !(lead == 0xF0 && byte(1) < 0x90) && !(lead == 0xF4 && byte(1) > 0x8F);
-    return allowed && continues(1) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
-
 }  // namespace
 
 bool LineScanner::next(std::string_view& line) {
@@ -40,6 +22,13 @@ bool LineScanner::next(std::string_view& line) {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   ++number_;
   return true;
+}
+
+bool LineScanner::next_filled(std::string_view& line) {
+  while (next(line)) {
+    if (!trim(line).empty()) return true;
+  }
+  return false;
 }
 
 std::string_view trim(std::string_view text) {
@@ -97,11 +86,23 @@ std::string shown(std::string_view text) {
   return out + "\"";
 }
 
-std::string number_text(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[32];
-  const auto result = std::to_chars(text, text + sizeof(text), value);
-  return std::string(text, result.ptr);
+// Unicode 15, table 3-7.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned lead = byte(0), next = byte(1);
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xC2 ? 0
+                        : lead < 0xE0 ? 2
+                        : lead < 0xF0 ? 3
+                        : lead < 0xF5 ? 4
+                                      : 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0u) != 0x80u) return 0;
+  }
+  // Longer than need be, half of a surrogate pair, or past the last character.
+  const bool outside = (lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
+                       (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F);
+  return outside ? 0 : length;
 }
 
 bool is_utf8(std::string_view text) {

@@ -10,12 +10,16 @@
 
 namespace pointsman {
 
+// Numbers beyond this are refused: the square of a coordinate must stay a finite double.
+inline constexpr double kLargestNumber = 1e100;
+
 // Walks over the lines of a text; CR before LF is taken off.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view text) : text_(text) {}
 
   bool next(std::string_view& line);
+  bool next_filled(std::string_view& line);   // passes over blank lines
   int64_t number() const { return number_; }  // 1-based, of the line last given
   // False when the last line given had no newline: the file may have been cut short.
   bool last_line_whole() const { return last_line_whole_; }
@@ -39,9 +43,8 @@ bool parse_integer(std::string_view word, int64_t& value);
 // Quoted for a message: cut to 40 bytes, everything that is not printable ASCII escaped.
 std::string shown(std::string_view text);
 
-// The shortest decimal that reads back to the same double; "null" when it is not finite.
-std::string number_text(double value);
-
+// Bytes of the UTF-8 character that a text begins with, which is not empty; 0 when it is none.
+size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
 // The file's name without folders and suffix.

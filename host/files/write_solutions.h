@@ -4,23 +4,15 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "host/files/input_error.h"
 #include "host/files/output_file.h"
 
 namespace pointsman {
 
 enum class OutputFormat { kJson, kNdjson, kTour, kNpy, kNpz, kText };
-
-// "json", "ndjson", "tour", "npy", "npz" or "text"; nothing for any other name.
-std::optional<OutputFormat> parse_output_format(std::string_view name);
-// By the suffix: .json .ndjson .jsonl .tour .npy .npz .txt; nothing for any other.
-std::optional<OutputFormat> output_format_of(const std::string& path);
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();  // written as null
 
@@ -49,15 +41,5 @@ std::string solution_json(int64_t index, const Instance& instance, const Solutio
 // {"code":3,"error":..,"file":..,"line":..} without the newline; index >= 0 adds the row of an NDJSON stream.
 std::string error_json(int code, const std::string& message, const std::string& file = "", int64_t line = 0,
                        int64_t index = -1);
-std::string error_json(const InputError& error, int64_t index = -1);
-
-// The whole answer. gaps: [instances], or empty when there is no reference. Throws OutputRefused when the
-// format cannot hold it: .tour takes one TSP instance; .npy and .npz take one problem and one size.
-//   .npy   TSP: tours int32 (B,n), cities from 0, open; KnapSack: uint8 (B,n), 1 where taken
-//   .npz   `tours` or `selections` as above, `costs` float64 (B,); stored
-//   .tour  as LKH writes it: cities from 1, starting at 1 towards the lower-numbered neighbour
-std::string format_solutions(OutputFormat format, const InstanceBatch& instances,
-                             const SolutionBatch& solutions, const std::vector<double>& gaps,
-                             const SolveSummary& summary);
 
 }  // namespace pointsman

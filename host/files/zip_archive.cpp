@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <limits>
+#include <memory>
 
 #include "host/files/input_error.h"
-#include "host/files/npy_array.h"
 #include "host/files/output_file.h"
 #include "host/files/text_scan.h"
 
@@ -24,26 +22,13 @@ constexpr uint32_t kIn64Bits = 0xFFFFFFFFu;  // the true number is in a ZIP64 fi
 constexpr size_t kMostEntries = 256;
 constexpr uint64_t kBestDeflate = 1032;  // no deflate stream unpacks to more than this times its size
 
-template <typename T>
-T load(std::string_view bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof(T));
-  return value;
-}
-
 // True when `size` bytes fit at `at`, without overflow.
 bool fits(std::string_view bytes, uint64_t at, uint64_t size) {
   return at <= bytes.size() && size <= bytes.size() - at;
 }
 
 uint32_t crc_of(std::string_view bytes) {
-  uLong crc = crc32(0, nullptr, 0);
-  while (!bytes.empty()) {
-    const size_t part = std::min<size_t>(bytes.size(), 1u << 30);
-    crc = crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(part));
-    bytes.remove_prefix(part);
-  }
-  return static_cast<uint32_t>(crc);
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 // Unpacks until the stream's end or `limit` bytes, growing with what really comes. False when the stream is
@@ -51,6 +36,7 @@ uint32_t crc_of(std::string_view bytes) {
 bool inflate_bytes(std::string_view packed, uint64_t limit, std::string& out, bool& ended) {
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> owner(&stream, inflateEnd);
   std::array<char, 64 * 1024> buffer;
   int status = Z_OK;
   while (status == Z_OK && out.size() < limit) {
@@ -64,15 +50,9 @@ bool inflate_bytes(std::string_view packed, uint64_t limit, std::string& out, bo
     stream.avail_out = static_cast<uInt>(std::min<uint64_t>(buffer.size(), limit - out.size()));
     const size_t room = stream.avail_out;
     status = inflate(&stream, Z_NO_FLUSH);
-    try {
-      out.append(buffer.data(), room - stream.avail_out);
-    } catch (...) {
-      inflateEnd(&stream);
-      throw;
-    }
+    out.append(buffer.data(), room - stream.avail_out);
   }
   ended = status == Z_STREAM_END && stream.avail_in == 0 && packed.empty();
-  inflateEnd(&stream);
   return status == Z_OK || status == Z_STREAM_END;
 }
 
@@ -98,11 +78,11 @@ ZipArchive::Directory ZipArchive::find_directory() const {
   const size_t last = bytes_.size() - kEndSize;
   const size_t first = last > 65535 ? last - 65535 : 0;
   for (size_t at = last + 1; at-- > first;) {
-    if (load<uint32_t>(bytes_, at) != kEndMagic) continue;
-    if (load<uint16_t>(bytes_, at + 20) != bytes_.size() - at - kEndSize)
+    if (load_bytes<uint32_t>(bytes_, at) != kEndMagic) continue;
+    if (load_bytes<uint16_t>(bytes_, at + 20) != bytes_.size() - at - kEndSize)
       continue;  // its comment ends the file
-    const Directory directory{load<uint32_t>(bytes_, at + 16), load<uint32_t>(bytes_, at + 12),
-                              load<uint16_t>(bytes_, at + 10)};
+    const Directory directory{load_bytes<uint32_t>(bytes_, at + 16), load_bytes<uint32_t>(bytes_, at + 12),
+                              load_bytes<uint16_t>(bytes_, at + 10)};
     if (directory.offset == kIn64Bits || directory.size == kIn64Bits || directory.count == 0xFFFF) {
       return read_zip64_directory(at);
     }
@@ -113,37 +93,39 @@ ZipArchive::Directory ZipArchive::find_directory() const {
 
 ZipArchive::Directory ZipArchive::read_zip64_directory(size_t end_record) const {
   if (end_record < kZip64LocatorSize ||
-      load<uint32_t>(bytes_, end_record - kZip64LocatorSize) != kZip64LocatorMagic) {
+      load_bytes<uint32_t>(bytes_, end_record - kZip64LocatorSize) != kZip64LocatorMagic) {
     fail("expected a ZIP64 locator, found none");
   }
-  const auto at = load<uint64_t>(bytes_, end_record - kZip64LocatorSize + 8);
-  if (!fits(bytes_, at, kZip64EndSize) || load<uint32_t>(bytes_, at) != kZip64EndMagic) {
+  const auto at = load_bytes<uint64_t>(bytes_, end_record - kZip64LocatorSize + 8);
+  if (!fits(bytes_, at, kZip64EndSize) || load_bytes<uint32_t>(bytes_, at) != kZip64EndMagic) {
     fail("expected the ZIP64 end record, found none");
   }
-  return {load<uint64_t>(bytes_, at + 48), load<uint64_t>(bytes_, at + 40), load<uint64_t>(bytes_, at + 32)};
+  return {load_bytes<uint64_t>(bytes_, at + 48), load_bytes<uint64_t>(bytes_, at + 40),
+          load_bytes<uint64_t>(bytes_, at + 32)};
 }
 
 size_t ZipArchive::read_entry(size_t at, size_t end) {
-  if (end - at < kEntrySize || load<uint32_t>(bytes_, at) != kEntryMagic) {
+  if (end - at < kEntrySize || load_bytes<uint32_t>(bytes_, at) != kEntryMagic) {
     fail("expected a central directory entry, found none");
   }
-  const size_t name_size = load<uint16_t>(bytes_, at + 28), extra_size = load<uint16_t>(bytes_, at + 30),
-               comment_size = load<uint16_t>(bytes_, at + 32);
+  const size_t name_size = load_bytes<uint16_t>(bytes_, at + 28),
+               extra_size = load_bytes<uint16_t>(bytes_, at + 30),
+               comment_size = load_bytes<uint16_t>(bytes_, at + 32);
   const size_t next = at + kEntrySize + name_size + extra_size + comment_size;
   if (next > end) fail("the central directory ends within an entry");
   ZipEntry entry;
   entry.name = bytes_.substr(at + kEntrySize, name_size);
-  const auto flags = load<uint16_t>(bytes_, at + 8);
-  const auto method = load<uint16_t>(bytes_, at + 10);
+  const auto flags = load_bytes<uint16_t>(bytes_, at + 8);
+  const auto method = load_bytes<uint16_t>(bytes_, at + 10);
   if (flags & 1) fail(shown(entry.name) + ": is encrypted");
   if (method != 0 && method != 8) {
     fail(shown(entry.name) + ": expected it stored or deflated, found method " + std::to_string(method));
   }
   entry.deflated = method == 8;
-  entry.crc = load<uint32_t>(bytes_, at + 16);
-  entry.packed_size = load<uint32_t>(bytes_, at + 20);
-  entry.size = load<uint32_t>(bytes_, at + 24);
-  uint64_t header_offset = load<uint32_t>(bytes_, at + 42);
+  entry.crc = load_bytes<uint32_t>(bytes_, at + 16);
+  entry.packed_size = load_bytes<uint32_t>(bytes_, at + 20);
+  entry.size = load_bytes<uint32_t>(bytes_, at + 24);
+  uint64_t header_offset = load_bytes<uint32_t>(bytes_, at + 42);
   read_zip64_sizes(bytes_.substr(at + kEntrySize + name_size, extra_size), entry, header_offset);
   find_data(entry, header_offset);
   if (find(entry.name) != nullptr) fail(shown(entry.name) + ": is there twice");
@@ -154,25 +136,26 @@ size_t ZipArchive::read_entry(size_t at, size_t end) {
 void ZipArchive::read_zip64_sizes(std::string_view extra, ZipEntry& entry, uint64_t& header_offset) const {
   std::string_view field;
   while (extra.size() >= 4) {
-    const size_t size = load<uint16_t>(extra, 2);
+    const size_t size = load_bytes<uint16_t>(extra, 2);
     if (size > extra.size() - 4) fail(shown(entry.name) + ": the extra field is cut short");
-    if (load<uint16_t>(extra, 0) == 1) field = extra.substr(4, size);
+    if (load_bytes<uint16_t>(extra, 0) == 1) field = extra.substr(4, size);
     extra.remove_prefix(4 + size);
   }
   for (uint64_t* number : {&entry.size, &entry.packed_size, &header_offset}) {
     if (*number != kIn64Bits) continue;
     if (field.size() < 8) fail(shown(entry.name) + ": expected a ZIP64 size, found none");
-    *number = load<uint64_t>(field, 0);
+    *number = load_bytes<uint64_t>(field, 0);
     field.remove_prefix(8);
   }
 }
 
 void ZipArchive::find_data(ZipEntry& entry, uint64_t header_offset) const {
-  if (!fits(bytes_, header_offset, kLocalSize) || load<uint32_t>(bytes_, header_offset) != kLocalMagic) {
+  if (!fits(bytes_, header_offset, kLocalSize) ||
+      load_bytes<uint32_t>(bytes_, header_offset) != kLocalMagic) {
     fail(shown(entry.name) + ": expected a local header, found none");
   }
-  const size_t name_size = load<uint16_t>(bytes_, header_offset + 26),
-               extra_size = load<uint16_t>(bytes_, header_offset + 28);
+  const size_t name_size = load_bytes<uint16_t>(bytes_, header_offset + 26),
+               extra_size = load_bytes<uint16_t>(bytes_, header_offset + 28);
   if (!fits(bytes_, header_offset + kLocalSize, name_size) ||
       bytes_.substr(header_offset + kLocalSize, name_size) != entry.name) {
     fail(shown(entry.name) + ": the local header has another name");
@@ -223,18 +206,12 @@ std::string ZipArchive::read(const ZipEntry& entry) const {
 
 std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& entries) {
   constexpr uint16_t kVersion = 20, kDate = 0x21;  // 1980-01-01
+  constexpr uint16_t kZero = 0;                    // flags, method, time, length of comments
   std::string out, directory;
   const auto append_common = [&](std::string& to, const std::string& name, const std::string& bytes) {
-    append_bytes(to, kVersion);
-    append_bytes(to, uint16_t{0});  // flags
-    append_bytes(to, uint16_t{0});  // stored
-    append_bytes(to, uint16_t{0});  // time
-    append_bytes(to, kDate);
-    append_bytes(to, crc_of(bytes));
-    append_bytes(to, static_cast<uint32_t>(bytes.size()));
-    append_bytes(to, static_cast<uint32_t>(bytes.size()));
-    append_bytes(to, static_cast<uint16_t>(name.size()));
-    append_bytes(to, uint16_t{0});  // extra
+    const auto size = static_cast<uint32_t>(bytes.size());
+    append_bytes(to, kVersion, kZero, kZero, kZero, kDate, crc_of(bytes), size, size,
+                 static_cast<uint16_t>(name.size()), kZero);
   };
   for (const auto& [name, bytes] : entries) {
     const size_t offset = out.size();
@@ -244,22 +221,15 @@ std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& e
     append_bytes(out, kLocalMagic);
     append_common(out, name, bytes);
     out += name + bytes;
-    append_bytes(directory, kEntryMagic);
-    append_bytes(directory, kVersion);
+    append_bytes(directory, kEntryMagic, kVersion);
     append_common(directory, name, bytes);
-    directory.append(10, '\0');  // comment, disk, attributes: two 16-bit, one 16-bit, one 32-bit
-    append_bytes(directory, static_cast<uint32_t>(offset));
+    append_bytes(directory, kZero, kZero, kZero, uint32_t{0}, static_cast<uint32_t>(offset));
     directory += name;
   }
-  const size_t start = out.size();
+  const auto start = static_cast<uint32_t>(out.size()), size = static_cast<uint32_t>(directory.size());
+  const auto count = static_cast<uint16_t>(entries.size());
   out += directory;
-  append_bytes(out, kEndMagic);
-  append_bytes(out, uint32_t{0});  // disks
-  append_bytes(out, static_cast<uint16_t>(entries.size()));
-  append_bytes(out, static_cast<uint16_t>(entries.size()));
-  append_bytes(out, static_cast<uint32_t>(directory.size()));
-  append_bytes(out, static_cast<uint32_t>(start));
-  append_bytes(out, uint16_t{0});  // comment
+  append_bytes(out, kEndMagic, uint32_t{0}, count, count, size, start, kZero);
   return out;
 }
 

@@ -4,12 +4,27 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace pointsman {
+
+// As they lie in little-endian memory: values appended, and one read.
+template <typename... T>
+void append_bytes(std::string& out, const T&... values) {
+  (out.append(reinterpret_cast<const char*>(&values), sizeof(T)), ...);
+}
+template <typename T>
+T load_bytes(std::string_view bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof(T));
+  return value;
+}
+
+inline constexpr std::string_view kZipMagic = "PK";
 
 struct ZipEntry {
   std::string name;

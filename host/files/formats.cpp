@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/formats.h"
+
+#include "host/files/npy_array.h"
+#include "host/files/output_file.h"
+
+namespace pointsman {
+
+const std::vector<InstanceFormat>& instance_formats() {
+  using enum InputFormat;
+  static const std::vector<InstanceFormat> formats = {
+      {kTsplib, "tsplib", {".tsp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
+      {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy, write_npy, ".npy"},
+      {kNpz, "npz", {".npz"}, kZipMagic, parse_npz, write_npz, ".npz"},
+      {kJson, "json", {".json"}, "", parse_json, write_json, "JSON"},
+      {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_ndjson, write_ndjson, "NDJSON"},
+      {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"}};
+  return formats;
+}
+
+const std::vector<AnswerFormat>& answer_formats() {
+  using enum OutputFormat;
+  static const std::vector<AnswerFormat> formats = {
+      {kJson, "json", {".json"}, "", parse_json_answers, write_json_answers},
+      {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_json_answers, write_ndjson_answers},
+      {kTour, "tour", {".tour"}, "", parse_tour, write_tour},
+      {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy_answers, write_npy_answers},
+      {kNpz, "npz", {".npz"}, kZipMagic, parse_npz_answers, write_npz_answers},
+      {kText, "text", {".txt", ".text"}, "", nullptr, write_text_answers}};
+  return formats;
+}
+
+ProblemKind problem_with(ItemFields fields, const ReadOptions& options) {
+  if (options.problem && problem_of(*options.problem).fields == fields) return *options.problem;
+  std::optional<ProblemKind> first;
+  for_each_problem([&](ProblemKind kind) {
+    if (!first && problem_of(kind).fields == fields) first = kind;
+  });
+  return first.value();
+}
+
+std::string solutions_wanted(const InstanceBatch& instances) {
+  return std::to_string(instances.size()) + (instances.size() == 1 ? " solution" : " solutions");
+}
+
+void check_count(size_t found, const InstanceBatch& instances, const std::string& file) {
+  if (found == instances.size()) return;
+  throw InputError(
+      file, 0,
+      "expected " + solutions_wanted(instances) + ", one for each instance, found " + std::to_string(found));
+}
+
+bool is_uniform(const InstanceBatch& instances) {
+  return std::all_of(instances.begin(), instances.end(), [&](const Instance& instance) {
+    return instance.n() == instances[0].n() && instance.problem == instances[0].problem;
+  });
+}
+
+void check_uniform(const InstanceBatch& instances) {
+  if (instances.empty()) throw OutputRefused("an array cannot be empty; use json or ndjson");
+  if (!is_uniform(instances)) {
+    throw OutputRefused("an array holds instances of one problem and one size; use json or ndjson");
+  }
+}
+
+std::string on_one_line(std::string text) {
+  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
+  return text;
+}
+
+}  // namespace pointsman

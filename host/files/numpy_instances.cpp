@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances of one kind and size as NumPy arrays: .npy and .npz (docs/file-formats.md).
+#include <cmath>
+
+#include "host/files/formats.h"
+#include "host/files/npy_array.h"
+#include "host/files/output_file.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kPairs = "(B, n, 2) or (n, 2)";
+
+[[noreturn]] void fail_shape(const NpyArray& array, const std::string& expected) {
+  array.fail("npy header: shape: expected " + expected + ", found " + array.header().shape_text());
+}
+
+// A number of an item; coordinates may be negative.
+double item_number(const NpyArray& array, size_t i, ItemFields fields) {
+  const double value = array.number(i);
+  const bool may_be_negative = fields == ItemFields::kCoordinates;
+  if (std::fabs(value) > kLargestNumber || (value < 0.0 && !may_be_negative)) {
+    array.fail(array.index_text(i) + ": expected a number " +
+               (may_be_negative ? "within +-1e100" : "from 0 to 1e100") + ", found " + std::to_string(value));
+  }
+  return value;
+}
+
+void check_float(const NpyArray& array) {
+  if (array.header().is_float()) return;
+  array.fail("npy header: descr: expected float32 or float64, found " + array.header().type_text());
+}
+
+// A float array (.., n, trailing axes): at least one instance of 1 to kLargestSize points.
+void check_shape(const NpyArray& array, size_t rank, const char* expected) {
+  check_float(array);
+  const std::vector<int64_t>& shape = array.shape();
+  bool good = shape.size() == rank || shape.size() == rank - 1;
+  for (const int64_t size : shape) good = good && size >= 1 && size <= kLargestSize;
+  if (!good) fail_shape(array, expected);
+}
+
+// Of a checked array (B, n, 2) or (n, 2); each instance is otherwise like `pattern`.
+InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
+  const auto size = static_cast<size_t>(2 * array.shape()[array.shape().size() - 2]);
+  InstanceBatch instances(array.header().count / size, pattern);
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    instance.values.resize(size);
+    for (double& value : instance.values) value = item_number(array, next++, problem_of(pattern).fields);
+  }
+  return instances;
+}
+
+InstanceBatch read_columns(const NpzFile& npz, const Instance& pattern) {
+  const NpyArray weights = npz.array("weights"), values = npz.array("values");
+  check_shape(weights, 2, "(B, n) or (n,)");
+  check_shape(values, 2, "(B, n) or (n,)");
+  if (weights.shape() != values.shape())
+    fail_shape(values, "that of weights, " + weights.header().shape_text());
+  const auto n = static_cast<size_t>(weights.shape().back());
+  InstanceBatch instances(weights.header().count / n, pattern);
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    instance.values.reserve(2 * n);
+    for (size_t i = 0; i < n; ++i, ++next) {
+      instance.values.push_back(item_number(weights, next, ItemFields::kWeightAndValue));
+      instance.values.push_back(item_number(values, next, ItemFields::kWeightAndValue));
+    }
+  }
+  return instances;
+}
+
+void read_capacities(const NpzFile& npz, InstanceBatch& instances) {
+  const NpyArray capacity = npz.array("capacity");
+  const size_t count = capacity.header().count;
+  if (capacity.header().is_text() || capacity.shape().size() > 1 ||
+      (count != 1 && count != instances.size())) {
+    capacity.fail("npy header: expected a number or " + std::to_string(instances.size()) +
+                  " of them, found " + capacity.header().type_text() + " " + capacity.header().shape_text());
+  }
+  for (size_t b = 0; b < instances.size(); ++b) {
+    instances[b].capacity = item_number(capacity, count == 1 ? 0 : b, ItemFields::kWeightAndValue);
+  }
+}
+
+void read_ids(const NpzFile& npz, InstanceBatch& instances) {
+  const NpyArray ids = npz.array("ids");
+  if (!(ids.header().is_text() || ids.header().is_integer()) || ids.shape().size() > 1 ||
+      ids.header().count != instances.size()) {
+    ids.fail("npy header: expected " + std::to_string(instances.size()) + " strings or integers, found " +
+             ids.header().type_text() + " " + ids.header().shape_text());
+  }
+  for (size_t b = 0; b < instances.size(); ++b) {
+    instances[b].id = ids.header().is_text() ? ids.text(b) : std::to_string(ids.integer(b));
+    instances[b].has_id = !instances[b].id.empty();
+  }
+}
+
+void check_metric(const InstanceBatch& instances) {
+  for (const Instance& instance : instances) {
+    if (instance.metric == Metric::kEuclidean) continue;
+    throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
+  }
+}
+
+// A float64 array (B, axes) of numbers(instance).
+template <typename Numbers>
+std::string doubles_npy(const InstanceBatch& instances, std::vector<size_t> axes, Numbers numbers) {
+  axes.insert(axes.begin(), instances.size());
+  std::string out = npy_header("<f8", axes);
+  for (const Instance& instance : instances) {
+    for (const double number : numbers(instance)) append_bytes(out, number);
+  }
+  return out;
+}
+
+// (B, n)
+std::string column_npy(const InstanceBatch& instances, size_t column) {
+  const auto n = static_cast<size_t>(instances[0].n());
+  return doubles_npy(instances, {n}, [&](const Instance& instance) {
+    std::vector<double> numbers;
+    for (size_t i = column; i < 2 * n; i += 2) numbers.push_back(instance.values[i]);
+    return numbers;
+  });
+}
+
+// (B,) of UTF-8 byte strings
+std::string ids_npy(const InstanceBatch& instances) {
+  size_t longest = 1;
+  for (const Instance& instance : instances) longest = std::max(longest, instance.id.size());
+  std::string out = npy_header("|S" + std::to_string(longest), {instances.size()});
+  for (const Instance& instance : instances) {
+    out += instance.id;
+    out.append(longest - instance.id.size(), '\0');
+  }
+  return out;
+}
+
+}  // namespace
+
+InstanceFile parse_npy(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+  const NpyArray array(bytes, file);
+  const std::vector<int64_t>& shape = array.shape();
+  check_float(array);
+  if ((shape.size() != 2 && shape.size() != 3) || shape.back() != 2) fail_shape(array, kPairs);
+  const int64_t n = shape[shape.size() - 2];
+  if (array.header().count == 0 || n > kLargestSize) {
+    fail_shape(array, "at least one instance of 1 to " + std::to_string(kLargestSize) + " points");
+  }
+  Instance pattern;
+  pattern.problem = options.problem.value_or(problem_with(ItemFields::kCoordinates, options));
+  const Problem& problem = problem_of(pattern);
+  if (problem.has_capacity && !options.capacity) {
+    throw InputError(file, 0,
+                     std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
+                         (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
+  }
+  if (problem.has_capacity) pattern.capacity = *options.capacity;
+  return {read_pairs(array, pattern), {}};
+}
+
+InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+  const NpzFile npz(bytes, file);
+  const bool has_pairs = npz.has("locs"), has_columns = npz.has("weights") || npz.has("values");
+  if (has_pairs == has_columns) {
+    throw InputError(file, 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
+  }
+  Instance pattern;
+  pattern.problem = problem_with(has_pairs ? ItemFields::kCoordinates : ItemFields::kWeightAndValue, options);
+  InstanceFile out;
+  if (has_pairs) {
+    const NpyArray locs = npz.array("locs");
+    check_shape(locs, 3, kPairs);
+    if (locs.shape().back() != 2) fail_shape(locs, kPairs);
+    out.instances = read_pairs(locs, pattern);
+  } else {
+    out.instances = read_columns(npz, pattern);
+  }
+  if (npz.has("capacity") && problem_of(pattern).has_capacity) {
+    read_capacities(npz, out.instances);
+  } else if (problem_of(pattern).has_capacity) {
+    if (!options.capacity) throw InputError(file, 0, "expected `capacity` or --capacity W, found neither");
+    for (Instance& instance : out.instances) instance.capacity = *options.capacity;
+  }
+  if (npz.has("ids")) read_ids(npz, out.instances);
+  return out;
+}
+
+std::string write_npy(const InstanceBatch& instances) {
+  check_uniform(instances);
+  check_metric(instances);
+  return doubles_npy(instances, {static_cast<size_t>(instances[0].n()), 2},
+                     [](const Instance& instance) -> const std::vector<double>& { return instance.values; });
+}
+
+std::string write_npz(const InstanceBatch& instances) {
+  check_uniform(instances);
+  check_metric(instances);
+  const Problem& problem = problem_of(instances[0]);
+  std::vector<std::pair<std::string, std::string>> arrays;
+  switch (problem.fields) {
+    case ItemFields::kCoordinates:
+      arrays.emplace_back("locs.npy", write_npy(instances));
+      break;
+    case ItemFields::kWeightAndValue:
+      arrays.emplace_back("weights.npy", column_npy(instances, 0));
+      arrays.emplace_back("values.npy", column_npy(instances, 1));
+      break;
+  }
+  if (problem.has_capacity) {
+    arrays.emplace_back("capacity.npy", doubles_npy(instances, {}, [](const Instance& instance) {
+                          return std::array{instance.capacity};
+                        }));
+  }
+  if (std::any_of(instances.begin(), instances.end(),
+                  [](const Instance& instance) { return instance.has_id; })) {
+    arrays.emplace_back("ids.npy", ids_npy(instances));
+  }
+  return zip_stored(arrays);
+}
+
+}  // namespace pointsman
