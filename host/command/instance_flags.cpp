@@ -3,6 +3,7 @@
 
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
+#include "host/command/flags.h"
 #include "host/command/log.h"
 #include "host/files/read_solutions.h"
 
