@@ -3,11 +3,10 @@
 // its own.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 
-#include "host/command/options.h"
+#include "host/command/flags.h"
 
 namespace pointsman {
 

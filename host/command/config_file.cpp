@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "host/command/options.h"
+#include "host/command/flags.h"
 
 namespace pointsman {
 

@@ -4,8 +4,11 @@
 // is one mechanism.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace pointsman {
 

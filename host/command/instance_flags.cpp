@@ -2,6 +2,8 @@
 #include "host/command/instance_flags.h"
 
 #include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
+#include "host/command/flags.h"
 #include "host/command/log.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"

@@ -8,6 +8,10 @@
 #include "host/command/options.h"
 #include "host/files/read_instances.h"
 
+namespace CLI {
+class App;
+}
+
 namespace pointsman {
 
 struct InstanceFlags {

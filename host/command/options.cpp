@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "host/command/flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 

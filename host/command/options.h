@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the subcommands share: the common flags, how a flag is declared, and the exit codes.
+// What the subcommands share: the values of the common flags, and the exit codes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/search/search.h"
@@ -46,35 +43,6 @@ struct CommonOptions {
   std::string config;             // applied before the parse (config_file.h)
   bool answer_on_stdout = false;  // no flag: -o is something else than the answer (train: the model)
 };
-
-// "-n,--samples" -> "POINTSMAN_SAMPLES".
-std::string environment_name(const std::string& names);
-
-// Declares an option with its default in the help and its environment variable.
-template <typename T>
-CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const std::string& help) {
-  return app.add_option(names, value, help)->capture_default_str()->envname(environment_name(names));
-}
-
-// Likewise of a value that may be left to the program: `unset` on the command line means none.
-template <typename T>
-CLI::Option* add_optional(CLI::App& app, const std::string& names, std::optional<T>& value, T unset,
-                          const std::string& help) {
-  const auto take = [&value, unset](const T& given) {
-    value = given == unset ? std::nullopt : std::optional<T>(given);
-  };
-  CLI::Option* option = app.add_option_function<T>(names, take, help)->envname(environment_name(names));
-  return option->default_str(CLI::detail::to_string(unset));
-}
-
-// On the command line itself: what the environment or a configuration file sets for every run is no mistake
-// in this one.
-bool is_typed(const CLI::App& app, const char* name);
-
-CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);
-
-// The flags that every subcommand has; `formats` are the values of its --format.
-void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats);
 
 BackendOptions backend_options(const CommonOptions& options);
 

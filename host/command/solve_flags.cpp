@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/problem/problem.h"
+#include "host/command/flags.h"
 #include "host/command/solve_run.h"
 
 namespace pointsman {

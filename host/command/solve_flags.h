@@ -10,6 +10,10 @@
 #include "host/command/instance_flags.h"
 #include "host/command/options.h"
 
+namespace CLI {
+class App;
+}
+
 namespace pointsman {
 
 struct SolveFlags {

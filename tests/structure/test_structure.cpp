@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The house rules that a program can check (docs/layout.md): who may include whom, one licence line a file,
-// include guards, no device in the preprocessor, no path of one machine. Every rule is also tried on text
+// The house rules that a program can check (docs/layout.md, CONTRIBUTING.md): who may include whom, one
+// licence line a file, include guards, no device in the preprocessor, no path of one machine, short
+// functions, few places that know a problem, tests that mirror the rooms. Every rule is also tried on text
 // that breaks it.
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/structure/functions.h"
 
 namespace {
 
@@ -199,6 +201,66 @@ Violations check_test_names(const SourceFile& file) {
   return violations;
 }
 
+// ------------------------------------------------------------------ functions and problems
+
+constexpr int kMostLines = 48;      // of a function
+constexpr int kMostParameters = 7;  // of a function that is no launcher of a kernel
+constexpr int kMostKindFiles = 20;  // that name a problem kind
+
+bool is_product(const SourceFile& file) {
+  return starts_with_any(file.path, {"kernels/", "models/", "engine/", "host/", "bench/"});
+}
+
+Violations check_functions(const SourceFile& file) {
+  if (!is_product(file) || !is_cpp(file)) return {};
+  const bool launches = ends_with(file.path, ".cu") || ends_with(file.path, ".cuh");
+  Violations violations;
+  for (const Function& function : functions_of(file.text)) {
+    const std::string place = file.path + ":" + std::to_string(function.line) + ": a function of ";
+    if (function.lines > kMostLines) violations.push_back(place + std::to_string(function.lines) + " lines");
+    if (function.parameters > kMostParameters && !launches)
+      violations.push_back(place + std::to_string(function.parameters) + " parameters");
+  }
+  return violations;
+}
+
+bool names_kind(const SourceFile& file) {
+  static const std::regex kind("\\bProblemKind::k|\\bk(Tsp|Knapsack)\\b");
+  return is_product(file) && is_cpp(file) && std::regex_search(code_of(file.text), kind);
+}
+
+// A third problem would silently become the second of the two. A switch without default does not compile
+// then.
+Violations check_kind_choices(const SourceFile& file) {
+  static const std::regex choice("\\b(ProblemKind::k\\w+|kTsp|kKnapsack)\\s*\\)*\\s*\\?");
+  if (!names_kind(file) || starts_with(file.path, "engine/problem/")) return {};
+  if (!std::regex_search(code_of(file.text), choice)) return {};
+  return {file.path + ": a ?: on a problem kind"};
+}
+
+// ------------------------------------------------------------------ the tests' folders
+
+// Folders of tests that are no room's.
+const std::set<std::string> kOtherTests = {"bench",  "cuda_emulation", "data",
+                                           "golden", "reference",      "structure"};
+
+std::set<std::string> rooms_of(const std::vector<SourceFile>& files) {
+  std::set<std::string> rooms;
+  for (const SourceFile& file : files) {
+    if (is_product(file)) rooms.insert(fs::path(file.path).parent_path().generic_string());
+  }
+  return rooms;
+}
+
+Violations check_test_place(const SourceFile& file, const std::set<std::string>& rooms) {
+  static const std::regex test("tests/(?:(.*)/)?test_[^/]*\\.cpp");
+  std::smatch match;
+  if (!std::regex_match(file.path, match, test)) return {};
+  const std::string folder = match[1];
+  if (rooms.count(folder) > 0 || kOtherTests.count(folder.substr(0, folder.find('/'))) > 0) return {};
+  return {file.path + ": its folder names no room"};
+}
+
 // ------------------------------------------------------------------ the tree
 
 bool is_binary(const fs::path& path) {
@@ -219,7 +281,9 @@ std::vector<SourceFile> read_tree(const fs::path& root) {
   const auto add = [&](const fs::directory_entry& entry) {
     if (entry.is_regular_file() && !is_binary(entry.path())) files.push_back(read(root, entry.path()));
   };
-  for (const auto& entry : fs::directory_iterator(root)) add(entry);
+  for (const auto& entry : fs::directory_iterator(root)) {
+    if (entry.path().filename() != ".git") add(entry);  // a file in a linked working tree
+  }
   for (const char* room : {".ci", "bench", "docs", "engine", "host", "kernels", "models", "tests"}) {
     if (!fs::is_directory(root / room)) continue;
     for (auto at = fs::recursive_directory_iterator(root / room); at != fs::recursive_directory_iterator();
@@ -370,4 +434,99 @@ TEST_CASE("no test has a name that CTest cannot hold") {
   CHECK(check_test_names({"tests/a.cpp", "TEST_CASE(\"x in [0, 1)\") {\n"}).size() == 1);
   CHECK(check_test_names({"tests/a.cpp", "TEST_CASE(\n    \"x; y\", \"[.]\") {\n"}).size() == 1);
   CHECK(check_test_names({"tests/a.cpp", "TEST_CASE(\"x from 0 to 1\", \"[.][tag]\") {\n"}).empty());
+}
+
+TEST_CASE("no function is longer than a screen or takes many parameters") {
+  require_none(check_functions);
+  const auto function = [](int lines) {
+    std::string text = "namespace a {\n/* { */\ntemplate <int N = 2>\nint f(int x) {";
+    for (int line = 3; line < lines; ++line) text += "  if (x > '{') x += \"}\"[0];\n";
+    return text + "\n}\n}\n";
+  };
+  CHECK(check_functions({"engine/a.cpp", function(kMostLines)}).empty());
+  const Violations longer = check_functions({"kernels/cuda/a.cu", function(kMostLines + 1)});
+  REQUIRE(longer.size() == 1);
+  CHECK_THAT(longer[0], has_text("a.cu:3: a function of 49 lines"));
+  CHECK(check_functions({"tests/a.cpp", function(kMostLines + 1)}).empty());
+  const std::string seven =
+      "int a, int b = f(1, 2), std::map<int, int> c, int d, int e, void (*f)(int, int), int";
+  CHECK(check_functions({"host/a.h", "void f(" + seven + ");\n"}).empty());
+  CHECK(check_functions({"host/a.h", "void f(" + seven + ", int h);\n"}).size() == 1);
+  CHECK(check_functions({"kernels/cuda/a.cuh", "void f(" + seven + ", int h);\n"}).empty());
+  CHECK(
+      check_functions({"host/a.h", "class A {\n public:\n  A(" + seven + ", int h) : a_(a), b_{b} {}\n};\n"})
+          .size() == 1);
+}
+
+TEST_CASE("the functions of a file are found") {
+  const std::vector<Function> found = functions_of(R"(
+#define TWICE(x) { x; \
+                   x; }
+struct A : B {
+  A(int a) : a_{a}, b_(a) {}
+  virtual void f(int, int) const = 0;
+  std::vector<int> x = {1, 2};
+
+ private:
+  template <int (*kCall)(int, int)>
+  bool operator()(int a) const {
+    return a > 1'000;  // }
+  }
+};
+const std::vector<int> kList = {1, 2};
+extern "C" {
+int main() {
+  const auto f = [](int a, int b, int c) {
+    return a;
+  };
+}
+}
+)");
+  const auto text = [](const Function& f) {
+    return std::to_string(f.line) + " " + std::to_string(f.lines) + " " + std::to_string(f.parameters);
+  };
+  std::vector<std::string> texts;
+  for (const Function& function : found) texts.push_back(text(function));
+  CHECK(texts == std::vector<std::string>{"5 1 1", "6 0 2", "10 4 1", "17 5 0"});
+}
+
+TEST_CASE("no file outside engine/problem chooses by ?: on a problem kind") {
+  require_none(check_kind_choices);
+}
+
+TEST_CASE("few files name a problem kind") {
+  std::string names;
+  int count = 0;
+  for (const SourceFile& file : tree()) {
+    if (!names_kind(file)) continue;
+    ++count;
+    names += file.path + "\n";
+  }
+  INFO(names);
+  CHECK(count <= kMostKindFiles);
+}
+
+TEST_CASE("the rules on problem kinds refuse what breaks them") {
+  CHECK(names_kind({"engine/a.cpp", "f(ProblemKind::kPath);\n"}));
+  CHECK(names_kind({"kernels/cuda/a.cuh", "f(kKnapsack);\n"}));
+  CHECK_FALSE(names_kind({"engine/a.cpp", "ProblemKind kind;  // kTsp\n"}));
+  CHECK_FALSE(names_kind({"tests/a.cpp", "f(kTsp);\n"}));
+  const auto choices = [](const std::string& text, const std::string& path = "engine/backend/a.cpp") {
+    return check_kind_choices({path, text}).size();
+  };
+  CHECK(choices("x = (kind == ProblemKind::kTsp) ? 1 : 2;\n") == 1);
+  CHECK(choices("x = kind == kTsp\n        ? 1 : 2;\n") == 1);
+  CHECK(choices("x = kind != ProblemKind::kPath ? 1 : 2;\n") == 1);
+  CHECK(choices("switch (kind) { case ProblemKind::kTsp: return a ? 1 : 2; }\n") == 0);
+  CHECK(choices("x = kind == kTsp ? 1 : 2;\n", "engine/problem/a.cpp") == 0);
+}
+
+TEST_CASE("the tests mirror the rooms") {
+  const std::set<std::string> rooms = rooms_of(tree());
+  require_none([&](const SourceFile& file) { return check_test_place(file, rooms); });
+  CHECK(check_test_place({"tests/engine/search/test_a.cpp", ""}, {"engine/search"}).empty());
+  CHECK(check_test_place({"tests/engine/search/test_a.cpp", ""}, {"engine/backend", "engine"}).size() == 1);
+  CHECK(check_test_place({"tests/test_a.cpp", ""}, {"engine"}).size() == 1);
+  CHECK(check_test_place({"tests/golden/test_a.cpp", ""}, {}).empty());
+  CHECK(check_test_place({"tests/engine/search/helper.cpp", ""}, {}).empty());
 }
