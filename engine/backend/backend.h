@@ -186,9 +186,9 @@ struct BackendOptions {
   Precision precision = Precision::kFp32;
 };
 
-// The backend of that name. "auto" takes the best there is and says in `note` why a better one is not used;
-// an explicit device that is missing throws DeviceError, as does a precision without a CUDA device. Throws
-// std::invalid_argument for an unknown name.
+// The backend of that name. "auto" takes CUDA where it can, else the CPU, and then tells the reason in
+// `note`. Throws DeviceError for a named device that is missing and for a precision that no CUDA device is
+// there for; std::invalid_argument for an unknown name.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note = nullptr);
 
 // Where the CUDA module is: the environment's POINTSMAN_CUDA_MODULE, or ../lib/pointsman/libpointsman_cuda.so
@@ -203,7 +203,7 @@ struct CudaStatus {
     int64_t memory = 0;        // bytes
   };
   std::string module;           // find_cuda_module()
-  std::string problem;          // why no CUDA device can be used; empty: one can
+  std::string reason;           // why no CUDA device can be used; empty: one can
   std::string driver, runtime;  // versions of CUDA, "13.0"; empty: unknown
   std::vector<Device> devices;
 };

@@ -55,39 +55,40 @@ void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArra
                      context.stream.get());
 }
 
-void decode(const CudaContext& context, const DecodeSettings& settings, const ChunkPlan& plan,
-            const ChunkArrays& inputs, const Activations& activations, const DecodeResults& to) {
+void decode(const CudaContext& context, const RolloutRequest& request, const ChunkPlan& plan,
+            const ChunkArrays& inputs, const Activations& activations, Precision precision,
+            const DecodeResults& to) {
   const CudaParameters& parameters = *context.parameters;
   const PreparedLstm& lstm = parameters.decoder.prepared;
   DecodeArgs args{};
-  args.problem = settings.problem;
-  args.mode = settings.mode;
+  args.problem = request.sequences.problem;
+  args.mode = request.decode;
   args.recurrent = lstm.recurrent;
   args.fold = lstm.fold;
   args.bias = lstm.bias;
   args.start_bias = lstm.start_bias;
   args.query = parameters.query;
-  args.attention = attention_weights(context, settings.policy);
+  args.attention = attention_weights(context, request.policy);
   args.projections = parameters.projections;
   args.references = activations.references;
   args.bounds = activations.bounds;
   args.encoder_h = activations.encoder_h;
   args.encoder_c = activations.encoder_last;
   args.features = inputs.features;
-  args.rules = {inputs.item_weights, inputs.capacities, settings.policy.stop_at_first_misfit};
+  args.rules = {inputs.item_weights, inputs.capacities, request.policy.stop_at_first_misfit};
   args.instance_keys = inputs.keys;
   args.first_samples = inputs.first_samples;
-  args.sample_stride = settings.sample_stride;
-  args.seed = settings.seed;
+  args.sample_stride = request.sample_stride;
+  args.seed = request.seed;
   args.forced = inputs.orders;
-  args.want_entropy = settings.mode == Decode::kSample;
+  args.want_entropy = request.decode == Decode::kSample;
   args.tiles = inputs.tiles;
   args.tile_count = plan.shape.tiles;
   args.tile_rows = plan.tiles.rows;
   args.n = plan.shape.n;
   args.results = to;
   args.record = activations.decoder;
-  args.precision = settings.precision;
+  args.precision = precision;
   args.weight_hh = parameters.tensor(parameters.decoder.offsets.weight_hh);
   args.query_weight = parameters.tensor(context.layout->query);
   decode(args, context.stream.get());

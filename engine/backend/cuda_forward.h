@@ -25,16 +25,6 @@ struct RolloutArrays : DecodeResults {
   int32_t* winners;  // [rows]; best: row inside the sequence
 };
 
-// How a call decodes; the same for all its chunks.
-struct DecodeSettings {
-  Decode mode = Decode::kForced;
-  ProblemKind problem{};
-  Policy policy;
-  uint32_t sample_stride = 1;
-  uint64_t seed = 0;
-  Precision precision = Precision::kFp32;
-};
-
 // Rows of a decode tile for a chunk of so many rollouts. Throws DeviceError when n is too large for the
 // device.
 int tile_rows(const CudaContext& context, int n, int64_t rollouts);
@@ -44,8 +34,9 @@ AttentionWeights attention_weights(const CudaContext& context, const Policy& pol
 // Activations are recorded in fp32 only.
 void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
             const Activations& to, Precision precision);
-// The decoder from what encode() left.
-void decode(const CudaContext& context, const DecodeSettings& settings, const ChunkPlan& plan,
-            const ChunkArrays& inputs, const Activations& activations, const DecodeResults& to);
+// The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.
+void decode(const CudaContext& context, const RolloutRequest& request, const ChunkPlan& plan,
+            const ChunkArrays& inputs, const Activations& activations, Precision precision,
+            const DecodeResults& to);
 
 }  // namespace pointsman::cuda

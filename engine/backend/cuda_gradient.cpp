@@ -147,11 +147,12 @@ class Gradient {
     const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, rows));
     const auto work = context_.memory.place<GradientWork>(context_.config, plan.shape);
     upload(plan, work.rest.inputs);
-    DecodeSettings settings;
-    settings.problem = batch_.problem;
-    settings.policy = request_.policy;
-    encode(context_, plan.shape, work.rest.inputs, work.activations, settings.precision);
-    decode(context_, settings, plan, work.rest.inputs, work.activations, work.unread);
+    RolloutRequest forced;
+    forced.sequences = batch_;
+    forced.decode = Decode::kForced;
+    forced.policy = request_.policy;
+    encode(context_, plan.shape, work.rest.inputs, work.activations, Precision::kFp32);
+    decode(context_, forced, plan, work.rest.inputs, work.activations, Precision::kFp32, work.unread);
     backward(plan, work.activations, work.rest);
   }
 

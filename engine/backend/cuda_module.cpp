@@ -20,7 +20,7 @@ void describe(CudaStatus& status) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
-    status.problem = cudaGetErrorString(error);
+    status.reason = cudaGetErrorString(error);
     return;
   }
   for (int i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ void describe(CudaStatus& status) {
     status.devices.push_back({p.name, "sm_" + std::to_string(p.major) + std::to_string(p.minor),
                               static_cast<int64_t>(p.totalGlobalMem)});
   }
-  if (status.devices.empty()) status.problem = "no CUDA device";
+  if (status.devices.empty()) status.reason = "no CUDA device";
 }
 
 }  // namespace

@@ -38,12 +38,10 @@ class Rollouts {
         request_(request),
         batch_(request.sequences),
         result_(result),
-        tile_rows_(tile_rows(context, batch_.n, rollouts)) {
+        tile_rows_(tile_rows(context, batch_.n, rollouts)),
+        precision_(request.tape == nullptr ? context.precision : Precision::kFp32) {
     shape_.sampling = request.decode == Decode::kSample;
     shape_.orders = request.decode == Decode::kForced;
-    settings_ = {request.decode,        batch_.problem, request.policy,
-                 request.sample_stride, request.seed,   context.precision};
-    if (request.tape != nullptr) settings_.precision = Precision::kFp32;
   }
 
   void run() {
@@ -80,15 +78,15 @@ class Rollouts {
     const auto work = context_.memory.place<RolloutWork>(context_.parameters->projections, plan.shape,
                                                          record_, request_.best_only);
     upload(context_, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
-    encode(context_, plan.shape, work.inputs, work.activations, settings_.precision);
+    encode(context_, plan.shape, work.inputs, work.activations, precision_);
     if (request_.best_only) {
-      decode(context_, settings_, plan, work.inputs, work.activations, work.candidates);
+      decode(context_, request_, plan, work.inputs, work.activations, precision_, work.candidates);
       const RolloutArrays &from = work.candidates, &to = work.answers;
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, chunk.sequences, batch_.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
               context_.stream.get());
     } else {
-      decode(context_, settings_, plan, work.inputs, work.activations, work.answers);
+      decode(context_, request_, plan, work.inputs, work.activations, precision_, work.answers);
     }
     download(plan, work.answers);
     return work.activation_bytes;
@@ -148,8 +146,8 @@ class Rollouts {
   const SequenceBatch& batch_;
   RolloutResult& result_;
   const int tile_rows_;
+  const Precision precision_;
   ChunkShape shape_;
-  DecodeSettings settings_;
   bool record_ = false;
 };
 

@@ -31,11 +31,11 @@ std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const std::str
   }
 }
 
-// because: why there is none.
-std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const std::string& because) {
+// reason: why there is no CUDA device.
+std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const std::string& reason) {
   if (options.precision != Precision::kFp32) {
     throw DeviceError(std::string("precision ") + name_of(options.precision) +
-                      " needs a CUDA device: " + because);
+                      " needs a CUDA device: " + reason);
   }
   return make_cpu_backend(options.threads);
 }
@@ -50,14 +50,14 @@ std::unique_ptr<Backend> make_named(const BackendOptions& options, const std::st
 
 std::unique_ptr<Backend> make_auto(const BackendOptions& options, std::string* note) {
   if (find_cuda_module().empty()) return make_cpu(options, "this build has no CUDA module");
-  std::string problem;
+  std::string reason;
   try {
     return make_cuda(options, "cuda");
   } catch (const DeviceError& error) {
-    problem = error.what();
+    reason = error.what();
   }
-  if (note != nullptr) *note = "using the CPU; " + problem;
-  return make_cpu(options, problem);
+  if (note != nullptr) *note = "using the CPU; " + reason;
+  return make_cpu(options, reason);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ CudaStatus cuda_status() {
   try {
     load_module().describe(status);
   } catch (const DeviceError& error) {
-    status.problem = error.what();
+    status.reason = error.what();
   }
   status.module = find_cuda_module();
   return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every backend does with a RolloutRequest: before it makes the rollouts, and afterwards with best_only.
+// What every backend does with a RolloutRequest before and after its rollouts.
 #pragma once
 
 #include <algorithm>

@@ -71,7 +71,7 @@ int describe_model(const std::string& name, const CommonOptions& common, OutputF
 std::string cuda_text(const CudaStatus& cuda) {
   if (cuda.module.empty()) return "not in this build";
   const std::string versions = "runtime " + cuda.runtime + ", driver for " + cuda.driver;
-  return cuda.problem.empty() ? versions : cuda.problem;
+  return cuda.reason.empty() ? versions : cuda.reason;
 }
 
 Json cuda_devices_json(const CudaStatus& cuda) {

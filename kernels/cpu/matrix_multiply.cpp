@@ -20,8 +20,8 @@ namespace HWY_NAMESPACE {
 inline constexpr int kTileVectors = kLanes == 16 ? 3 : 2;
 inline constexpr int kTileRows = kLanes == 16 ? 8 : 6;
 
-// Vectors of the next tile where so many are left of the row: never a single one that could have been two, as
-// its sums are too few to hide the latency of fma.
+// Vectors of the next tile where `left` are left of the row. A tile of one vector has too few sums to hide
+// the latency of fma, so a last one that could have been two is avoided.
 HWY_INLINE int next_vectors(int left) {
   if (left == kTileVectors + 1) return 2;
   return left < kTileVectors ? left : kTileVectors;

@@ -16,6 +16,12 @@ namespace HWY_NAMESPACE {
 
 inline constexpr int kVectors = kHidden / 16;
 
+// Rows of the references, in the order of the remaining list.
+struct Items {
+  const int32_t* list;
+  int count;
+};
+
 struct Query {
   F16 factor[kVectors];  // exp(2q); kDirect: q
   Range range;
@@ -174,10 +180,10 @@ struct Activations {
 
 // Scores, exponentials and readout of one glimpse. e: [count rounded up to 16] out. Returns the sum of e.
 HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
-                                const int32_t* items, int count, float* e, float* out) {
-  attention_scores(references, q, v, items, count, e);
-  exponentials(e, count);
-  return readout(values, e, items, count, out);
+                                Items items, float* e, float* out) {
+  attention_scores(references, q, v, items.list, items.count, e);
+  exponentials(e, items.count);
+  return readout(values, e, items.list, items.count, out);
 }
 
 // Scores relative to `first` -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the
@@ -198,20 +204,20 @@ const float* next_values(const References& r, int g, int glimpses) {
 void PointerLogits(const PointerLogitsArgs& a) {
   const References& r = *a.references;
   const AttentionWeights& w = *a.weights;
-  const Activations<float> kept(a.activations, a.count, w.glimpses);
+  const Activations<float> to(a.activations, a.count, w.glimpses);
   const float* query = a.query;
   bool direct = false;
   for (int g = 0; g < w.glimpses; ++g) {
     const Query q = prepare_query(query, r.glimpse_bound);
     direct |= q.range == Range::kDirect;
-    float* out = kept.readouts + g * kHidden;
-    kept.sums[g] = glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), a.items, a.count,
-                                kept.exponentials + g * padded(a.count), out);
+    float* out = to.readouts + g * kHidden;
+    to.sums[g] = glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), {a.items, a.count},
+                              to.exponentials + g * padded(a.count), out);
     query = out;
   }
   const Query q = prepare_query(query, r.pointer_bound);
   direct |= q.range == Range::kDirect;
-  float* t = kept.tanh_u;
+  float* t = to.tanh_u;
   const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t);
   a.statistics->mean_u = centred_tanh(t, a.count, first, w.centre);
   int saturated = 0;
@@ -223,7 +229,7 @@ void PointerLogits(const PointerLogitsArgs& a) {
 }
 
 void Glimpse(const GlimpseArgs& a) {
-  glimpse_step(a.references, prepare_query(a.query, a.bound), a.v, a.values, a.items, a.count, a.scratch,
+  glimpse_step(a.references, prepare_query(a.query, a.bound), a.v, a.values, {a.items, a.count}, a.scratch,
                a.out);
 }
 
@@ -238,17 +244,22 @@ HWY_INLINE void joined_reciprocals(const F16 x[4], F16 s[4]) {
   s[3] = inverse23 * x[2];
 }
 
-// Backward of u_j = v . tanh(a_j + q) for all items: sums[items[j]] += du_j tanh', v_sums += du_j tanh,
-// dquery = v sum_j du_j tanh', with tanh = (x - 2) / x.
+struct ScoreGradients {
+  float* references;  // [n][H] += du_j tanh' in row items[j]
+  float* v;           // [H] += sum_j du_j tanh
+  float* query;       // [H] v sum_j du_j tanh'
+};
+
+// Backward of u_j = v . tanh(a_j + q) for all items, with tanh = (x - 2) / x.
 template <Range kRange>
 HWY_INLINE void scores_gradient_in_range(const float* references, const Query& query, const float* v,
-                                         const int32_t* items, int count, const float* du, float* sums,
-                                         float* v_sums, float* dquery) {
+                                         Items items, const float* du, const ScoreGradients& to) {
   const Query q = query;
+  const auto [sums, v_sums, dquery] = to;
   F16 dq[kVectors], dv[kVectors];
   for (int i = 0; i < kVectors; ++i) dq[i] = dv[i] = splat(0.0f);
-  for (int j = 0; j < count; ++j) {
-    const int64_t at = static_cast<int64_t>(items[j]) * kHidden;
+  for (int j = 0; j < items.count; ++j) {
+    const int64_t at = static_cast<int64_t>(items.list[j]) * kHidden;
     const F16 weight = splat(du[j]);
     for (int i = 0; i < kVectors; i += 4) {
       F16 x[4], s[4];
@@ -271,35 +282,42 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
   }
 }
 
-HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v,
-                                  const int32_t* items, int count, const float* du, float* sums,
-                                  float* v_sums, float* dquery) {
+HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v, Items items,
+                                  const float* du, const ScoreGradients& to) {
   switch (q.range) {
     case Range::kUncapped:
-      scores_gradient_in_range<Range::kUncapped>(references, q, v, items, count, du, sums, v_sums, dquery);
+      scores_gradient_in_range<Range::kUncapped>(references, q, v, items, du, to);
       break;
     case Range::kCapped:
-      scores_gradient_in_range<Range::kCapped>(references, q, v, items, count, du, sums, v_sums, dquery);
+      scores_gradient_in_range<Range::kCapped>(references, q, v, items, du, to);
       break;
     case Range::kDirect:
-      scores_gradient_in_range<Range::kDirect>(references, q, v, items, count, du, sums, v_sums, dquery);
+      scores_gradient_in_range<Range::kDirect>(references, q, v, items, du, to);
       break;
   }
 }
 
-// Backward of the softmax readout: du = the gradient of the scores, of e (not normalised, sum `total`);
-// value_sums[items[j]] += p_j dout. du may be e.
-HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, int count, const float* e,
-                                   float total, const float* dout, float* value_sums, float* du, float* dp) {
+// Not normalised: exp(u - max), and their sum.
+struct Softmax {
+  const float* e;
+  float total;
+};
+
+// Backward of the softmax readout: du = the gradient of the scores, value_sums[items[j]] += p_j dout. du may
+// be the exponentials; dp: scratch.
+HWY_NOINLINE void readout_gradient(const float* values, Items items, const Softmax& softmax,
+                                   const float* dout, float* value_sums, float* du, float* dp) {
+  const int count = items.count;
   const D4 d4;
   F16 d[kVectors];
   for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
   // Relative to the first item's value, as the scores: only differences of dp matter.
-  const float* base = values + static_cast<int64_t>(items[0]) * kHidden;
+  const float* base = values + static_cast<int64_t>(items.list[0]) * kHidden;
   for (int j = 0; j < count; j += 4) {
     F16 dot[4];
     for (int t = 0; t < 4; ++t) {
-      const float* row = values + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
+      const float* row =
+          values + static_cast<int64_t>(items.list[j + t < count ? j + t : count - 1]) * kHidden;
       dot[t] = d[0] * (load16(row) - load16(base));
       for (int i = 1; i < kVectors; ++i) {
         dot[t] = fma(d[i], load16(row + 16 * i) - load16(base + 16 * i), dot[t]);
@@ -307,14 +325,14 @@ HWY_NOINLINE void readout_gradient(const float* values, const int32_t* items, in
     }
     hn::StoreU(sum_four(dot[0], dot[1], dot[2], dot[3]), d4, dp + j);
   }
-  const float inverse = 1.0f / total;
+  const float inverse = 1.0f / softmax.total;
   double weighted = 0.0, weights = 0.0;  // what the gradient cancels over must be the weights as rounded
   for (int j = 0; j < count; ++j) {
-    du[j] = e[j] * inverse;
+    du[j] = softmax.e[j] * inverse;
     weights += static_cast<double>(du[j]);
     weighted += static_cast<double>(du[j]) * static_cast<double>(dp[j]);
     const F16 p = splat(du[j]);
-    float* sum = value_sums + static_cast<int64_t>(items[j]) * kHidden;
+    float* sum = value_sums + static_cast<int64_t>(items.list[j]) * kHidden;
     for (int i = 0; i < kVectors; ++i) store16(fma(p, d[i], load16(sum + 16 * i)), sum + 16 * i);
   }
   const double mean = weighted / weights;
@@ -349,30 +367,33 @@ HWY_INLINE void log_softmax_gradient(const float* t, const AttentionWeights& w, 
 void PointerGradient(const PointerGradientArgs& a) {
   const References& r = *a.references;
   const AttentionWeights& w = *a.weights;
-  const Activations<const float> kept(a.activations, a.count, w.glimpses);
+  const Activations<const float> forward(a.activations, a.count, w.glimpses);
+  const Items items{a.items, a.count};
   float* du = a.scratch;
   float* work = du + padded(a.count);
   float* dquery = work + padded(a.count);  // [H]
-  const auto query = [&](int g) { return g == 0 ? a.query : kept.readouts + (g - 1) * kHidden; };
+  const auto query = [&](int g) { return g == 0 ? a.query : forward.readouts + (g - 1) * kHidden; };
 
-  log_softmax_gradient(kept.tanh_u, w, a.count, a.chosen, a.weight, work, du);
-  scores_gradient(r.pointer, prepare_query(query(w.glimpses), r.pointer_bound), w.pointer_v, a.items, a.count,
-                  du, a.sums->pointer, a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery);
+  log_softmax_gradient(forward.tanh_u, w, a.count, a.chosen, a.weight, work, du);
+  scores_gradient(r.pointer, prepare_query(query(w.glimpses), r.pointer_bound), w.pointer_v, items, du,
+                  {a.sums->pointer, a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery});
   for (int g = w.glimpses - 1; g >= 0; --g) {
-    readout_gradient(next_values(r, g, w.glimpses), a.items, a.count, kept.exponentials + g * padded(a.count),
-                     kept.sums[g], dquery, g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, du, work);
-    scores_gradient(r.glimpse, prepare_query(query(g), r.glimpse_bound), w.glimpse_v, a.items, a.count, du,
-                    a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery);
+    readout_gradient(next_values(r, g, w.glimpses), items,
+                     {forward.exponentials + g * padded(a.count), forward.sums[g]}, dquery,
+                     g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, du, work);
+    scores_gradient(r.glimpse, prepare_query(query(g), r.glimpse_bound), w.glimpse_v, items, du,
+                    {a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery});
   }
 }
 
 void GlimpseGradient(const GlimpseGradientArgs& a) {
   const GlimpseArgs& f = a.forward;
+  const Items items{f.items, f.count};
   float* dp = a.scratch;
   const Query q = prepare_query(f.query, f.bound);
-  const float total = glimpse_step(f.references, q, f.v, f.values, f.items, f.count, f.scratch, f.out);
-  readout_gradient(f.values, f.items, f.count, f.scratch, total, a.dout, a.value_sums, f.scratch, dp);
-  scores_gradient(f.references, q, f.v, f.items, f.count, f.scratch, a.reference_sums, a.v_sums, a.dquery);
+  const float total = glimpse_step(f.references, q, f.v, f.values, items, f.scratch, f.out);
+  readout_gradient(f.values, items, {f.scratch, total}, a.dout, a.value_sums, f.scratch, dp);
+  scores_gradient(f.references, q, f.v, items, f.scratch, {a.reference_sums, a.v_sums, a.dquery});
 }
 
 void ExpReferences(const ReferencesArgs& a) {

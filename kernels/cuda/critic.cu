@@ -83,7 +83,7 @@ __device__ __forceinline__ Query process_scores(const CriticSequence& c, const f
   const Query q = prepare_query(w, own, bound);
   const ItemShare share = item_share(c.n);
   if (share.count > 0) {
-    attention_scores(w, c.references, q, v, items[0], items + share.first, share.count, e + share.first);
+    attention_scores(w, c.references, q, v, items[0], {items + share.first, share.count}, e + share.first);
   }
   __syncthreads();
   const float largest = largest_of(w, e, c.n);

@@ -24,7 +24,8 @@ __device__ __forceinline__ float approximate_reciprocal(float x) {
   return y;
 }
 
-// x, and what is made of it is made here: not before the loop, in registers that the whole loop then lacks.
+// x. Keeps the compiler from computing what depends on x before a loop, in registers that the loop then
+// lacks.
 __device__ __forceinline__ unsigned made_here(unsigned x) {
   asm volatile("" : "+r"(x));
   return x;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of one query by a half-warp: 16 threads, lane l of which holds the elements d = l + 16 i (i = 0
-// .. 7) of every vector of length H, with the bits of kernels/cpu/pointer_attention.cpp and sample_next.cpp.
-// Lists and scores lie in shared memory; a function that writes them ends with a barrier of the half-warp.
-// All its lanes call together.
+// Attention of one query by a half-warp, with the bits of kernels/cpu/pointer_attention.cpp and
+// sample_next.cpp. A half-warp is 16 threads, which call every function together. Lane l holds the elements
+// d = l + 16 i, i = 0 .. 7, of every vector of length H. Lists and scores lie in shared memory; a function
+// that writes them ends with a barrier of the half-warp.
 //
 // An element of a score in the uncapped range costs 1 fma for its denominator and, with four denominators
 // joined over one division, 9/4 operations to join and 5/4 to divide; the tree adds 5/32 (four items at a
@@ -218,16 +218,23 @@ __device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* refer
   return joined_quotients<kRange, kQuotient>(reference, q, v, unused);
 }
 
+// Positions of items in the references. items: 16-byte aligned and filled up to a multiple of four with
+// numbers of existing rows.
+struct ItemList {
+  const int32_t* items;
+  int count;
+};
+
 template <Range kRange, bool kApproximate>
 __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* references, const Query& q,
-                                                 const float (&v)[kOwned], int first, const int32_t* items,
-                                                 int count, float* scores) {
+                                                 const float (&v)[kOwned], int first, ItemList list,
+                                                 float* scores) {
   constexpr bool kQuick = kRange != Range::kDirect && !kApproximate;
   constexpr Quotient kSure = kApproximate ? Quotient::kApproximate : Quotient::kExact;
   const float base = quotients_of_one<kRange, kSure>(w, references, first, q, v);
 #pragma unroll 1
-  for (int j = 0; j < count; j += 4) {
-    const int4 four = *reinterpret_cast<const int4*>(items + j);
+  for (int j = 0; j < list.count; j += 4) {
+    const int4 four = *reinterpret_cast<const int4*>(list.items + j);
     float sum[4], smallest = kSmallestQuotient;
     quotients_of_four<kRange, kQuick ? Quotient::kQuick : kSure>(w, references, four, q, v, sum, smallest);
     // Next to never: elements of v that are zero, or cancel to next to nothing.
@@ -238,7 +245,7 @@ __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* refere
     for (int t = 0; t < 4; ++t) sum[t] -= base;
     const float score = -2.0f * sum_lanes_of_four(w, sum);
     const int at = j + w.lane / 4;
-    if (w.lane % 4 == 0 && at < count) scores[at] = score;
+    if (w.lane % 4 == 0 && at < list.count) scores[at] = score;
   }
   return fmaf(-2.0f, sum_lanes(w, base), sum_of_vector(w, v));
 }
@@ -247,25 +254,22 @@ __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* refere
 POINTSMAN_HOST_DEVICE constexpr int list_length(int n) { return (n + 3) / 4 * 4; }
 
 // Each item's u less that of item `first`, the first of the whole list: what all rows share goes before it
-// can round the rest away. Returns u of `first`. items: 16-byte aligned and filled up to a multiple of four
-// with numbers of existing rows. kApproximate: with Quotient::kApproximate, an operation an element less.
+// can round the rest away. Returns u of `first`. kApproximate: with Quotient::kApproximate, an operation an
+// element less.
 template <bool kApproximate = false>
 __device__ __forceinline__ float attention_scores(HalfWarp w, const float* references, const Query& q,
-                                                  const float (&v)[kOwned], int first, const int32_t* items,
-                                                  int count, float* scores) {
+                                                  const float (&v)[kOwned], int first, ItemList list,
+                                                  float* scores) {
   float u_first = 0.0f;
   switch (q.range) {
     case Range::kUncapped:
-      u_first =
-          scores_in_range<Range::kUncapped, kApproximate>(w, references, q, v, first, items, count, scores);
+      u_first = scores_in_range<Range::kUncapped, kApproximate>(w, references, q, v, first, list, scores);
       break;
     case Range::kCapped:
-      u_first =
-          scores_in_range<Range::kCapped, kApproximate>(w, references, q, v, first, items, count, scores);
+      u_first = scores_in_range<Range::kCapped, kApproximate>(w, references, q, v, first, list, scores);
       break;
     case Range::kDirect:
-      u_first =
-          scores_in_range<Range::kDirect, kApproximate>(w, references, q, v, first, items, count, scores);
+      u_first = scores_in_range<Range::kDirect, kApproximate>(w, references, q, v, first, list, scores);
       break;
   }
   __syncwarp(w.mask);
@@ -362,7 +366,7 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
     load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
     result.first =
         attention_scores<kApproximate>(w, a.slice(last ? a.projections.pointer : a.projections.glimpse), q, v,
-                                       items[0], items, count, scores);
+                                       items[0], {items, count}, scores);
     if (last) break;
     const float* values = a.slice(g + 1 < a.glimpses ? a.projections.requeries : a.projections.values);
     softmax_readout(w, values, items, count, scores, query);

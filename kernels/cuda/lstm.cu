@@ -65,41 +65,47 @@ __device__ __forceinline__ void load_inputs(const LstmForwardArgs& a, const SetR
   inputs[r] = input;
 }
 
-template <bool kKeep>
+template <bool kCells>
 __device__ __forceinline__ void start_lstm(const LstmForwardArgs& a, const LstmThread& t) {
   for (int r = 0; r < t.rows; ++r) {
     const int64_t at = (t.row + r) * (a.steps + 1) * kHidden + t.unit;
     a.h[at] = 0.0f;
-    if constexpr (kKeep) a.c[at] = 0.0f;
+    if constexpr (kCells) a.c[at] = 0.0f;
   }
 }
 
+// Shared memory of the thread's rows.
+struct LstmRows {
+  const float2* inputs;  // of the step
+  float* h;              // the unit's new h, H apart
+};
+
 // The cells of the thread's 8 rows after the product.
-template <bool kKeep>
+template <bool kCells>
 __device__ __forceinline__ void lstm_cells(const LstmForwardArgs& a, const LstmThread& t,
                                            const LstmUnitWeights& w, int step,
-                                           const float (&sum)[4][kTileRows], const float2* inputs, float* h,
+                                           const float (&sum)[4][kTileRows], const LstmRows& rows,
                                            float (&c)[kTileRows]) {
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
-    const float2 input = inputs[r];
+    const float2 input = rows.inputs[r];
     float gate[4];
 #pragma unroll
     for (int g = 0; g < 4; ++g) gate[g] = lstm_gate(sum[g][r], w.bias[g], w.fold0[g], w.fold1[g], input);
     const LstmUnit u = lstm_unit(gate[0], gate[1], gate[2], gate[3], c[r]);
     c[r] = u.c;
-    h[r * kHidden] = u.h;
+    rows.h[r * kHidden] = u.h;
     if (r >= t.rows) continue;
     const int64_t at = ((t.row + r) * (a.steps + 1) + step + 1) * kHidden + t.unit;
     a.h[at] = u.h;
-    if constexpr (kKeep) {
+    if constexpr (kCells) {
       a.c[at] = u.c;
       store_lstm_cell(u, a.cells + ((t.row + r) * a.steps + step) * kLstmCell + t.unit);
     }
   }
 }
 
-template <int kGroups, bool kKeep>
+template <int kGroups, bool kCells>
 __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForwardArgs a) {
   constexpr int kRows = kGroups * kTileRows;
   POINTSMAN_DYNAMIC_SHARED(float, shared);
@@ -110,7 +116,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
   const LstmUnitWeights w = load_unit_weights(a, tile.set, t.unit);
   const float* recurrent = a.recurrent.data + tile.set * a.recurrent.stride + t.unit;
 
-  start_lstm<kKeep>(a, t);
+  start_lstm<kCells>(a, t);
   float c[kTileRows] = {};
   load_inputs(a, tile, kRows, 0, inputs);
   for (int step = 0; step < a.steps; ++step) {
@@ -119,8 +125,8 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
     load_inputs(a, tile, kRows, step + 1, inputs + then);
     float sum[4][kTileRows] = {};
     if (step > 0) tile_multiply(shared + (now + t.first) * kHidden, kHidden, recurrent, kGates, sum);
-    lstm_cells<kKeep>(a, t, w, step, sum, inputs + now + t.first,
-                      shared + (then + t.first) * kHidden + t.unit, c);
+    lstm_cells<kCells>(a, t, w, step, sum,
+                       {inputs + now + t.first, shared + (then + t.first) * kHidden + t.unit}, c);
   }
   if (a.c_last == nullptr) return;
 #pragma unroll

@@ -204,7 +204,8 @@ __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g
     store_query(w, g, pass, q);
     float v[kOwned];
     load_owned(w, g.v(pass), v);
-    const float first = attention_scores(w, g.references(pass), q, v, g.items[0], g.items, g.count, g.scores);
+    const float first =
+        attention_scores(w, g.references(pass), q, v, g.items[0], {g.items, g.count}, g.scores);
     if (last) return first;
     const float inverse = 1.0f / softmax_readout(w, g.values(pass), g.items, g.count, g.scores, query);
     float* p = g.p(pass);
@@ -379,17 +380,25 @@ __global__ void __launch_bounds__(kGradientThreads)
 
 // ---------------------------------------------------------------------------- an item
 
-// sum += du tanh', dv += du tanh over the steps of one row and pass.
-__device__ __forceinline__ void add_scores_of_row(HalfWarp w, const PointerGradientArgs& a,
-                                                  const PointerGradientScratch& s, int row, int pass,
-                                                  int item, const float (&reference)[kOwned], bool raw,
-                                                  float (&sum)[kOwned], double (&dv)[kOwned]) {
-  const int64_t first = step_index(a, row, a.attention.glimpses + 1, pass, 0);
-  const int steps = a.row_steps[row];
+// One (sequence, projection, item) with the sums over its rows.
+struct ItemGradient {
+  const PointerGradientArgs& a;
+  const PointerGradientScratch& s;
+  int item;
+  bool references_are_raw;
+  float reference[kOwned];
+  float sum[kOwned];  // of du tanh'
+  double dv[kOwned];  // of du tanh
+};
+
+// Adds the steps of one row and pass.
+__device__ __forceinline__ void add_scores_of_row(HalfWarp w, int row, int pass, ItemGradient& g) {
+  const int64_t first = step_index(g.a, row, g.a.attention.glimpses + 1, pass, 0);
+  const int steps = g.a.row_steps[row];
   for (int base = 0; base < steps; base += kHalfWarp) {
     const int step = base + w.lane;
-    const float mine = step < steps ? s.du[(first + step) * a.n + item] : 0.0f;
-    const unsigned direct = ballot_lanes(w, step < steps && s.direct[first + step] != 0);
+    const float mine = step < steps ? g.s.du[(first + step) * g.a.n + g.item] : 0.0f;
+    const unsigned direct = ballot_lanes(w, step < steps && g.s.direct[first + step] != 0);
     unsigned left = ballot_lanes(w, mine != 0.0f);
     float few[kOwned] = {};  // du of either sign: short sums in float, long ones in double
     while (left != 0) {
@@ -397,16 +406,16 @@ __device__ __forceinline__ void add_scores_of_row(HalfWarp w, const PointerGradi
       left &= left - 1;
       const float du = __shfl_sync(w.mask, mine, k, kHalfWarp);
       Query q;
-      q.references_are_raw = raw;
-      load_reference(w, s.factors + (first + base + k) * kHidden, q.factor);
+      q.references_are_raw = g.references_are_raw;
+      load_reference(w, g.s.factors + (first + base + k) * kHidden, q.factor);
       if ((direct >> k & 1u) != 0) {
-        add_tanh_gradient<true>(reference, q, du, sum, few);
+        add_tanh_gradient<true>(g.reference, q, du, g.sum, few);
       } else {
-        add_tanh_gradient<false>(reference, q, du, sum, few);
+        add_tanh_gradient<false>(g.reference, q, du, g.sum, few);
       }
     }
 #pragma unroll
-    for (int i = 0; i < kOwned; ++i) dv[i] += static_cast<double>(few[i]);
+    for (int i = 0; i < kOwned; ++i) g.dv[i] += static_cast<double>(few[i]);
   }
 }
 
@@ -417,28 +426,22 @@ __device__ __forceinline__ void score_gradients(HalfWarp w, const PointerGradien
   const bool pointer = slice == a.projections.pointer;
   const int glimpses = a.attention.glimpses;
   const int first_pass = pointer ? glimpses : 0, end_pass = pointer ? glimpses + 1 : glimpses;
-  const bool raw = a.bounds[2 * sequence + pointer] > kFactoredLimit;
-  float reference[kOwned];
-  load_reference(
-      w,
-      a.references + ((static_cast<int64_t>(sequence) * a.projections.count + slice) * a.n + item) * kHidden,
-      reference);
-  double dv[kOwned] = {};
+  const int64_t at = ((static_cast<int64_t>(sequence) * a.projections.count + slice) * a.n + item) * kHidden;
+  ItemGradient g{a, s, item, a.bounds[2 * sequence + pointer] > kFactoredLimit, {}, {}, {}};
+  load_reference(w, a.references + at, g.reference);
   const int first_row = a.first_row[sequence], end_row = a.first_row[sequence + 1];
   for (int row = first_row; row < end_row; ++row) {
-    for (int pass = first_pass; pass < end_pass; ++pass) {
-      add_scores_of_row(w, a, s, row, pass, item, reference, raw, sum, dv);
-    }
+    for (int pass = first_pass; pass < end_pass; ++pass) add_scores_of_row(w, row, pass, g);
   }
   double* dv_out = s.dv + ((static_cast<int64_t>(sequence) * a.n + item) * 2 + pointer) * kHidden;
 #pragma unroll
-  for (int i = 0; i < kOwned; ++i) dv_out[w.lane + kHalfWarp * i] = dv[i];
+  for (int i = 0; i < kOwned; ++i) dv_out[w.lane + kHalfWarp * i] = g.dv[i];
   if (first_row == end_row) return;
   const SetArray& vs = pointer ? a.attention.pointer_v : a.attention.glimpse_v;
   float v[kOwned];
   load_owned(w, vs.data + set_of_row(a, first_row) * vs.stride, v);
 #pragma unroll
-  for (int i = 0; i < kOwned; ++i) sum[i] *= v[i];
+  for (int i = 0; i < kOwned; ++i) sum[i] = g.sum[i] * v[i];
 }
 
 // Gradient of the item's values: the last glimpse's, or of all glimpses before (requeries).

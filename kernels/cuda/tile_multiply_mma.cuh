@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products of tile_multiply.cuh on tensor cores: sums in fp32, factors as the precision says.
 //
-// The left operand are 16 rows of the weights as stored, [columns][H]; the right one 8 rows of the tile, so
-// that a tile of 8 rows fills it. A fragment of 16 x 8 sums gives thread (group = lane / 4, member = lane %
-// 4) those of left rows `group` and group + 8 for tile rows 2 member and 2 member + 1. Left rows 0 .. 7 are 8
-// units of one gate and 8 .. 15 the same units of the next: two such operands leave all four gates of a unit
-// in one thread, which makes the cell without an exchange and keeps c in registers.
+// The left operand is 16 rows of the weights as stored, [columns][H]. The right one is 8 rows of the tile, so
+// that a tile of 8 rows fills it. A fragment is their 16 x 8 sums. Thread (group = lane / 4, member = lane %
+// 4) gets the sums of left rows `group` and group + 8 with tile rows 2 member and 2 member + 1. Left rows 0
+// .. 7 are 8 units of one gate, and 8 .. 15 the same units of the next gate. Two such operands leave all four
+// gates of a unit in one thread: it makes the cell without an exchange and holds c in registers.
 //
-// A block of 32 rows (512 threads) gives each warp 8 units of all rows, smaller ones give every 8 rows to
-// four warps of 32 units each. Either way a thread has four "pairs" of a unit and two rows, and makes the
-// gates of two at a time: more sums would not fit into 128 registers. Weights come by 16-byte loads of 64
-// bytes a left row, the next ones on their way while these are multiplied; k is taken in the order that these
-// loads give. A step of 32 rows makes 160 (tf32), 480 (tf32x3) or 80 (bf16) mma a warp and reads 590 KB from
-// the L2 (the gates' weights twice): at 64 bytes a clock, 9,200 clocks, beside 20,500 for the same fma. A
-// smaller block reads 328 KB for every 8 rows.
+// In a block of 32 rows (512 threads) each warp takes 8 units of all rows. In smaller blocks four warps take
+// every 8 rows, 32 units each. Either way a thread has four "pairs" of a unit and two rows, and makes the
+// gates of two pairs at a time: more sums would not fit into 128 registers. Weights come by 16-byte loads of
+// 64 bytes a left row, and the next ones are on their way while these are multiplied; k runs in the order
+// that these loads give. A step of 32 rows makes 160 (tf32), 480 (tf32x3) or 80 (bf16) mma a warp and reads
+// 590 KB from the L2 (the gates' weights twice): at 64 bytes a clock, 9,200 clocks, beside 20,500 for the
+// same fma. A smaller block reads 328 KB for every 8 rows.
 #pragma once
 
 #include "kernels/common/network.h"
@@ -23,13 +23,13 @@
 
 namespace pointsman::cuda {
 
-// Where element k of a tile's row lies in shared memory: neither the float4 that two neighbouring rows are
-// read by nor the words that rows of one parity are written by meet in a bank.
+// Where element k of a tile's row lies in shared memory. Two neighbouring rows are read as float4, rows of
+// one parity written as words: neither meet in a bank.
 __device__ __forceinline__ int swizzled(int row, int k) {
   return row * kHidden + (k ^ ((row & 1) << 4) ^ ((row >> 1 & 3) << 3));
 }
 
-// Fragments of 16 consecutive k, of which a thread holds four (x, y, z, w) of each of its rows.
+// Fragments of 16 consecutive k. A thread holds four of them (x, y, z, w) for each of its rows.
 template <Precision kPrecision>
 struct TensorCores;
 

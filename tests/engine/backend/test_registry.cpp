@@ -54,7 +54,7 @@ TEST_CASE("check:cpu,cpu compares the CPU with itself") {
 TEST_CASE("auto takes the best device there is, and speaks only of a module that it cannot use") {
   std::string note = "old";
   const DeviceInfo info = make_backend({"auto", 2}, &note)->info();
-  if (cuda_status().problem.empty()) {
+  if (cuda_status().reason.empty()) {
     CHECK(info.name == "cuda");
     CHECK(note.empty());
     return;
@@ -78,7 +78,7 @@ TEST_CASE("cuda without a module, or with a file that is none, names the cause")
   CHECK(note.find(missing) != std::string::npos);
   const CudaStatus status = cuda_status();
   CHECK(status.module == missing);
-  CHECK(status.problem.find("no CUDA module") != std::string::npos);
+  CHECK(status.reason.find("no CUDA module") != std::string::npos);
   CHECK(status.devices.empty());
 }
 
