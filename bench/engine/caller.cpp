@@ -55,9 +55,9 @@ void Caller::add_gradient(int count, Tape* from) {
 
 void Caller::train_step(int count) {
   RolloutRequest request = sampling(count);
-  request.tape = &tape_;
+  request.tape = tape_.get();
   backend->rollout(request, result);
-  add_gradient(count, &tape_);
+  add_gradient(count, tape_.get());
   UpdateRequest update;
   update.critic = true;
   backend->update(0, 1, update);

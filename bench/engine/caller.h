@@ -42,8 +42,8 @@ class Caller {
   void sample(int samples, bool best_only);
   RolloutRequest sampling(int count);  // of draws that were not made before
 
-  uint64_t seed_;  // of the last draw
-  Tape tape_;
+  uint64_t seed_;                                          // of the last draw
+  std::unique_ptr<Tape> tape_ = std::make_unique<Tape>();  // a Caller moves, a Tape does not
   std::vector<uint64_t> keys_;
 };
 

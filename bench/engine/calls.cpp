@@ -66,20 +66,20 @@ Statistics time_active_steps(Device& device, const ModelConfig& config, int coun
   const InstanceBatch instances = generate_instances(ProblemKind::kTsp, device.caller.n, seed, 0, count);
   std::vector<uint64_t> keys(count);
   std::iota(keys.begin(), keys.end(), uint64_t{0});
-  ActiveSearchOptions options;
-  options.steps = kWarmSteps + kActiveSteps + 1;  // the last step draws only
-  options.batch = batches_of(device.session).replicas;
-  options.seed = seed;
-  options.instances_at_once = count;
+  const std::vector<float> initial = initial_parameters(config, seed);
   std::vector<double> ms;
   double last = now_ms();
-  active_search(*device.caller.backend, config, initial_parameters(config, seed), instances, keys, options,
-                {}, [&](const ActiveSearchProgress& progress) {
-                  if (progress.instance != count - 1) return;
-                  if (progress.step > kWarmSteps && progress.step < options.steps)
-                    ms.push_back(now_ms() - last);
-                  last = now_ms();
-                });
+  ActiveSearchOptions options;
+  options.initial = initial;
+  options.steps = kWarmSteps + kActiveSteps + 1;  // the last step draws only
+  options.replicas = batches_of(device.session).replicas;
+  options.seed = seed;
+  options.on_step = [&](const ActiveSearchProgress& progress) {
+    if (progress.instance != count - 1) return;
+    if (progress.step > kWarmSteps && progress.step < options.steps) ms.push_back(now_ms() - last);
+    last = now_ms();
+  };
+  run_search(*device.caller.backend, config, {instances, keys}, options, {});
   return statistics_of(ms);
 }
 

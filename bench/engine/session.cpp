@@ -84,7 +84,7 @@ std::string table_of(const Json& answer) {
 Model bench_model(const std::string& name, uint64_t seed) {
   Model model;
   if (!name.empty()) model = read_model(find_model(name));
-  if (model.config.problem != "tsp") throw UsageError("--model: the bench needs a model for tsp");
+  if (model.config.problem != ProblemKind::kTsp) throw UsageError("--model: the bench needs a model for tsp");
   model.config.has_critic = true;
   std::vector<float> parameters = initial_parameters(model.config, seed);
   std::copy(model.parameters.begin(), model.parameters.end(), parameters.begin());

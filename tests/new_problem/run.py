@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Adds a third problem, the shortest Hamiltonian path, to a copy of the tree, and uses it.
+
+    python3 tests/new_problem/run.py BUILD_DIR [CXX]
+
+path.patch is what CONTRIBUTING.md ("Adding a problem") asks for. It touches at most eight files besides its own. The
+program that comes of it generates, trains (policy gradient and supervised), solves, scores and verifies paths. With
+any one of its hunks in those files left out it does not compile.
+"""
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATCH = (pathlib.Path(__file__).parent / "path.patch").read_text()
+ROOMS = ("CMakeLists.txt", "kernels", "models", "engine", "host", "bench", "docs")
+
+
+def split_patch():
+    """[(file's header, its hunks)] of the patch."""
+    files = re.split(r"(?m)^(?=diff --git )", PATCH)[1:]
+    return [(re.split(r"(?m)^(?=@@ )", text)[0], re.split(r"(?m)^(?=@@ )", text)[1:]) for text in files]
+
+
+def patched_tree(folder, left_out=None):
+    """A copy of the product in `folder` with all hunks but number `left_out`."""
+    shutil.rmtree(folder / "tree", ignore_errors=True)
+    for room in ROOMS:
+        source = ROOT / room
+        ignore = shutil.ignore_patterns("*.safetensors", "results", "images")
+        (shutil.copytree(source, folder / "tree" / room, ignore=ignore) if source.is_dir() else
+         shutil.copy(source, folder / "tree" / room))
+    numbers = itertools.count()
+    text = ""
+    for header, hunks in split_patch():
+        kept = [hunk for hunk in hunks if next(numbers) != left_out]
+        text += header + "".join(kept) if kept else ""
+    subprocess.run(["git", "apply", "--recount", "-"], input=text, text=True, check=True, cwd=folder / "tree",
+                   env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder)})
+    return folder / "tree"
+
+
+def compiles(tree, cxx):
+    """Whether the compiler takes what knows the problems: the table and the CPU's rollout."""
+    sources = [*sorted(tree.glob("engine/problem/*.cpp")), tree / "engine/backend/cpu_rollout.cpp"]
+    command = [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror=switch", "-I", str(tree)]
+    jobs = [subprocess.Popen([*command, str(source)], stderr=subprocess.PIPE) for source in sources]
+    return all([job.communicate() and job.returncode == 0 for job in jobs])
+
+
+def build(tree, cxx):
+    flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1", f"-DCMAKE_CXX_COMPILER={cxx}"]
+    subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DPOINTSMAN_CUDA=OFF",
+                    "-DPOINTSMAN_BUILD_TESTS=OFF", *flags], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", tree / "build", "--target", "pointsman"], check=True)
+    return tree / "build/host/pointsman"
+
+
+def length(points, order):
+    return sum(((points[a][0] - points[b][0]) ** 2 + (points[a][1] - points[b][1]) ** 2) ** 0.5
+               for a, b in zip(order, order[1:]))
+
+
+def use(program, folder):
+    def run(*words):
+        done = subprocess.run([program, *words, "-q"], cwd=folder, text=True, capture_output=True)
+        assert done.returncode == 0, (words, done.stderr, done.stdout)
+        return json.loads(done.stdout) if done.stdout else None
+
+    run("generate", "path", "-n", "6", "-b", "20", "-f", "-o", "set.json")
+    instances = json.loads((folder / "set.json").read_text())["instances"]
+    train = ["train", "path", "-n", "6", "-b", "8", "-f"]
+    run(*train, "--steps", "300", "-o", "path6.safetensors", "--log", "log.jsonl")
+    costs = [json.loads(line)["train_cost"] for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert costs[-1] < 0.85 * costs[0], costs  # it learns
+    found = run("solve", "set.json", "-m", "./path6.safetensors", "--mode", "sample", "-n", "2000", "--augment", "8")
+    for instance, answer in zip(instances, found["solutions"], strict=True):
+        points = instance["coordinates"]
+        best = min(length(points, order) for order in itertools.permutations(range(6)))
+        assert answer["problem"] == "path" and sorted(answer["path"]) == list(range(6)), answer
+        assert abs(answer["cost"] - length(points, answer["path"])) < 1e-12, answer
+        assert abs(answer["cost"] - best) < 1e-12, (answer, best)  # 2,000 samples of 360 paths
+    (folder / "answers.json").write_text(json.dumps(found))
+    run("verify", "set.json", "answers.json")
+    scores = run("score", "set.json", "--solutions", "answers.json", "-m", "./path6.safetensors")
+    assert all(answer["log_prob"] < 0 for answer in scores["solutions"])
+    run(*train, "--steps", "20", "--instances", "set.json", "--solutions", "answers.json", "-o", "taught.safetensors")
+    run("solve", "set.json", "-m", "./path6.safetensors", "--mode", "active", "--steps", "5", "--replicas", "8")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]).resolve()
+    cxx = sys.argv[2] if len(sys.argv) > 2 else "c++"
+    folder.mkdir(parents=True, exist_ok=True)
+    touched = [header for header, _ in split_patch() if "new file mode" not in header]
+    assert len(touched) <= 8, touched
+    numbered = enumerate((header, hunk) for header, hunks in split_patch() for hunk in hunks)
+    hunks = [number for number, (header, _) in numbered if header in touched]
+    for number in hunks:
+        assert not compiles(patched_tree(folder, number), cxx), f"compiles without hunk {number + 1}"
+    tree = patched_tree(folder)
+    assert compiles(tree, cxx), "the whole patch does not compile"
+    use(build(tree, cxx), folder)
+    print(f"a new problem: {len(touched)} files touched, none of their {len(hunks)} hunks can be left out")
+
+
+main()
