@@ -12,7 +12,6 @@
 #include "models/parameter_layout.h"
 
 namespace pointsman {
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -63,9 +63,4 @@ void check_uniform(const InstanceBatch& instances) {
   }
 }
 
-std::string on_one_line(std::string text) {
-  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
-  return text;
-}
-
 }  // namespace pointsman

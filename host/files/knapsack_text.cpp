@@ -7,7 +7,6 @@
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 // The two numbers of a line, both within 0 .. 1e100.

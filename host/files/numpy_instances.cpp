@@ -7,7 +7,6 @@
 #include "host/files/output_file.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr const char* kPairs = "(B, n, 2) or (n, 2)";

@@ -7,7 +7,6 @@
 #include "host/files/output_file.h"
 
 namespace pointsman {
-
 namespace {
 
 // Rows of an array (B, n), or of one row (n,), as tours or selections.

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace pointsman {
-
 namespace {
 
 [[noreturn]] void fail(const std::string& path) {

@@ -12,7 +12,6 @@
 #include "host/files/text_scan.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr uint32_t kLocalMagic = 0x04034b50, kEntryMagic = 0x02014b50, kEndMagic = 0x06054b50;
