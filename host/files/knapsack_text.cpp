@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "host/files/formats.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace pointsman {

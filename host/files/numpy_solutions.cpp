@@ -4,7 +4,7 @@
 
 #include "host/files/formats.h"
 #include "host/files/npy_array.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "host/files/formats.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace pointsman {

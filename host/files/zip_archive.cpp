@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "host/files/input_error.h"
-#include "host/files/output_file.h"
 #include "host/files/text_scan.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 namespace {
