@@ -7,16 +7,15 @@
 
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
 namespace pointsman {
 namespace {
 
-namespace fs = std::filesystem;
-
 [[noreturn]] void fail(const std::string& path, int error = errno) {
-  throw std::system_error(error, std::generic_category(), path);
+  throw std::system_error(error, std::generic_category(), path.empty() ? "standard output" : path);
 }
 
 // Some file systems know no sync; that is not a lost result.
@@ -24,84 +23,104 @@ bool synced(int descriptor) {
   return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : "."; }
+std::string folder_of(const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
 
-void sync_folder(const fs::path& file) {
+void sync_folder(const std::string& file) {
   const int folder = ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;  // a folder that may be written but not read
   const int error = synced(folder) ? 0 : errno;
   ::close(folder);
-  if (error != 0) fail(file.string(), error);
+  if (error != 0) fail(file, error);
 }
 
 // The file that a chain of symbolic links ends at, also when it is not there yet.
-fs::path follow_links(fs::path path) {
-  for (int hops = 0; hops < 40 && fs::is_symlink(fs::symlink_status(path)); ++hops) {
-    const fs::path link = fs::read_symlink(path);
-    path = link.is_absolute() ? link : path.parent_path() / link;
+std::string follow_links(const std::string& path) {
+  std::filesystem::path at = path;
+  for (int hops = 0; hops < 40 && std::filesystem::is_symlink(std::filesystem::symlink_status(at)); ++hops) {
+    const std::filesystem::path link = std::filesystem::read_symlink(at);
+    at = link.is_absolute() ? link : at.parent_path() / link;
   }
-  return path;
+  return at.string();
 }
 
 }  // namespace
 
-void write_all(int descriptor, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path);
-    bytes.remove_prefix(static_cast<size_t>(written));
+OutputFile::OutputFile(const std::string& path, bool force) : force_(force) {
+  if (path.empty() || path == "-" || path == "/dev/stdout") {
+    descriptor_ = STDOUT_FILENO;
+    return;
   }
-}
-
-AtomicFile::AtomicFile(const fs::path& path) : target_(follow_links(path)) {
+  owned_ = true;
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) {
-    // A rename over a device or a directory would destroy it.
-    if (!S_ISREG(status.st_mode)) fail(path.string() + ": not a regular file", EINVAL);
-    mode_ = status.st_mode & 0777;
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) throw OutputRefused(path + ": is a directory");
+  if (exists && !S_ISREG(status.st_mode)) {
+    target_ = path;
+    descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (descriptor_ < 0) fail(path);
+    return;
   }
-  if (::access(folder_of(target_).c_str(), W_OK | X_OK) != 0) fail(path.string());
+  if (exists && !force) throw OutputRefused(path + ": is there already; --force replaces it");
+  if (exists) mode_ = status.st_mode & 0777;
+  target_ = follow_links(path);
+  if (::access(folder_of(target_).c_str(), W_OK | X_OK) != 0) fail(path);
   static std::atomic<int> files_opened{0};
-  temporary_ = target_.parent_path() / ("." + target_.filename().string() + "." + std::to_string(::getpid()) +
-                                        "." + std::to_string(files_opened++) + ".tmp");
+  const std::filesystem::path whole = target_;
+  temporary_ = whole.parent_path() / ("." + whole.filename().string() + "." + std::to_string(::getpid()) +
+                                      "." + std::to_string(files_opened++) + ".tmp");
 }
 
-AtomicFile::~AtomicFile() {
-  if (descriptor_ < 0) return;
+void OutputFile::open_temporary() {
+  ::unlink(temporary_.c_str());  // of a killed process that had our number
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0 || (mode_ != 0 && ::fchmod(descriptor_, mode_) != 0)) fail(target_);
+}
+
+OutputFile::~OutputFile() {
+  if (!owned_ || descriptor_ < 0) return;
   ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::open() {
-  ::unlink(temporary_.c_str());  // of a killed process that had our number
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0 || (mode_ != 0 && ::fchmod(descriptor_, mode_) != 0)) fail(target_.string());
+void OutputFile::write(std::string_view bytes) {
+  if (descriptor_ < 0) open_temporary();
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(target_);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
-void AtomicFile::write(std::string_view bytes) {
-  if (descriptor_ < 0) open();
-  write_all(descriptor_, bytes, target_.string());
+void OutputFile::commit() {
+  if (!owned_) return;
+  if (!temporary_.empty()) {
+    if (descriptor_ < 0) open_temporary();
+    if (!synced(descriptor_)) fail(target_);
+    // Without force a hard link, which does not replace a file that came in the meantime; a rename would.
+    const bool linked = !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
+    if (!force_ && !linked && errno == EEXIST) {
+      throw OutputRefused(target_ + ": is there already; --force replaces it");
+    }
+    if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
+    if (linked) ::unlink(temporary_.c_str());
+    temporary_.clear();
+    sync_folder(target_);
+  }
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_);
 }
 
-bool AtomicFile::commit(bool replace) {
-  if (descriptor_ < 0) open();
-  if (!synced(descriptor_)) fail(target_.string());
-  // A hard link does not replace a file that came in the meantime; a rename would.
-  const bool linked = !replace && ::link(temporary_.c_str(), target_.c_str()) == 0;
-  if (!replace && !linked && errno == EEXIST) return false;
-  if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_.string());
-  if (linked) ::unlink(temporary_.c_str());
-  temporary_.clear();
-  sync_folder(target_);
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_.string());
-  return true;
-}
-
-void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  AtomicFile file(path);
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  const std::string name = path.string();
+  struct stat status {};
+  if (::stat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    fail(name + ": not a regular file", EINVAL);
+  OutputFile file(name.empty() || name == "-" ? "./" + name : name, true);  // no standard output here
   file.write(bytes);
-  file.commit(true);
+  file.commit();
 }
 
 }  // namespace pointsman

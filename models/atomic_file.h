@@ -3,41 +3,47 @@
 #pragma once
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace pointsman {
 
-// Writes all of it. Throws std::system_error, naming `path`, when the system refuses.
-void write_all(int descriptor, std::string_view bytes, const std::string& path);
-
-// A regular file, made or replaced: written beside its place, synced, renamed, and the directory synced.
-// Symbolic links are followed; an older file keeps its permissions. Throws std::system_error, naming the
-// file, when the system refuses; an older file then stays as it was.
-class AtomicFile {
+// The output cannot be written as asked: it is there already, or the format cannot hold it. A usage error,
+// exit code 2.
+class OutputRefused : public std::runtime_error {
  public:
-  // Throws when `path` is something other than a regular file, and when its folder cannot be written. Leaves
-  // nothing behind until write().
-  explicit AtomicFile(const std::filesystem::path& path);
-  ~AtomicFile();  // without commit() the temporary file is removed
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  void write(std::string_view bytes);  // unbuffered
-  // False where a file is there that may not be replaced.
-  bool commit(bool replace);
-
-  const std::filesystem::path& target() const { return target_; }
-
- private:
-  void open();
-
-  std::filesystem::path target_;     // where the file will appear
-  std::filesystem::path temporary_;  // empty once it has become the target
-  unsigned mode_ = 0;                // permissions of the file to be replaced; 0 when there is none
-  int descriptor_ = -1;
+  using std::runtime_error::runtime_error;
 };
 
+// Where a result goes. A regular file appears whole or not at all: written beside its place, synced, renamed,
+// and the directory synced; symbolic links are followed, and an older file keeps its permissions. "-" and ""
+// are standard output; what is not a regular file (FIFO, device) is written through. Disk errors are
+// std::system_error, naming the file; an older file of that name then stays intact.
+class OutputFile {
+ public:
+  // Throws OutputRefused when the file is there already and force is not set, and std::system_error when its
+  // folder cannot be written, so call it before the work. Leaves nothing behind until write().
+  OutputFile(const std::string& path, bool force);
+  ~OutputFile();  // without commit() the temporary file is removed
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view bytes);  // unbuffered
+  void commit();
+
+ private:
+  void open_temporary();
+
+  std::string target_;     // where the file will appear; symbolic links followed
+  std::string temporary_;  // empty when written through, and once it has become the target
+  int descriptor_ = -1;
+  bool force_ = false;
+  unsigned mode_ = 0;   // permissions of the file to be replaced; 0 when there is none
+  bool owned_ = false;  // the descriptor is ours to close
+};
+
+// Makes or replaces a regular file. std::system_error also where the path is anything else.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace pointsman

@@ -2,7 +2,6 @@
 #include "models/parameter_file.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -186,19 +185,18 @@ class HashedFile {
 
 // The header's text. Its length is checked against the cap and the file before a byte is allocated for it.
 std::string read_header(HashedFile& file, const std::string& path) {
-  std::array<unsigned char, 8> field{};
-  if (file.size() < field.size()) {
+  uint64_t length = 0;
+  if (file.size() < sizeof length) {
     throw_model_file_error(path, "file", "a safetensors header", std::to_string(file.size()) + " bytes");
   }
-  file.read(field.data(), field.size());
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | field[i];
+  file.read(&length, sizeof length);
   if (length > kMaxHeaderBytes) {
     throw_model_file_error(path, "header length", "at most 1048576", std::to_string(length));
   }
-  if (length > file.size() - field.size()) {
+  const uint64_t left = file.size() - sizeof length;
+  if (length > left) {
     throw_model_file_error(path, "header", std::to_string(length) + " bytes",
-                           std::to_string(file.size() - field.size()) + " before the file's end");
+                           std::to_string(left) + " before the file's end");
   }
   std::string header(length, '\0');
   file.read(header.data(), length);

@@ -214,9 +214,8 @@ std::string make_safetensors_header(const std::map<std::string, std::string>& me
   }
   std::string json = header.dump();
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');
-  std::string length(8, '\0');
-  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
-  return length + json;
+  const uint64_t length = json.size();  // little-endian, as the machine is (parameter_file.cpp)
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + json;
 }
 
 }  // namespace pointsman

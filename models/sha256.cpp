@@ -58,15 +58,12 @@ void Sha256::update(const void* data, size_t bytes) {
 }
 
 std::string Sha256::hex() const {
+  // The message ends with a one, zeros and its length in bits, so that all is whole blocks.
+  std::string end(1, '\x80');
+  end.append((119 - total_bytes_ % 64) % 64, '\0');
+  for (int shift = 56; shift >= 0; shift -= 8) end += static_cast<char>(total_bytes_ * 8 >> shift);
   Sha256 last = *this;
-  const uint64_t bits = total_bytes_ * 8;
-  const uint8_t one = 0x80, zero = 0;
-  last.update(&one, 1);
-  while (last.total_bytes_ % 64 != 56) last.update(&zero, 1);
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    const uint8_t byte = static_cast<uint8_t>(bits >> shift);
-    last.update(&byte, 1);
-  }
+  last.update(end.data(), end.size());
   std::string text;
   for (const uint32_t word : last.state_) {
     for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[word >> shift & 15];

@@ -8,7 +8,6 @@
 #include "host/command/flags.h"
 
 namespace pointsman {
-
 namespace {
 
 // The option of one subcommand that a key means; null when it has none.

@@ -19,6 +19,7 @@
 #include "host/command/output.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_run.h"
+#include "host/files/formats.h"
 #include "host/files/read_solutions.h"
 
 namespace pointsman {
@@ -132,13 +133,6 @@ SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, co
   return report;
 }
 
-Json common_size(const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    if (instance.n() != instances.front().n()) return nullptr;
-  }
-  return instances.front().n();
-}
-
 void add_mean(Json& row, const std::string& key, const std::vector<double>& values) {
   const auto [mean, ci95] = mean_and_ci95(values);
   row[key] = mean;
@@ -177,7 +171,7 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   Json row = {{"name", mode.name},
               {"mode", mode.strategy},
               {"problem", name_of(set.instances.front().problem)},
-              {"n", common_size(set.instances)},
+              {"n", is_uniform(set.instances) ? Json(set.instances.front().n()) : Json()},
               {"augment", report.augment},
               {"shuffle", report.shuffle},
               {"improve", report.improve},

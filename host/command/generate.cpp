@@ -10,7 +10,6 @@
 #include "host/files/formats.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr const char* kExamples = R"(Examples:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman info`: what this program is, what it runs on, and which models it finds.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/problem/problem.h"
@@ -39,16 +38,6 @@ Json model_json(const Model& model, const std::string& path) {
                {"seed", config.seed},
                {"version", config.version}});
   return json;
-}
-
-std::string as_text(const Json& object) {
-  std::string text;
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_structured()) continue;
-    text += key + std::string(18 - std::min<size_t>(key.size(), 17), ' ') +
-            (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
-  }
-  return text;
 }
 
 int describe_model(const std::string& name, const CommonOptions& common, OutputFile& file) {

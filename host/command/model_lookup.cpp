@@ -12,7 +12,6 @@
 #include "models/parameter_layout.h"
 
 namespace pointsman {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,10 +76,6 @@ fs::path find_model(const std::string& model) {
 }
 
 fs::path ModelStore::choose(ProblemKind problem, int n) {
-  if (!requested_.empty()) {
-    if (requested_path_.empty()) requested_path_ = find_model(requested_);
-    return requested_path_;
-  }
   if (!listings_) listings_ = list_models();
   const ModelListing* best = nullptr;
   for (const ModelListing& listing : *listings_) {
@@ -107,7 +102,7 @@ const Model& ModelStore::fresh(ProblemKind problem, int n) {
 
 const Model& ModelStore::load(ProblemKind problem, int n) {
   if (requested_.empty() && untrained_) return fresh(problem, n);
-  const fs::path path = choose(problem, n);
+  const fs::path path = requested_.empty() ? choose(problem, n) : find_model(requested_);
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
     model = std::make_unique<Model>(read_model(path));
@@ -127,14 +122,13 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
 }
 
 const Model& ModelStore::get(ProblemKind problem, int n) {
-  const Model*& known = known_[{problem, n}];
+  const Model*& known = known_[{problem, requested_.empty() ? n : 0}];
   if (!known) known = &load(problem, n);
   return *known;
 }
 
 void ModelStore::request(std::string requested) {
   requested_ = std::move(requested);
-  requested_path_.clear();
   known_.clear();
 }
 

@@ -57,10 +57,10 @@ class ModelStore {
 
   std::string requested_;
   bool untrained_;
-  std::filesystem::path requested_path_;  // empty: not looked for yet
   std::optional<std::vector<ModelListing>> listings_;
   std::map<std::filesystem::path, std::unique_ptr<Model>> models_;
-  std::map<std::pair<ProblemKind, int>, const Model*> known_;  // of this request, by problem and size
+  // Of this request, by problem and, without -m, size.
+  std::map<std::pair<ProblemKind, int>, const Model*> known_;
 };
 
 }  // namespace pointsman

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "host/files/formats.h"
@@ -36,6 +37,16 @@ void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann
     file.write(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   file.commit();
+}
+
+std::string as_text(const nlohmann::ordered_json& object) {
+  std::string text;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_structured()) continue;
+    text += key + std::string(18 - std::min<size_t>(key.size(), 17), ' ') +
+            (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+  }
+  return text;
 }
 
 std::string device_text(const DeviceInfo& device) { return device.name + " (" + device.detail + ")"; }

@@ -24,6 +24,9 @@ OutputFile open_output(const CommonOptions& options);
 void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
                   const std::string& text);
 
+// A line for each member of an object that is no list and no object itself.
+std::string as_text(const nlohmann::ordered_json& object);
+
 // "cpu (AVX-512, 2 threads)".
 std::string device_text(const DeviceInfo& device);
 

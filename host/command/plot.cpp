@@ -209,7 +209,7 @@ std::string plot_curves(const PlotFlags& flags) {
   const Column& y = chosen_column(flags, "--y", flags.y, kLogY);
   LineChart chart;
   for (size_t i = 0; i < flags.files.size(); ++i) {
-    const LogCurve curve = read_log_curve(flags.files[i], {x.name, y.name, flags.log_x});
+    const LogCurve curve = read_log_curve(flags.files[i], x.name, y.name, flags.log_x);
     if (curve.is_cut) warn_of_cut(flags.files[i]);
     chart.series.push_back({labels[i], curve.points});
   }

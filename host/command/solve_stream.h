@@ -8,8 +8,8 @@
 
 #include "host/command/solve_run.h"
 #include "host/command/solve_totals.h"
-#include "host/files/output_file.h"
 #include "host/files/read_instances.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 

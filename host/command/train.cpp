@@ -198,13 +198,8 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   const int code = interrupt_exit_code();
   log_info("model written to %s", options.output.c_str());
   const auto json = summary(options, result, last, device);
-  std::string text;
-  for (const auto& [key, value] : json.items()) {
-    text += key + std::string(18 - std::min<size_t>(key.size(), 17), ' ') +
-            (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
-  }
   OutputFile file = open_output(common);
-  write_answer(file, common, {{"code", code}, {"summary", json}}, text);
+  write_answer(file, common, {{"code", code}, {"summary", json}}, as_text(json));
   return code;
 }
 

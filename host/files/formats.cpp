@@ -2,7 +2,7 @@
 #include "host/files/formats.h"
 
 #include "host/files/npy_array.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 
@@ -61,11 +61,6 @@ void check_uniform(const InstanceBatch& instances) {
   if (!is_uniform(instances)) {
     throw OutputRefused("an array holds instances of one problem and one size; use json or ndjson");
   }
-}
-
-std::string on_one_line(std::string text) {
-  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
-  return text;
 }
 
 }  // namespace pointsman

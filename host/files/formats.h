@@ -117,9 +117,8 @@ bool is_ndjson(std::string_view bytes, const std::string& file);
 std::string metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
 
-// The whole of a stream from here on. Throws std::system_error when the disk refuses.
-std::string read_rest(std::istream& stream, const std::string& file);
-// A whole file, "-" for standard input. Throws InputError when it cannot be opened.
+// A whole file, "-" for standard input. Throws InputError when it cannot be opened and std::system_error when
+// the disk refuses.
 std::string read_file(const std::string& path);
 
 // "2 solutions", as many as there are instances.
@@ -131,7 +130,5 @@ void check_count(size_t found, const InstanceBatch& instances, const std::string
 bool is_uniform(const InstanceBatch& instances);
 // Throws OutputRefused unless the instances fit an array.
 void check_uniform(const InstanceBatch& instances);
-// Without line ends, which would begin another line of a text format.
-std::string on_one_line(std::string text);
 
 }  // namespace pointsman

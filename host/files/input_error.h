@@ -13,11 +13,8 @@ namespace pointsman {
 // with the line left out where the format has none.
 class InputError : public std::runtime_error {
  public:
-  InputError(std::string file, int64_t line, const std::string& message)
-      : InputError(std::move(file), line, 0, message) {}
-
   // column: the byte in the line, from 1; 0 when not known.
-  InputError(std::string file, int64_t line, int64_t column, const std::string& message)
+  InputError(std::string file, int64_t line, const std::string& message, int64_t column = 0)
       : std::runtime_error(file + place(line, column) + ": " + message),
         file_(std::move(file)),
         line_(line) {}
@@ -28,10 +25,8 @@ class InputError : public std::runtime_error {
  private:
   static std::string place(int64_t line, int64_t column) {
     if (line <= 0) return "";
-    std::string text(":");
-    text += std::to_string(line);
-    if (column > 0) text.append(":").append(std::to_string(column));
-    return text;
+    const std::string text = ":" + std::to_string(line);
+    return column > 0 ? text + ":" + std::to_string(column) : text;
   }
 
   std::string file_;

@@ -14,7 +14,6 @@
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr size_t kDeepest = 32;
@@ -149,8 +148,8 @@ JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t firs
 void JsonDocument::fail_at(size_t position, const std::string& message) const {
   const std::string_view before = text_.substr(0, position);
   const size_t line_start = before.rfind('\n') + 1;  // of the first line: npos + 1
-  throw InputError(file_, first_line_ + std::count(before.begin(), before.end(), '\n'),
-                   static_cast<int64_t>(position - line_start) + 1, message);
+  throw InputError(file_, first_line_ + std::count(before.begin(), before.end(), '\n'), message,
+                   static_cast<int64_t>(position - line_start) + 1);
 }
 
 // The parser tells where a token ends; errors shall point at its start.

@@ -5,7 +5,6 @@
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 double non_negative(const JsonValue& value) {

@@ -6,7 +6,6 @@
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 // One element of our own "solutions", or one NDJSON line.

@@ -3,11 +3,10 @@
 #include <cmath>
 
 #include "host/files/formats.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 // The two numbers of a line, both within 0 .. 1e100.

@@ -4,10 +4,9 @@
 
 #include "host/files/formats.h"
 #include "host/files/npy_array.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
-
 namespace {
 
 // Rows of an array (B, n), or of one row (n,), as tours or selections.

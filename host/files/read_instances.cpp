@@ -10,10 +10,7 @@
 #include "host/files/formats.h"
 
 namespace pointsman {
-
 namespace {
-
-constexpr const char* kStandardInput = "stdin";  // its name in messages
 
 // A line that is a whole instance by itself begins a stream.
 bool is_whole_instance(std::string_view line, const std::string& name) {
@@ -67,64 +64,59 @@ void check_stream(const std::istream& stream, const std::string& name) {
   if (stream.bad()) throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), name);
 }
 
-void open_file(const std::string& path, std::ifstream& file) {
+// Its name in messages.
+std::string input_name(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+// Standard input, or `file` opened. Throws InputError.
+std::istream& open_input(const std::string& path, std::ifstream& file) {
+  if (path == "-") return std::cin;
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw InputError(path, 0, "expected a file, found a directory");
   errno = 0;
   file.open(path, std::ios::binary);
   if (!file) throw InputError(path, 0, std::string("cannot be opened: ") + std::strerror(errno));
+  return file;
 }
 
-}  // namespace
-
-std::string read_rest(std::istream& stream, const std::string& file) {
+// What is left of a stream.
+std::string read_rest(std::istream& stream, const std::string& name) {
   std::string bytes;
   std::vector<char> buffer(64 * 1024);
   while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
     bytes.append(buffer.data(), static_cast<size_t>(stream.gcount()));
   }
-  check_stream(stream, file);
+  check_stream(stream, name);
   return bytes;
 }
 
+}  // namespace
+
 std::string read_file(const std::string& path) {
-  if (path == "-") return read_rest(std::cin, kStandardInput);
   std::ifstream file;
-  open_file(path, file);
-  return read_rest(file, path);
+  return read_rest(open_input(path, file), input_name(path));
 }
 
 InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options)
-    : name_(path == "-" ? kStandardInput : path), options_(options), format_(options.format) {
-  if (path == "-") {
-    stream_ = &std::cin;
-  } else {
-    open_file(path, file_);
-    stream_ = &file_;
-  }
-  head_taken_ =
-      format_ != InputFormat::kAuto;  // forced: a stream whose first line is late is waited for later
-  if (head_taken_) return;
-  read_line(*stream_, head_);
-  check_stream(*stream_, name_);
-  format_ = detect_format(name_, head_, head_.ends_with('\n'));
+    : name_(input_name(path)), options_(options), format_(options.format), stream_(open_input(path, file_)) {
+  if (format_ != InputFormat::kAuto) return;  // a stream whose first line is late is waited for later
+  read_line(stream_, head_.emplace());
+  check_stream(stream_, name_);
+  format_ = detect_format(name_, *head_, head_->ends_with('\n'));
 }
 
 std::optional<InstanceLine> InstanceInput::next_line() {
   std::string text;
-  while (true) {
-    if (!head_taken_) {
-      head_taken_ = true;
-      text = std::move(head_);
-    } else if (!read_line(*stream_, text)) {
-      check_stream(*stream_, name_);
+  do {
+    if (head_) {
+      text = std::move(*head_);
+      head_.reset();
+    } else if (!read_line(stream_, text)) {
+      check_stream(stream_, name_);
       return std::nullopt;
     }
-    if (text.empty()) continue;
     ++line_;
-    if (!trim(text).empty()) break;
-  }
+  } while (trim(text).empty());
   InstanceLine out;
   out.line = line_;
   try {
@@ -139,9 +131,7 @@ std::optional<InstanceLine> InstanceInput::next_line() {
 }
 
 InstanceFile InstanceInput::read_all() {
-  std::string bytes = std::move(head_);
-  head_taken_ = true;
-  bytes += read_rest(*stream_, name_);
+  const std::string bytes = head_.value_or("") + read_rest(stream_, name_);
   ReadOptions options = options_;
   options.format = format_;
   return parse_instances(bytes, name_, options);

@@ -60,9 +60,8 @@ class InstanceInput {
   ReadOptions options_;
   InputFormat format_ = InputFormat::kAuto;
   std::ifstream file_;
-  std::istream* stream_ = nullptr;
-  std::string head_;  // the first line with its newline, read to tell the format
-  bool head_taken_ = false;
+  std::istream& stream_;
+  std::optional<std::string> head_;  // the first line with its newline, where it was read to tell the format
   int64_t line_ = 0;
 };
 

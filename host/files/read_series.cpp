@@ -4,7 +4,6 @@
 #include "host/files/formats.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kSmallestPositive = 1e-90;
@@ -77,16 +76,17 @@ RatioRow read_ratios(const std::string& path, std::optional<ProblemKind> expecte
   return row;
 }
 
-LogCurve read_log_curve(const std::string& path, const LogColumns& columns) {
+LogCurve read_log_curve(const std::string& path, const std::string& x, const std::string& y,
+                        bool is_logarithmic) {
   LogCurve curve;
   const auto add = [&](const JsonValue& line) {
     if (!line.is_object()) line.fail_expected("a line of a training log (an object)");
-    const JsonValue x = line.get(columns.x), y = line.get(columns.y);
-    const double x_number = columns.positive ? positive_number(x) : x.bounded_number();
-    if (!is_null(y)) curve.points.push_back({x_number, y.bounded_number()});
+    const JsonValue x_value = line.get(x), y_value = line.get(y);
+    const double at = is_logarithmic ? positive_number(x_value) : x_value.bounded_number();
+    if (!is_null(y_value)) curve.points.push_back({at, y_value.bounded_number()});
   };
   curve.is_cut = for_each_json_line(read_file(path), path, add, true);
-  if (curve.points.empty()) fail_without(columns.y, path);
+  if (curve.points.empty()) fail_without(y, path);
   return curve;
 }
 

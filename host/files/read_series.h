@@ -23,18 +23,14 @@ struct RatioRow {
 // `expected` where that is given.
 RatioRow read_ratios(const std::string& path, std::optional<ProblemKind> expected);
 
-struct LogColumns {
-  std::string x, y;       // keys of the log's lines
-  bool positive = false;  // x must be above 0, for a logarithmic axis
-};
-
 struct LogCurve {
   std::vector<ChartPoint> points;  // at least one; lines whose y is null have none
   bool is_cut = false;  // the last line is not whole and was passed over: its writer may still be at work
 };
 
-// Two columns of a training log (docs/file-formats.md).
-LogCurve read_log_curve(const std::string& path, const LogColumns& columns);
+// Columns x and y of a training log (docs/file-formats.md). x must be above 0 for a logarithmic axis.
+LogCurve read_log_curve(const std::string& path, const std::string& x, const std::string& y,
+                        bool is_logarithmic);
 
 // All that an eval row says of where its answers came from, but how many samples they took.
 struct EvalStrategy {

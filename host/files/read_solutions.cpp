@@ -6,7 +6,6 @@
 #include "host/files/npy_array.h"
 
 namespace pointsman {
-
 namespace {
 
 SolutionBatch parse_solutions(std::string_view bytes, const std::string& file,

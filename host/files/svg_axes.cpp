@@ -2,11 +2,9 @@
 #include "host/files/svg_axes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kTickSize = 12, kLabelSize = 13, kTitleSize = 16;  // of the letters
@@ -23,19 +21,13 @@ int exponent_of(double value) {
   return decimal(1, exponent) > value ? exponent - 1 : exponent;
 }
 
-std::string scientific_text(double value, int decimals) {
-  char text[64];
-  const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, decimals);
-  return std::string(text, result.ptr);
-}
-
 // A number whose last digit that counts is that of 10^exponent, on an axis up to `largest`.
 std::string tick_label(double value, double largest, int exponent, double shortened_from) {
   if (value == 0) return "0";
   const int leading = exponent_of(largest);
   if (largest >= 1e15 || exponent < -6) {
-    const int digits = exponent_of(std::abs(value)) - exponent;
-    return scientific_text(value, std::clamp(digits, 0, 16));
+    const int digits = std::clamp(exponent_of(std::abs(value)) - exponent, 0, 16);
+    return decimal_text(value, std::chars_format::scientific, digits);
   }
   const int unit = leading / 3 * 3;  // of k, M, G, T
   if (largest < shortened_from || unit - exponent > 4) return fixed_text(value, std::max(0, -exponent));
@@ -44,16 +36,9 @@ std::string tick_label(double value, double largest, int exponent, double shorte
 
 std::vector<Tick> linear_ticks(const Scale& scale, int wanted) {
   const double least = (scale.high - scale.low) / wanted;
-  int exponent = exponent_of(least), multiple = 10;
-  for (const int candidate : {1, 2, 5}) {
-    if (decimal(candidate, exponent) < least) continue;
-    multiple = candidate;
-    break;
-  }
-  if (multiple == 10) {
-    multiple = 1;
-    ++exponent;
-  }
+  int exponent = exponent_of(least);
+  int multiple = decimal(1, exponent) >= least ? 1 : decimal(2, exponent) >= least ? 2 : 5;
+  if (decimal(multiple, exponent) < least) multiple = 1, ++exponent;
   const double step = decimal(multiple, exponent);
   std::vector<Tick> ticks;
   for (double i = std::ceil(scale.low / step); i <= std::floor(scale.high / step); ++i) {
@@ -99,10 +84,10 @@ Scale make_scale(double low, double high, bool logarithmic, double margin) {
   return {low - room, high + room, false};
 }
 
-std::vector<Tick> make_ticks(const Scale& scale, int wanted) {
-  if (!scale.logarithmic) return linear_ticks(scale, wanted);
-  const std::vector<Tick> ticks = logarithmic_ticks(scale, wanted);
-  return ticks.size() >= 3 ? ticks : linear_ticks(scale, wanted);
+Axis make_axis(const std::string& label, const Scale& scale, int wanted) {
+  std::vector<Tick> ticks = scale.logarithmic ? logarithmic_ticks(scale, wanted) : std::vector<Tick>();
+  if (ticks.size() < 3) ticks = linear_ticks(scale, wanted);
+  return {label, scale, ticks};
 }
 
 Pixel Frame::at(ChartPoint point) const {
@@ -115,10 +100,13 @@ double space_left_of(const Axis& y) {
   return 36 + widest;
 }
 
-void draw_title(SvgCanvas& canvas, double width, const std::string& title) {
-  if (title.empty()) return;
-  canvas.text({width / 2, kBorder / 2 + 14}, fitting_text(title, width - 2 * kBorder, kTitleSize),
-              {Anchor::kMiddle, kTitleSize});
+SvgCanvas titled_canvas(double width, double height, const std::string& title, const std::string& otherwise) {
+  SvgCanvas canvas(width, height, title.empty() ? otherwise : title);
+  if (!title.empty()) {
+    canvas.text({width / 2, kBorder / 2 + 14}, fitting_text(title, width - 2 * kBorder, kTitleSize),
+                {Anchor::kMiddle, kTitleSize});
+  }
+  return canvas;
 }
 
 void draw_axes(SvgCanvas& canvas, const Frame& frame) {

@@ -2,6 +2,8 @@
 // Axes with round ticks, for every picture that has them.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,14 @@ namespace pointsman {
 // Finite and within ±1e100, in the units of the axes.
 struct ChartPoint {
   double x = 0, y = 0;
+};
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;  // empty
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
 };
 
 // The numbers that an axis shows, low to high. Finite and within ±1e100; above 0 where logarithmic.
@@ -30,16 +40,16 @@ struct Tick {
   std::string label;
 };
 
-// Ticks at 1, 2 or 5 times a power of ten, about `wanted` of them, all within the scale. Large numbers have
-// k, M, G or T (thousand to million million), others as many digits as tell neighbours apart.
-std::vector<Tick> make_ticks(const Scale& scale, int wanted);
-
 // One axis of a frame.
 struct Axis {
   std::string label;
   Scale scale;
   std::vector<Tick> ticks;
 };
+
+// With ticks at 1, 2 or 5 times a power of ten, about `wanted` of them, all within the scale. Large numbers
+// have k, M, G or T (thousand to million million), others as many digits as tell neighbours apart.
+Axis make_axis(const std::string& label, const Scale& scale, int wanted);
 
 // A rectangle with an axis below and one on its left.
 struct Frame {
@@ -57,8 +67,8 @@ inline constexpr double kSpaceBelow = 50;
 
 inline constexpr double kBorder = 16;  // of every picture
 
-// Above a picture of that width; none where it is empty.
-void draw_title(SvgCanvas& canvas, double width, const std::string& title);
+// White, with the title above; without one viewers tell `otherwise` when the picture cannot be seen.
+SvgCanvas titled_canvas(double width, double height, const std::string& title, const std::string& otherwise);
 
 // Grid, axes, ticks and labels.
 void draw_axes(SvgCanvas& canvas, const Frame& frame);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/svg_canvas.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "host/files/text_scan.h"
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD", kEllipsis = "\xE2\x80\xA6";
@@ -34,43 +34,34 @@ double character_width(std::string_view character) {
   return 0.66;
 }
 
-// Calls visit(character) for each; an empty one where the bytes are not UTF-8.
-template <typename Visit>
-void for_each_character(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    visit(text.substr(0, length));
-    text.remove_prefix(length == 0 ? 1 : length);
+// What is not UTF-8 becomes the replacement character.
+std::vector<std::string_view> characters_of(std::string_view text) {
+  std::vector<std::string_view> characters;
+  for (size_t length; !text.empty(); text.remove_prefix(std::max<size_t>(length, 1))) {
+    length = utf8_length(text);
+    characters.push_back(length == 0 ? kReplacement : text.substr(0, length));
   }
+  return characters;
 }
 
 }  // namespace
 
 std::string xml_text(std::string_view text) {
+  static constexpr std::pair<std::string_view, std::string_view> kEscapes[] = {
+      {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}};
   std::string out;
-  for_each_character(text, [&](std::string_view character) {
-    if (character.empty() || !is_xml(character)) {
-      out += kReplacement;
-    } else if (character == "&") {
-      out += "&amp;";
-    } else if (character == "<") {
-      out += "&lt;";
-    } else if (character == ">") {
-      out += "&gt;";
-    } else if (character == "\"") {
-      out += "&quot;";
-    } else {
-      out += character;
+  for (std::string_view character : characters_of(text)) {
+    for (const auto& [plain, escaped] : kEscapes) {
+      if (character == plain) character = escaped;
     }
-  });
+    out += is_xml(character) ? character : kReplacement;
+  }
   return out;
 }
 
 double text_width(std::string_view text, double size) {
   double width = 0;
-  for_each_character(text, [&](std::string_view character) {
-    width += character.empty() ? 1.0 : character_width(character);
-  });
+  for (const std::string_view character : characters_of(text)) width += character_width(character);
   return width * size;
 }
 
@@ -78,18 +69,21 @@ std::string fitting_text(std::string_view text, double width, double size) {
   if (text_width(text, size) <= width) return std::string(text);
   std::string out;
   double left = width - text_width(kEllipsis, size);
-  for_each_character(text, [&](std::string_view character) {
-    left -= text_width(character.empty() ? kReplacement : character, size);
-    if (left >= 0) out += character.empty() ? kReplacement : character;
-  });
+  for (const std::string_view character : characters_of(text)) {
+    left -= text_width(character, size);
+    if (left >= 0) out += character;
+  }
   return out.append(kEllipsis);
 }
 
-std::string fixed_text(double value, int decimals) {
+std::string decimal_text(double value, std::chars_format format, int decimals) {
   char text[512];  // a double has at most 309 digits before the point
-  const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals);
-  std::string out(text, result.ptr);
-  return out.find_first_not_of("-0.") == std::string::npos && out[0] == '-' ? out.substr(1) : out;
+  return {text, std::to_chars(text, text + sizeof text, value, format, decimals).ptr};
+}
+
+std::string fixed_text(double value, int decimals) {
+  const std::string text = decimal_text(value, std::chars_format::fixed, decimals);
+  return text[0] == '-' && text.find_first_not_of("-0.") == std::string::npos ? text.substr(1) : text;
 }
 
 SvgCanvas::SvgCanvas(double width, double height, std::string_view title) {

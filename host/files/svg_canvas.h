@@ -3,6 +3,7 @@
 // machine, whatever its locale.
 #pragma once
 
+#include <charconv>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,7 +59,9 @@ double text_width(std::string_view text, double size);
 // The text, or as much of its start as fits in `width` with an ellipsis.
 std::string fitting_text(std::string_view text, double width, double size);
 
-// With exactly `decimals` digits after the point; never "-0".
+// With exactly `decimals` digits after the point.
+std::string decimal_text(double value, std::chars_format format, int decimals);
+// Likewise, and never "-0".
 std::string fixed_text(double value, int decimals);
 
 }  // namespace pointsman

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kWidth = 800, kPlotHeight = 400, kRow = 22;
@@ -32,14 +30,6 @@ void draw_marker(SvgCanvas& canvas, Pixel at, size_t index) {
 
 Stroke reference_stroke() { return {"#666", 1.4, "5 4"}; }
 
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-};
-
 // The part of both axes that the chart needs. Amounts that start near 0 start at 0.
 void choose_scales(const LineChart& chart, Frame& frame) {
   Range x, y;
@@ -51,11 +41,9 @@ void choose_scales(const LineChart& chart, Frame& frame) {
   }
   if (chart.reference) y.add(chart.reference->y);
   if (!chart.logarithmic_x && x.low > 0 && x.low < x.high / 2) x.low = 0;
-  frame.x = {
-      chart.x_label, make_scale(x.low, x.high, chart.logarithmic_x, chart.logarithmic_x ? 0.02 : 0), {}};
-  frame.y = {chart.y_label, make_scale(y.low, y.high, false, 0.05), {}};
-  frame.x.ticks = make_ticks(frame.x.scale, 8);
-  frame.y.ticks = make_ticks(frame.y.scale, 8);
+  const double margin = chart.logarithmic_x ? 0.02 : 0;
+  frame.x = make_axis(chart.x_label, make_scale(x.low, x.high, chart.logarithmic_x, margin), 8);
+  frame.y = make_axis(chart.y_label, make_scale(y.low, y.high, false, 0.05), 8);
 }
 
 struct LegendEntry {
@@ -125,9 +113,8 @@ std::string format_line_chart(const LineChart& chart) {
   const std::vector<LegendEntry> legend = place_legend(chart, frame.left, legend_top);
   frame.top = legend.back().at.y + kRow / 2 + 10;
 
-  SvgCanvas canvas(kWidth, frame.bottom() + kSpaceBelow,
-                   chart.title.empty() ? chart.y_label + " against " + chart.x_label : chart.title);
-  draw_title(canvas, kWidth, chart.title);
+  SvgCanvas canvas = titled_canvas(kWidth, frame.bottom() + kSpaceBelow, chart.title,
+                                   chart.y_label + " against " + chart.x_label);
   draw_axes(canvas, frame);
   if (chart.reference) {
     const double y = frame.at({frame.x.scale.low, chart.reference->y}).y;

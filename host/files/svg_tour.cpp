@@ -7,7 +7,6 @@
 #include "host/files/svg_axes.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kTitle = 30, kCaption = 26, kCaptionSize = 13;
@@ -21,18 +20,16 @@ double degrees(double degrees_minutes) {
 std::vector<ChartPoint> positions(const Instance& instance) {
   std::vector<ChartPoint> out;
   for (int i = 0; i < instance.n(); ++i) {
-    if (instance.metric == Metric::kGeo) {
-      out.push_back({degrees(instance.second(i)), degrees(instance.first(i))});
-    } else {
-      out.push_back({instance.first(i), instance.second(i)});
-    }
+    const double x = instance.first(i), y = instance.second(i);
+    out.push_back(instance.metric == Metric::kGeo ? ChartPoint{degrees(y), degrees(x)} : ChartPoint{x, y});
   }
   return out;
 }
 
-// Around the middle of low and high: both and a margin, and at least `length`.
-Scale make_span(double low, double high, double margin, double length) {
-  const double half = std::max((high - low) / 2 + margin, length / 2), middle = low / 2 + high / 2;
+// Around the middle of the range: all of it and a margin, and at least `length`.
+Scale make_span(const Range& range, double margin, double length) {
+  const double half = std::max((range.high - range.low) / 2 + margin, length / 2);
+  const double middle = range.low / 2 + range.high / 2;
   return {middle - half, middle + half, false};
 }
 
@@ -45,29 +42,30 @@ struct Map {
 Map make_map(const Instance& instance, double pixels) {
   constexpr double kThinnest = 1.0 / 3;
   Map map{positions(instance), {}};
-  ChartPoint low = map.cities[0], high = map.cities[0];
+  Range across, up;
   for (const ChartPoint& city : map.cities) {
-    low = {std::min(low.x, city.x), std::min(low.y, city.y)};
-    high = {std::max(high.x, city.x), std::max(high.y, city.y)};
+    across.add(city.x);
+    up.add(city.y);
   }
   const bool geographic = instance.metric == Metric::kGeo;
   constexpr double kRadian = 3.14159265358979323846 / 180;
   // What one step along x is worth in steps along y; near the poles a map must not collapse.
   const double ratio =
-      geographic ? std::max(0.05, std::cos(std::clamp((low.y + high.y) / 2, -90.0, 90.0) * kRadian)) : 1.0;
-  const double size = std::max({std::abs(low.x), std::abs(low.y), std::abs(high.x), std::abs(high.y)});
-  double span = std::max((high.x - low.x) * ratio, high.y - low.y);
+      geographic ? std::max(0.05, std::cos(std::clamp((up.low + up.high) / 2, -90.0, 90.0) * kRadian)) : 1.0;
+  const double size =
+      std::max({std::abs(across.low), std::abs(up.low), std::abs(across.high), std::abs(up.high)});
+  double span = std::max((across.high - across.low) * ratio, up.high - up.low);
   if (span <= 1e-9 * size || span < 1e-90) span = std::max(0.1 * size, 1e-80);  // one place
   const double margin = 0.04 * span;
-  const Scale x = make_span(low.x, high.x, margin / ratio, span * kThinnest / ratio);
-  const Scale y = make_span(low.y, high.y, margin, span * kThinnest);
+  const Scale x = make_span(across, margin / ratio, span * kThinnest / ratio);
+  const Scale y = make_span(up, margin, span * kThinnest);
   const double width = (x.high - x.low) * ratio, height = y.high - y.low;
   map.frame.width = pixels * width / std::max(width, height);
   map.frame.height = pixels * height / std::max(width, height);
-  map.frame.x = {geographic ? "longitude (degrees east)" : "x", x,
-                 make_ticks(x, std::max(2, static_cast<int>(map.frame.width / 75)))};
-  map.frame.y = {geographic ? "latitude (degrees north)" : "y", y,
-                 make_ticks(y, std::max(2, static_cast<int>(map.frame.height / 55)))};
+  map.frame.x = make_axis(geographic ? "longitude (degrees east)" : "x", x,
+                          std::max(2, static_cast<int>(map.frame.width / 75)));
+  map.frame.y = make_axis(geographic ? "latitude (degrees north)" : "y", y,
+                          std::max(2, static_cast<int>(map.frame.height / 55)));
   return map;
 }
 
@@ -96,12 +94,11 @@ std::string format_tour_maps(const std::vector<TourMap>& tours, const std::strin
     width = std::max(width, map.frame.width);
     height = std::max(height, map.frame.height);
   }
-  const double top = title.empty() ? kBorder / 2 : kBorder / 2 + kTitle;
+  const double top = kBorder / 2 + (title.empty() ? 0 : kTitle);
   const double cell_width = left + width + 1.5 * kBorder, cell_height = kCaption + height + kSpaceBelow;
   const double whole = static_cast<double>(columns) * cell_width + kBorder / 2;
-  SvgCanvas canvas(whole, top + static_cast<double>(rows) * cell_height,
-                   title.empty() ? tours[0].caption : title);
-  draw_title(canvas, whole, title);
+  SvgCanvas canvas =
+      titled_canvas(whole, top + static_cast<double>(rows) * cell_height, title, tours[0].caption);
   for (size_t i = 0; i < maps.size(); ++i) {
     Frame& frame = maps[i].frame;
     frame.left =

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 namespace pointsman {
-
 namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' || c == '\n'; }

@@ -7,7 +7,6 @@
 #include "host/files/formats.h"
 
 namespace pointsman {
-
 namespace {
 
 std::string text_row(const char* index, const std::string& id, const char* n, const std::string& cost,
@@ -18,18 +17,13 @@ std::string text_row(const char* index, const std::string& id, const char* n, co
   return std::string(line.data()) + "\n";
 }
 
-std::string percent(double gap) {
-  if (!std::isfinite(gap)) return "-";
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.3g%%", 100.0 * gap);
+std::string short_number(double value, const char* format = "%.10g") {
+  std::array<char, 40> text;
+  std::snprintf(text.data(), text.size(), format, value);
   return text.data();
 }
 
-std::string short_number(double value) {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.10g", value);
-  return text.data();
-}
+std::string percent(double gap) { return std::isfinite(gap) ? short_number(100.0 * gap, "%.3g%%") : "-"; }
 
 // For a person: control bytes of an id must not reach the terminal.
 std::string visible(const std::string& id) {

@@ -4,11 +4,10 @@
 #include <limits>
 
 #include "host/files/formats.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kScale = 1e6;  // of coordinates whose metric TSPLIB does not have
@@ -198,6 +197,12 @@ class TsplibReader {
   bool ended_ = false;                  // EOF seen
   std::vector<std::string> warnings_;
 };
+
+// A name must not begin another line.
+std::string on_one_line(std::string text) {
+  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
+  return text;
+}
 
 constexpr std::array<std::string_view, 5> kMetricNames = {"EUCLIDEAN", "EUC_2D", "CEIL_2D", "GEO", "ATT"};
 

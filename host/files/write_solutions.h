@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "host/files/output_file.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 

@@ -8,11 +8,10 @@
 #include <memory>
 
 #include "host/files/input_error.h"
-#include "host/files/output_file.h"
 #include "host/files/text_scan.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr uint32_t kLocalMagic = 0x04034b50, kEntryMagic = 0x02014b50, kEndMagic = 0x06054b50;

@@ -501,7 +501,7 @@ TEST_CASE("many points make a small file that still has the peaks") {
 TEST_CASE("ticks are round and labels tell them apart") {
   const auto labels = [](double low, double high, bool logarithmic, int wanted) {
     std::string out;
-    for (const Tick& tick : make_ticks({low, high, logarithmic}, wanted)) out += tick.label + " ";
+    for (const Tick& tick : make_axis("", {low, high, logarithmic}, wanted).ticks) out += tick.label + " ";
     return out;
   };
   CHECK(labels(0, 1, false, 5) == "0 0.2 0.4 0.6 0.8 1.0 ");
@@ -518,7 +518,7 @@ TEST_CASE("ticks are round and labels tell them apart") {
         const double low = std::pow(10.0, exponent) / span;
         const Scale scale = make_scale(low, low * span, logarithmic, 0.05);
         INFO(low << " to " << low * span << (logarithmic ? ", logarithmic" : ""));
-        const std::vector<Tick> ticks = make_ticks(scale, 8);
+        const std::vector<Tick> ticks = make_axis("", scale, 8).ticks;
         CHECK(ticks.size() >= 2);
         CHECK(ticks.size() <= 16);
         std::set<std::string> seen;

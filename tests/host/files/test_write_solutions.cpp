@@ -17,10 +17,10 @@
 #include <thread>
 
 #include "host/files/formats.h"
-#include "host/files/output_file.h"
 #include "host/files/read_instances.h"
 #include "host/files/read_solutions.h"
 #include "host/files/write_solutions.h"
+#include "models/atomic_file.h"
 #include "tests/catch.h"
 
 using namespace pointsman;
