@@ -221,7 +221,7 @@ TEST_CASE("of two models that are as near the one listed first is taken") {
   CHECK(sandbox.run("solve --mode greedy set.npy").parsed().at("summary").at("model") == "tsp20");
 }
 
-TEST_CASE("-v logs the model, the batches and the backend's calls") {
+TEST_CASE("verbose runs log the model, the batches and the backend's calls") {
   const Sandbox sandbox;
   const Answer plain = sandbox.run("solve " + kMap + " --mode sample -n 16");
   const Answer verbose = sandbox.run("solve " + kMap + " --mode sample -n 16 -v");
