@@ -69,6 +69,7 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
   const bool turns = problem_of(model.config.problem).has_symmetries && !options.untrained;
   active.augment = options.augment.value_or(turns ? 8 : 1);
   active.policy = options.policy;
+  active.policy.stop_at_first_misfit = false;  // Algorithm 2 is trained on packings until nothing fits
   active.seed = options.seed;
   active.on_step = options.on_step;
   return active;
