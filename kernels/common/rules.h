@@ -34,7 +34,7 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
 
 // Whether the rules read weights and a capacity.
 inline bool has_capacity(ProblemKind kind) {
-  return with_rules(kind, []<typename Rules>() { return Rules::kHasCapacity; });
+  return with_rules(kind, [&]<typename Rules>() { return Rules::kHasCapacity; });
 }
 
 }  // namespace pointsman

@@ -610,7 +610,7 @@ using Kernel = void (*)(DecodeArgs, bool);
 template <Precision kPrecision, bool kWhole>
 Kernel kernel_of(ProblemKind problem) {
   return with_rules(problem,
-                    []<typename Rules>() -> Kernel { return decode_kernel<Rules, kPrecision, kWhole>; });
+                    [&]<typename Rules>() -> Kernel { return decode_kernel<Rules, kPrecision, kWhole>; });
 }
 
 template <Precision kPrecision>
