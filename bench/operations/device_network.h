@@ -73,7 +73,7 @@ struct EncodedInstances : Encoder {
         bounds(size_t{2} * count) {}
 
   void project(cudaStream_t stream) {
-    cuda::project_references({network.parameters.projections, network.projections, h.data(),
+    cuda::project_references({network.parameters.references, network.projections, h.data(),
                               references.data(), bounds.data(), ranges.data(), 1, sequences, n},
                              stream);
   }
@@ -136,7 +136,7 @@ struct Rollouts {
     args.precision = instances.precision;
     args.weight_hh = network.tensor(network.layout.decoder.weight_hh);
     args.query_weight = network.tensor(network.layout.glimpse.w_q);
-    args.results = {orders.data(), costs.data(), log_probs.data(), statistics_.data()};
+    args.results = {orders.data(), costs.data(), log_probs.data(), statistics.data()};
     if (keep) args.record = {h.data(), c.data(), cells.data(), queries.data(), row_steps.data()};
     cuda::decode(args, stream);
   }
