@@ -73,8 +73,8 @@ struct EncodedInstances : Encoder {
         bounds(size_t{2} * count) {}
 
   void project(cudaStream_t stream) {
-    cuda::project_references({network.parameters.references, network.projections, h.data(),
-                              references.data(), bounds.data(), ranges.data(), 1, sequences, n},
+    cuda::project_references({network.parameters.references, network.projections, h.data(), references.data(),
+                              bounds.data(), ranges.data(), 1, sequences, n},
                              stream);
   }
 
