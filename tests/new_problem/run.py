@@ -31,6 +31,7 @@ def split_patch():
 def patched_tree(folder, left_out=None):
     """A copy of the product in `folder` with all hunks but number `left_out`."""
     shutil.rmtree(folder / "tree", ignore_errors=True)
+    (folder / "tree").mkdir()
     for room in ROOMS:
         source = ROOT / room
         ignore = shutil.ignore_patterns("*.safetensors", "results", "images")
