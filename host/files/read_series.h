@@ -14,7 +14,7 @@
 namespace pointsman {
 
 struct RatioRow {
-  ProblemKind problem = ProblemKind::kTsp;
+  ProblemKind problem{};
   std::vector<double> ratios;  // objective / reference; 1 is as good as the reference
   int64_t failed = 0;          // lines of NDJSON that tell an error instead of a solution
 };
@@ -49,7 +49,7 @@ struct EvalRow {
 };
 
 struct EvalRows {
-  ProblemKind problem = ProblemKind::kTsp;
+  ProblemKind problem{};
   std::vector<EvalRow> rows;  // at least one; lines whose y is null have none
   bool is_cut = false;        // as in LogCurve
 };

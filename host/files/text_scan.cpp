@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 
 namespace pointsman {
@@ -64,25 +65,20 @@ bool parse_integer(std::string_view word, int64_t& value) {
 
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 40;
-  constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\t') {
+    if (c == '\t') {
       out += "\\t";
-    } else if (byte >= 0x20 && byte < 0x7F) {
+    } else if (c >= 0x20 && c < 0x7F) {
+      if (c == '"' || c == '\\') out += '\\';
       out += c;
     } else {
-      out += "\\x";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned char>(c));
+      out += hex;
     }
   }
-  if (text.size() > kLongest) out += "..";
-  return out + "\"";
+  return out + (text.size() > kLongest ? "..\"" : "\"");
 }
 
 // Unicode 15, table 3-7.
