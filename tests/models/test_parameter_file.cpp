@@ -350,6 +350,25 @@ TEST_CASE("malformed files are refused in words") {
   check_words(complaint(little_endian(header.size()) + header), "at most 256 tensors");
 }
 
+TEST_CASE("a look at a file tells what its header claims, whatever its tensors are") {
+  const Folder folder;
+  const Parts& valid = valid_parts();
+  const auto claim = [&](const std::string& bytes) {
+    write_bytes(folder / "m", bytes);
+    return peek_model(folder / "m");
+  };
+  const auto claimed = claim(valid.joined().substr(0, 8 + valid.header.size()));
+  REQUIRE(claimed);
+  CHECK(claimed->problem == ProblemKind::kTsp);
+  CHECK(claimed->n == 20);
+  CHECK_FALSE(claim("not a model"));
+  CHECK_FALSE(claim(valid.joined().substr(0, 100)));
+  Parts parts = valid;
+  parts.header = replaced(parts.header, "\"n\":\"20\"", "\"n\":\"x\"");
+  CHECK_FALSE(claim(parts.joined()));
+  CHECK_FALSE(peek_model(folder / "none"));
+}
+
 TEST_CASE("a weight that is not finite is refused in every tensor") {
   const Folder folder;
   const ModelConfig config = small_config();
@@ -451,7 +470,8 @@ TEST_CASE("shape products are checked over the grid of dangerous extents") {
     uint64_t chosen[4];
     for (int axis = 0, rest = code; axis < 4; ++axis, rest /= 6) chosen[axis] = extents[rest % 6];
     std::string shape;
-    for (const uint64_t extent : chosen) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+    for (const uint64_t extent : chosen)
+      shape.append(shape.empty() ? "" : ",").append(std::to_string(extent));
     const std::string header = "{\"a\":{\"dtype\":\"F32\",\"shape\":[" + shape + "],\"data_offsets\":[0,4]}}";
     bool accepted = true;
     try {
@@ -503,17 +523,24 @@ TEST_CASE("a write that fails leaves the older file and nothing else") {
   CHECK(fs::is_character_file("/dev/null"));
 }
 
-TEST_CASE("an atomic write follows a link and takes a bare name") {
+TEST_CASE("an atomic write follows links and takes a bare name") {
   const Folder folder;
   write_file_atomically(folder / "real", "old");
   fs::create_symlink("real", folder / "link");
   write_file_atomically(folder / "link", "new");
   CHECK(fs::is_symlink(folder / "link"));
   CHECK(read_bytes(folder / "real") == "new");
+  fs::create_symlink("later", folder / "dangling");
+  write_file_atomically(folder / "dangling", "there");
+  CHECK(fs::is_symlink(folder / "dangling"));
+  CHECK(read_bytes(folder / "later") == "there");
   const fs::path before = fs::current_path();
   fs::current_path(folder.path);
   write_file_atomically("bare", std::string("\0x", 2));
+  write_file_atomically("-", "a file");  // and not standard output
+  CHECK_THROWS(write_file_atomically("", "nowhere"));
   fs::current_path(before);
   CHECK(read_bytes(folder / "bare") == std::string("\0x", 2));
-  CHECK(folder.files() == 3);
+  CHECK(read_bytes(folder / "-") == "a file");
+  CHECK(folder.files() == 6);
 }
