@@ -87,7 +87,8 @@ void check(const std::vector<Malformed>& table, const ReadOptions& options = {})
       INFO("message: " << error.what());
       CHECK(error.file() == file.name);
       CHECK(error.line() == file.line);
-      const std::string place = file.name + (file.line > 0 ? ":" + std::to_string(file.line) : "") + ":";
+      const std::string place =
+          file.name + (file.line > 0 ? std::string(":").append(std::to_string(file.line)) : "") + ":";
       CHECK(std::string(error.what()).find(place) == 0);
       CHECK(std::string(error.what()).find(file.words) != std::string::npos);
     }
@@ -380,6 +381,34 @@ TEST_CASE("malformed npz files are told with the array") {
        "values: [0, 1]: expected a number from 0 to 1e100"},
       {"a.npz", with_bytes(deflated, data, "\xff"), 0, "zip: \"weights.npy\": is damaged (deflate)"},
   });
+}
+
+TEST_CASE("ids of an npz are UTF-8, whatever their length") {
+  const auto ids = [](const std::string& type, const std::string& data) {
+    return npz({{"locs.npy", kNpy}, {"ids.npy", npy(header(type, "(1,)"), data)}});
+  };
+  // Too long, cut short, half of a surrogate pair, past the last character, no first byte.
+  for (const std::string bad :
+       {"\xc0\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xe2\x82", "\xf0\x9f\x98",
+        "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\x80"}) {
+    check({{"a.npz", ids("|S" + std::to_string(bad.size()), bad), 0, "ids: [0]: expected UTF-8"}});
+  }
+  const std::pair<uint32_t, const char*> characters[] = {{0x7f, "\x7f"},
+                                                         {0x80, "\xc2\x80"},
+                                                         {0x7ff, "\xdf\xbf"},
+                                                         {0x800, "\xe0\xa0\x80"},
+                                                         {0xd7ff, "\xed\x9f\xbf"},
+                                                         {0xffff, "\xef\xbf\xbf"},
+                                                         {0x10000, "\xf0\x90\x80\x80"},
+                                                         {0x10ffff, "\xf4\x8f\xbf\xbf"}};
+  for (const auto& [code, bytes] : characters) {
+    INFO(code);
+    std::string utf32;
+    append_bytes(utf32, code);
+    CHECK(parse_instances(ids("<U1", utf32), "a.npz").instances[0].id == bytes);
+    CHECK(parse_instances(ids("|S" + std::to_string(std::strlen(bytes)), bytes), "a.npz").instances[0].id ==
+          bytes);
+  }
 }
 
 TEST_CASE("a deflated entry cannot claim more than it unpacks to") {

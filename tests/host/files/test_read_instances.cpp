@@ -256,6 +256,8 @@ TEST_CASE("the format is told by first bytes and suffix, or forced") {
   CHECK(parse_instances("{\"instances\":\n[" + line + "]}", "stdin").instances.size() == 1);
   CHECK_THROWS_AS(parse_instances(line + line, "a.json"), InputError);
   ReadOptions forced;
+  CHECK(format_by_suffix(instance_formats(), "a.TXT")->kind == InputFormat::kKnapsackText);
+  CHECK_FALSE(format_by_suffix(instance_formats(), "no_suffix"));
   forced.format = format_named(instance_formats(), "ndjson")->kind;
   CHECK(parse_instances(line + line, "a.json", forced).instances.size() == 2);
   CHECK_FALSE(format_named(instance_formats(), "tsp"));
