@@ -92,6 +92,10 @@ def use(program, folder):
     scores = run("score", "set.json", "--solutions", "answers.json", "-m", "./path6.safetensors")
     assert all(answer["log_prob"] < 0 for answer in scores["solutions"])
     run(*train, "--steps", "20", "--instances", "set.json", "--solutions", "answers.json", "-o", "taught.safetensors")
+    for name, count in (("set.npy", 20), ("set.npz", 20), ("one.tsp", 1)):  # these do not say what problem they are of
+        run("generate", "path", "-n", "6", "-b", str(count), "-f", "-o", name)
+        answers = run("solve", name, "--problem", "path", "-m", "./path6.safetensors", "--mode", "greedy")["solutions"]
+        assert [answer["problem"] for answer in answers] == count * ["path"], answers
     run("solve", "set.json", "-m", "./path6.safetensors", "--mode", "active", "--steps", "5", "--replicas", "8")
 
 
