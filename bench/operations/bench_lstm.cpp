@@ -65,7 +65,7 @@ struct Ours : Encoder {
 
   void backward_data() {
     cuda::lstm_backward({network.tensor(network.layout.encoder.weight_hh), cells.data(), c.data(), dh.data(),
-                         nullptr, nullptr, dgates.data(), nullptr, nullptr, ranges.data(), 1, sequences, n},
+                         nullptr, nullptr, dgates.data(), nullptr, nullptr, set_ranges(), n},
                         stream);
   }
 
@@ -85,9 +85,7 @@ struct Ours : Encoder {
                           {fold.data(), 0},
                           {},
                           scratch.data(),
-                          ranges.data(),
-                          1,
-                          sequences,
+                          set_ranges(),
                           n},
                          stream);
   }

@@ -37,9 +37,8 @@ void bench_attention_gradient(const Context& context, const DeviceNetwork& netwo
   args.weights = weights.data();
   args.first_row = first_row.data();
   args.sequence_of = sequence_of.data();
-  args.ranges = encoded.ranges.data();
-  args.range_count = 1;
-  args.rows = args.sequences = batch;
+  args.ranges = encoded.set_ranges();
+  args.sequences = batch;
   args.n = n;
   args.scratch = scratch.data();
   args.dqueries = dqueries.data();
@@ -56,9 +55,9 @@ void bench_critic(const Context& context, const DeviceNetwork& network, int n, i
   const ParameterLayout::Critic& layout = network.layout.critic;
   const cuda::CudaParameters& parameters = network.parameters;
   const size_t wide = size_t{kHidden} * batch;
-  DeviceArray<float> states(4 * wide), queries(3 * wide), references(wide * n), bounds(batch), hidden(wide),
-      values(batch), targets(batch), dvalues(batch), dfc2(wide), dhidden(wide), dqueries(3 * wide), dv(wide),
-      dreferences(encoder.h.size()), dh(encoder.h.size());
+  DeviceArray<float> states(4 * wide), queries(3 * wide), references(wide * n), bounds(2 * batch),
+      hidden(wide), values(batch), targets(batch), dvalues(batch), dfc2(wide), dhidden(wide),
+      dqueries(3 * wide), dv(wide), dreferences(encoder.h.size()), dh(encoder.h.size());
   fill_random(targets, 1.0f, 8);
   const cuda::CriticArgs forward = {.reference = parameters.critic_reference,
                                     .query = parameters.critic_query,
@@ -74,9 +73,7 @@ void bench_critic(const Context& context, const DeviceNetwork& network, int n, i
                                     .bounds = bounds.data(),
                                     .hidden = hidden.data(),
                                     .values = values.data(),
-                                    .ranges = encoder.ranges.data(),
-                                    .range_count = 1,
-                                    .sequences = batch,
+                                    .ranges = encoder.set_ranges(),
                                     .n = n};
   const cuda::CriticGradientArgs backward = {.forward = forward,
                                              .query_weight = network.tensor(layout.process.w_q),

@@ -53,10 +53,12 @@ struct Encoder {
   void encode(cudaStream_t stream, bool keep = false) {
     const cuda::PreparedLstm& lstm = network.parameters.encoder.prepared;
     cuda::lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, features.data(), h.data(), c_last.data(),
-                        keep ? c.data() : nullptr, keep ? cells.data() : nullptr, ranges.data(), 1, sequences,
-                        n, precision, network.tensor(network.layout.encoder.weight_hh)},
+                        keep ? c.data() : nullptr, keep ? cells.data() : nullptr, set_ranges(), n, precision,
+                        network.tensor(network.layout.encoder.weight_hh)},
                        stream);
   }
+
+  cuda::SetRanges set_ranges() const { return {ranges.data(), 1, sequences}; }
 
   const DeviceNetwork& network;
   const Precision precision;
@@ -73,8 +75,8 @@ struct EncodedInstances : Encoder {
         bounds(size_t{2} * count) {}
 
   void project(cudaStream_t stream) {
-    cuda::project_references({network.parameters.references, network.projections, h.data(), references.data(),
-                              bounds.data(), ranges.data(), 1, sequences, n},
+    cuda::project_references({network.parameters.references, network.projections, h.data(),
+                              references.data(), bounds.data(), set_ranges(), n},
                              stream);
   }
 

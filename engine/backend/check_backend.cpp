@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/check_backend.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "engine/backend/backends.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {

@@ -3,13 +3,12 @@
 // in tile order. Tiles of a gradient, and of a rollout onto a tape, are cut the same for any number of
 // threads; those of other rollouts are not, which changes no answer, only the last bits of PolicyStatistics
 // and its count of evaluations.
-#include "engine/backend/cpu_backend.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <thread>
 
+#include "engine/backend/backends.h"
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_rollout.h"
 #include "engine/backend/rollout_request.h"

@@ -33,13 +33,11 @@ class CriticTile {
     float* queries = w_.critic_queries.get(static_cast<size_t>(kProcessSteps) * rows_ * kHidden);
     std::copy_n(states_.h_after(n_ - 1), static_cast<size_t>(rows_) * kHidden, states);
     for (int step = 0; step < kProcessSteps; ++step) {
-      cpu::multiply({at(states, step), kHidden, p_.critic_query.data(), at(queries, step), kHidden, rows_,
-                     kHidden, kHidden, false});
+      multiply_square(at(states, step), p_.critic_query, at(queries, step), rows_);
       for (int row = 0; row < rows_; ++row) cpu::glimpse(glimpse_args(step, row));
     }
     hidden_.resize(static_cast<size_t>(rows_) * kHidden);
-    cpu::multiply({at(states, kProcessSteps), kHidden, p_.critic_fc1.data(), hidden_.data(), kHidden, rows_,
-                   kHidden, kHidden, false});
+    multiply_square(at(states, kProcessSteps), p_.critic_fc1, hidden_.data(), rows_);
     const float* bias1 = p_.flat.data() + critic_.fc1_bias;
     const float* weight2 = p_.flat.data() + critic_.fc2_weight;
     for (int row = 0; row < rows_; ++row) {
@@ -114,11 +112,9 @@ class CriticTile {
       }
     }
     const float* last = at(w_.critic_states.data.data(), kProcessSteps);
-    cpu::accumulate_outer(
-        {dhidden.data(), kHidden, last, kHidden, folded.fc1_weight, kHidden, rows_, kHidden, kHidden});
+    accumulate_square(dhidden.data(), last, folded.fc1_weight, rows_);
     dstate_.resize(dhidden.size());
-    cpu::multiply({dhidden.data(), kHidden, p_.critic_fc1_t.data(), dstate_.data(), kHidden, rows_, kHidden,
-                   kHidden, false});
+    multiply_square(dhidden.data(), p_.critic_fc1_t, dstate_.data(), rows_);
   }
 
   void process_backward(const FoldedCritic& folded) {
@@ -134,10 +130,8 @@ class CriticTile {
                                w_.scratch.data.data()});
       }
       const float* state = at(w_.critic_states.data.data(), step);
-      cpu::accumulate_outer(
-          {dquery.data(), kHidden, state, kHidden, folded.query, kHidden, rows_, kHidden, kHidden});
-      cpu::multiply({dquery.data(), kHidden, p_.critic_query_t.data(), dstate_.data(), kHidden, rows_,
-                     kHidden, kHidden, false});
+      accumulate_square(dquery.data(), state, folded.query, rows_);
+      multiply_square(dquery.data(), p_.critic_query_t, dstate_.data(), rows_);
     }
   }
 
@@ -159,10 +153,8 @@ class CriticTile {
       float* last = dh + (static_cast<size_t>(n_ - 1) * rows_ + row) * kHidden;
       for (int d = 0; d < kHidden; ++d) last[d] += dstate_[row * kHidden + d];
     }
-    cpu::accumulate_outer({dreferences, kHidden, states_.h_after(0), kHidden, folded.reference, kHidden,
-                           total, kHidden, kHidden});
-    cpu::multiply(
-        {dreferences, kHidden, p_.critic_reference_t.data(), dh, kHidden, total, kHidden, kHidden, true});
+    accumulate_square(dreferences, states_.h_after(0), folded.reference, total);
+    multiply_square(dreferences, p_.critic_reference_t, dh, total, true);
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
     lstm_backward(p_.critic_encoder, states_, dh, dc, nullptr, folded.encoder);

@@ -68,8 +68,7 @@ class TileGradient {
     lstm_forward(p_.decoder, p_.decoder_start_bias.data(), false, a_.decoder);
     const int total = steps_ * rows_;
     float* queries = a_.queries.get(static_cast<size_t>(total) * kHidden);
-    cpu::multiply(
-        {a_.decoder.h_after(0), kHidden, p_.query.data(), queries, kHidden, total, kHidden, kHidden, false});
+    multiply_square(a_.decoder.h_after(0), p_.query, queries, total);
   }
 
   void start_decoder(int sequence, int64_t result, int row) {
@@ -150,10 +149,9 @@ class TileGradient {
   void decoder_backward() {
     const int total = steps_ * rows_;
     const float* dqueries = w_.dqueries.data.data();
-    cpu::accumulate_outer(
-        {dqueries, kHidden, a_.decoder.h_after(0), kHidden, folded_.query, kHidden, total, kHidden, kHidden});
+    accumulate_square(dqueries, a_.decoder.h_after(0), folded_.query, total);
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
-    cpu::multiply({dqueries, kHidden, p_.query_t.data(), dh, kHidden, total, kHidden, kHidden, false});
+    multiply_square(dqueries, p_.query_t, dh, total);
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
     float* dh_start = w_.dh_start.get(static_cast<size_t>(rows_) * kHidden);

@@ -30,6 +30,14 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
   return tiles;
 }
 
+void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows, bool accumulate) {
+  cpu::multiply({x, kHidden, packed.data(), y, kHidden, rows, kHidden, kHidden, accumulate});
+}
+
+void accumulate_square(const float* x, const float* y, float* sum, int rows) {
+  cpu::accumulate_outer({x, kHidden, y, kHidden, sum, kHidden, rows, kHidden, kHidden});
+}
+
 void LstmStates::resize(int new_rows, int new_steps, bool new_with_cells) {
   rows = new_rows;
   steps = new_steps;

@@ -37,6 +37,11 @@ struct Buffer {
   AlignedFloats data;
 };
 
+// Products with a matrix [H][H]: y = x W^T (+ y when accumulate), sum += x^T y. All rows have H floats.
+void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows,
+                     bool accumulate = false);
+void accumulate_square(const float* x, const float* y, float* sum, int rows);
+
 // States of `rows` sequences through `steps` steps. Without cells, which the backward pass reads and writes
 // over, c is the last step's only.
 struct LstmStates {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/cuda_backend.h"
-
 #include <algorithm>
 #include <stdexcept>
 #include <thread>
 
+#include "engine/backend/backends.h"
+#include "engine/backend/cuda_calls.h"
 #include "engine/backend/cuda_context.h"
-#include "engine/backend/cuda_critic.h"
-#include "engine/backend/cuda_gradient.h"
-#include "engine/backend/cuda_rollout.h"
 
 namespace pointsman {
 

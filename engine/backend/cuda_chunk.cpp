@@ -114,11 +114,6 @@ std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch
   return cutter.finish();
 }
 
-ChunkRanges::ChunkRanges(const SequenceBatch& batch, const CudaChunk& chunk)
-    : sequences(ranges_of(batch, chunk, [](int s) { return std::pair(s, s + 1); })),
-      rows(ranges_of(batch, chunk,
-                     [&](int s) { return std::pair(chunk.first_row[s], chunk.first_row[s + 1]); })) {}
-
 ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows) {
   shape.n = batch.n;
   shape.sequences = shape.sequence_ranges = sequences;
@@ -140,17 +135,23 @@ ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   first_samples = placement.take<uint32_t>(shape.sampling ? s : 0);
   orders = placement.take<int32_t>(shape.orders ? r * n : 0);
   weights = placement.take<float>(shape.weights ? r : 0);
-  sequence_ranges = placement.take<SetRange>(shape.sequence_ranges);
-  row_ranges = placement.take<SetRange>(shape.row_ranges);
+  sequence_ranges = {placement.take<SetRange>(shape.sequence_ranges), shape.sequence_ranges, shape.sequences};
+  row_ranges = {placement.take<SetRange>(shape.row_ranges), shape.row_ranges, shape.rows};
   tiles = placement.take<DecodeTile>(shape.tiles);
 }
 
 ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, ChunkShape shape_,
                      DecodeTiles tiles_)
-    : batch(batch_), chunk(chunk_), ranges(batch, chunk), tiles(std::move(tiles_)), shape(shape_) {
+    : batch(batch_),
+      chunk(chunk_),
+      sequence_ranges(ranges_of(batch, chunk, [](int s) { return std::pair(s, s + 1); })),
+      row_ranges(ranges_of(batch, chunk,
+                           [&](int s) { return std::pair(chunk.first_row[s], chunk.first_row[s + 1]); })),
+      tiles(std::move(tiles_)),
+      shape(shape_) {
   shape = at_most(shape, batch, chunk.sequences, chunk.rows);
-  shape.sequence_ranges = static_cast<int>(ranges.sequences.size());
-  shape.row_ranges = static_cast<int>(ranges.rows.size());
+  shape.sequence_ranges = static_cast<int>(sequence_ranges.size());
+  shape.row_ranges = static_cast<int>(row_ranges.size());
   shape.tiles = static_cast<int>(tiles.tiles.size());
 }
 
@@ -171,8 +172,8 @@ void upload(CudaContext& context, const ChunkPlan& plan, const Piece<ChunkArrays
   for (int i = 0; i < chunk.sequences; ++i) {
     std::fill(to.sequence_of + chunk.first_row[i], to.sequence_of + chunk.first_row[i + 1], i);
   }
-  std::copy(plan.ranges.sequences.begin(), plan.ranges.sequences.end(), to.sequence_ranges);
-  std::copy(plan.ranges.rows.begin(), plan.ranges.rows.end(), to.row_ranges);
+  std::copy(plan.sequence_ranges.begin(), plan.sequence_ranges.end(), to.sequence_ranges.data);
+  std::copy(plan.row_ranges.begin(), plan.row_ranges.end(), to.row_ranges.data);
   std::copy(plan.tiles.tiles.begin(), plan.tiles.tiles.end(), to.tiles);
   fill(to);
   require(cudaMemcpyAsync(inputs.block, to.block, inputs.bytes, cudaMemcpyHostToDevice, context.stream.get()),

@@ -35,14 +35,6 @@ bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int s
 std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
                                        const int32_t* counts, const MeasureChunk& measure);
 
-// The parameter sets of a chunk's sequences and of its rows, ranges without rows left out.
-struct ChunkRanges {
-  ChunkRanges(const SequenceBatch& batch, const CudaChunk& chunk);
-  std::vector<SetRange> sequences, rows;
-  int first_set() const { return sequences.front().set; }
-  int sets() const { return sequences.back().set - first_set() + 1; }
-};
-
 // Arrays that are copied in one piece, to the device or back: the same in page-locked memory and there.
 template <typename Arrays>
 struct Piece : Arrays {
@@ -72,16 +64,16 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
 // A chunk's inputs.
 struct ChunkArrays {
   ChunkArrays(Placement& placement, const ChunkShape& shape);
-  float* features;          // [sequences][n][2]
-  double* item_weights;     // [sequences][n]; of problems with capacities
-  double* capacities;       // [sequences]; likewise
-  int32_t* first_row;       // [sequences + 1]
-  int32_t* sequence_of;     // [rows]
-  uint64_t* keys;           // [sequences]; sampling
-  uint32_t* first_samples;  // [sequences]; sampling
-  int32_t* orders;          // [rows][n]; forced
-  float* weights;           // [rows]; gradient
-  SetRange *sequence_ranges, *row_ranges;
+  float* features;                        // [sequences][n][2]
+  double* item_weights;                   // [sequences][n]; of problems with capacities
+  double* capacities;                     // [sequences]; likewise
+  int32_t* first_row;                     // [sequences + 1]
+  int32_t* sequence_of;                   // [rows]
+  uint64_t* keys;                         // [sequences]; sampling
+  uint32_t* first_samples;                // [sequences]; sampling
+  int32_t* orders;                        // [rows][n]; forced
+  float* weights;                         // [rows]; gradient
+  SetRanges sequence_ranges, row_ranges;  // parameter sets; ranges without rows left out
   DecodeTile* tiles;
 };
 
@@ -95,9 +87,12 @@ DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, i
 // A chunk as it is. shape: the call's flags; the counts are filled in here.
 struct ChunkPlan {
   ChunkPlan(const SequenceBatch& batch, const CudaChunk& chunk, ChunkShape shape, DecodeTiles tiles = {});
+  int first_set() const { return sequence_ranges.front().set; }
+  int sets() const { return sequence_ranges.back().set - first_set() + 1; }
+
   const SequenceBatch& batch;
   const CudaChunk& chunk;
-  ChunkRanges ranges;
+  std::vector<SetRange> sequence_ranges, row_ranges;  // as ChunkArrays
   DecodeTiles tiles;
   ChunkShape shape;
 };

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/cuda_critic.h"
-
 #include <algorithm>
 
-#include "engine/backend/cuda_gradient.h"
+#include "engine/backend/cuda_calls.h"
 
 namespace pointsman::cuda {
 
@@ -18,7 +16,7 @@ struct CriticWork {
     forward.states = take(s * (kProcessSteps + 1) * kHidden);
     forward.queries = take(s * kProcessSteps * kHidden);
     forward.references = take(s * n * kHidden);
-    forward.bounds = take(s);
+    forward.bounds = take(2 * s);
     forward.hidden = take(s * kHidden);
     forward.values = take(s);
     h = take(s * states * kHidden);
@@ -87,7 +85,7 @@ class Critic {
   void forward(const ChunkShape& shape, CriticWork& work) const {
     const PreparedLstm& lstm = parameters_.critic_encoder.prepared;
     lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, work.inputs.features, work.h, nullptr, work.c,
-                  work.cells, work.inputs.sequence_ranges, shape.sequence_ranges, shape.sequences, shape.n},
+                  work.cells, work.inputs.sequence_ranges, shape.n},
                  context_.stream.get());
     CriticArgs& args = work.forward;
     args.reference = parameters_.critic_reference;
@@ -99,8 +97,6 @@ class Critic {
     args.fc2_bias = parameters_.tensor(critic_.fc2_bias);
     args.h = work.h;
     args.ranges = work.inputs.sequence_ranges;
-    args.range_count = shape.sequence_ranges;
-    args.sequences = shape.sequences;
     args.n = shape.n;
     critic_forward(args, context_.stream.get());
   }
@@ -114,11 +110,10 @@ class Critic {
     args.fc1_stored = parameters_.tensor(critic_.fc1_weight);
     args.targets = work.inputs.weights;
     args.weight = weight_;
-    parameters_.clear_folds(plan.ranges.first_set(), plan.ranges.sets());
+    parameters_.clear_folds(plan.first_set(), plan.sets());
     critic_gradient(args, context_.stream.get());
     const auto sum = [&](const float* rows, int width, size_t offset) {
-      sum_rows({rows, width, width, parameters_.gradient_tensor(offset), work.inputs.sequence_ranges,
-                shape.sequence_ranges},
+      sum_rows({rows, width, width, parameters_.gradient_tensor(offset), work.inputs.sequence_ranges},
                context_.stream.get());
     };
     sum(args.dvalues, 1, critic_.fc2_bias);
@@ -129,7 +124,7 @@ class Critic {
     const CudaParameters::Lstm& encoder = parameters_.critic_encoder;
     add_encoder_gradient(context_, plan, work.inputs,
                          {encoder, work.h, work.c, work.cells, args.dh, nullptr, work.dgates, work.sums});
-    parameters_.unfold(encoder, plan.ranges.first_set(), plan.ranges.sets());
+    parameters_.unfold(encoder, plan.first_set(), plan.sets());
   }
 
   // Gradients of the matrices, and what the references send back to the encoder.
@@ -139,7 +134,7 @@ class Critic {
                            size_t offset) {
       context_.cublas.accumulate_outer(
           {x, ldx, y, ldy, parameters_.gradient_tensor(offset), kHidden, kHidden, states},
-          plan.ranges.sequences);
+          plan.sequence_ranges);
     };
     const int states = plan.shape.n + 1;
     const float* process_states = args.forward.states;
@@ -151,7 +146,7 @@ class Critic {
     outer(args.dreferences, kHidden, h, kHidden, states, critic_.process.w_ref);
     context_.cublas.multiply({args.dreferences, parameters_.tensor(critic_.process.w_ref), true, args.dh,
                               kHidden, kHidden, states, true},
-                             plan.ranges.sequences);
+                             plan.sequence_ranges);
   }
 
   CudaContext& context_;

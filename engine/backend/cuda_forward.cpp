@@ -47,11 +47,11 @@ void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArra
   const CudaParameters& parameters = *context.parameters;
   const PreparedLstm& lstm = parameters.encoder.prepared;
   lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.encoder_last,
-                to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.sequence_ranges,
-                shape.sequences, shape.n, precision, parameters.tensor(parameters.encoder.offsets.weight_hh)},
+                to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.n, precision,
+                parameters.tensor(parameters.encoder.offsets.weight_hh)},
                context.stream.get());
   project_references({parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
-                      inputs.sequence_ranges, shape.sequence_ranges, shape.sequences, shape.n},
+                      inputs.sequence_ranges, shape.n},
                      context.stream.get());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/cuda_gradient.h"
-
 #include <algorithm>
+
+#include "engine/backend/cuda_calls.h"
 
 namespace pointsman::cuda {
 
@@ -80,8 +80,8 @@ struct LstmGradientArgs {
   const int32_t* orders;       // decoder: what each step read; null: encoder
   const int32_t* sequence_of;  // decoder
   const std::vector<SetRange>& ranges;
-  const SetRange* device_ranges;
-  int rows, n;
+  SetRanges device_ranges;
+  int n;
   float* scratch;
 };
 
@@ -92,11 +92,11 @@ void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args)
        kHidden, args.n + 1},
       args.ranges);
   const bool decoder = args.orders != nullptr;
-  input_gradient({args.dgates, args.features, args.orders, args.sequence_of,
-                  parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
-                  decoder ? args.lstm.start_gradient : MutableSetArray{}, args.scratch, args.device_ranges,
-                  static_cast<int>(args.ranges.size()), args.rows, args.n},
-                 context.stream.get());
+  input_gradient(
+      {args.dgates, args.features, args.orders, args.sequence_of,
+       parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
+       decoder ? args.lstm.start_gradient : MutableSetArray{}, args.scratch, args.device_ranges, args.n},
+      context.stream.get());
 }
 
 class Gradient {
@@ -123,9 +123,9 @@ class Gradient {
     Placement held(context_.memory.held());
     const Activations activations(held, parameters_.projections, plan.shape, true);
     upload(plan, work.inputs);
-    parameters_.clear_folds(plan.ranges.first_set(), plan.ranges.sets());
+    parameters_.clear_folds(plan.first_set(), plan.sets());
     backward(plan, activations, work);
-    unfold(plan.ranges.first_set(), plan.ranges.sets());
+    unfold(plan.first_set(), plan.sets());
     return true;
   }
 
@@ -187,8 +187,6 @@ class Gradient {
     args.first_row = in.first_row;
     args.sequence_of = in.sequence_of;
     args.ranges = in.row_ranges;
-    args.range_count = shape.row_ranges;
-    args.rows = shape.rows;
     args.sequences = shape.sequences;
     args.n = shape.n;
     args.scratch = to.shared;
@@ -197,8 +195,7 @@ class Gradient {
     args.dv = to.dv;
     pointer_gradient(args, context_.stream.get());
     const auto sum = [&](const float* rows, size_t offset) {
-      sum_rows({rows, 2 * kHidden, kHidden, parameters_.gradient_tensor(offset), in.sequence_ranges,
-                shape.sequence_ranges},
+      sum_rows({rows, 2 * kHidden, kHidden, parameters_.gradient_tensor(offset), in.sequence_ranges},
                context_.stream.get());
     };
     if (context_.config.glimpses > 0) sum(to.dv, layout_.glimpse.v);
@@ -212,17 +209,16 @@ class Gradient {
     const int states = shape.n + 1;
     context_.cublas.accumulate_outer({arrays.dqueries, kHidden, record.h, kHidden,
                                       parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
-                                     plan.ranges.rows);
+                                     plan.row_ranges);
     context_.cublas.multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
                               kHidden, states, false},
-                             plan.ranges.rows);
+                             plan.row_ranges);
     const CudaParameters::Lstm& lstm = parameters_.decoder;
     lstm_backward({parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c, arrays.dh, nullptr,
-                   record.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start, in.row_ranges,
-                   shape.row_ranges, shape.rows, shape.n},
+                   record.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start, in.row_ranges, shape.n},
                   context_.stream.get());
     add_lstm_gradient(context_, {lstm, record.h, arrays.dgates, in.features, in.orders, in.sequence_of,
-                                 plan.ranges.rows, in.row_ranges, shape.rows, shape.n, arrays.sums});
+                                 plan.row_ranges, in.row_ranges, shape.n, arrays.sums});
   }
 
   void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
@@ -234,11 +230,11 @@ class Gradient {
       context_.cublas.accumulate_outer(
           {arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
            parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
-          plan.ranges.sequences);
+          plan.sequence_ranges);
     }
     context_.cublas.multiply(
         {arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden, states, false},
-        plan.ranges.sequences);
+        plan.sequence_ranges);
     start_gradient(
         {arrays.dh_start, arrays.dc_start, in.first_row, arrays.dh, arrays.dc_last, shape.sequences, shape.n},
         context_.stream.get());
@@ -274,12 +270,10 @@ void add_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, con
                           const EncoderGradientArgs& args) {
   const ChunkShape& shape = plan.shape;
   lstm_backward({context.parameters->tensor(args.lstm.offsets.weight_hh), args.cells, args.c, args.dh,
-                 args.dc_last, nullptr, args.dgates, nullptr, nullptr, in.sequence_ranges,
-                 shape.sequence_ranges, shape.sequences, shape.n},
+                 args.dc_last, nullptr, args.dgates, nullptr, nullptr, in.sequence_ranges, shape.n},
                 context.stream.get());
-  add_lstm_gradient(context,
-                    {args.lstm, args.h, args.dgates, in.features, nullptr, nullptr, plan.ranges.sequences,
-                     in.sequence_ranges, shape.sequences, shape.n, args.scratch});
+  add_lstm_gradient(context, {args.lstm, args.h, args.dgates, in.features, nullptr, nullptr,
+                              plan.sequence_ranges, in.sequence_ranges, shape.n, args.scratch});
 }
 
 }  // namespace pointsman::cuda

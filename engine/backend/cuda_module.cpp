@@ -2,7 +2,7 @@
 // What the CUDA module exports (engine/backend/module.h).
 #include <cuda_runtime.h>
 
-#include "engine/backend/cuda_backend.h"
+#include "engine/backend/backends.h"
 #include "engine/backend/module.h"
 
 namespace pointsman {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/cuda_rollout.h"
-
 #include <algorithm>
 
-#include "engine/backend/cuda_gradient.h"
+#include "engine/backend/cuda_calls.h"
 #include "engine/backend/rollout_request.h"
 
 namespace pointsman::cuda {

@@ -21,8 +21,4 @@ struct BackendModule {
 };
 inline constexpr char kModuleEntry[] = "pointsman_cuda_module";
 
-// Loads it, once. Throws DeviceError that names the cause: no module, no driver, a library it needs, another
-// version.
-const BackendModule& load_module();
-
 }  // namespace pointsman

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 namespace pointsman {
 
@@ -15,5 +16,21 @@ enum class Precision : int32_t {
 
 inline constexpr const char* kPrecisionNames[] = {"fp32", "tf32", "tf32x3", "bf16"};
 constexpr const char* name_of(Precision precision) { return kPrecisionNames[static_cast<int>(precision)]; }
+
+// f.template operator()<kPrecision>() of that precision.
+template <typename F>
+decltype(auto) with_precision(Precision precision, F&& f) {
+  switch (precision) {
+    case Precision::kFp32:
+      return f.template operator()<Precision::kFp32>();
+    case Precision::kTf32:
+      return f.template operator()<Precision::kTf32>();
+    case Precision::kTf32x3:
+      return f.template operator()<Precision::kTf32x3>();
+    case Precision::kBf16:
+      return f.template operator()<Precision::kBf16>();
+  }
+  throw std::logic_error("with_precision: no such precision");
+}
 
 }  // namespace pointsman

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The critic after its encoder, forward with the bits of engine/backend/cpu_critic.cpp: P = 3 glimpses over
-// all items with one set of weights, the encoder's last state as the first query, then two layers. A block of
-// 128 threads takes one sequence; thread d holds element d of every vector, half-warps share out the items'
-// scores.
+// all items with one set of weights, the encoder's last state as the first query, then two layers. The
+// references are project_references()'. A block of 128 threads takes one sequence; thread d holds element d
+// of every vector, half-warps share out the items' scores.
 //
-// Shared memory: forward 5 KiB + 8 n bytes, gradient 1.5 KiB + 12 n bytes.
-// A sequence of n items, H = 128: forward 2 n H^2 flops of references and 8 H^2 of four products, 3 n H
-// times 5.3 + 2 operations and 1/4 special-function operation of the glimpses. Backward the scores again, 3 n
-// H times 12 operations and one special-function operation, 8 H^2 flops of products. Device memory: h (512 n
-// bytes) read 4 times forward and 3 times back, references (512 n) written once, read 3 + 6 times;
-// dreferences and dh (512 n each) written 3 times and read twice; of all these only the first access need
-// leave the caches. Weights: 64 KiB each from the L2.
+// Shared memory: forward 1 KiB + 8 n bytes, gradient 1.5 KiB + 12 n bytes.
+// A sequence of n items, H = 128: forward 8 H^2 flops of four products, 3 n H times 5.3 + 2 operations and
+// 1/4 special-function operation of the glimpses. Backward the scores again, 3 n H times 12 operations and
+// one special-function operation, 8 H^2 flops of products. Device memory: h (512 n bytes) and references (512
+// n) read 3 times forward and h 3, references 6 times back; dreferences and dh (512 n each) written 3 times
+// and read twice; of all these only the first access need leave the caches. Weights: 64 KiB each from the L2.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/set_ranges.cuh"
-#include "kernels/cuda/tile_multiply.cuh"
 
 namespace pointsman::cuda {
 
@@ -26,8 +24,9 @@ inline constexpr int kCriticHalfWarps = kCriticThreads / kHalfWarp;
 struct CriticSequence {
   int64_t sequence;
   int set, n;
-  const float* h;     // [n][H] states of the items
-  float* references;  // [n][H]
+  const float* h;           // [n][H] states of the items
+  const float* references;  // [n][H]
+  float bound;
 
   __device__ __forceinline__ const float* of_set(const SetArray& array) const {
     return array.data + set * array.stride;
@@ -36,7 +35,12 @@ struct CriticSequence {
 
 __device__ __forceinline__ CriticSequence critic_sequence(const CriticArgs& a, const SetRange& tile) {
   const int64_t s = tile.first_row;
-  return {s, tile.set, a.n, a.h + (s * (a.n + 1) + 1) * kHidden, a.references + s * a.n * kHidden};
+  return {s,
+          tile.set,
+          a.n,
+          a.h + (s * (a.n + 1) + 1) * kHidden,
+          a.references + s * a.n * kHidden,
+          a.bounds[2 * s + 1]};
 }
 
 // sum_k x[k] weights[k][d], upward with fma from 0.
@@ -45,18 +49,6 @@ __device__ __forceinline__ float product_element(const float* x, const float* we
 #pragma unroll 16
   for (int k = 0; k < kHidden; ++k) sum = fmaf(x[k], __ldg(weights + k * kHidden + threadIdx.x), sum);
   return sum;
-}
-
-// The same number in all threads.
-__device__ __forceinline__ float largest_in_block(float x, float* partial) {
-  const HalfWarp w = this_half_warp();
-  x = largest_lane(w, x);
-  if (w.lane == 0) partial[threadIdx.x / kHalfWarp] = x;
-  __syncthreads();
-  float largest = partial[0];
-#pragma unroll
-  for (int i = 1; i < kCriticHalfWarps; ++i) largest = fmaxf(largest, partial[i]);
-  return largest;
 }
 
 // A half-warp's share of the items: whole groups of four.
@@ -74,13 +66,13 @@ __device__ __forceinline__ void list_all_items(int n, int32_t* items) {
 }
 
 // e[j] = exp(u_j - max u) of all items, seen by the whole block. query: [H] anywhere. Returns it prepared.
-__device__ __forceinline__ Query process_scores(const CriticSequence& c, const float* query, float bound,
+__device__ __forceinline__ Query process_scores(const CriticSequence& c, const float* query,
                                                 const float* v_row, const int32_t* items, float* e) {
   const HalfWarp w = this_half_warp();
   float own[kOwned], v[kOwned];
   load_owned(w, query, own);
   load_owned(w, v_row, v);
-  const Query q = prepare_query(w, own, bound);
+  const Query q = prepare_query(w, own, c.bound);
   const ItemShare share = item_share(c.n);
   if (share.count > 0) {
     attention_scores(w, c.references, q, v, items[0], {items + share.first, share.count}, e + share.first);
@@ -95,38 +87,6 @@ __device__ __forceinline__ Query process_scores(const CriticSequence& c, const f
 
 // ---------------------------------------------------------------------------- forward
 
-// W_ref r of all items, as exp(2a) unless some |a| is too large; returns the largest |a|. tile:
-// [kTileRows][H].
-__device__ __forceinline__ float project_items(const CriticSequence& c, const float* weights, float* tile,
-                                               float* partial) {
-  const int d = threadIdx.x;
-  float* out = c.references + reference_index(d);
-  float largest = 0.0f;
-  for (int first = 0; first < c.n; first += kTileRows) {
-    const int rows = min(c.n - first, kTileRows);
-    __syncthreads();  // the tile before has been read
-    for (int r = 0; r < kTileRows; ++r)
-      tile[r * kHidden + d] = r < rows ? c.h[(first + r) * kHidden + d] : 0.0f;
-    __syncthreads();
-    float sum[1][kTileRows];
-    tile_multiply<1>(tile, kHidden, weights + d, kHidden, sum);
-#pragma unroll
-    for (int r = 0; r < kTileRows; ++r) {
-      if (r < rows) out[(first + r) * kHidden] = sum[0][r];
-      largest = fmaxf(largest, fabsf(sum[0][r]));
-    }
-  }
-  largest = largest_in_block(largest, partial);
-  if (largest <= kFactoredLimit) {
-#pragma unroll 4
-    for (int j = 0; j < c.n; ++j) {
-      const float a = out[j * kHidden];
-      out[j * kHidden] = exp_bounded_f32(a + a);
-    }
-  }
-  return largest;
-}
-
 // Element d of sum_j e_j h_j / sum_j e_j, items in order.
 __device__ __forceinline__ float read_out_element(const CriticSequence& c, const float* e) {
   float sum = 0.0f, total = 0.0f;
@@ -140,19 +100,15 @@ __device__ __forceinline__ float read_out_element(const CriticSequence& c, const
 
 __global__ void __launch_bounds__(kCriticThreads) critic_forward_kernel(CriticArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
-  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, 1);
+  const SetRange tile = find_row_tile(a.ranges, blockIdx.x, 1);
   if (tile.rows <= 0) return;
   const CriticSequence c = critic_sequence(a, tile);
   const int d = threadIdx.x, length = list_length(a.n);
-  float* state = shared + kTileRows * kHidden;
+  float* state = shared;
   float* query = state + kHidden;
-  float* partial = query + kHidden;
-  float* e = partial + kCriticHalfWarps;
+  float* e = query + kHidden;
   int32_t* items = reinterpret_cast<int32_t*>(e + length);
   list_all_items(a.n, items);
-  const float bound = project_items(c, c.of_set(a.reference), shared, partial);
-  if (d == 0) a.bounds[c.sequence] = bound;
-
   float* states = a.states + c.sequence * (kProcessSteps + 1) * kHidden + d;
   state[d] = c.h[(a.n - 1) * kHidden + d];
   states[0] = state[d];
@@ -161,7 +117,7 @@ __global__ void __launch_bounds__(kCriticThreads) critic_forward_kernel(CriticAr
     query[d] = product_element(state, c.of_set(a.query));
     a.queries[(c.sequence * kProcessSteps + step) * kHidden + d] = query[d];
     __syncthreads();
-    process_scores(c, query, bound, c.of_set(a.v), items, e);
+    process_scores(c, query, c.of_set(a.v), items, e);
     state[d] = read_out_element(c, e);
     states[(step + 1) * kHidden] = state[d];
     __syncthreads();
@@ -275,7 +231,7 @@ __device__ __forceinline__ float head_gradient(const CriticGradientArgs& a, cons
 __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(CriticGradientArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   const CriticArgs& f = a.forward;
-  const SetRange tile = find_row_tile(f.ranges, f.range_count, blockIdx.x, 1);
+  const SetRange tile = find_row_tile(f.ranges, blockIdx.x, 1);
   if (tile.rows <= 0) return;
   const CriticSequence c = critic_sequence(f, tile);
   const HalfWarp w = this_half_warp();
@@ -287,7 +243,6 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
   float* dp = e + length;
   int32_t* items = reinterpret_cast<int32_t*>(dp + length);
   list_all_items(f.n, items);
-  const float bound = f.bounds[c.sequence];
   const int64_t start = c.sequence * (f.n + 1) * kHidden + d;
   a.dreferences[start] = 0.0f;
   a.dh[start] = 0.0f;
@@ -297,7 +252,7 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
   __syncthreads();
   for (int step = kProcessSteps - 1; step >= 0; --step) {
     const int64_t at = (c.sequence * kProcessSteps + step) * kHidden;
-    const Query q = process_scores(c, f.queries + at, bound, c.of_set(f.v), items, e);
+    const Query q = process_scores(c, f.queries + at, c.of_set(f.v), items, e);
     if (threadIdx.x < kHalfWarp) store_owned(w, q.factor, factors);
     products_with_states(c, dstate, dp);
     __syncthreads();
@@ -322,15 +277,17 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
 }
 
 void critic_forward(const CriticArgs& args, cudaStream_t stream) {
-  const size_t floats = (kTileRows + 2) * kHidden + kCriticHalfWarps + 2 * list_length(args.n);
-  launch(critic_forward_kernel, row_tile_count(args.sequences, args.range_count, 1), kCriticThreads,
-         floats * sizeof(float), stream, args);
+  project_references(
+      {args.reference, projections_of(0), args.h, args.references, args.bounds, args.ranges, args.n}, stream);
+  const size_t floats = 2 * kHidden + 2 * list_length(args.n);
+  launch(critic_forward_kernel, row_tile_count(args.ranges, 1), kCriticThreads, floats * sizeof(float),
+         stream, args);
 }
 
 void critic_gradient(const CriticGradientArgs& args, cudaStream_t stream) {
   const size_t floats = 3 * kHidden + 3 * list_length(args.forward.n);
-  launch(critic_gradient_kernel, row_tile_count(args.forward.sequences, args.forward.range_count, 1),
-         kCriticThreads, floats * sizeof(float), stream, args);
+  launch(critic_gradient_kernel, row_tile_count(args.forward.ranges, 1), kCriticThreads,
+         floats * sizeof(float), stream, args);
 }
 
 }  // namespace pointsman::cuda

@@ -34,9 +34,14 @@ struct MutableSetArray {
   operator SetArray() const { return {data, stride}; }
 };
 
-// Rows first_row .. first_row + rows - 1 read parameter set `set`. Ranges are in order and cover all rows.
+// Rows first_row .. first_row + rows - 1 read parameter set `set`.
 struct SetRange {
   int32_t set, first_row, rows;
+};
+// In order, and together all rows.
+struct SetRanges {
+  SetRange* data;  // [count] device memory
+  int count, rows;
 };
 
 // ------------------------------------------------------------------------------ prepare_parameters.cu
@@ -68,10 +73,9 @@ struct LstmForwardArgs {
   float* h;                        // [rows][steps + 1][H]
   float* c_last;                   // [rows][H] out; null: not wanted (c gives all of them)
   float* c;                        // [rows][steps + 1][H] and
-  float* cells;            // [rows][steps][5H] i, f, g, o, tanh(c'), for the backward pass; both or neither
-  const SetRange* ranges;  // device memory
-  int range_count;
-  int rows, steps;
+  float* cells;  // [rows][steps][5H] i, f, g, o, tanh(c'), for the backward pass; both or neither
+  SetRanges ranges;
+  int steps;
   // Tensor cores read the weights as stored; c and cells are written in kFp32 only.
   Precision precision = Precision::kFp32;
   SetArray weight_hh = {};  // [4H][H]; not for kFp32
@@ -89,9 +93,8 @@ struct LstmBackwardArgs {
   float* dgates;             // [rows][steps + 1][4H] out; number t: step t's; number `steps` is zero
   float* dh_start;           // [rows][H] out, gradient of state 0's h; null: not wanted
   float* dc_start;           // [rows][H] out; null: not wanted
-  const SetRange* ranges;
-  int range_count;
-  int rows, steps;
+  SetRanges ranges;
+  int steps;
 };
 void lstm_backward(const LstmBackwardArgs& args, cudaStream_t stream);
 
@@ -107,10 +110,9 @@ struct InputGradientArgs {
   const int32_t* orders;       // decoder: [rows][steps]; null: encoder
   const int32_t* sequence_of;  // decoder: [rows]; null: row = sequence
   MutableSetArray bias, fold, start;
-  float* scratch;  // input_gradient_scratch(rows, range_count) floats
-  const SetRange* ranges;
-  int range_count;
-  int rows, steps;
+  float* scratch;  // input_gradient_scratch(ranges) floats
+  SetRanges ranges;
+  int steps;
 };
 int64_t input_gradient_scratch(int rows, int range_count);
 void input_gradient(const InputGradientArgs& args, cudaStream_t stream);
@@ -139,12 +141,11 @@ POINTSMAN_HOST_DEVICE constexpr int reference_index(int d) {
 struct ProjectReferencesArgs {
   SetArray weights;  // [H][count * H], transposed
   Projections projections;
-  const float* h;          // [sequences][n + 1][H] states of the encoder
-  float* references;       // [sequences][count][n][H], rows in reference_index order
-  float* bounds;           // [sequences][2] largest |a| of glimpse (0 without), pointer
-  const SetRange* ranges;  // rows are sequences
-  int range_count;
-  int sequences, n;
+  const float* h;     // [sequences][n + 1][H] states of the encoder
+  float* references;  // [sequences][count][n][H], rows in reference_index order
+  float* bounds;      // [sequences][2] largest |a| of glimpse (0 without), pointer
+  SetRanges ranges;   // rows are sequences
+  int n;
 };
 void project_references(const ProjectReferencesArgs& args, cudaStream_t stream);
 
@@ -180,9 +181,8 @@ struct PointerGradientArgs {
   RuleArrays rules;
   const int32_t* first_row;    // [sequences + 1]: rows first_row[s] .. first_row[s + 1] - 1 read sequence s
   const int32_t* sequence_of;  // [rows]
-  const SetRange* ranges;      // over rows
-  int range_count;
-  int rows, sequences, n;
+  SetRanges ranges;
+  int sequences, n;
   void* scratch;       // pointer_gradient_scratch(..) bytes
   float* dqueries;     // [rows][n + 1][H] out; number t + 1: gradient of step t's query; number 0 zero
   float* dreferences;  // [sequences][n + 1][count * H] out, natural order of H; number i + 1: item i;
@@ -304,16 +304,15 @@ struct CriticArgs {
   SetArray v;           // [H]
   SetArray fc1_weight;  // [H][H] transposed
   SetArray fc1_bias, fc2_weight, fc2_bias;
-  const float* h;          // [sequences][n + 1][H] states of the critic's encoder
-  float* states;           // [sequences][4][H] out: start, and after each process step
-  float* queries;          // [sequences][3][H] out
-  float* references;       // [sequences][n][H] out, reference_index order: exp(2 W_ref r) or raw
-  float* bounds;           // [sequences] out
-  float* hidden;           // [sequences][H] out: first layer after ReLU
-  float* values;           // [sequences] out: b(s)
-  const SetRange* ranges;  // rows are sequences
-  int range_count;
-  int sequences, n;
+  const float* h;     // [sequences][n + 1][H] states of the critic's encoder
+  float* states;      // [sequences][4][H] out: start, and after each process step
+  float* queries;     // [sequences][3][H] out
+  float* references;  // [sequences][n][H] out, a single projection as project_references() writes it
+  float* bounds;      // [sequences][2] out, likewise
+  float* hidden;      // [sequences][H] out: first layer after ReLU
+  float* values;      // [sequences] out: b(s)
+  SetRanges ranges;   // rows are sequences
+  int n;
 };
 void critic_forward(const CriticArgs& args, cudaStream_t stream);
 
@@ -342,8 +341,7 @@ struct SumRowsArgs {
   int64_t ld;
   int width;
   MutableSetArray out;
-  const SetRange* ranges;
-  int range_count;
+  SetRanges ranges;
 };
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream);
 

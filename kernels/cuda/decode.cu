@@ -607,30 +607,17 @@ namespace {
 
 using Kernel = void (*)(DecodeArgs, bool);
 
-template <Precision kPrecision, bool kWhole>
-Kernel kernel_of(ProblemKind problem) {
-  return with_rules(problem,
-                    [&]<typename Rules>() -> Kernel { return decode_kernel<Rules, kPrecision, kWhole>; });
-}
-
-template <Precision kPrecision>
-Kernel mma_kernel_of(const DecodeArgs& args) {
-  return args.tile_rows == kMaxDecodeRows ? kernel_of<kPrecision, true>(args.problem)
-                                          : kernel_of<kPrecision, false>(args.problem);
-}
-
 Kernel kernel_of(const DecodeArgs& args) {
-  switch (args.precision) {
-    case Precision::kFp32:
-      break;
-    case Precision::kTf32:
-      return mma_kernel_of<Precision::kTf32>(args);
-    case Precision::kTf32x3:
-      return mma_kernel_of<Precision::kTf32x3>(args);
-    case Precision::kBf16:
-      return mma_kernel_of<Precision::kBf16>(args);
-  }
-  return kernel_of<Precision::kFp32, false>(args.problem);
+  return with_rules(args.problem, [&]<typename Rules>() {
+    return with_precision(args.precision, [&]<Precision kPrecision>() -> Kernel {
+      if constexpr (kPrecision == Precision::kFp32) {
+        return decode_kernel<Rules, kPrecision, false>;
+      } else {
+        return args.tile_rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, true>
+                                                : decode_kernel<Rules, kPrecision, false>;
+      }
+    });
+  });
 }
 
 int64_t shared_limit() {

@@ -36,7 +36,7 @@ __device__ __forceinline__ float2 input_of(const InputGradientArgs& a, int64_t r
 // Grid: (tiles of 4 rows, gates). scratch: [tiles][4 parts][4H].
 __global__ void __launch_bounds__(kHidden) input_gradient_parts_kernel(InputGradientArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float2, inputs);
-  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kInputGradientRows);
+  const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kInputGradientRows);
   if (tile.rows <= 0) return;
   const int thread = threadIdx.x, column = blockIdx.y * kHidden + thread;
   float bias = 0.0f, fold0 = 0.0f, fold1 = 0.0f, start = 0.0f;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kHidden) input_gradient_parts_kernel(InputGrad
 // Grid: (ranges, strips of 32 of the parts' columns).
 __global__ void __launch_bounds__(kSumThreads) input_gradient_sum_kernel(InputGradientArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, partial);
-  const SetRange range = a.ranges[blockIdx.x];
+  const SetRange range = a.ranges.data[blockIdx.x];
   const int first = first_row_tile(a.ranges, blockIdx.x, kInputGradientRows);
   const int tiles = (range.rows + kInputGradientRows - 1) / kInputGradientRows;
   const int at = blockIdx.y * kSumColumns + threadIdx.x % kSumColumns;
@@ -141,11 +141,11 @@ int64_t input_gradient_scratch(int rows, int range_count) {
 }
 
 void input_gradient(const InputGradientArgs& args, cudaStream_t stream) {
-  const int tiles = row_tile_count(args.rows, args.range_count, kInputGradientRows);
+  const int tiles = row_tile_count(args.ranges, kInputGradientRows);
   launch(input_gradient_parts_kernel, dim3(tiles, kGates / kHidden), dim3(kHidden), kInputGradientShared,
          stream, args);
   const int parts = args.start.data == nullptr ? kInputGradientParts - 1 : kInputGradientParts;
-  launch(input_gradient_sum_kernel, dim3(args.range_count, parts * kGates / kSumColumns), dim3(kSumThreads),
+  launch(input_gradient_sum_kernel, dim3(args.ranges.count, parts * kGates / kSumColumns), dim3(kSumThreads),
          kSumShared, stream, args);
 }
 

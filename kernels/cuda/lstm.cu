@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
   constexpr int kRows = kGroups * kTileRows;
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   float2* const inputs = reinterpret_cast<float2*>(shared + 2 * kRows * kHidden);
-  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kRows);
+  const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kRows);
   if (tile.rows <= 0) return;
   const LstmThread t = lstm_thread(tile);
   const LstmUnitWeights w = load_unit_weights(a, tile.set, t.unit);
@@ -206,7 +206,7 @@ __device__ __forceinline__ void recurrent_gradient(const float* weight_hh, int u
 template <int kGroups>
 __global__ void __launch_bounds__(kHidden* kGroups) lstm_backward_kernel(LstmBackwardArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
-  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kGroups * kTileRows);
+  const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kGroups * kTileRows);
   if (tile.rows <= 0) return;
   const LstmThread t = lstm_thread(tile);
   const float* weight_hh = a.weight_hh.data + tile.set * a.weight_hh.stride;
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_mma_kernel(Lstm
   constexpr int kRows = kGroups * kTileRows;
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   float2* const inputs = reinterpret_cast<float2*>(shared + 2 * kRows * kHidden);
-  const SetRange tile = find_row_tile(a.ranges, a.range_count, blockIdx.x, kRows);
+  const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kRows);
   if (tile.rows <= 0) return;
   start_lstm<false>(a, lstm_thread(tile));
   float c[kTileRows] = {};
@@ -300,29 +300,27 @@ namespace {
 // often. A count, not a measurement.
 constexpr int kFewTiles = 64, kLargeTile = 32;
 
-bool small_tiles(int rows, int range_count) {
-  return rows < kFewTiles * kLargeTile || rows < range_count * kLargeTile;
+bool small_tiles(const SetRanges& ranges) {
+  return ranges.rows < kFewTiles * kLargeTile || ranges.rows < ranges.count * kLargeTile;
 }
 
 template <int kGroups, typename Args>
 void launch_tiles(void (*kernel)(Args), size_t shared_bytes, const Args& args, cudaStream_t stream) {
-  const int tiles = row_tile_count(args.rows, args.range_count, kGroups * kTileRows);
+  const int tiles = row_tile_count(args.ranges, kGroups * kTileRows);
   launch(kernel, dim3(tiles), dim3(kGroups * kHidden), shared_bytes, stream, args);
 }
 
+using ForwardKernel = void (*)(LstmForwardArgs);
+
 template <int kGroups>
-void (*forward_kernel(const LstmForwardArgs& args))(LstmForwardArgs) {
-  switch (args.precision) {
-    case Precision::kFp32:
-      break;
-    case Precision::kTf32:
-      return lstm_forward_mma_kernel<kGroups, Precision::kTf32>;
-    case Precision::kTf32x3:
-      return lstm_forward_mma_kernel<kGroups, Precision::kTf32x3>;
-    case Precision::kBf16:
-      return lstm_forward_mma_kernel<kGroups, Precision::kBf16>;
-  }
-  return args.cells != nullptr ? lstm_forward_kernel<kGroups, true> : lstm_forward_kernel<kGroups, false>;
+ForwardKernel forward_kernel(const LstmForwardArgs& args) {
+  return with_precision(args.precision, [&]<Precision kPrecision>() -> ForwardKernel {
+    if constexpr (kPrecision != Precision::kFp32) {
+      return lstm_forward_mma_kernel<kGroups, kPrecision>;
+    } else {
+      return args.cells != nullptr ? lstm_forward_kernel<kGroups, true> : lstm_forward_kernel<kGroups, false>;
+    }
+  });
 }
 
 template <int kGroups>
@@ -343,11 +341,11 @@ void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
   if (args.precision != Precision::kFp32 && args.cells != nullptr) {
     throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
-  small_tiles(args.rows, args.range_count) ? forward<1>(args, stream) : forward<4>(args, stream);
+  small_tiles(args.ranges) ? forward<1>(args, stream) : forward<4>(args, stream);
 }
 
 void lstm_backward(const LstmBackwardArgs& args, cudaStream_t stream) {
-  small_tiles(args.rows, args.range_count) ? backward<1>(args, stream) : backward<4>(args, stream);
+  small_tiles(args.ranges) ? backward<1>(args, stream) : backward<4>(args, stream);
 }
 
 }  // namespace pointsman::cuda

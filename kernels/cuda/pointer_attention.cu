@@ -47,7 +47,7 @@ __device__ __forceinline__ void exponentiate(float* values, int count) {
 template <int kCount>
 __global__ void __launch_bounds__(kProjectThreads) project_references_kernel(ProjectReferencesArgs args) {
   POINTSMAN_DYNAMIC_SHARED(float, tile);
-  const SetRange sequence = find_row_tile(args.ranges, args.range_count, blockIdx.x, 1);
+  const SetRange sequence = find_row_tile(args.ranges, blockIdx.x, 1);
   if (sequence.rows <= 0) return;
   const int column = threadIdx.x % kHidden, first_item = threadIdx.x / kHidden * kTileRows;
   const int64_t slice = static_cast<int64_t>(args.n) * kHidden;
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(kProjectThreads) project_references_kernel(Pro
 }
 
 void project_references(const ProjectReferencesArgs& args, cudaStream_t stream) {
-  if (args.sequences == 0) return;
-  const dim3 blocks(row_tile_count(args.sequences, args.range_count, 1)), threads(kProjectThreads);
+  if (args.ranges.rows == 0) return;
+  const dim3 blocks(row_tile_count(args.ranges, 1)), threads(kProjectThreads);
   const auto run = [&](void (*kernel)(ProjectReferencesArgs)) {
     launch(kernel, blocks, threads, kProjectShared, stream, args);
   };

@@ -56,7 +56,8 @@ struct PointerGradientScratch {
 // ---------------------------------------------------------------------------- small things
 
 __device__ __forceinline__ int set_of_row(const PointerGradientArgs& a, int row) {
-  return a.ranges[find_range(a.range_count, row, [&](int r) { return a.ranges[r].first_row; })].set;
+  return a.ranges.data[find_range(a.ranges.count, row, [&](int r) { return a.ranges.data[r].first_row; })]
+      .set;
 }
 
 // Number of (row, pass, step) where a row has `passes` of them.
@@ -111,7 +112,7 @@ template <typename Rules>
 __global__ void __launch_bounds__(kGradientThreads)
     list_choices_kernel(PointerGradientArgs a, PointerGradientScratch s) {
   const int row = blockIdx.x * (kGradientThreads / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (row >= a.rows) return;
+  if (row >= a.ranges.rows) return;
   const int64_t first = static_cast<int64_t>(row) * a.n;
   const int steps = a.row_steps[row];
   for (int item = lane; item < a.n; item += 32) s.chosen_at[first + item] = a.n;
@@ -513,15 +514,16 @@ int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses) {
 
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream) {
   Placement placement(args.scratch);
-  const PointerGradientScratch scratch(placement, args.rows, args.sequences, args.n, args.attention.glimpses);
+  const PointerGradientScratch scratch(placement, args.ranges.rows, args.sequences, args.n,
+                                       args.attention.glimpses);
   const unsigned tiles = (args.n + kGradientHalfWarps - 1) / kGradientHalfWarps;
   constexpr int kRowsABlock = kGradientThreads / 32;
-  if (args.rows > 0) {
+  if (args.ranges.rows > 0) {
     const size_t shared = size_t{kGradientHalfWarps} * 2 * list_length(args.n) * sizeof(float);
     with_rules(args.problem, [&]<typename Rules>() {
-      launch(list_choices_kernel<Rules>, (args.rows + kRowsABlock - 1) / kRowsABlock, kGradientThreads, 0,
-             stream, args, scratch);
-      launch(step_gradients_kernel<Rules>, args.rows * tiles, kGradientThreads, shared, stream, args,
+      launch(list_choices_kernel<Rules>, (args.ranges.rows + kRowsABlock - 1) / kRowsABlock, kGradientThreads,
+             0, stream, args, scratch);
+      launch(step_gradients_kernel<Rules>, args.ranges.rows * tiles, kGradientThreads, shared, stream, args,
              scratch);
     });
   }

@@ -12,12 +12,15 @@
 namespace pointsman::cuda {
 
 // Tile numbers, blocks to launch, for ranges that cover `rows` rows.
-POINTSMAN_HOST_DEVICE constexpr int row_tile_count(int rows, int range_count, int tile_rows) {
+constexpr int row_tile_count(int rows, int range_count, int tile_rows) {
   return rows / tile_rows + range_count;
 }
+inline int row_tile_count(const SetRanges& ranges, int tile_rows) {
+  return row_tile_count(ranges.rows, ranges.count, tile_rows);
+}
 
-__device__ __forceinline__ int first_row_tile(const SetRange* ranges, int range, int tile_rows) {
-  return ranges[range].first_row / tile_rows + range;
+__device__ __forceinline__ int first_row_tile(const SetRanges& ranges, int range, int tile_rows) {
+  return ranges.data[range].first_row / tile_rows + range;
 }
 
 // The last range whose first(range) is not beyond `at`.
@@ -33,12 +36,11 @@ __device__ __forceinline__ int find_range(int range_count, int at, const First& 
 
 // Rows first_row .. first_row + rows - 1 of parameter set `set`; rows <= 0: the block has nothing to do. The
 // same for every thread that asks for the same tile.
-__device__ __forceinline__ SetRange find_row_tile(const SetRange* ranges, int range_count, int tile,
-                                                  int tile_rows) {
+__device__ __forceinline__ SetRange find_row_tile(const SetRanges& ranges, int tile, int tile_rows) {
   const int range =
-      find_range(range_count, tile, [&](int r) { return first_row_tile(ranges, r, tile_rows); });
+      find_range(ranges.count, tile, [&](int r) { return first_row_tile(ranges, r, tile_rows); });
   const int skipped = (tile - first_row_tile(ranges, range, tile_rows)) * tile_rows;
-  const SetRange whole = ranges[range];
+  const SetRange whole = ranges.data[range];
   const int left = whole.rows - skipped;
   return {whole.set, whole.first_row + skipped, left < tile_rows ? left : tile_rows};
 }

@@ -9,7 +9,7 @@ namespace pointsman::cuda {
 // Grid: (ranges, strips of 32 columns).
 __global__ void __launch_bounds__(kSumThreads) sum_rows_kernel(SumRowsArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, partial);
-  const SetRange range = a.ranges[blockIdx.x];
+  const SetRange range = a.ranges.data[blockIdx.x];
   const int column = blockIdx.y * kSumColumns + threadIdx.x % kSumColumns;
   const float* in = column < a.width ? a.in + range.first_row * a.ld + column : nullptr;
   const float sum = sum_column(in, a.ld, range.rows, partial);
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kSumThreads) start_gradient_kernel(StartGradie
 
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream) {
   const int strips = (args.width + kSumColumns - 1) / kSumColumns;
-  launch(sum_rows_kernel, dim3(args.range_count, strips), dim3(kSumThreads), kSumShared, stream, args);
+  launch(sum_rows_kernel, dim3(args.ranges.count, strips), dim3(kSumThreads), kSumShared, stream, args);
 }
 
 void start_gradient(const StartGradientArgs& args, cudaStream_t stream) {

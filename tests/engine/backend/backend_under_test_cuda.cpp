@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/cuda_backend.h"
+#include "engine/backend/backends.h"
 #include "tests/engine/backend/backend_under_test.h"
 
 namespace pointsman {

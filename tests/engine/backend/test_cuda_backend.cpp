@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/backend/check_backend.h"
-#include "engine/backend/cpu_backend.h"
-#include "engine/backend/cuda_backend.h"
+#include "engine/backend/backends.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
 

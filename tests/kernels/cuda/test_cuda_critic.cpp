@@ -70,7 +70,7 @@ struct Device {
   DeviceArray<float> h = of_rows((n + 1) * kHidden), c = of_rows((n + 1) * kHidden),
                      cells = of_rows(n * kLstmCell);
   DeviceArray<float> states = of_rows((kSteps + 1) * kHidden), queries = of_rows(kSteps * kHidden);
-  DeviceArray<float> references = of_rows(n * kHidden), bounds = of_rows(1), hidden = of_rows(kHidden);
+  DeviceArray<float> references = of_rows(n * kHidden), bounds = of_rows(2), hidden = of_rows(kHidden);
   DeviceArray<float> values = of_rows(1);
   DeviceArray<float> dvalues = of_rows(1), dfc2 = of_rows(kHidden), dhidden = of_rows(kHidden);
   DeviceArray<float> dqueries = of_rows(kSteps * kHidden), dv = of_rows(kHidden);
@@ -107,9 +107,7 @@ struct Device {
                   nullptr,
                   c.data(),
                   cells.data(),
-                  ranges.data(),
-                  range_count,
-                  rows,
+                  {ranges.data(), range_count, rows},
                   n},
                  nullptr);
   }
@@ -137,9 +135,7 @@ struct Device {
             bounds.data(),
             hidden.data(),
             values.data(),
-            ranges.data(),
-            range_count,
-            rows,
+            {ranges.data(), range_count, rows},
             n};
     critic_forward(args, nullptr);
   }
@@ -174,9 +170,7 @@ struct Device {
     back.c = c.data();
     back.dh = dh_device.data();
     back.dgates = dgates.data();
-    back.ranges = ranges.data();
-    back.range_count = range_count;
-    back.rows = rows;
+    back.ranges = {ranges.data(), range_count, rows};
     back.steps = n;
     lstm_backward(back, nullptr);
     dgates.download();  // dh_device lives until then
@@ -243,7 +237,7 @@ TEST_CASE("critic_forward: references or queries beyond the factored tanh") {
     const std::vector<float> bounds = device.bounds.download(), queries = device.queries.download();
     const bool some_query =
         std::any_of(queries.begin(), queries.end(), [](float q) { return std::abs(q) > 20.0f; });
-    CHECK((bounds[0] > kFactoredLimit) == references);
+    CHECK((bounds[1] > kFactoredLimit) == references);
     CHECK(some_query == !references);
     check_values(p);
   }

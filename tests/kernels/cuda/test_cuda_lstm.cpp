@@ -77,9 +77,7 @@ Forward run_forward(const Weights& w, const std::vector<SetRange>& ranges, int s
                 c_last.data(),
                 c.data(),
                 cells.data(),
-                device_ranges.data(),
-                static_cast<int>(ranges.size()),
-                static_cast<int>(rows),
+                {device_ranges.data(), static_cast<int>(ranges.size()), static_cast<int>(rows)},
                 steps},
                nullptr);
   return {h.download(), c.download(), cells.download(), c_last.download()};
@@ -276,9 +274,7 @@ Backward run_backward(const BackwardCase& k, bool decoder) {
                  dgates.data(),
                  dh_start.data(),
                  dc_start.data(),
-                 ranges.data(),
-                 static_cast<int>(k.ranges.size()),
-                 k.rows,
+                 {ranges.data(), static_cast<int>(k.ranges.size()), k.rows},
                  k.steps},
                 nullptr);
   return {dgates.download(), dh_start.download(), dc_start.download()};

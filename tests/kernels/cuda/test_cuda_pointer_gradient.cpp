@@ -201,9 +201,7 @@ Gradients on_device(const Inputs& in) {
   args.rules = {item_weights.data(), capacities.data(), s.stop_at_first_misfit};
   args.first_row = first_row.data();
   args.sequence_of = sequence_of.data();
-  args.ranges = device_ranges.data();
-  args.range_count = static_cast<int>(ranges.size());
-  args.rows = in.row_count;
+  args.ranges = {device_ranges.data(), static_cast<int>(ranges.size()), in.row_count};
   args.sequences = in.sequences;
   args.n = s.n;
   args.scratch = scratch.data();

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "engine/backend/cpu_backend.h"
-#include "engine/backend/cuda_backend.h"
+#include "engine/backend/backends.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
@@ -69,9 +68,7 @@ struct TwoSteps {
     args.inputs = x.data();
     args.h = h.data();
     args.c_last = c.data();
-    args.ranges = ranges.data();
-    args.range_count = 1;
-    args.rows = rows;
+    args.ranges = {ranges.data(), 1, rows};
     args.steps = 2;
     args.precision = precision;
     args.weight_hh = {device_weights.data(), 0};

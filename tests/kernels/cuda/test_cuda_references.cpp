@@ -40,9 +40,7 @@ void expect_cpu_bits(int n, int glimpses, const std::vector<int>& set_of, float 
   args.h = h.data();
   args.references = references.data();
   args.bounds = bounds.data();
-  args.ranges = ranges.data();
-  args.range_count = static_cast<int>(host_ranges.size());
-  args.sequences = sequences;
+  args.ranges = {ranges.data(), static_cast<int>(host_ranges.size()), sequences};
   args.n = n;
   project_references(args, nullptr);
   CHECK(same_bytes(bounds.download(), expected.bounds));

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/backend/cuda_backend.h"
+#include "engine/backend/backends.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
 

@@ -42,8 +42,7 @@ void check_sum_rows(const std::vector<int>& lengths, int width) {
             ld,
             width,
             {out.data(), stride},
-            device_ranges.data(),
-            static_cast<int>(ranges.size())},
+            {device_ranges.data(), static_cast<int>(ranges.size()), rows}},
            nullptr);
   const std::vector<float> after = out.download();
   double worst = 0.0;
@@ -71,7 +70,7 @@ TEST_CASE("sum_rows sums blocks of 128 rows upward, one after the other") {
   const DeviceArray<float> device_in(in);
   const DeviceArray<SetRange> ranges(std::vector<SetRange>{{0, 0, rows}});
   DeviceArray<float> out(std::vector<float>{0.0f});
-  sum_rows({device_in.data(), 1, 1, {out.data(), 1}, ranges.data(), 1}, nullptr);
+  sum_rows({device_in.data(), 1, 1, {out.data(), 1}, {ranges.data(), 1, rows}}, nullptr);
   float expected = 0.0f;
   for (int first = 0; first < rows; first += 128) {
     float block = 0.0f;
@@ -159,9 +158,7 @@ void check_input_gradient(const InputCase& k) {
                   {sums.data() + kGates, stride},
                   {start, stride},
                   scratch.data(),
-                  ranges.data(),
-                  sets,
-                  k.rows,
+                  {ranges.data(), sets, k.rows},
                   k.steps},
                  nullptr);
   const std::vector<float> after = sums.download();

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manual backward pass of a call. Weight gradients are tall products over (row, step), added straight
-// into the flat gradient; the inputs' folded halves are summed apart and unfolded once a call (algebra
-// identity 1).
+// The calls of the CUDA backend that cut their batch into chunks. Gradients are manual backward passes:
+// weight gradients are tall products over (row, step), added straight into the flat gradient; the inputs'
+// folded halves are summed apart and unfolded once a call (algebra identity 1).
 #pragma once
 
-#include "engine/backend/cuda_rollout.h"
+#include <span>
+
+#include "engine/backend/cuda_forward.h"
 
 namespace pointsman::cuda {
+
+// A tape's activations are the start of the context's memory. It stays empty where they and their gradient do
+// not fit.
+void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result);
 
 // Device memory of a gradient of so many sequences and rows in one chunk, activations included.
 size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows);
@@ -24,5 +30,9 @@ struct EncoderGradientArgs {
 };
 void add_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& inputs,
                           const EncoderGradientArgs& args);
+
+// b(s) of every sequence into values; with targets also adds the gradient of weight * sum (b(s) - target)^2.
+void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,
+                std::span<float> values);
 
 }  // namespace pointsman::cuda
