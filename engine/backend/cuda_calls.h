@@ -19,17 +19,18 @@ size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, in
 
 void add_gradient(CudaContext& context, const GradientRequest& request);
 
-// Back through an encoder, the actor's or the critic's, to W_hh, bias and the folded input half.
-struct EncoderGradientArgs {
+// Back through an LSTM, to its W_hh, bias and folded input half.
+struct LstmGradientArgs {
   const CudaParameters::Lstm& lstm;
-  const float *h, *c, *cells;  // as lstm_forward() wrote them
-  const float* dh;             // [sequences][n + 1][H]
-  const float* dc_last;        // [sequences][H]; null: zero
-  float* dgates;               // [sequences][n + 1][4H] scratch
-  float* scratch;              // of input_gradient()
+  LstmBackwardArgs back;
+  const float* h;                       // [rows][n + 1][H]
+  const float* features;                // [sequences][n][2]
+  const int32_t* orders;                // decoder: what each step read; null: encoder
+  const int32_t* sequence_of;           // decoder
+  const std::vector<SetRange>& ranges;  // back's, in host memory
+  float* scratch;                       // of input_gradient()
 };
-void add_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& inputs,
-                          const EncoderGradientArgs& args);
+void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args);
 
 // b(s) of every sequence into values; with targets also adds the gradient of weight * sum (b(s) - target)^2.
 void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,

@@ -122,8 +122,16 @@ class Critic {
     sum(args.dv, kHidden, process.v);
     products(plan, args, work.h);
     const CudaParameters::Lstm& encoder = parameters_.critic_encoder;
-    add_encoder_gradient(context_, plan, work.inputs,
-                         {encoder, work.h, work.c, work.cells, args.dh, nullptr, work.dgates, work.sums});
+    add_lstm_gradient(context_,
+                      {encoder,
+                       {parameters_.tensor(encoder.offsets.weight_hh), work.cells, work.c, args.dh, nullptr,
+                        nullptr, work.dgates, nullptr, nullptr, work.inputs.sequence_ranges, shape.n},
+                       work.h,
+                       work.inputs.features,
+                       nullptr,
+                       nullptr,
+                       plan.sequence_ranges,
+                       work.sums});
     parameters_.unfold(encoder, plan.first_set(), plan.sets());
   }
 

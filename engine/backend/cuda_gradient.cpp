@@ -71,34 +71,6 @@ ChunkNeed need(const CudaContext& context, const SequenceBatch& batch, int seque
   return {counted.bytes(), work.rest.inputs.bytes, 0};
 }
 
-// The last part of a backward pass through one LSTM: from dgates to W_hh, bias and the folded input half.
-struct LstmGradientArgs {
-  const CudaParameters::Lstm& lstm;
-  const float* h;              // [rows][n + 1][H]
-  const float* dgates;         // [rows][n + 1][4H]
-  const float* features;       // [sequences][n][2]
-  const int32_t* orders;       // decoder: what each step read; null: encoder
-  const int32_t* sequence_of;  // decoder
-  const std::vector<SetRange>& ranges;
-  SetRanges device_ranges;
-  int n;
-  float* scratch;
-};
-
-void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args) {
-  const CudaParameters& parameters = *context.parameters;
-  context.cublas.accumulate_outer(
-      {args.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
-       kHidden, args.n + 1},
-      args.ranges);
-  const bool decoder = args.orders != nullptr;
-  input_gradient(
-      {args.dgates, args.features, args.orders, args.sequence_of,
-       parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
-       decoder ? args.lstm.start_gradient : MutableSetArray{}, args.scratch, args.device_ranges, args.n},
-      context.stream.get());
-}
-
 class Gradient {
  public:
   Gradient(CudaContext& context, const GradientRequest& request)
@@ -214,11 +186,16 @@ class Gradient {
                               kHidden, states, false},
                              plan.row_ranges);
     const CudaParameters::Lstm& lstm = parameters_.decoder;
-    lstm_backward({parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c, arrays.dh, nullptr,
-                   record.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start, in.row_ranges, shape.n},
-                  context_.stream.get());
-    add_lstm_gradient(context_, {lstm, record.h, arrays.dgates, in.features, in.orders, in.sequence_of,
-                                 plan.row_ranges, in.row_ranges, shape.n, arrays.sums});
+    add_lstm_gradient(context_, {lstm,
+                                 {parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c,
+                                  arrays.dh, nullptr, record.row_steps, arrays.dgates, arrays.dh_start,
+                                  arrays.dc_start, in.row_ranges, shape.n},
+                                 record.h,
+                                 in.features,
+                                 in.orders,
+                                 in.sequence_of,
+                                 plan.row_ranges,
+                                 arrays.sums});
   }
 
   void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
@@ -238,9 +215,17 @@ class Gradient {
     start_gradient(
         {arrays.dh_start, arrays.dc_start, in.first_row, arrays.dh, arrays.dc_last, shape.sequences, shape.n},
         context_.stream.get());
-    add_encoder_gradient(context_, plan, in,
-                         {parameters_.encoder, activations.encoder_h, activations.encoder_c,
-                          activations.encoder_cells, arrays.dh, arrays.dc_last, arrays.dgates, arrays.sums});
+    const CudaParameters::Lstm& lstm = parameters_.encoder;
+    add_lstm_gradient(context_, {lstm,
+                                 {parameters_.tensor(lstm.offsets.weight_hh), activations.encoder_cells,
+                                  activations.encoder_c, arrays.dh, arrays.dc_last, nullptr, arrays.dgates,
+                                  nullptr, nullptr, in.sequence_ranges, shape.n},
+                                 activations.encoder_h,
+                                 in.features,
+                                 nullptr,
+                                 nullptr,
+                                 plan.sequence_ranges,
+                                 arrays.sums});
   }
 
   void unfold(int first_set, int sets) const {
@@ -266,14 +251,18 @@ void add_gradient(CudaContext& context, const GradientRequest& request) {
   Gradient(context, request).run();
 }
 
-void add_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& in,
-                          const EncoderGradientArgs& args) {
-  const ChunkShape& shape = plan.shape;
-  lstm_backward({context.parameters->tensor(args.lstm.offsets.weight_hh), args.cells, args.c, args.dh,
-                 args.dc_last, nullptr, args.dgates, nullptr, nullptr, in.sequence_ranges, shape.n},
-                context.stream.get());
-  add_lstm_gradient(context, {args.lstm, args.h, args.dgates, in.features, nullptr, nullptr,
-                              plan.sequence_ranges, in.sequence_ranges, shape.n, args.scratch});
+void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args) {
+  const CudaParameters& parameters = *context.parameters;
+  const LstmBackwardArgs& back = args.back;
+  lstm_backward(back, context.stream.get());
+  context.cublas.accumulate_outer(
+      {back.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
+       kHidden, back.steps + 1},
+      args.ranges);
+  input_gradient({back.dgates, args.features, args.orders, args.sequence_of,
+                  parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
+                  args.lstm.start_gradient, args.scratch, back.ranges, back.steps},
+                 context.stream.get());
 }
 
 }  // namespace pointsman::cuda

@@ -15,15 +15,12 @@ inline uint64_t fingerprint_of(const SequenceBatch& batch, const Policy& policy,
   const auto add = [&](const auto* values, size_t count) {
     if (values != nullptr) hash = hash_array(values, count * sizeof *values, hash);
   };
-  const int32_t shape[] = {static_cast<int32_t>(batch.problem), batch.n, batch.count};
-  const float choice[] = {policy.temperature, policy.clip.value_or(0.0f),
-                          policy.stop_at_first_misfit ? 1.0f : 0.0f};
-  add(shape, 3);
-  add(choice, 3);
-  for (int s = 0; s < batch.count; ++s) {
-    const int set = batch.set_of(s);
-    add(&set, 1);
-  }
+  const int32_t shape[] = {static_cast<int32_t>(batch.problem), batch.n, batch.count,
+                           policy.stop_at_first_misfit};
+  const float scale[] = {policy.temperature, policy.clip.value_or(0.0f)};
+  add(shape, 4);
+  add(scale, 2);
+  for (int s = 0; s < batch.count; ++s) hash = (hash ^ static_cast<uint64_t>(batch.set_of(s))) * kFnvPrime;
   add(batch.features, 2 * items);
   add(batch.weights, items);
   add(batch.capacities, batch.count);

@@ -4,10 +4,25 @@
 #include <random>
 
 #include "engine/problem/problem.h"
-#include "kernels/common/uniform_item.h"
+#include "kernels/common/philox.h"
 
 namespace pointsman {
 namespace {
+
+// 53 random bits from two words, [0, 1). The words' use is that of MT19937's authors (and so of numpy).
+double uniform_double(uint32_t high, uint32_t low) {
+  return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0;
+}
+
+struct UniformItem {
+  double first, second;
+};
+
+// Item `item` of instance `index`: one Philox block holds both its numbers.
+UniformItem uniform_item(uint64_t seed, uint64_t index, int item) {
+  const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, static_cast<uint64_t>(item));
+  return {uniform_double(block.word[0], block.word[1]), uniform_double(block.word[2], block.word[3])};
+}
 
 InstanceBatch empty_instances(ProblemKind problem, int n, int count) {
   Instance instance;

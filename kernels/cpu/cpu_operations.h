@@ -10,7 +10,6 @@
 
 #include <cstdint>
 
-#include "kernels/common/factored_tanh.h"
 #include "kernels/common/network.h"
 
 namespace pointsman::cpu {

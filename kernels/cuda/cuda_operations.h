@@ -358,15 +358,4 @@ struct StartGradientArgs {
 };
 void start_gradient(const StartGradientArgs& args, cudaStream_t stream);
 
-// ------------------------------------------------------------------------------ generate_instances.cu
-
-// Instances first .. first + count - 1 of the endless sequence of `seed` as network inputs (x, y or weight,
-// value): the bits of engine/problem's generator.
-struct GenerateFeaturesArgs {
-  uint64_t seed, first;
-  int n, count;
-  float* features;  // [count][n][2] out
-};
-void generate_features(const GenerateFeaturesArgs& args, cudaStream_t stream);
-
 }  // namespace pointsman::cuda

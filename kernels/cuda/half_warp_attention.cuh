@@ -11,7 +11,6 @@
 // costs 1 fma.
 #pragma once
 
-#include "kernels/common/factored_tanh.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"

@@ -6,7 +6,6 @@
 //
 // A sequence costs 2 n count H^2 flops (9.8 million for n = 100 and three slices), n (1 + count) H floats of
 // device memory and, without special-function operations, 2 n H exponentials.
-#include "kernels/common/factored_tanh.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
