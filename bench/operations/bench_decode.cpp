@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoder, references and the decode kernel, by device time: many samples of one instance, and one greedy
 // tour of each of 10,000 instances.
-#include "bench/operations/device_network.h"
+#include "bench/operations/device_batch.h"
 
 namespace pointsman::bench {
 
@@ -25,9 +25,9 @@ struct DecodeBench {
     context.time(row_with(precision, name, n, tours), work, run, seconds);
   }
 
-  bool is_sound(const char* name, const Rollouts& rollouts) const {
-    if (rollouts.sound()) return true;
-    Json row = row_with(precision, name, n, rollouts.count);
+  bool is_sound(const char* name, int tours, const DeviceBatch& batch) const {
+    if (batch.sound()) return true;
+    Json row = row_with(precision, name, n, tours);
     row.update(Json{{"error", "a tour that is no permutation or has no log p"}, {"pass", false}});
     print_row(row);
     return false;
@@ -35,34 +35,32 @@ struct DecodeBench {
 
   // Samples of one instance that is already encoded.
   void samples(int samples) const {
-    EncodedInstances instance(network, 1, n, precision);
-    instance.encode(context.stream);
-    instance.project(context.stream);
-    Rollouts rollouts(instance, samples, Decode::kSample, false);
-    const auto decode = [&] { rollouts.decode(context.stream); };
+    DeviceBatch batch(context.network, n, 1, samples, Decode::kSample, precision);
+    const auto decode = [&] { batch.decode(); };
+    batch.encode();
     decode();
-    if (is_sound("decode_sample", rollouts)) {
+    if (is_sound("decode_sample", samples, batch)) {
       time("decode_sample", samples, decode_work(samples, n, false), decode, 1.0);
     }
   }
 
   void greedy() const {
-    EncodedInstances instances(network, kInstances, n, precision);
-    Rollouts rollouts(instances, 1, Decode::kGreedy, false);
-    const auto encode = [&] { instances.encode(context.stream); };
-    const auto project = [&] { instances.project(context.stream); };
-    const auto decode = [&] { rollouts.decode(context.stream); };
-    const auto all = [&] { encode(), project(), decode(); };
+    DeviceBatch batch(context.network, n, kInstances, 1, Decode::kGreedy, precision);
+    const auto encode = [&] { batch.encode(); };
+    const auto project = [&] { batch.project(); };
+    const auto decode = [&] { batch.decode(); };
+    const auto all = [&] { encode(), decode(); };
     all();
-    if (!is_sound("greedy", rollouts)) return;
+    if (!is_sound("greedy", kInstances, batch)) return;
+    const Work lstm = lstm_forward_work(kInstances, n, false),
+               references = project_references_work(kInstances, n, 3.0);
     time("greedy", kInstances, rollout_work(kInstances, kInstances, n), all, 0.5);
-    time("greedy_encoder", kInstances, lstm_forward_work(kInstances, n, false), encode);
-    time("project_references", kInstances, project_references_work(kInstances, n, 3.0), project);
+    time("greedy_encoder", kInstances, lstm + references, encode);
+    time("project_references", kInstances, references, project);
     time("greedy_decode", kInstances, decode_work(kInstances, n, false), decode);
   }
 
   const Context& context;
-  const DeviceNetwork& network;
   const Precision precision;
   const int n;
 };
@@ -70,11 +68,10 @@ struct DecodeBench {
 }  // namespace
 
 void bench_decode(const Context& context) {
-  const DeviceNetwork network(context.stream);
   for (const Precision precision :
        {Precision::kFp32, Precision::kTf32x3, Precision::kTf32, Precision::kBf16}) {
     for (const int n : kSizes) {
-      const DecodeBench bench{context, network, precision, n};
+      const DecodeBench bench{context, precision, n};
       for (const int samples : kSamples) {
         attempt(print_row, row_with(precision, "decode_sample", n, samples), [&] { bench.samples(samples); });
       }

@@ -2,9 +2,8 @@
 // The encoder's LSTM, forward and backward, beside cuDNN. Both read two numbers a step and return the outputs
 // of all steps; "keep" is the forward pass that the backward pass needs, "backward" gives the gradients of
 // all weights.
-#include "bench/operations/device_network.h"
+#include "bench/operations/device_batch.h"
 #include "bench/operations/lstm_peer.h"
-#include "kernels/cuda/cublas_multiply.h"
 
 namespace pointsman::bench {
 
@@ -48,31 +47,51 @@ std::vector<float> time_major(const std::vector<float>& rows, int batch, int slo
   return result;
 }
 
+cuda::SetArray weight_hh(const DeviceNetwork& network) {
+  return network.tensor(network.parameters->encoder.offsets.weight_hh);
+}
+
 // Our arrays of one shape and what runs on them.
-struct Ours : Encoder {
-  Ours(const Context& context, const DeviceNetwork& net, int batch, int steps)
-      : Encoder(net, batch, steps, true),
-        stream(context.stream),
-        blas(stream),
+struct Ours {
+  Ours(const DeviceNetwork& net, int batch, int steps)
+      : network(net),
+        stream(net.stream.get()),
+        sequences(batch),
+        n(steps),
+        features(size_t{2} * batch * steps),
+        h(size_t{kHidden} * batch * (steps + 1)),
+        c(h.size()),
+        c_last(size_t{kHidden} * batch),
+        cells(size_t{kLstmCell} * batch * steps),
         dh(h.size()),
         dgates(4 * h.size()),
         scratch(cuda::input_gradient_scratch(batch, 1)),
         recurrent(kGates * kHidden),
         fold(2 * kGates),
-        bias(kGates) {
+        bias(kGates),
+        ranges(std::vector<cuda::SetRange>{{0, 0, batch}}) {
+    fill_random(features, 1.0f, 4);
     fill_random(dh, 1.0f, 5);
   }
 
+  void forward(bool keep) {
+    const cuda::PreparedLstm& lstm = network.parameters->encoder.prepared;
+    cuda::lstm_forward(
+        {lstm.recurrent, lstm.fold, lstm.bias, features.data(), h.data(), c_last.data(),
+         keep ? c.data() : nullptr, keep ? cells.data() : nullptr, ranges.data(), 1, sequences, n},
+        stream);
+  }
+
   void backward_data() {
-    cuda::lstm_backward({network.tensor(network.layout.encoder.weight_hh), cells.data(), c.data(), dh.data(),
-                         nullptr, nullptr, dgates.data(), nullptr, nullptr, set_ranges(), n},
+    cuda::lstm_backward({weight_hh(network), cells.data(), c.data(), dh.data(), nullptr, nullptr,
+                         dgates.data(), nullptr, nullptr, ranges.data(), 1, sequences, n},
                         stream);
   }
 
   // recurrent [4H][H] += dgates^T h over all rows.
   void recurrent_gradient() {
     const cuda::SetRange all{0, 0, sequences};
-    blas.accumulate_outer(
+    network.cublas.accumulate_outer(
         {dgates.data(), kGates, h.data(), kHidden, {recurrent.data(), 0}, kGates, kHidden, n + 1}, {&all, 1});
   }
 
@@ -85,7 +104,9 @@ struct Ours : Encoder {
                           {fold.data(), 0},
                           {},
                           scratch.data(),
-                          set_ranges(),
+                          ranges.data(),
+                          1,
+                          sequences,
                           n},
                          stream);
   }
@@ -101,30 +122,30 @@ struct Ours : Encoder {
     for (DeviceArray<float>* sum : {&recurrent, &fold, &bias}) sum->fill_bytes(0);
     h.fill_bytes(0xFF);
     dgates.fill_bytes(0xFF);
-    encode(stream, true);
+    forward(true);
     backward();
     cuda::require(cudaStreamSynchronize(stream), "our LSTM");
-    return {time_major(h.download(), sequences, n + 1, 1, kHidden), recurrent.download(),
-            transposed(fold.download(), 2, kGates), bias.download()};
+    return {time_major(download(h), sequences, n + 1, 1, kHidden), download(recurrent),
+            transposed(download(fold), 2, kGates), download(bias)};
   }
 
+  const DeviceNetwork& network;
   const cudaStream_t stream;
-  const cuda::Cublas blas;
-  DeviceArray<float> dh, dgates, scratch;
+  const int sequences, n;
+  DeviceArray<float> features, h, c, c_last, cells, dh, dgates, scratch;
   DeviceArray<float> recurrent, fold, bias;  // gradients
+  const DeviceArray<cuda::SetRange> ranges;  // all rows of the one set
 };
 
-void time_ours(const Context& context, const DeviceNetwork& network, int batch, int steps) {
-  Ours ours(context, network, batch, steps);
+void time_ours(const Context& context, int batch, int steps) {
+  Ours ours(context.network, batch, steps);
   const auto row = [&](const char* name, const char* variant = "ours") {
     return row_of(name, variant, steps, batch);
   };
   const Work data = lstm_backward_work(batch, steps), recurrent = recurrent_gradient_work(batch, steps),
              input = input_gradient_work(batch, steps);
-  context.time(row("lstm_infer"), lstm_forward_work(batch, steps, false),
-               [&] { ours.encode(context.stream); });
-  context.time(row("lstm_keep"), lstm_forward_work(batch, steps, true),
-               [&] { ours.encode(context.stream, true); });
+  context.time(row("lstm_infer"), lstm_forward_work(batch, steps, false), [&] { ours.forward(false); });
+  context.time(row("lstm_keep"), lstm_forward_work(batch, steps, true), [&] { ours.forward(true); });
   context.time(row("lstm_backward"), data + recurrent + input, [&] { ours.backward(); });
   context.time(row("lstm_backward_data"), data, [&] { ours.backward_data(); });
   context.time(row("recurrent_gradient", "cublas"), recurrent, [&] { ours.recurrent_gradient(); });
@@ -135,15 +156,11 @@ void time_ours(const Context& context, const DeviceNetwork& network, int batch, 
 struct PeerInputs {
   PeerInputs(const DeviceNetwork& network, int batch, int steps)
       : input(kGates * 2), x(size_t{2} * batch * steps), dy(size_t{kHidden} * batch * steps) {
-    const cuda::PreparedLstm& lstm = network.parameters.encoder.prepared;
-    std::vector<float> fold(2 * kGates);
-    cuda::require(cudaMemcpy(fold.data(), lstm.fold.data, input.bytes(), cudaMemcpyDeviceToHost), "fold");
-    input.upload(transposed(fold, 2, kGates));
+    const cuda::PreparedLstm& lstm = network.parameters->encoder.prepared;
+    input.upload(transposed(download(lstm.fold.data, input.size()), 2, kGates));
     fill_random(x, 1.0f, 4);
     fill_random(dy, 1.0f, 5);
-    problem = {batch,        steps,          network.tensor(network.layout.encoder.weight_hh).data,
-               input.data(), lstm.bias.data, x.data(),
-               dy.data()};
+    problem = {batch, steps, weight_hh(network).data, input.data(), lstm.bias.data, x.data(), dy.data()};
   }
 
   DeviceArray<float> input, x, dy;
@@ -156,8 +173,8 @@ bool agrees(const Context& context, const PeerVariant& variant, const Ours& ours
   bool equal = false;
   attempt(print_row, row, [&] {
     PeerInputs inputs(ours.network, kCheckedBatch, kCheckedSteps);
-    inputs.x.upload(time_major(ours.features.download(), kCheckedBatch, kCheckedSteps, 0, 2));
-    inputs.dy.upload(time_major(ours.dh.download(), kCheckedBatch, kCheckedSteps + 1, 1, kHidden));
+    inputs.x.upload(time_major(download(ours.features), kCheckedBatch, kCheckedSteps, 0, 2));
+    inputs.dy.upload(time_major(download(ours.dh), kCheckedBatch, kCheckedSteps + 1, 1, kHidden));
     const LstmAnswer theirs = make_lstm_peer(variant, inputs.problem, context.stream)->answer();
     Worst error;
     error.show(relative_error(answer.y, theirs.y));
@@ -172,9 +189,8 @@ bool agrees(const Context& context, const PeerVariant& variant, const Ours& ours
 }
 
 // Times one variant at one shape; returns the milliseconds of its longest part.
-double time_peer(const Context& context, const DeviceNetwork& network, const PeerVariant& variant, int batch,
-                 int steps) {
-  const PeerInputs inputs(network, batch, steps);
+double time_peer(const Context& context, const PeerVariant& variant, int batch, int steps) {
+  const PeerInputs inputs(context.network, batch, steps);
   const auto peer = make_lstm_peer(variant, inputs.problem, context.stream);
   const auto keep = [&] { peer->keep(); };
   double longest = 0.0;
@@ -192,14 +208,13 @@ double time_peer(const Context& context, const DeviceNetwork& network, const Pee
 }
 
 // All batches of one length, upward, until one would take too long.
-void time_peer_batches(const Context& context, const DeviceNetwork& network, const PeerVariant& variant,
-                       int steps) {
+void time_peer_batches(const Context& context, const PeerVariant& variant, int steps) {
   double row_ms = 0.0;  // of the last batch
   for (const int batch : kBatches) {
     attempt(print_row, row_of("lstm_keep", variant.name, steps, batch), [&] {
       if (row_ms * batch > kLongestMs)
         throw std::runtime_error("slow: " + std::to_string(row_ms) + " ms a row");
-      row_ms = time_peer(context, network, variant, batch, steps) / batch;
+      row_ms = time_peer(context, variant, batch, steps) / batch;
     });
   }
 }
@@ -207,22 +222,21 @@ void time_peer_batches(const Context& context, const DeviceNetwork& network, con
 }  // namespace
 
 void bench_lstm(const Context& context) {
-  const DeviceNetwork network(context.stream);
   for (const int steps : kSteps) {
     for (const int batch : kBatches) {
       attempt(print_row, row_of("lstm_keep", "ours", steps, batch),
-              [&] { time_ours(context, network, batch, steps); });
+              [&] { time_ours(context, batch, steps); });
     }
   }
   const std::vector<PeerVariant> variants = peer_variants();
   attempt(print_row, row_of("lstm_keep", "cudnn", 0, 0), [&] {
     if (variants.empty()) throw std::runtime_error("no cuDNN where this was built");
   });
-  Ours checked(context, network, kCheckedBatch, kCheckedSteps);
+  Ours checked(context.network, kCheckedBatch, kCheckedSteps);
   const LstmAnswer answer = checked.answer();
   for (const PeerVariant& variant : variants) {
     if (!agrees(context, variant, checked, answer)) continue;
-    for (const int steps : kSteps) time_peer_batches(context, network, variant, steps);
+    for (const int steps : kSteps) time_peer_batches(context, variant, steps);
   }
 }
 

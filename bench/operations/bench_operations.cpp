@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times the CUDA operations on the first device, by CUDA events: bench_operations [lstm|decode|training]...
-#include "bench/operations/device.h"
+#include "bench/operations/device_batch.h"
 
 namespace {
 
@@ -14,11 +14,11 @@ constexpr Bench kBenches[] = {{"lstm", bench_lstm}, {"decode", bench_decode}, {"
 
 void run(const std::vector<std::string>& names) {
   const Peaks peaks = cuda_peaks(0);
-  const pointsman::cuda::Stream stream;
+  DeviceNetwork network;
   print_row(peaks_row(peaks));
   for (const Bench& bench : kBenches) {
     const bool named = std::find(names.begin(), names.end(), bench.name) != names.end();
-    if (names.empty() || named) bench.run({stream.get(), peaks});
+    if (names.empty() || named) bench.run({network, network.stream.get(), peaks});
   }
 }
 

@@ -74,7 +74,7 @@ class CudnnLstm : public LstmPeer {
     backward();
     cuda::require(cudaDeviceSynchronize(), "cuDNN");
     LstmAnswer result;
-    result.y = y_.download();
+    result.y = download(y_);
     for (int gate = 0; gate < 4; ++gate) {
       const Gate recurrent = gate_of(*gradients_, 4 + gate), input = gate_of(*gradients_, gate);
       append(result.recurrent, recurrent.matrix, kHidden * kHidden);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device arrays, times by CUDA events, and the benches of this program.
+// Device arrays, and times by CUDA events.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <cstdio>
 #include <random>
 #include <vector>
 
@@ -28,16 +27,22 @@ class DeviceArray {
     cuda::require(cudaMemcpy(data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
                   "upload");
   }
-  std::vector<T> download() const {
-    std::vector<T> values(size_);
-    cuda::require(cudaMemcpy(values.data(), data(), bytes(), cudaMemcpyDeviceToHost), "download");
-    return values;
-  }
 
  private:
   cuda::DeviceBuffer buffer_;
   size_t size_;
 };
+
+template <typename T>
+std::vector<T> download(const T* from, size_t count) {
+  std::vector<T> values(count);
+  cuda::require(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost), "download");
+  return values;
+}
+template <typename T>
+std::vector<T> download(const DeviceArray<T>& from) {
+  return download(from.data(), from.size());
+}
 
 // Uniform in (-bound, bound): a block of random numbers, repeated on the device, so that gigabytes take no
 // time.
@@ -81,25 +86,5 @@ Statistics time_on_device(
   for (cudaEvent_t event : events) cudaEventDestroy(event);
   return ms;
 }
-
-inline void print_row(const Json& row) {
-  std::printf("%s\n", row.dump().c_str());
-  std::fflush(stdout);
-}
-
-struct Context {
-  cudaStream_t stream;
-  Peaks peaks;
-
-  // Times `run` and prints the row.
-  template <typename Run>
-  void time(const Json& row, Work work, Run&& run, double seconds = 0.2) const {
-    print_row(timed(row, time_on_device(stream, run, seconds), work, peaks));
-  }
-};
-
-void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
-void bench_decode(const Context& context);    // encoder, references, decode: one instance and 10,000
-void bench_training(const Context& context);  // attention's backward pass, critic, Adam
 
 }  // namespace pointsman::bench

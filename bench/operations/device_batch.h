@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// A TSP model with a critic on the device, and batches of random instances, laid out and launched as the
+// engine does it.
+#pragma once
+
+#include <cstdio>
+#include <numeric>
+
+#include "bench/operations/device.h"
+#include "engine/backend/cuda_forward.h"
+#include "engine/problem/generate.h"
+
+namespace pointsman::bench {
+
+struct DeviceNetwork : cuda::CudaContext {
+  DeviceNetwork() : CudaContext(0, Precision::kFp32) {
+    layout.emplace(config);  // of one glimpse, with a critic
+    parameters.emplace(config, *layout, 1, stream.get());
+    parameters->allocate();
+    const std::vector<float> fresh = initial_parameters(config, config.seed);
+    cuda::require(cudaMemcpyAsync(parameters->parameters(), fresh.data(), fresh.size() * sizeof(float),
+                                  cudaMemcpyHostToDevice, stream.get()),
+                  "parameters");
+    parameters->prepare(0, 1);
+    stream.synchronize();
+  }
+
+  cuda::SetArray tensor(size_t offset) const { return parameters->tensor(offset); }
+};
+
+// What is on the device of a batch.
+struct BatchArrays {
+  BatchArrays(Placement& placement, const Projections& projections, const cuda::ChunkShape& shape,
+              bool record)
+      : inputs(placement, shape),
+        activations(placement, projections, shape, record),
+        results(placement, shape.n, shape.rows, shape.tiles) {}
+
+  cuda::Piece<cuda::ChunkArrays> inputs;
+  cuda::Activations activations;
+  cuda::RolloutArrays results;
+};
+
+// `samples` rollouts of each of `count` random instances.
+class DeviceBatch {
+ public:
+  DeviceBatch(DeviceNetwork& network, int n, int count, int samples, Decode mode,
+              Precision precision = Precision::kFp32, bool record = false)
+      : network_(network),
+        precision_(precision),
+        features_(size_t{2} * n * count),
+        batch_{.problem = ProblemKind::kTsp, .n = n, .count = count, .features = features_.data()},
+        chunk_(chunk_of(count, samples)),
+        plan_(batch_, chunk_, {.sampling = mode == Decode::kSample},
+              cut_into_tiles(batch_, chunk_, cuda::tile_rows(network, n, chunk_.rows))),
+        arrays(place(record)) {
+    request_.decode = mode;
+    generate_features(n, request_.seed, 0, count, features_.data());
+    cuda::upload(network_, plan_, arrays.inputs, [&](const cuda::ChunkArrays& to) {
+      if (!plan_.shape.sampling) return;
+      std::iota(to.keys, to.keys + count, uint64_t{0});
+      std::fill_n(to.first_samples, count, 0u);
+    });
+  }
+
+  void encode() { cuda::encode(network_, plan_.shape, arrays.inputs, arrays.activations, precision_); }
+  void project() {  // the part of encode() after the LSTM
+    const cuda::CudaParameters& parameters = *network_.parameters;
+    const cuda::Activations& to = arrays.activations;
+    cuda::project_references({parameters.references, parameters.projections, to.encoder_h, to.references,
+                              to.bounds, arrays.inputs.sequence_ranges, plan_.shape.n},
+                             network_.stream.get());
+  }
+  void decode() {
+    cuda::decode(network_, request_, plan_, arrays.inputs, arrays.activations, precision_, arrays.results);
+  }
+
+  // Every order a permutation and every log p a number below 0.
+  bool sound() const {
+    const size_t rows = plan_.shape.rows, n = plan_.shape.n;
+    const std::vector<int32_t> tours = download(arrays.results.orders, rows * n);
+    for (size_t row = 0; row < rows * n; row += n) {
+      std::vector<bool> seen(n);
+      for (size_t t = row; t < row + n; ++t) {
+        if (tours[t] < 0 || tours[t] >= plan_.shape.n || seen[tours[t]]) return false;
+        seen[tours[t]] = true;
+      }
+    }
+    const std::vector<double> logs = download(arrays.results.log_probs, rows);
+    return std::all_of(logs.begin(), logs.end(), [](double value) { return value < 0.0; });
+  }
+
+ private:
+  static cuda::CudaChunk chunk_of(int count, int samples) {
+    cuda::CudaChunk chunk;
+    chunk.sequences = count;
+    chunk.rows = count * samples;
+    for (int s = 1; s <= count; ++s) chunk.first_row.push_back(s * samples);
+    return chunk;
+  }
+
+  BatchArrays place(bool record) {
+    const Projections& projections = network_.parameters->projections;
+    Placement counted;
+    BatchArrays(counted, projections, plan_.shape, record);
+    Placement placed(block_.reserve(counted.bytes()));
+    return {placed, projections, plan_.shape, record};
+  }
+
+  DeviceNetwork& network_;
+  const Precision precision_;
+  RolloutRequest request_;
+  std::vector<float> features_;
+  const SequenceBatch batch_;
+  const cuda::CudaChunk chunk_;
+  const cuda::ChunkPlan plan_;
+  cuda::DeviceBuffer block_;
+
+ public:
+  const BatchArrays arrays;
+};
+
+inline void print_row(const Json& row) {
+  std::printf("%s\n", row.dump().c_str());
+  std::fflush(stdout);
+}
+
+// What a bench works with.
+struct Context {
+  DeviceNetwork& network;
+  cudaStream_t stream;  // the network's
+  Peaks peaks;
+
+  // Times `run` and prints the row.
+  template <typename Run>
+  void time(const Json& row, Work work, Run&& run, double seconds = 0.2) const {
+    print_row(timed(row, time_on_device(stream, run, seconds), work, peaks));
+  }
+};
+
+void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
+void bench_decode(const Context& context);    // encoder, references, decode: one instance and 10,000
+void bench_training(const Context& context);  // attention's backward pass, critic, Adam
+
+}  // namespace pointsman::bench
