@@ -9,7 +9,6 @@ cd "$(dirname "$0")/.."
 for preset in tsan asan; do
   cmake --preset "$preset" && cmake --build --preset "$preset" && ctest --preset "$preset"
 done
-python3 tests/new_problem/run.py build-new-problem
 python3 tests/mutants/run.py build-mutants
 if (($# > 0)); then
   cmake --preset default && cmake --build --preset default --target pointsman

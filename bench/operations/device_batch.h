@@ -5,10 +5,10 @@
 
 #include <cstdio>
 #include <numeric>
+#include <random>
 
 #include "bench/operations/device.h"
 #include "engine/backend/cuda_forward.h"
-#include "engine/problem/generate.h"
 
 namespace pointsman::bench {
 
@@ -55,7 +55,8 @@ class DeviceBatch {
               cut_into_tiles(batch_, chunk_, cuda::tile_rows(network, n, chunk_.rows))),
         arrays(place(record)) {
     request_.decode = mode;
-    generate_features(n, request_.seed, 0, count, features_.data());
+    std::minstd_rand random;
+    for (float& feature : features_) feature = std::generate_canonical<float, 24>(random);
     cuda::upload(network_, plan_, arrays.inputs, [&](const cuda::ChunkArrays& to) {
       if (!plan_.shape.sampling) return;
       std::iota(to.keys, to.keys + count, uint64_t{0});

@@ -58,7 +58,7 @@ def compiles(tree, cxx):
 def build(tree, cxx):
     flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1", f"-DCMAKE_CXX_COMPILER={cxx}"]
     subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DPOINTSMAN_CUDA=OFF",
-                    "-DPOINTSMAN_BUILD_TESTS=OFF", *flags], check=True, stdout=subprocess.DEVNULL)
+                    "-DPOINTSMAN_BUILD_TESTS=OFF", "-DPOINTSMAN_WERROR=OFF", *flags], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", tree / "build", "--target", "pointsman"], check=True)
     return tree / "build/host/pointsman"
 
@@ -79,7 +79,9 @@ def use(program, folder):
     train = ["train", "path", "-n", "6", "-b", "8", "-f"]
     run(*train, "--steps", "300", "-o", "path6.safetensors", "--log", "log.jsonl")
     costs = [json.loads(line)["train_cost"] for line in (folder / "log.jsonl").read_text().splitlines()]
-    assert costs[-1] < 0.85 * costs[0], costs  # it learns
+    # Two random points of the unit square lie 0.5214 apart: a random path of five legs is 2.607 long. The mean of a
+    # step's eight random paths is 20% shorter once in 200 times.
+    assert costs[-1] < 0.8 * 5 * 0.5214, costs  # it learns
     found = run("solve", "set.json", "-m", "./path6.safetensors", "--mode", "sample", "-n", "2000", "--augment", "8")
     for instance, answer in zip(instances, found["solutions"], strict=True):
         points = instance["coordinates"]
