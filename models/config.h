@@ -18,6 +18,11 @@ struct ModelConfig {
   int n = 20;             // instance size it was trained on
   double capacity = 0.0;  // that it was trained on; 0 where the problem has none
   int hidden = kHidden;
+  Encoder encoder = Encoder::kLstm;
+  int layers = 3;               // of the attention encoder; likewise the next two
+  int heads = 8;                // a divisor of hidden / 16
+  int feed_forward = 4 * kHidden;  // a multiple of 16
+  bool has_prior = false;       // the file holds actor.prior.weight
   int glimpses = 1;             // 0 .. 4; all glimpses share one set of weights
   double clip = 10.0;           // C of C tanh(u), equation (16)
   bool centre_logits = true;    // subtract the mean of u over the feasible cities before the clip

@@ -26,7 +26,7 @@ static_assert(std::endian::native == std::endian::little, "model files are read 
 using Strings = std::map<std::string, std::string>;
 
 Strings to_metadata(const ModelConfig& config) {
-  return {{"problem", name_of(config.problem)},
+  Strings strings = {{"problem", name_of(config.problem)},
           {"n", number_text(config.n)},
           {"capacity", number_text(config.capacity)},
           {"hidden", number_text(config.hidden)},
@@ -39,12 +39,21 @@ Strings to_metadata(const ModelConfig& config) {
           {"training_tours", number_text(config.training_tours)},
           {"seed", number_text(config.seed)},
           {"version", config.version}};
+  if (config.encoder == Encoder::kAttention) {
+    strings["encoder"] = "attention";
+    strings["layers"] = number_text(config.layers);
+    strings["heads"] = number_text(config.heads);
+    strings["feed_forward"] = number_text(config.feed_forward);
+  }
+  return strings;
 }
 
 // Takes the metadata apart key by key; what is left over at the end is unknown.
 class MetadataReader {
  public:
   MetadataReader(Strings strings, const std::string& path) : strings_(std::move(strings)), path_(path) {}
+
+  bool has(const std::string& key) const { return strings_.contains(key); }
 
   std::string text(const std::string& key) {
     const auto found = strings_.extract(key);
@@ -92,6 +101,21 @@ class MetadataReader {
   const std::string& path_;
 };
 
+// The encoder's kind and shape; files of the paper's network do not name them.
+void parse_encoder(MetadataReader& reader, ModelConfig& config) {
+  if (!reader.has("encoder")) return;
+  const std::string encoder = reader.text("encoder");
+  if (encoder == "lstm") return;
+  if (encoder != "attention") reader.fail("encoder", "attention or lstm", in_quotes(encoder));
+  config.encoder = Encoder::kAttention;
+  config.layers = reader.number("layers", 1, 64);
+  config.heads = reader.number("heads", 1, kHidden / 16);
+  if (kHidden / 16 % config.heads != 0) reader.fail("heads", "1, 2, 4 or 8", number_text(config.heads));
+  config.feed_forward = reader.number("feed_forward", 16, 1 << 16);
+  if (config.feed_forward % 16 != 0)
+    reader.fail("feed_forward", "a multiple of 16", number_text(config.feed_forward));
+}
+
 ModelConfig parse_metadata(Strings strings, const std::string& path) {
   constexpr double kLargest = 1e300;
   MetadataReader reader(std::move(strings), path);
@@ -100,6 +124,7 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   config.n = reader.size();
   config.capacity = reader.number("capacity", has_capacity(config.problem) ? 1e-300 : 0.0, kLargest);
   reader.supported("hidden", number_text(kHidden), number_text(kHidden));
+  parse_encoder(reader, config);
   config.glimpses = reader.number("glimpses", 0, 4);
   reader.supported("glimpse_values", "raw", "raw");
   reader.supported("attention_bias", "false", "none");
@@ -215,6 +240,9 @@ Model read_model(const std::filesystem::path& path) {
   model.config = parse_metadata(header.metadata, name);
   model.config.has_critic = std::any_of(header.tensors.begin(), header.tensors.end(), [](const auto& tensor) {
     return tensor.name.starts_with("critic.");
+  });
+  model.config.has_prior = std::any_of(header.tensors.begin(), header.tensors.end(), [](const auto& tensor) {
+    return tensor.name == "actor.prior.weight";
   });
   const ParameterLayout layout(model.config);
   const auto in_file_order = match_tensors(header, layout, name);

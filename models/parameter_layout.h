@@ -25,6 +25,21 @@ struct AttentionOffsets {
   size_t v;      // [H]
 };
 
+// A pre-norm layer of the attention encoder, PyTorch's nn.TransformerEncoderLayer. F: config.feed_forward.
+struct EncoderLayerOffsets {
+  size_t norm1_weight, norm1_bias;      // [H]
+  size_t in_weight, in_bias;            // [3H, H], [3H]: queries, keys, values
+  size_t out_weight, out_bias;          // [H, H], [H]
+  size_t norm2_weight, norm2_bias;      // [H]
+  size_t linear1_weight, linear1_bias;  // [F, H], [F]
+  size_t linear2_weight, linear2_bias;  // [H, F], [H]
+};
+
+// The decoder's start state from the mean reference m: h = tanh(W_h m + b_h), c = W_c m + b_c.
+struct StartOffsets {
+  size_t h_weight, h_bias, c_weight, c_bias;  // [H, H], [H]
+};
+
 // Offsets (in floats) of every tensor. A pure function of the config.
 struct ParameterLayout {
   explicit ParameterLayout(const ModelConfig& config);
@@ -33,7 +48,13 @@ struct ParameterLayout {
   size_t actor_size = 0;        // floats in [0, actor_size) are the actor
   size_t size = 0;              // floats in [actor_size, size) are the critic; equal when there is none
 
-  LstmOffsets encoder{}, decoder{};       // of one embedding
+  size_t embedding = 0;                   // [H, 2]
+  LstmOffsets encoder{}, decoder{};       // of one embedding; encoder only of Encoder::kLstm
+  std::vector<EncoderLayerOffsets> layers;  // these three only of Encoder::kAttention
+  StartOffsets start{};
+  size_t attention_begin = 0, attention_end = 0;  // all tensors of layers and start
+  size_t prior = 0;                       // [priors] weights of the rules' priors
+  int priors = 0;                         // Rules::kPriors with config.has_prior, else 0
   AttentionOffsets glimpse{}, pointer{};  // glimpse is absent (all zero) when config.glimpses == 0
   size_t query = 0;  // [H, H] W_q of the decoder's states: the glimpse's, without glimpses the pointer's
 

@@ -99,7 +99,7 @@ class CpuBackend final : public Backend {
     const int64_t rollouts = count_rollouts(request);
     clear_rollouts(rollouts, batch.n, result);
     const auto tiles =
-        request.tape != nullptr ? gradient_tiles(batch) : cut_for_rollout(batch, request.counts, rollouts);
+        request.tape != nullptr ? gradient_tiles(batch, request.counts) : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
@@ -115,7 +115,7 @@ class CpuBackend final : public Backend {
     CpuTape* const tape = tape_head_.use(request) ? &request.tape->storage<CpuTape>() : nullptr;
     const auto tiles = gradient_tiles(request.sequences, request.counts);
     const auto folded = [&](Placement& placement) {
-      return FoldedActor(placement, projections_of(config_.glimpses).count);
+      return FoldedActor(placement, *layout_, projections_of(config_.glimpses).count);
     };
     sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
       gradient_tile(parameters_of(request.sequences, tiles[t]), request, tiles[t], tile_of(tape, t),
@@ -163,7 +163,7 @@ class CpuBackend final : public Backend {
 
   static std::vector<RolloutTile> gradient_tiles(const SequenceBatch& batch,
                                                  const int32_t* counts = nullptr) {
-    return cut_into_tiles(batch, counts, kGradientRows, kGradientRows);
+    return cut_into_tiles(batch, counts, kGradientRows, kGradientRows, true);
   }
 
   std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
@@ -188,7 +188,10 @@ class CpuBackend final : public Backend {
   }
 
   size_t tape_tile_bytes(int n) const {
-    const int floats = 2 * (kLstmCell + 2 * kHidden) +
+    const int encoder = config_.encoder == Encoder::kLstm
+                            ? kLstmCell + 2 * kHidden
+                            : config_.layers * (6 * kHidden + config_.feed_forward) + 2 * kHidden;
+    const int floats = encoder + kLstmCell + 2 * kHidden +
                        (projections_of(config_.glimpses).count + 1) * kHidden +
                        cpu::attention_activations(n, config_.glimpses);
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);

@@ -72,9 +72,9 @@ class TileGradient {
   }
 
   void start_decoder(int sequence, int64_t result, int row) {
-    LstmStates &encoder = a_.encoded.states, &decoder = a_.decoder;
-    std::copy_n(encoder.h_after(n_ - 1) + sequence * kHidden, kHidden, decoder.h_before(0) + row * kHidden);
-    std::copy_n(encoder.c_after(n_ - 1) + sequence * kHidden, kHidden, decoder.c_before(0) + row * kHidden);
+    LstmStates& decoder = a_.decoder;
+    std::copy_n(a_.encoded.start_h + sequence * kHidden, kHidden, decoder.h_before(0) + row * kHidden);
+    std::copy_n(a_.encoded.start_c + sequence * kHidden, kHidden, decoder.c_before(0) + row * kHidden);
     const float* features = batch_.features_of(tile_.pieces[sequence].sequence);
     const int32_t* items = order(result);
     for (int step = 1; step < steps_; ++step) {
@@ -98,6 +98,8 @@ class TileGradient {
     w_.logits.get(cpu::padded(n_));
     w_.attention.get(attention_size());
     w_.items.resize(n_);
+    w_.prior.start(p_.prior_weights(request_.policy), n_);
+    w_.dprior.get(n_);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
       const auto sums_of = [&](int i) {
@@ -117,10 +119,11 @@ class TileGradient {
 
   // What the attention of one step left, or makes now.
   const float* attention_of(int sequence, size_t row, const float* query, const int32_t* list, int count) {
+    // The prior enters behind what is kept.
     if (have_forward_) return a_.attention.data.data() + row * attention_size();
     cpu::StepStatistics statistics;
     cpu::pointer_logits({&a_.encoded.references[sequence], &weights_, query, list, count,
-                         w_.logits.data.data(), w_.attention.data.data(), &statistics});
+                         nullptr, w_.logits.data.data(), w_.attention.data.data(), &statistics});
     return w_.attention.data.data();
   }
 
@@ -129,6 +132,8 @@ class TileGradient {
                          cpu::ReferenceGradients& gradients) {
     int32_t* list = w_.items.data();
     const int32_t* items = order(result);
+    const float* features = batch_.features_of(tile_.pieces[sequence].sequence);
+    const float inverse_temperature = 1.0f / request_.policy.temperature;
     int count = initial_remaining(rules, list, n_);
     for (int step = 0; step < steps_ && count > 0 && items[step] >= 0; ++step) {
       const int position = static_cast<int>(std::find(list, list + count, items[step]) - list);
@@ -136,10 +141,13 @@ class TileGradient {
       if (count > 1) {
         const size_t at = static_cast<size_t>(step) * rows_ + row;
         const float* query = a_.queries.data.data() + at * kHidden;
-        cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, query, list, count,
+        const float* prior = w_.prior.of(rules, features, step > 0 ? items[step - 1] : -1, list, count);
+        float* dprior = prior == nullptr ? nullptr : w_.dprior.data.data();
+        cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, query, list, count, prior,
                                attention_of(sequence, at, query, list, count), position,
                                request_.weights[result], &gradients, w_.dqueries.data.data() + at * kHidden,
-                               w_.scratch.data.data()});
+                               dprior, w_.scratch.data.data()});
+        if (prior != nullptr) w_.prior.add_gradient(dprior, count, inverse_temperature, folded_.prior);
       }
       rules.step(items[step]);
       count = remove_and_filter(rules, list, count, position);
@@ -158,7 +166,7 @@ class TileGradient {
     lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start, folded_.decoder);
   }
 
-  // Sums of the references -> [n][sequences][projections * H], with the factor v that the sums lack.
+  // Sums of the references -> rows of [projections * H] as the encoder's, with the factor v that the sums lack.
   float* reference_gradients() {
     const Projections& p = p_.projections;
     const int width = p.count * kHidden;
@@ -169,7 +177,8 @@ class TileGradient {
         const float* v = i == p.glimpse ? weights_.glimpse_v : i == p.pointer ? weights_.pointer_v : nullptr;
         const float* sums = w_.sums.data.data() + (static_cast<size_t>(s) * p.count + i) * floats;
         for (int item = 0; item < n_; ++item) {
-          float* to = out + (static_cast<size_t>(item) * sequences_ + s) * width + i * kHidden;
+          const int row = is_lstm() ? item * sequences_ + s : s * n_ + item;
+          float* to = out + static_cast<size_t>(row) * width + i * kHidden;
           for (int d = 0; d < kHidden; ++d)
             to[d] = v == nullptr ? sums[item * kHidden + d] : v[d] * sums[item * kHidden + d];
         }
@@ -178,28 +187,43 @@ class TileGradient {
     return out;
   }
 
+  bool is_lstm() const { return p_.config.encoder == Encoder::kLstm; }
+
   void encoder_backward() {
     const int width = p_.projections.count * kHidden, total = n_ * sequences_;
     const size_t floats = static_cast<size_t>(sequences_) * kHidden;
     const float* dreferences = reference_gradients();
-    LstmStates& states = a_.encoded.states;
+    const float* outputs =
+        is_lstm() ? a_.encoded.states.h_after(0) : a_.encoded.attention.output.data.data();
     cpu::accumulate_outer(
-        {dreferences, width, states.h_after(0), kHidden, folded_.references, kHidden, total, width, kHidden});
+        {dreferences, width, outputs, kHidden, folded_.references, kHidden, total, width, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
     cpu::multiply({dreferences, width, p_.references_t.data(), dh, kHidden, total, width, kHidden, false});
     float* dc = w_.encoder_dc.get(floats);
     std::fill_n(dc, floats, 0.0f);
+    if (is_lstm()) {
+      add_start_gradients(dh + (n_ - 1) * floats, dc);
+      lstm_backward(p_.encoder, a_.encoded.states, dh, dc, nullptr, folded_.encoder);
+      return;
+    }
+    float* dstart_h = w_.encoder_dh.get(floats);
+    std::fill_n(dstart_h, floats, 0.0f);
+    add_start_gradients(dstart_h, dc);
+    attention_encoder_backward(p_, batch_, tile_, a_.encoded.attention, dh, dstart_h, dc, w_.encoder,
+                               folded_.attention);
+  }
+
+  // The gradients of each sequence's start state, summed over its rollouts: dh, dc [sequences][H] +=.
+  void add_start_gradients(float* dh, float* dc) const {
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
       for (int i = 0; i < tile_.pieces[s].count; ++i, ++row) {
-        float* dh_last = dh + (n_ - 1) * floats + s * kHidden;
         for (int d = 0; d < kHidden; ++d) {
-          dh_last[d] += w_.dh_start.data[row * kHidden + d];
+          dh[s * kHidden + d] += w_.dh_start.data[row * kHidden + d];
           dc[s * kHidden + d] += w_.dc.data[row * kHidden + d];
         }
       }
     }
-    lstm_backward(p_.encoder, states, dh, dc, nullptr, folded_.encoder);
   }
 
   const CpuParameters& p_;
@@ -263,13 +287,16 @@ void unfold(const LstmGradient& folded, const LstmOffsets& lstm, CpuParameters& 
 
 }  // namespace
 
-FoldedActor::FoldedActor(Placement& placement, int projections)
-    : encoder(take_lstm(placement, false)),
+FoldedActor::FoldedActor(Placement& placement, const ParameterLayout& layout, int projections)
+    : encoder(layout.layers.empty() ? take_lstm(placement, false) : LstmGradient{}),
+      attention{placement.take<float>(layout.attention_end - layout.attention_begin),
+                placement.take<float>(layout.layers.empty() ? 0 : 2 * kHidden)},
       decoder(take_lstm(placement, true)),
       query(placement.take<float>(kSquare)),
       references(placement.take<float>(static_cast<size_t>(projections) * kSquare)),
       glimpse_v(placement.take<float>(kHidden)),
-      pointer_v(placement.take<float>(kHidden)) {}
+      pointer_v(placement.take<float>(kHidden)),
+      prior(placement.take<float>(layout.priors)) {}
 
 FoldedCritic::FoldedCritic(Placement& placement)
     : encoder(take_lstm(placement, false)),
@@ -282,7 +309,16 @@ FoldedCritic::FoldedCritic(Placement& placement)
       fc2_bias(placement.take<float>(1)) {}
 
 void unfold(const FoldedActor& folded, CpuParameters& p) {
-  unfold(folded.encoder, p.layout.encoder, p);
+  if (p.config.encoder == Encoder::kLstm) {
+    unfold(folded.encoder, p.layout.encoder, p);
+  } else {
+    add(folded.attention.tensors, p.layout.attention_end - p.layout.attention_begin, p.layout.attention_begin, p);
+    float* de = p.gradient.data() + p.layout.embedding;
+    for (int d = 0; d < kHidden; ++d) {
+      for (int i = 0; i < 2; ++i) de[2 * d + i] += folded.attention.embedding[i * kHidden + d];
+    }
+  }
+  add(folded.prior, p.layout.priors, p.layout.prior, p);
   unfold(folded.decoder, p.layout.decoder, p);
   add(folded.query, kSquare, p.layout.query, p);
   const auto tensors = projection_tensors(p.layout, p.projections);

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engine/backend/cpu_network.h"
+#include "engine/backend/cpu_prior.h"
 #include "kernels/common/placement.h"
 
 namespace pointsman {
@@ -14,9 +14,12 @@ namespace pointsman {
 // A tile's gradient sums. "Folded": the input halves of the LSTMs as [2][4H] and the projections stacked;
 // unfold() adds them to the gradient once a call.
 struct FoldedActor {
-  FoldedActor(Placement& placement, int projections);
-  LstmGradient encoder, decoder;
+  FoldedActor(Placement& placement, const ParameterLayout& layout, int projections);
+  LstmGradient encoder;         // of Encoder::kLstm
+  AttentionGradient attention;  // of Encoder::kAttention
+  LstmGradient decoder;
   float *query, *references, *glimpse_v, *pointer_v;
+  float* prior;  // [K]; unused without one
 };
 
 struct FoldedCritic {
@@ -32,8 +35,10 @@ void unfold(const FoldedCritic& folded, CpuParameters& parameters);
 struct GradientWorkspace {
   TileActivations activations;  // of a tile that is on no tape, and of the critic
   Buffer critic_states, critic_queries;
-  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dc, logits, attention;
+  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dh, encoder_dc, logits, attention, dprior;
+  AttentionBackwardBuffers encoder;
   std::vector<int32_t> items;
+  Prior prior;
 };
 
 // Adds the tile's gradient to `folded`. recorded: activations from the tile's rollout, or null.

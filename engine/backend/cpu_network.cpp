@@ -6,7 +6,7 @@
 namespace pointsman {
 
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
-                                        int max_sequences, int max_rollouts) {
+                                        int max_sequences, int max_rollouts, bool whole) {
   std::vector<RolloutTile> tiles;
   RolloutTile tile;
   int64_t result = 0;
@@ -17,6 +17,7 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
   for (int s = 0; s < sequences.count; ++s) {
     const int count = counts == nullptr ? 1 : counts[s];
     if (!tile.pieces.empty() && sequences.set_of(tile.pieces.back().sequence) != sequences.set_of(s)) flush();
+    if (whole && count <= max_rollouts && tile.rollouts + count > max_rollouts) flush();
     for (int first = 0; first < count;) {
       if (static_cast<int>(tile.pieces.size()) == max_sequences || tile.rollouts >= max_rollouts) flush();
       const int taken = std::min<int64_t>(count - first, max_rollouts - tile.rollouts);
@@ -126,7 +127,16 @@ void project_states(LstmStates& states, int row, const float* packed, float* out
 
 void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
             bool with_cells, EncodedTile& encoded) {
-  encode_states(parameters.encoder, batch, tile, with_cells, encoded.states);
+  const bool lstm = parameters.config.encoder == Encoder::kLstm;
+  if (lstm) {
+    encode_states(parameters.encoder, batch, tile, with_cells, encoded.states);
+    encoded.start_h = encoded.states.h_after(batch.n - 1);
+    encoded.start_c = encoded.states.c_after(batch.n - 1);
+  } else {
+    attention_encoder_forward(parameters, batch, tile, with_cells, encoded.attention);
+    encoded.start_h = encoded.attention.start_h.data.data();
+    encoded.start_c = encoded.attention.start_c.data.data();
+  }
   const Projections& p = parameters.projections;
   const size_t rows = tile.pieces.size(), floats = static_cast<size_t>(batch.n) * kHidden;
   float* storage = encoded.storage.get(rows * p.count * floats);
@@ -134,8 +144,13 @@ void encode(const CpuParameters& parameters, const SequenceBatch& batch, const R
   for (size_t row = 0; row < rows; ++row) {
     const auto projected = [&](int i) { return i < 0 ? nullptr : storage + (row * p.count + i) * floats; };
     for (int i = 0; i < p.count; ++i) {
-      project_states(encoded.states, static_cast<int>(row), parameters.references.data() + i * kSquare,
-                     projected(i));
+      const float* packed = parameters.references.data() + i * kSquare;
+      if (lstm) {
+        project_states(encoded.states, static_cast<int>(row), packed, projected(i));
+      } else {
+        cpu::multiply({encoded.attention.output.data.data() + row * floats, kHidden, packed, projected(i),
+                       kHidden, batch.n, kHidden, kHidden, false});
+      }
     }
     cpu::References& r = encoded.references[row];
     r = {projected(p.glimpse), projected(p.pointer), projected(p.values), projected(p.requeries), 0.0f, 0.0f};

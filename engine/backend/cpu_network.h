@@ -24,9 +24,10 @@ struct RolloutTile {
   int64_t rollouts = 0;
 };
 
-// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts.
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts. whole: sequences of no
+// more rollouts than that stay in one piece.
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
-                                        int max_sequences, int max_rollouts);
+                                        int max_sequences, int max_rollouts, bool whole = false);
 
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {
@@ -82,16 +83,55 @@ struct LstmGradient {
 void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
                    const LstmGradient& sums);
 
+// Activations of the attention encoder for `sequences` sequences of n items; its rows are their items, sequence by
+// sequence.
+struct AttentionStates {
+  struct Layer {
+    Buffer x;                  // [rows][H] what the layer reads
+    Buffer norm1, norm2;       // [rows][2] statistics
+    Buffer qkv;                // [rows][3H]
+    Buffer attended, residual; // [rows][H] self-attention's output; x + its projection
+    Buffer hidden;             // [rows][F] after ReLU
+  };
+  int sequences = 0, n = 0;
+  std::vector<Layer> layers;  // for the backward pass all of them, else one
+  Buffer output;              // [rows][H] the encoded items
+  Buffer mean;                // [sequences][H] of the encoded items
+  Buffer start_h, start_c;    // [sequences][H] the decoder's start state
+  Buffer normed, scratch;     // [rows][H], of self-attention
+};
+
 // Encoded sequences of a tile.
 struct EncodedTile {
   std::vector<cpu::References> references;  // [rows]
   Buffer storage;                           // [rows][projections][n][H]
-  LstmStates states;
+  LstmStates states;                        // of Encoder::kLstm
+  AttentionStates attention;                // of Encoder::kAttention
+  const float *start_h, *start_c;           // [rows][H] the decoder's start state
 };
 
 // Runs an encoder over the tile's sequences from the zero state.
 void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
                    bool with_cells, LstmStates& states);
+
+// with_layers: all activations stay, for attention_encoder_backward().
+void attention_encoder_forward(const CpuParameters& parameters, const SequenceBatch& batch,
+                               const RolloutTile& tile, bool with_layers, AttentionStates& states);
+
+// Back through the attention encoder.
+struct AttentionGradient {
+  float* tensors;    // the gradients of layout.attention_begin .. attention_end
+  float* embedding;  // [2][H] of E transposed
+};
+struct AttentionBackwardBuffers {
+  Buffer normed, dnormed, dresidual, dhidden, dattended, dqkv, dmean;
+};
+// doutput: [rows][H] the gradient that reaches the encoded items from outside, overwritten; dstart_h, dstart_c:
+// [sequences][H] of the start states, overwritten.
+void attention_encoder_backward(const CpuParameters& parameters, const SequenceBatch& batch,
+                                const RolloutTile& tile, AttentionStates& states, float* doutput,
+                                float* dstart_h, float* dstart_c, AttentionBackwardBuffers& buffers,
+                                const AttentionGradient& sums);
 
 void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
             bool with_cells, EncodedTile& encoded);

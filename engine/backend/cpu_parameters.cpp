@@ -18,6 +18,13 @@ cpu::AttentionWeights CpuParameters::attention(const Policy& policy) const {
   return attention_of(config, layout, policy, [this](size_t offset) { return flat.data() + offset; });
 }
 
+std::vector<float> CpuParameters::prior_weights(const Policy& policy) const {
+  const auto begin = flat.begin() + static_cast<int64_t>(layout.prior);
+  std::vector<float> weights(begin, begin + layout.priors);
+  for (float& weight : weights) weight *= 1.0f / policy.temperature;
+  return weights;
+}
+
 void CpuParameters::prepare_lstm(const LstmOffsets& from, PackedLstm& lstm) {
   const float* w_hh = flat.data() + from.weight_hh;
   lstm.recurrent.resize(kRecurrent);
@@ -50,8 +57,37 @@ void CpuParameters::prepare_square(size_t offset, AlignedFloats& packed, Aligned
   cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, true, transposed.data()});
 }
 
+// The matrix [columns][k] at `offset`.
+void CpuParameters::prepare_matrix(size_t offset, int columns, int k, PackedMatrix& matrix) {
+  matrix.forward.resize(static_cast<size_t>(columns) * k);
+  matrix.backward.resize(matrix.forward.size());
+  cpu::pack({flat.data() + offset, k, columns, k, false, matrix.forward.data()});
+  cpu::pack({flat.data() + offset, k, k, columns, true, matrix.backward.data()});
+}
+
+void CpuParameters::prepare_attention_encoder() {
+  embedding.resize(2 * kHidden);
+  for (int d = 0; d < kHidden; ++d) {
+    for (int i = 0; i < 2; ++i) embedding[i * kHidden + d] = flat[layout.embedding + 2 * d + i];
+  }
+  layers.resize(layout.layers.size());
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const EncoderLayerOffsets& from = layout.layers[l];
+    prepare_matrix(from.in_weight, 3 * kHidden, kHidden, layers[l].in);
+    prepare_matrix(from.out_weight, kHidden, kHidden, layers[l].out);
+    prepare_matrix(from.linear1_weight, config.feed_forward, kHidden, layers[l].linear1);
+    prepare_matrix(from.linear2_weight, kHidden, config.feed_forward, layers[l].linear2);
+  }
+  prepare_matrix(layout.start.h_weight, kHidden, kHidden, start_h);
+  prepare_matrix(layout.start.c_weight, kHidden, kHidden, start_c);
+}
+
 void CpuParameters::prepare() {
-  prepare_lstm(layout.encoder, encoder);
+  if (config.encoder == Encoder::kLstm) {
+    prepare_lstm(layout.encoder, encoder);
+  } else {
+    prepare_attention_encoder();
+  }
   prepare_lstm(layout.decoder, decoder);
   decoder_start_bias.resize(kGates);
   fold_input(layout.decoder.weight_ih, layout.decoder.start, 1, decoder_start_bias.data());

@@ -18,6 +18,15 @@ struct PackedLstm {
   AlignedFloats bias;         // [4H]
 };
 
+// A matrix as multiply() reads it, and its transpose for the backward pass.
+struct PackedMatrix {
+  AlignedFloats forward, backward;
+};
+
+struct PackedEncoderLayer {
+  PackedMatrix in, out, linear1, linear2;
+};
+
 class CpuParameters {
  public:
   // config and layout must outlive it.
@@ -27,6 +36,8 @@ class CpuParameters {
   void prepare();
 
   cpu::AttentionWeights attention(const Policy& policy) const;
+  // The prior's weights over T [Rules::kPriors]; empty: the model has none.
+  std::vector<float> prior_weights(const Policy& policy) const;
 
   const ModelConfig& config;
   const ParameterLayout& layout;
@@ -37,7 +48,10 @@ class CpuParameters {
   std::vector<float> gradient;                     // [layout.size]
   int64_t actor_steps = 0, critic_steps = 0;
 
-  PackedLstm encoder, decoder;
+  PackedLstm encoder, decoder;                 // encoder: of Encoder::kLstm; the next four: of kAttention
+  AlignedFloats embedding;                     // [2][H] E transposed
+  std::vector<PackedEncoderLayer> layers;
+  PackedMatrix start_h, start_c;
   AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start
   AlignedFloats query, query_t;      // the step's query projection, packed [H][H], and transposed
   // The stacked projections of encoded items [count * H][H], packed, and transposed.
@@ -48,6 +62,8 @@ class CpuParameters {
 
  private:
   void prepare_lstm(const LstmOffsets& from, PackedLstm& lstm);
+  void prepare_matrix(size_t offset, int columns, int k, PackedMatrix& matrix);
+  void prepare_attention_encoder();
   void fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const;
   void prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed);
 };

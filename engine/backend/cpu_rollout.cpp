@@ -19,8 +19,10 @@ template <typename Rules>
 struct Group {
   Rules rules;
   int piece;  // index in the tile
+  int row;    // of the recorded activations
   int remaining;
   int first_member, members;
+  int32_t last = -1;  // item chosen last
 };
 
 struct Member {
@@ -57,7 +59,8 @@ class TileRollout {
  private:
   const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
 
-  // One group per piece, all its rollouts in it; the decoder's first step from the encoder's last state.
+  // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's first
+  // step from the encoder's start state.
   void start() {
     const int pieces = static_cast<int>(tile_.pieces.size());
     for (Buffer* state : {&w_.h[0], &w_.h[1], &w_.c[0], &w_.c[1]}) state->get(tile_.rollouts * kHidden);
@@ -65,38 +68,47 @@ class TileRollout {
     w_.logits.get(cpu::padded(n_));
     w_.prefix.get(cpu::padded(n_));
     w_.attention.get(attention_size());
-    w_.products.get(static_cast<size_t>(std::max(pieces, kBlock)) * (kGates + kHidden));
+    w_.prior.start(parameters_.prior_weights(request_.policy), n_);
     child_of_.assign(n_, -1);
     for (int p = 0; p < pieces; ++p) {
       const RolloutPiece& piece = tile_.pieces[p];
-      Group<Rules> group{Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, 0,
-                         static_cast<int>(members_.size()), piece.count};
-      group.remaining = initial_remaining(group.rules, items(0, static_cast<int>(groups_.size())), n_);
+      const int members = recorded_ == nullptr ? piece.count : 1;
+      for (int i = 0; i < piece.count; i += members) {
+        const int row = static_cast<int>(groups_.size());
+        groups_.push_back({Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, row, 0,
+                           static_cast<int>(members_.size()) + i, members});
+        groups_.back().remaining = initial_remaining(groups_.back().rules, items(0, row), n_);
+      }
       for (int i = 0; i < piece.count; ++i) members_.push_back({p, piece.first + i, piece.result + i});
-      groups_.push_back(group);
     }
+    w_.products.get(std::max(groups_.size(), size_t{kBlock}) * (kGates + kHidden));
     make_first_states();
     drop_finished();
   }
 
   void make_first_states() {
-    const int pieces = static_cast<int>(tile_.pieces.size());
-    const float *h_last = encoded_.states.h_after(n_ - 1), *c_last = encoded_.states.c_after(n_ - 1);
+    const int rows = static_cast<int>(groups_.size());
+    const float *h = encoded_.start_h, *c = encoded_.start_c;
     float* products = w_.products.data.data();
-    cpu::multiply({h_last, kHidden, parameters_.decoder.recurrent.data(), products, kGates, pieces, kHidden,
-                   kGates, false});
     float* cells = nullptr;
     if (recorded_ != nullptr) {
-      recorded_->decoder.resize(pieces, n_, true);
-      recorded_->queries.get(static_cast<size_t>(n_) * pieces * kHidden);
-      recorded_->attention.get(static_cast<size_t>(n_) * pieces * attention_size());
-      std::copy_n(h_last, pieces * kHidden, recorded_->decoder.h_before(0));
-      std::copy_n(c_last, pieces * kHidden, recorded_->decoder.c_before(0));
-      cells = recorded_->decoder.cell(0);
+      LstmStates& decoder = recorded_->decoder;
+      decoder.resize(rows, n_, true);
+      recorded_->queries.get(static_cast<size_t>(n_) * rows * kHidden);
+      recorded_->attention.get(static_cast<size_t>(n_) * rows * attention_size());
+      for (const Group<Rules>& group : groups_) {
+        std::copy_n(h + group.piece * kHidden, kHidden, decoder.h_before(0) + group.row * kHidden);
+        std::copy_n(c + group.piece * kHidden, kHidden, decoder.c_before(0) + group.row * kHidden);
+      }
+      h = decoder.h_before(0);
+      c = decoder.c_before(0);
+      cells = decoder.cell(0);
     }
-    cpu::lstm_cell({pieces, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c_last,
+    cpu::multiply({h, kHidden, parameters_.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates,
+                   false});
+    cpu::lstm_cell({rows, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c,
                     w_.h[0].data.data(), w_.c[0].data.data(), cells});
-    for (int p = 0; recorded_ != nullptr && p < pieces; ++p) record_state(0, 0, p, p);
+    for (int row = 0; recorded_ != nullptr && row < rows; ++row) record_state(0, 0, row, row);
   }
 
   // The state that group `group` chooses from at step `step` goes to the activations' row.
@@ -169,7 +181,7 @@ class TileRollout {
     if (group.remaining > 1) {
       float* activations = w_.attention.data.data();
       if (recorded_ != nullptr) {
-        const size_t row = static_cast<size_t>(step) * recorded_->decoder.rows + group.piece;
+        const size_t row = static_cast<size_t>(step) * recorded_->decoder.rows + group.row;
         std::copy_n(products + kGates, kHidden, recorded_->queries.data.data() + row * kHidden);
         activations = recorded_->attention.data.data() + row * attention_size();
       }
@@ -206,7 +218,9 @@ class TileRollout {
   // Logits and running sums of a group into the workspace; returns the largest logit.
   float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
     cpu::StepStatistics step;
-    cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining,
+    const float* prior =
+        w_.prior.of(group.rules, features(group.piece), group.last, list, group.remaining);
+    cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining, prior,
                          w_.logits.data.data(), activations, &step});
     float largest;
     double entropy = 0.0;
@@ -260,6 +274,7 @@ class TileRollout {
     Group<Rules> next = group;
     const int32_t item = list[position];
     next.rules.step(item);
+    next.last = item;
     next.remaining = remove_and_filter(next.rules, list, group.remaining, position);
     next.members = 0;
     if (next.remaining > 1 && states) {
@@ -267,14 +282,14 @@ class TileRollout {
       const float* input = features(group.piece) + 2 * item;
       float* cell = nullptr;
       if (recorded_ != nullptr) {
-        cell = recorded_->decoder.cell(step + 1) + group.piece * kLstmCell;
-        std::copy_n(input, 2, recorded_->decoder.input(step + 1) + 2 * group.piece);
+        cell = recorded_->decoder.cell(step + 1) + group.row * kLstmCell;
+        std::copy_n(input, 2, recorded_->decoder.input(step + 1) + 2 * group.row);
       }
       cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(),
                       parameters_.decoder.bias.data(), input,
                       w_.c[side_].data.data() + static_cast<size_t>(g) * kHidden,
                       w_.h[side_ ^ 1].data.data() + at, w_.c[side_ ^ 1].data.data() + at, cell});
-      if (recorded_ != nullptr) record_state(side_ ^ 1, step + 1, child, group.piece);
+      if (recorded_ != nullptr) record_state(side_ ^ 1, step + 1, child, group.row);
     }
     next_groups_.push_back(next);
     return child;

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engine/backend/cpu_network.h"
+#include "engine/backend/cpu_prior.h"
 
 namespace pointsman {
 
@@ -14,10 +14,11 @@ struct RolloutWorkspace {
   EncodedTile encoded;
   Buffer products, h[2], c[2], logits, prefix, attention;
   std::vector<int32_t> items[2];
+  Prior prior;
 };
 
 // Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics. recorded: where
-// the tile's activations go (one rollout a piece), or null.
+// the tile's activations go, or null.
 PolicyStatistics roll_out_tile(const CpuParameters& parameters, const RolloutRequest& request,
                                const RolloutTile& tile, RolloutWorkspace& workspace,
                                TileActivations* recorded, RolloutResult& result);

@@ -49,8 +49,9 @@ class Rollouts {
     }
   }
 
-  // All at once and onto the tape; false when the activations and what a gradient adds to them do not fit.
+  // All at once and onto the tape; false when sequences have several rollouts or when the activations and what a gradient adds to them do not fit.
   bool run_onto_tape() {
+    if (request_.counts != nullptr) return false;
     record_ = true;
     ChunkNeed whole = need(batch_.count, batch_.count);
     whole.device = std::max(whole.device, gradient_bytes(context_, batch_, batch_.count, batch_.count));

@@ -11,8 +11,6 @@ namespace pointsman {
 
 // How many rollouts the request asks for. Throws std::invalid_argument where its fields exclude each other.
 inline int64_t count_rollouts(const RolloutRequest& request) {
-  if (request.tape != nullptr && request.counts != nullptr)
-    throw std::invalid_argument("rollout: a tape takes one per sequence");
   if (request.best_only && (request.tape != nullptr || request.decode == Decode::kForced))
     throw std::invalid_argument("rollout: best_only goes with neither a tape nor forced orders");
   int64_t rollouts = 0;

@@ -8,9 +8,12 @@
 
 namespace pointsman {
 
-// Equal for the same rollouts, one a sequence, of the same sequences.
-inline uint64_t fingerprint_of(const SequenceBatch& batch, const Policy& policy, const int32_t* orders) {
+// Equal for the same rollouts of the same sequences. counts: rollouts a sequence; null: 1 each.
+inline uint64_t fingerprint_of(const SequenceBatch& batch, const int32_t* counts, const Policy& policy,
+                               const int32_t* orders) {
   const size_t items = static_cast<size_t>(batch.count) * batch.n;
+  int64_t rollouts = 0;
+  for (int s = 0; s < batch.count; ++s) rollouts += counts == nullptr ? 1 : counts[s];
   uint64_t hash = kFnvStart;
   const auto add = [&](const auto* values, size_t count) {
     if (values != nullptr) hash = hash_array(values, count * sizeof *values, hash);
@@ -24,7 +27,8 @@ inline uint64_t fingerprint_of(const SequenceBatch& batch, const Policy& policy,
   add(batch.features, 2 * items);
   add(batch.weights, items);
   add(batch.capacities, batch.count);
-  add(orders, items);
+  add(counts, batch.count);
+  add(orders, static_cast<size_t>(rollouts) * batch.n);
   return hash;
 }
 
@@ -42,7 +46,7 @@ class TapeHead {
   void fill(const RolloutRequest& request, const RolloutResult& result) {
     tape_ = request.tape;
     tape_->filled_by_ = this;
-    tape_->rollouts_ = fingerprint_of(request.sequences, request.policy, result.orders.data());
+    tape_->rollouts_ = fingerprint_of(request.sequences, request.counts, request.policy, result.orders.data());
   }
 
   // Whether the request's rollouts are on its tape, which is used up thereby.
@@ -50,8 +54,7 @@ class TapeHead {
     if (request.tape == nullptr || request.tape != tape_ || tape_->filled_by_ != this) return false;
     const uint64_t filled = tape_->rollouts_;
     forget();
-    if (request.counts != nullptr ||
-        fingerprint_of(request.sequences, request.policy, request.orders) != filled)
+    if (fingerprint_of(request.sequences, request.counts, request.policy, request.orders) != filled)
       throw std::invalid_argument("gradient: the tape holds other rollouts");
     return true;
   }

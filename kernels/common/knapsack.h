@@ -6,6 +6,7 @@
 
 #include "kernels/common/host_device.h"
 #include "kernels/common/remaining.h"
+#include "kernels/common/scalar_math.h"
 
 namespace pointsman {
 
@@ -40,6 +41,18 @@ struct KnapsackRules {
   // Does choosing it end the packing without it? Never true of an item that the mask let through.
   POINTSMAN_HOST_DEVICE bool ends(int item) const { return stop_at_first_misfit && !fits(item); }
   POINTSMAN_HOST_DEVICE void step(int item) { capacity_left -= weights[item]; }
+
+  // The prior of a candidate, kPriors numbers: log(value / weight), bounded, and the share of the room left that
+  // it takes. weight_value: [n][2].
+  static constexpr int kPriors = 2;
+  POINTSMAN_HOST_DEVICE void priors(const float* weight_value, int, int item, float* out) const {
+    const float ratio = (weight_value[2 * item + 1] + 1e-6f) / (weight_value[2 * item] + 1e-6f);
+    out[0] = ratio < kLargestRatio ? log_f32(ratio) : kLargestLogRatio;
+    out[1] = capacity_left > 0.0 ? static_cast<float>(weights[item] / capacity_left) : 0.0f;
+  }
+  static constexpr float kLargestLogRatio = 8.0f, kLargestRatio = 2980.958f;  // exp(8)
+  // What training starts their weights from.
+  static float prior_start(int k, int) { return k == 0 ? 4.0f : 0.0f; }
 
   // What the policy minimises. weight_value: [n][2]; order: [n], ended by -1 when shorter.
   POINTSMAN_HOST_DEVICE static double cost(const float* weight_value, const int32_t* order, int n) {

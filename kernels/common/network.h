@@ -23,6 +23,14 @@ struct LstmOffsets {
   int64_t start = -1;  // [H] the decoder's trainable first input; -1: none
 };
 
+// What turns the items of an instance into references.
+enum class Encoder {
+  kLstm,       // Bello et al. 2017: reads the items one by one
+  kAttention,  // layers of self-attention (Kool et al. 2019, pre-norm): the order of the items does not matter
+};
+
+inline constexpr float kNormEpsilon = 1e-5f;  // of the layer norms, added to the variance
+
 // Every encoded item r is multiplied once by `count` matrices [H][H], stacked in the order below. Which place
 // each has; -1: it is not there.
 struct Projections {

@@ -105,16 +105,16 @@ inline constexpr float kFactoredLimit = 20.0f;  // |a| and |q| up to which exp(2
 inline constexpr float kUncappedLimit = 10.0f;  // max|a| + max|q| up to which no cap is needed
 inline constexpr float kDenominatorCap = 1e9f;  // four joined denominators stay finite
 
-enum class Range {
+enum class TanhRange {
   kUncapped,  // max|a| + max|q| <= 10: four x multiply to less than 6e34
   kCapped,    // each within 20: x = min(x, 1e9), at most 2e-9 wrong in the tanh
   kDirect,    // beyond: exp(2 (a + q)) element by element, since exp(2a) alone would overflow
 };
 
 // From the largest |a| and the largest |q|.
-POINTSMAN_HOST_DEVICE inline Range range_of(float references, float query) {
-  if (references > kFactoredLimit || query > kFactoredLimit) return Range::kDirect;
-  return references + query <= kUncappedLimit ? Range::kUncapped : Range::kCapped;
+POINTSMAN_HOST_DEVICE inline TanhRange range_of(float references, float query) {
+  if (references > kFactoredLimit || query > kFactoredLimit) return TanhRange::kDirect;
+  return references + query <= kUncappedLimit ? TanhRange::kUncapped : TanhRange::kCapped;
 }
 
 }  // namespace pointsman

@@ -38,6 +38,20 @@ struct TspRules {
   POINTSMAN_HOST_DEVICE bool ends(int) const { return false; }
   POINTSMAN_HOST_DEVICE void step(int) {}
 
+  // The prior of a candidate, kPriors numbers: minus its distance from the present city `last`; 0 at the first
+  // step (last -1). xy: [n][2].
+  static constexpr int kPriors = 1;
+  POINTSMAN_HOST_DEVICE void priors(const float* xy, int last, int item, float* out) const {
+    if (last < 0) {
+      out[0] = 0.0f;
+      return;
+    }
+    const float dx = xy[2 * last] - xy[2 * item], dy = xy[2 * last + 1] - xy[2 * item + 1];
+    out[0] = -std::sqrt(dx * dx + dy * dy);
+  }
+  // What training starts their weights from.
+  static float prior_start(int, int n) { return 4.5f * std::sqrt(static_cast<float>(n)); }
+
   // What the policy minimises. xy: [n][2]; order: [n].
   POINTSMAN_HOST_DEVICE static double cost(const float* xy, const int32_t* order, int n) {
     return tour_length(xy, order, n);

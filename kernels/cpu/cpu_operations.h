@@ -121,13 +121,14 @@ struct StepStatistics {
   bool direct;      // some row took the direct tanh
 };
 
-// logits[j] = C tanh(u_j - mean u) / T of items[j].
+// logits[j] = C tanh(u_j - mean u) / T + prior[j] of items[j].
 struct PointerLogitsArgs {
   const References* references;
   const AttentionWeights* weights;
   const float* query;    // [H] W_q h
   const int32_t* items;  // [count] rows of the references, count >= 1
   int count;
+  const float* prior;  // [count rounded up to 16], the padding as the first; null: none
   float* logits;       // [count rounded up to 16]
   float* activations;  // attention_activations(count, glimpses) floats out, what the backward pass needs
   StepStatistics* statistics;
@@ -166,11 +167,13 @@ struct PointerGradientArgs {
   const float* query;  // [H]
   const int32_t* items;
   int count;
-  const float* activations;  // of PointerLogitsArgs
+  const float* prior;        // of PointerLogitsArgs
+  const float* activations;  // likewise
   int chosen;                // position in items
   float weight;              // of this rollout
   ReferenceGradients* sums;
   float* dquery;   // [H] out
+  float* dprior;   // [count] out: gradient of the prior; null: not wanted
   float* scratch;  // gradient_scratch(count, glimpses) floats
 };
 void pointer_gradient(const PointerGradientArgs& args);
@@ -195,6 +198,83 @@ constexpr int attention_activations(int count, int glimpses) {
   return (1 + glimpses) * padded(count) + glimpses * kHidden + padded(glimpses);
 }
 constexpr int gradient_scratch(int count) { return 2 * padded(count) + kHidden; }
+
+// ------------------------------------------------------------------------------ encoder_layer
+
+// out[r] = E features[r]: fma(E[1], y, E[0] x).
+struct EmbedArgs {
+  const float* features;   // [rows][2]
+  const float* embedding;  // [2][H], E transposed
+  float* out;              // [rows][H]
+  int rows;
+};
+void embed(const EmbedArgs& args);
+// sum [2][H] += sum over rows, upward, of features[r][i] dout[r].
+void embed_backward(const float* features, const float* dout, int rows, float* sum);
+
+// y = (x - mean) s weight + bias of each row, s = 1 / sqrt(variance + kNormEpsilon).
+struct LayerNormArgs {
+  const float* x;       // [rows][H]
+  const float* weight;  // [H]
+  const float* bias;    // [H]
+  float* y;             // [rows][H]; may be x
+  float* statistics;    // [rows][2] out: mean, s
+  int rows;
+};
+void layer_norm(const LayerNormArgs& args);
+
+// dx += its gradient; dweight and dbias += theirs, rows upward.
+struct LayerNormBackwardArgs {
+  const float* x;           // [rows][H]
+  const float* statistics;  // [rows][2] of the forward pass
+  const float* weight;      // [H]
+  const float* dy;          // [rows][H]
+  float* dx;                // [rows][H]
+  float* dweight;           // [H]
+  float* dbias;             // [H]
+  int rows;
+};
+void layer_norm_backward(const LayerNormBackwardArgs& args);
+
+// out = x + bias in each row; x null: out = bias. width: a multiple of 16.
+struct AddBiasArgs {
+  const float* x;     // [rows][width]; may be out
+  const float* bias;  // [width]
+  float* out;         // [rows][width]
+  int rows, width;
+};
+void add_bias(const AddBiasArgs& args);
+// sum [width] += sum of the rows of x [rows][width], upward.
+void sum_columns(const float* x, int rows, int width, float* sum);
+
+void relu(float* x, int64_t count);  // in place; count a multiple of 16
+// dy = 0 where y = relu(x) is 0.
+void relu_backward(const float* y, float* dy, int64_t count);
+
+// Self-attention of the n items of one sequence (Vaswani et al. 2017, section 3.2): per head of d = H / heads
+//   out_i = sum_j e_ij v_j / sum_j e_ij, e_ij = exp((q_i k_j - max_j q_i k_j) / sqrt(d)).
+// Scores exist for kAttentionBlock items i at a time. Sums over d and over j in out run upward with fma; the sum
+// of e is 16 strided partial sums and the tree.
+inline constexpr int kAttentionBlock = 32;
+struct SelfAttentionArgs {
+  const float* qkv;  // [n][3H] queries, keys, values; heads side by side
+  float* out;        // [n][H]
+  int n, heads;      // heads 1, 2, 4 or 8
+  float* scratch;    // self_attention_scratch(n) floats
+};
+void self_attention(const SelfAttentionArgs& args);
+
+// dqkv = its gradient. Sums over i are in blocks of kAttentionBlock items.
+struct SelfAttentionBackwardArgs {
+  SelfAttentionArgs forward;  // out is not read
+  const float* dout;          // [n][H]
+  float* dqkv;                // [n][3H] out
+};
+void self_attention_backward(const SelfAttentionBackwardArgs& args);
+
+constexpr int64_t self_attention_scratch(int n) {
+  return int64_t{padded(n)} * (2 * kAttentionBlock + 4 * kHidden);
+}
 
 // ------------------------------------------------------------------------------ sample_next
 

@@ -24,7 +24,7 @@ struct Items {
 
 struct Query {
   F16 factor[kVectors];  // exp(2q); kDirect: q
-  Range range;
+  TanhRange range;
   bool references_are_raw;  // kDirect: the references hold a, not exp(2a)
 };
 
@@ -37,7 +37,7 @@ HWY_NOINLINE Query prepare_query(const float* query, float bound) {
   q.range = range_of(bound, query_bound);
   for (int i = 0; i < kVectors; ++i) {
     const F16 value = load16(query + 16 * i);
-    q.factor[i] = q.range == Range::kDirect ? value : exp16_bounded(value + value);
+    q.factor[i] = q.range == TanhRange::kDirect ? value : exp16_bounded(value + value);
   }
   return q;
 }
@@ -53,20 +53,20 @@ HWY_NOINLINE F16 direct_factor(const float* reference, const F16& q, bool raw) {
   return load16(out);
 }
 
-template <Range kRange>
+template <TanhRange kRange>
 HWY_INLINE F16 denominator(const float* reference, const Query& q, int i) {
   const F16 one = splat(1.0f);
-  if constexpr (kRange == Range::kDirect) {
+  if constexpr (kRange == TanhRange::kDirect) {
     return min16(direct_factor(reference + 16 * i, q.factor[i], q.references_are_raw) + one,
                  splat(kDenominatorCap));
   } else {
     const F16 x = fma(load16(reference + 16 * i), q.factor[i], one);
-    return kRange == Range::kCapped ? min16(x, splat(kDenominatorCap)) : x;
+    return kRange == TanhRange::kCapped ? min16(x, splat(kDenominatorCap)) : x;
   }
 }
 
 // 16 partial sums of v_d / x_d over one row.
-template <Range kRange>
+template <TanhRange kRange>
 HWY_INLINE F16 joined_quotients(const float* reference, const Query& q, const F16* v) {
   F16 sum[2];
   for (int half = 0; half < 2; ++half) {
@@ -89,7 +89,7 @@ HWY_INLINE float sum_of(const F16* v) {
 
 // Scores relative to the first item's, scores[j] = u_j - u_0: what the rows share (in a trained network most
 // of a score) goes before it can round the rest away. Returns u_0.
-template <Range kRange>
+template <TanhRange kRange>
 HWY_INLINE float scores_in_range(const float* references, const Query& query, const float* v_row,
                                  const int32_t* items, int count, float* scores) {
   const D4 d4;
@@ -121,14 +121,14 @@ HWY_NOINLINE float attention_scores(const float* references, const Query& q, con
                                     const int32_t* items, int count, float* scores) {
   float first = 0.0f;
   switch (q.range) {
-    case Range::kUncapped:
-      first = scores_in_range<Range::kUncapped>(references, q, v, items, count, scores);
+    case TanhRange::kUncapped:
+      first = scores_in_range<TanhRange::kUncapped>(references, q, v, items, count, scores);
       break;
-    case Range::kCapped:
-      first = scores_in_range<Range::kCapped>(references, q, v, items, count, scores);
+    case TanhRange::kCapped:
+      first = scores_in_range<TanhRange::kCapped>(references, q, v, items, count, scores);
       break;
-    case Range::kDirect:
-      first = scores_in_range<Range::kDirect>(references, q, v, items, count, scores);
+    case TanhRange::kDirect:
+      first = scores_in_range<TanhRange::kDirect>(references, q, v, items, count, scores);
       break;
   }
   pad_to_16(scores, count);
@@ -201,6 +201,14 @@ const float* next_values(const References& r, int g, int glimpses) {
   return g + 1 < glimpses ? r.requeries : r.values;
 }
 
+// logits = scale tanh (+ prior)
+HWY_INLINE void scale_logits(const float* t, const F16& scale, const float* prior, int count, float* logits) {
+  for (int j = 0; j < count; j += 16) {
+    const F16 value = load16(t + j);
+    store16(prior == nullptr ? value * scale : fma(value, scale, load16(prior + j)), logits + j);
+  }
+}
+
 void PointerLogits(const PointerLogitsArgs& a) {
   const References& r = *a.references;
   const AttentionWeights& w = *a.weights;
@@ -209,14 +217,14 @@ void PointerLogits(const PointerLogitsArgs& a) {
   bool direct = false;
   for (int g = 0; g < w.glimpses; ++g) {
     const Query q = prepare_query(query, r.glimpse_bound);
-    direct |= q.range == Range::kDirect;
+    direct |= q.range == TanhRange::kDirect;
     float* out = to.readouts + g * kHidden;
     to.sums[g] = glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), {a.items, a.count},
                               to.exponentials + g * padded(a.count), out);
     query = out;
   }
   const Query q = prepare_query(query, r.pointer_bound);
-  direct |= q.range == Range::kDirect;
+  direct |= q.range == TanhRange::kDirect;
   float* t = to.tanh_u;
   const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t);
   a.statistics->mean_u = centred_tanh(t, a.count, first, w.centre);
@@ -225,7 +233,7 @@ void PointerLogits(const PointerLogitsArgs& a) {
   a.statistics->saturated = static_cast<float>(saturated) / static_cast<float>(a.count);
   a.statistics->direct = direct;
   const F16 scale = splat(w.scale);
-  for (int j = 0; j < a.count; j += 16) store16(load16(t + j) * scale, a.logits + j);
+  scale_logits(t, scale, a.prior, a.count, a.logits);
 }
 
 void Glimpse(const GlimpseArgs& a) {
@@ -251,7 +259,7 @@ struct ScoreGradients {
 };
 
 // Backward of u_j = v . tanh(a_j + q) for all items, with tanh = (x - 2) / x.
-template <Range kRange>
+template <TanhRange kRange>
 HWY_INLINE void scores_gradient_in_range(const float* references, const Query& query, const float* v,
                                          Items items, const float* du, const ScoreGradients& to) {
   const Query q = query;
@@ -285,14 +293,14 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
 HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v, Items items,
                                   const float* du, const ScoreGradients& to) {
   switch (q.range) {
-    case Range::kUncapped:
-      scores_gradient_in_range<Range::kUncapped>(references, q, v, items, du, to);
+    case TanhRange::kUncapped:
+      scores_gradient_in_range<TanhRange::kUncapped>(references, q, v, items, du, to);
       break;
-    case Range::kCapped:
-      scores_gradient_in_range<Range::kCapped>(references, q, v, items, du, to);
+    case TanhRange::kCapped:
+      scores_gradient_in_range<TanhRange::kCapped>(references, q, v, items, du, to);
       break;
-    case Range::kDirect:
-      scores_gradient_in_range<Range::kDirect>(references, q, v, items, du, to);
+    case TanhRange::kDirect:
+      scores_gradient_in_range<TanhRange::kDirect>(references, q, v, items, du, to);
       break;
   }
 }
@@ -344,18 +352,22 @@ HWY_NOINLINE void readout_gradient(const float* values, Items items, const Softm
 // tanh values t -> du of weight * log p(chosen); e: scratch. In double up to the last rounding: all rows of
 // references are nearly alike in a fresh network, and the gradient of v is what is left after du cancels over
 // them.
-HWY_INLINE void log_softmax_gradient(const float* t, const AttentionWeights& w, int count, int chosen,
-                                     float weight, float* e, float* du) {
-  const F16 scale = splat(w.scale);
-  for (int j = 0; j < count; j += 16) store16(load16(t + j) * scale, e + j);
+HWY_INLINE void log_softmax_gradient(const PointerGradientArgs& a, const float* t, float* e, float* du) {
+  const AttentionWeights& w = *a.weights;
+  const int count = a.count;
+  scale_logits(t, splat(w.scale), a.prior, count, e);
   exponentials(e, count);
   double total = 0.0;
   for (int j = 0; j < count; ++j) total += static_cast<double>(e[j]);
-  const double inverse = 1.0 / total, factor = static_cast<double>(weight) * static_cast<double>(w.scale);
-  const auto dcentred = [&](int j) {
-    const double dlogit = (j == chosen ? 1.0 : 0.0) - static_cast<double>(e[j]) * inverse;
-    return factor * dlogit * (1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]));
+  const double inverse = 1.0 / total, weight = static_cast<double>(a.weight);
+  const double factor = weight * static_cast<double>(w.scale);
+  const auto dlogit = [&](int j) {
+    return (j == a.chosen ? 1.0 : 0.0) - static_cast<double>(e[j]) * inverse;
   };
+  const auto dcentred = [&](int j) {
+    return factor * dlogit(j) * (1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]));
+  };
+  for (int j = 0; a.dprior != nullptr && j < count; ++j) a.dprior[j] = static_cast<float>(weight * dlogit(j));
   double mean = 0.0;
   if (w.centre) {
     for (int j = 0; j < count; ++j) mean += dcentred(j);
@@ -374,7 +386,7 @@ void PointerGradient(const PointerGradientArgs& a) {
   float* dquery = work + padded(a.count);  // [H]
   const auto query = [&](int g) { return g == 0 ? a.query : forward.readouts + (g - 1) * kHidden; };
 
-  log_softmax_gradient(forward.tanh_u, w, a.count, a.chosen, a.weight, work, du);
+  log_softmax_gradient(a, forward.tanh_u, work, du);
   scores_gradient(r.pointer, prepare_query(query(w.glimpses), r.pointer_bound), w.pointer_v, items, du,
                   {a.sums->pointer, a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery});
   for (int g = w.glimpses - 1; g >= 0; --g) {

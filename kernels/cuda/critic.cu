@@ -193,7 +193,7 @@ struct ElementSums {
 template <bool kDirect>
 __device__ __forceinline__ void add_process_step(const CriticSequence& c, const Query& q, const float* du,
                                                  const float* p, float dstate, int step, ElementSums& sums) {
-  constexpr Range kRange = kDirect ? Range::kDirect : Range::kCapped;
+  constexpr TanhRange kRange = kDirect ? TanhRange::kDirect : TanhRange::kCapped;
   const bool fresh = step == kProcessSteps - 1;
   const float factor = step == 0 ? sums.v : 1.0f;
   const float* reference = c.references + reference_index(threadIdx.x);
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
     element.factor[0] = factors[d];
     element.references_are_raw = q.references_are_raw;
     sums.dq = 0.0f;
-    if (q.range == Range::kDirect) {
+    if (q.range == TanhRange::kDirect) {
       add_process_step<true>(c, element, dp, e, dstate[d], step, sums);
     } else {
       add_process_step<false>(c, element, dp, e, dstate[d], step, sums);

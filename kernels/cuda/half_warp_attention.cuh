@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_reference(HalfWarp w, const float (&x)[kOw
 
 struct Query {
   float factor[kOwned];  // exp(2q); kDirect: q
-  Range range;
+  TanhRange range;
   bool references_are_raw;  // kDirect: the references hold a, not exp(2a)
 };
 
@@ -115,19 +115,19 @@ __device__ __forceinline__ Query prepare_query(HalfWarp w, const float (&query)[
   q.range = range_of(bound, query_bound);
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) {
-    q.factor[i] = q.range == Range::kDirect ? query[i] : exp_bounded_f32(query[i] + query[i]);
+    q.factor[i] = q.range == TanhRange::kDirect ? query[i] : exp_bounded_f32(query[i] + query[i]);
   }
   return q;
 }
 
-template <Range kRange>
+template <TanhRange kRange>
 __device__ __forceinline__ float denominator(float reference, const Query& q, int i) {
-  if constexpr (kRange == Range::kDirect) {
+  if constexpr (kRange == TanhRange::kDirect) {
     const float a = q.references_are_raw ? reference : 0.5f * log_f32(reference);
     return fminf(exp_f32(2.0f * (a + q.factor[i])) + 1.0f, kDenominatorCap);
   } else {
     const float x = fmaf(reference, q.factor[i], 1.0f);
-    return kRange == Range::kCapped ? fminf(x, kDenominatorCap) : x;
+    return kRange == TanhRange::kCapped ? fminf(x, kDenominatorCap) : x;
   }
 }
 
@@ -161,7 +161,7 @@ enum class Quotient {
 
 // The lane's partial sum of v_d / x_d over one row. Quick division: the smaller of `smallest` and the
 // quotients' sizes goes to `smallest`.
-template <Range kRange, Quotient kQuotient>
+template <TanhRange kRange, Quotient kQuotient>
 __device__ __forceinline__ float joined_quotients(const float (&reference)[kOwned], const Query& q,
                                                   const float (&v)[kOwned], float& smallest) {
   float sum[2];
@@ -195,7 +195,7 @@ __device__ __forceinline__ float sum_of_vector(HalfWarp w, const float (&v)[kOwn
   return sum_lanes(w, sum);
 }
 
-template <Range kRange, Quotient kQuotient>
+template <TanhRange kRange, Quotient kQuotient>
 __device__ __forceinline__ void quotients_of_four(HalfWarp w, const float* references, int4 items,
                                                   const Query& q, const float (&v)[kOwned], float (&sum)[4],
                                                   float& smallest) {
@@ -209,7 +209,7 @@ __device__ __forceinline__ void quotients_of_four(HalfWarp w, const float* refer
 }
 
 // The lane's partial sum of the item that scores are relative to.
-template <Range kRange, Quotient kQuotient>
+template <TanhRange kRange, Quotient kQuotient>
 __device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* references, int item,
                                                   const Query& q, const float (&v)[kOwned]) {
   float reference[kOwned], unused = 0.0f;
@@ -224,11 +224,11 @@ struct ItemList {
   int count;
 };
 
-template <Range kRange, bool kApproximate>
+template <TanhRange kRange, bool kApproximate>
 __device__ __forceinline__ float scores_in_range(HalfWarp w, const float* references, const Query& q,
                                                  const float (&v)[kOwned], int first, ItemList list,
                                                  float* scores) {
-  constexpr bool kQuick = kRange != Range::kDirect && !kApproximate;
+  constexpr bool kQuick = kRange != TanhRange::kDirect && !kApproximate;
   constexpr Quotient kSure = kApproximate ? Quotient::kApproximate : Quotient::kExact;
   const float base = quotients_of_one<kRange, kSure>(w, references, first, q, v);
 #pragma unroll 1
@@ -261,14 +261,14 @@ __device__ __forceinline__ float attention_scores(HalfWarp w, const float* refer
                                                   float* scores) {
   float u_first = 0.0f;
   switch (q.range) {
-    case Range::kUncapped:
-      u_first = scores_in_range<Range::kUncapped, kApproximate>(w, references, q, v, first, list, scores);
+    case TanhRange::kUncapped:
+      u_first = scores_in_range<TanhRange::kUncapped, kApproximate>(w, references, q, v, first, list, scores);
       break;
-    case Range::kCapped:
-      u_first = scores_in_range<Range::kCapped, kApproximate>(w, references, q, v, first, list, scores);
+    case TanhRange::kCapped:
+      u_first = scores_in_range<TanhRange::kCapped, kApproximate>(w, references, q, v, first, list, scores);
       break;
-    case Range::kDirect:
-      u_first = scores_in_range<Range::kDirect, kApproximate>(w, references, q, v, first, list, scores);
+    case TanhRange::kDirect:
+      u_first = scores_in_range<TanhRange::kDirect, kApproximate>(w, references, q, v, first, list, scores);
       break;
   }
   __syncwarp(w.mask);
@@ -360,7 +360,7 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
   for (int g = 0; g <= a.glimpses; ++g) {
     const bool last = g == a.glimpses;
     const Query q = prepare_query(w, query, last ? a.pointer_bound : a.glimpse_bound);
-    result.direct |= q.range == Range::kDirect;
+    result.direct |= q.range == TanhRange::kDirect;
     float v[kOwned];
     load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
     result.first =

@@ -71,7 +71,7 @@ template <bool kDirect>
 __device__ __forceinline__ void add_tanh_gradient(const float (&reference)[kOwned], const Query& q, float du,
                                                   float (&sum)[kOwned], float (&dv)[kOwned]) {
   // Uncapped denominators stay below the cap.
-  constexpr Range kRange = kDirect ? Range::kDirect : Range::kCapped;
+  constexpr TanhRange kRange = kDirect ? TanhRange::kDirect : TanhRange::kCapped;
 #pragma unroll
   for (int i = 0; i < kOwned; i += 4) {
     float x[4], s[4];
@@ -190,7 +190,7 @@ __device__ __forceinline__ void list_items(HalfWarp w, StepGradient& g) {
 __device__ __forceinline__ void store_query(HalfWarp w, const StepGradient& g, int pass, const Query& q) {
   const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
   store_reference(w, q.factor, g.s.factors + at * kHidden);
-  if (w.lane == 0) g.s.direct[at] = q.range == Range::kDirect;
+  if (w.lane == 0) g.s.direct[at] = q.range == TanhRange::kDirect;
 }
 
 // As pointer_scores(), storing what the way back needs. Leaves the pointer's scores, relative to the first

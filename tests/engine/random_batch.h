@@ -85,6 +85,16 @@ inline ModelConfig config_for(ProblemKind problem, int n, int glimpses = 1, bool
   return config;
 }
 
+// With a small attention encoder, and a prior.
+inline ModelConfig with_attention(ModelConfig config, int layers = 2, int heads = 8) {
+  config.encoder = Encoder::kAttention;
+  config.layers = layers;
+  config.heads = heads;
+  config.feed_forward = 64;
+  config.has_prior = true;
+  return config;
+}
+
 // The initialisation times `scale`: 1 is nearly uniform, 4 decides.
 inline std::vector<float> scaled_parameters(const ModelConfig& config, float scale, uint64_t seed = 1) {
   std::vector<float> parameters = initial_parameters(config, seed);

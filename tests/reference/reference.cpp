@@ -115,8 +115,22 @@ struct DecoderStep {
   Step step;
 };
 
+// What the prior's weights are multiplied with.
+Vector prior_features(const Sequence& sequence, const std::vector<int>& order, int item) {
+  const double* here = &sequence.features[2 * item];
+  if (sequence.problem == ProblemKind::kTsp) {
+    if (order.empty()) return {0.0};
+    const double* last = &sequence.features[2 * order.back()];
+    return {-std::hypot(here[0] - last[0], here[1] - last[1])};
+  }
+  double left = sequence.capacity;
+  for (int taken : order) left -= sequence.weights[taken];
+  return {std::min(std::log((here[1] + 1e-6) / (here[0] + 1e-6)), 8.0),
+          left > 0.0 ? sequence.weights[item] / left : 0.0};
+}
+
 Step point(const Network& network, const Sequence& sequence, const Encoding& encoding, const Vector& query,
-           std::vector<int> candidates, const Options& options) {
+           const std::vector<int>& order, std::vector<int> candidates, const Options& options) {
   const int n = sequence.n();
   const Attention pointer = attention(network, "actor.pointer");
   Step step;
@@ -130,8 +144,16 @@ Step point(const Network& network, const Sequence& sequence, const Encoding& enc
   }
   const double clip = options.clip > 0.0 ? options.clip : network.config.clip;
   step.logits.assign(n, -std::numeric_limits<double>::infinity());
-  for (int i : step.candidates)
-    step.logits[i] = clip * std::tanh(step.scores[i] - mean) / options.temperature;
+  step.tanh_u.assign(n, 0.0);
+  for (int i : step.candidates) {
+    step.tanh_u[i] = std::tanh(step.scores[i] - mean);
+    step.logits[i] = clip * step.tanh_u[i] / options.temperature;
+  }
+  for (int k = 0; k < network.layout.priors; ++k) {
+    const double weight = network.tensor("actor.prior.weight")[k];
+    for (int i : step.candidates)
+      step.logits[i] += weight * prior_features(sequence, order, i)[k] / options.temperature;
+  }
   step.probabilities = softmax(step.logits, step.candidates);
   return step;
 }
@@ -146,14 +168,15 @@ struct Decoder {
   std::vector<DecoderStep> steps = {};
 
   DecoderStep& advance(std::vector<int> candidates) {
-    const LstmStep& before = steps.empty() ? encoding.steps.back() : steps.back().lstm;
+    const Vector& hidden = steps.empty() ? encoding.start_hidden : steps.back().lstm.hidden;
+    const Vector& cell = steps.empty() ? encoding.start_cell : steps.back().lstm.cell;
     const double* start = network.tensor("actor.decoder.start");
     const Vector input = order.empty() ? Vector(start, start + kH)
                                        : multiply(network.tensor("actor.embedding.weight"), kH,
                                                   features_of(sequence, order.back()));
     const LstmTensors lstm = lstm_tensors(network, "actor.decoder");
     DecoderStep step;
-    step.lstm = lstm_step(lstm.weight_ih, lstm.weight_hh, lstm.bias, input, before.hidden, before.cell);
+    step.lstm = lstm_step(lstm.weight_ih, lstm.weight_hh, lstm.bias, input, hidden, cell);
     Vector query = step.lstm.hidden;
     for (int glimpse = 0; glimpse < network.config.glimpses; ++glimpse) {
       step.glimpses.push_back(
@@ -161,7 +184,7 @@ struct Decoder {
       query = step.glimpses.back().g;
     }
     step.pointer_query = query;
-    step.step = point(network, sequence, encoding, query, std::move(candidates), options);
+    step.step = point(network, sequence, encoding, query, order, std::move(candidates), options);
     steps.push_back(std::move(step));
     return steps.back();
   }
@@ -279,7 +302,7 @@ Vector pointer_scores_gradient(const Network& network, const Step& step, int cho
   Vector d_scores(step.logits.size(), 0.0);
   double mean = 0.0;
   for (int i : step.candidates) {
-    const double tanh_u = step.logits[i] * options.temperature / clip;
+    const double tanh_u = step.tanh_u[i];
     const double d_logit = weight * ((i == chosen ? 1.0 : 0.0) - step.probabilities[i]);
     d_scores[i] = d_logit * clip / options.temperature * (1.0 - tanh_u * tanh_u);
     mean += d_scores[i] / static_cast<double>(step.candidates.size());
@@ -294,6 +317,11 @@ Vector pointer_scores_gradient(const Network& network, const Step& step, int cho
 void encode_backward(const Network& network, const std::string& name, const Sequence& sequence,
                      const Encoding& encoding, const std::vector<Vector>& d_references, Vector d_hidden,
                      Vector d_cell, Vector& gradient) {
+  if (name == "actor" && network.config.encoder == Encoder::kAttention) {
+    encode_by_attention_backward(network, sequence, encoding, d_references, std::move(d_hidden),
+                                 std::move(d_cell), gradient);
+    return;
+  }
   const double* embedding = network.tensor(name + ".embedding.weight");
   double* d_embedding = gradient.data() + network.offset(name + ".embedding.weight");
   for (int i = sequence.n() - 1; i >= 0; --i) {
@@ -361,12 +389,17 @@ Network::Network(const ModelConfig& network_config, Vector network_parameters)
   if (parameters.size() != layout.size) throw std::invalid_argument("parameters do not fit the layout");
 }
 
-size_t Network::offset(const std::string& name) const {
+namespace {
+const Tensor& find_tensor(const ParameterLayout& layout, const std::string& name) {
   for (const Tensor& tensor : layout.tensors) {
-    if (tensor.name == name) return tensor.offset;
+    if (tensor.name == name) return tensor;
   }
   throw std::out_of_range("no tensor " + name);
 }
+}  // namespace
+
+size_t Network::offset(const std::string& name) const { return find_tensor(layout, name).offset; }
+size_t Network::tensor_size(const std::string& name) const { return find_tensor(layout, name).size; }
 
 LstmStep lstm_step(const double* weight_ih, const double* weight_hh, const double* bias, const Vector& input,
                    const Vector& hidden, const Vector& cell) {
@@ -411,6 +444,8 @@ Vector softmax(const Vector& scores, const std::vector<int>& candidates) {
 }
 
 Encoding encode(const Network& network, const std::string& network_name, const Sequence& sequence) {
+  if (network_name == "actor" && network.config.encoder == Encoder::kAttention)
+    return encode_by_attention(network, sequence);
   const LstmTensors lstm = lstm_tensors(network, network_name + ".encoder");
   Encoding encoding;
   Vector hidden(kH, 0.0), cell(kH, 0.0);
@@ -422,6 +457,8 @@ Encoding encode(const Network& network, const std::string& network_name, const S
     cell = encoding.steps.back().cell;
     encoding.references.push_back(hidden);
   }
+  encoding.start_hidden = hidden;
+  encoding.start_cell = cell;
   return encoding;
 }
 
@@ -480,6 +517,14 @@ void add_log_prob_gradient(const Network& network, const Sequence& sequence, std
     const DecoderStep& step = decoder.steps[t];
     add(d_hidden,
         decoder_attention_backward(decoder, step, decoder.order[t], weight, d_references, gradient));
+    const std::vector<int> before(decoder.order.begin(), decoder.order.begin() + static_cast<int64_t>(t));
+    for (int k = 0; k < network.layout.priors; ++k) {
+      double& sum = gradient[network.layout.prior + k];
+      for (int i : step.step.candidates) {
+        const double d_logit = weight * ((i == decoder.order[t] ? 1.0 : 0.0) - step.step.probabilities[i]);
+        sum += d_logit * prior_features(sequence, before, i)[k] / options.temperature;
+      }
+    }
     LstmGradient back = lstm_step_backward(network, "actor.decoder", step.lstm, d_hidden, d_cell, gradient);
     if (t == 0) {
       double* d_start = gradient.data() + network.offset("actor.decoder.start");

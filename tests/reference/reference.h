@@ -30,6 +30,7 @@ class Network {
   // one.
   size_t offset(const std::string& name) const;
   const double* tensor(const std::string& name) const { return parameters.data() + offset(name); }
+  size_t tensor_size(const std::string& name) const;
 
   ModelConfig config;
   ParameterLayout layout;
@@ -57,7 +58,8 @@ struct Options {
 struct Step {
   std::vector<int> candidates;  // ascending
   Vector scores;                // u of the pointer, before centring and clip; 0 where no candidate
-  Vector logits;                // C tanh(u) / T
+  Vector tanh_u;                // of the centred scores; likewise
+  Vector logits;                // (C tanh(u) + prior) / T
   Vector probabilities;
 };
 
@@ -90,10 +92,27 @@ Vector softmax(const Vector& scores, const std::vector<int>& candidates);
 
 // --- Network ---
 
-struct Encoding {
-  std::vector<LstmStep> steps;     // [n]
-  std::vector<Vector> references;  // [n] vectors [H], r_i of the paper: steps[i].hidden
+// One layer of the attention encoder; [n] vectors unless noted.
+struct EncoderLayer {
+  std::vector<Vector> x, normed, qkv;  // [H], [H], [3H]
+  std::vector<std::vector<Vector>> p;  // [heads][n] vectors [n], how much item i attends to each item
+  std::vector<Vector> attended, residual, normed_residual, hidden;  // [H], [H], [H], [F]
 };
+
+struct Encoding {
+  std::vector<LstmStep> steps;        // [n] of Encoder::kLstm
+  std::vector<EncoderLayer> layers;   // of Encoder::kAttention, as is the mean
+  std::vector<Vector> references;     // [n] vectors [H], r_i of the paper: steps[i].hidden or the last layer's x'
+  Vector mean;                        // of the references
+  Vector start_hidden, start_cell;    // of the decoder
+};
+
+// The layers of the attention encoder over the embedded items, and the start state.
+Encoding encode_by_attention(const Network& network, const Sequence& sequence);
+// Its reverse: gradients of the references and of the start state.
+void encode_by_attention_backward(const Network& network, const Sequence& sequence, const Encoding& encoding,
+                                  std::vector<Vector> d_references, Vector d_hidden, Vector d_cell,
+                                  Vector& gradient);
 
 // network_name: "actor" or "critic".
 Encoding encode(const Network& network, const std::string& network_name, const Sequence& sequence);

@@ -99,6 +99,75 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
   }
 }
 
+TEST_CASE("the attention encoder's gradients and the prior's are within 1e-4 of the reference's") {
+  if (!kIsCpuBackend) return;  // CUDA has no attention encoder yet
+  for (ProblemKind problem : kProblems) {
+    for (int heads : {8, 2}) {
+      const int n = 19;  // no multiple of a vector
+      const RandomBatch batch(problem, n, 3, 1);
+      const ModelConfig config = with_attention(config_for(problem, n), 2, heads);
+      const std::vector<float> parameters = scaled_parameters(config, 1.5f);
+      auto backend = backend_with(config, parameters);
+      const Rollouts rollouts(batch, *backend, 3);
+      const reference::Network network(config, parameters);
+      GradientRequest request = rollouts.request();
+      request.policy.temperature = 1.5f;
+      backend->gradient(request);
+      reference::Vector expected(parameters.size(), 0.0);
+      for (int s = 0, r = 0; s < batch.count; ++s) {
+        for (int j = 0; j < rollouts.counts[s]; ++j, ++r) {
+          const std::vector<int> order(rollouts.orders.begin() + r * n, rollouts.orders.begin() + (r + 1) * n);
+          reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r], {1.5, 0.0, false},
+                                           expected);
+        }
+      }
+      CHECK(worst_of_tensors(network.layout, gradient_of(*backend, parameters.size()), expected) <= 1e-4);
+    }
+  }
+}
+
+TEST_CASE("rollouts of one attention encoding go onto a tape, and its gradient has the same bits") {
+  if (!kIsCpuBackend) return;
+  for (ProblemKind problem : kProblems) {
+    const RandomBatch batch(problem, 14, 7, 1);
+    const ModelConfig config = with_attention(config_for(problem, 14));
+    const std::vector<float> parameters = scaled_parameters(config, 1.5f);
+    const std::vector<int32_t> counts = {8, 8, 3, 1, 40, 8, 2};
+    std::vector<float> expected;
+    RolloutResult alone;
+    for (int threads : {1, 3}) {
+      auto backend = backend_with(config, parameters, threads);
+      for (bool taped : {false, true}) {
+        Tape tape;
+        RolloutRequest request;
+        request.sequences = batch.batch();
+        request.decode = Decode::kSample;
+        request.counts = counts.data();
+        request.instance_keys = batch.keys.data();
+        if (taped) request.tape = &tape;
+        const RolloutResult result = roll_out(*backend, request);
+        if (alone.orders.empty()) alone = result;
+        CHECK(same_answers(result, alone));
+        GradientRequest gradient;
+        gradient.sequences = request.sequences;
+        gradient.counts = counts.data();
+        gradient.orders = result.orders.data();
+        std::vector<float> weights;
+        for (size_t r = 0; r < result.costs.size(); ++r) weights.push_back(0.1f * static_cast<float>(r % 5) - 0.2f);
+        gradient.weights = weights.data();
+        if (taped) gradient.tape = &tape;
+        backend->load_parameters(0, parameters);
+        if (taped) backend->rollout(request, alone);  // loading forgets the tape
+        backend->gradient(gradient);
+        const std::vector<float> found = gradient_of(*backend, parameters.size());
+        if (expected.empty()) expected = found;
+        CHECK(largest(expected) > 0.0);
+        CHECK(same_bytes(found, expected));
+      }
+    }
+  }
+}
+
 TEST_CASE("a gradient's bits do not depend on the threads") {
   for (ProblemKind problem : kProblems) {
     for (int glimpses : {1, 2}) {

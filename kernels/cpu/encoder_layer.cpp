@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer of the attention encoder does beside its products. Rows have H floats unless noted.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/encoder_layer.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/cpu_operations.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pointsman::cpu {
+namespace HWY_NAMESPACE {
+
+inline constexpr int kParts16 = kHidden / 16;  // of a row
+
+struct Row {
+  F16 part[kParts16];
+};
+HWY_INLINE Row load_row(const float* x) {
+  Row r;
+  for (int i = 0; i < kParts16; ++i) r.part[i] = load16(x + 16 * i);
+  return r;
+}
+HWY_INLINE float sum_row(const Row& row) {
+  F16 sum = row.part[0];
+  for (int i = 1; i < kParts16; ++i) sum = sum + row.part[i];
+  return sum16(sum);
+}
+
+void Embed(const EmbedArgs& a) {
+  const Row e0 = load_row(a.embedding), e1 = load_row(a.embedding + kHidden);
+  for (int r = 0; r < a.rows; ++r) {
+    const F16 x = splat(a.features[2 * r]), y = splat(a.features[2 * r + 1]);
+    for (int i = 0; i < kParts16; ++i)
+      store16(fma(e1.part[i], y, e0.part[i] * x), a.out + static_cast<int64_t>(r) * kHidden + 16 * i);
+  }
+}
+
+void EmbedBackward(const float* features, const float* dout, int rows, float* sum) {
+  Row s0 = load_row(sum), s1 = load_row(sum + kHidden);
+  for (int r = 0; r < rows; ++r) {
+    const Row d = load_row(dout + static_cast<int64_t>(r) * kHidden);
+    const F16 x = splat(features[2 * r]), y = splat(features[2 * r + 1]);
+    for (int i = 0; i < kParts16; ++i) {
+      s0.part[i] = fma(d.part[i], x, s0.part[i]);
+      s1.part[i] = fma(d.part[i], y, s1.part[i]);
+    }
+  }
+  for (int i = 0; i < kParts16; ++i) {
+    store16(s0.part[i], sum + 16 * i);
+    store16(s1.part[i], sum + kHidden + 16 * i);
+  }
+}
+
+void LayerNorm(const LayerNormArgs& a) {
+  const Row weight = load_row(a.weight), bias = load_row(a.bias);
+  for (int r = 0; r < a.rows; ++r) {
+    Row x = load_row(a.x + static_cast<int64_t>(r) * kHidden), square;
+    const float mean = sum_row(x) * (1.0f / kHidden);
+    const F16 shift = splat(mean);
+    for (int i = 0; i < kParts16; ++i) {
+      x.part[i] = x.part[i] - shift;
+      square.part[i] = x.part[i] * x.part[i];
+    }
+    const float inverse = 1.0f / std::sqrt(sum_row(square) * (1.0f / kHidden) + kNormEpsilon);
+    const F16 scale = splat(inverse);
+    for (int i = 0; i < kParts16; ++i) {
+      store16(fma(x.part[i] * scale, weight.part[i], bias.part[i]),
+              a.y + static_cast<int64_t>(r) * kHidden + 16 * i);
+    }
+    a.statistics[2 * r] = mean;
+    a.statistics[2 * r + 1] = inverse;
+  }
+}
+
+void LayerNormBackward(const LayerNormBackwardArgs& a) {
+  const Row weight = load_row(a.weight);
+  Row dweight = load_row(a.dweight), dbias = load_row(a.dbias);
+  for (int r = 0; r < a.rows; ++r) {
+    const int64_t at = static_cast<int64_t>(r) * kHidden;
+    const F16 mean = splat(a.statistics[2 * r]), scale = splat(a.statistics[2 * r + 1]);
+    Row x, g, gx;
+    for (int i = 0; i < kParts16; ++i) {
+      const F16 dy = load16(a.dy + at + 16 * i);
+      x.part[i] = (load16(a.x + at + 16 * i) - mean) * scale;
+      g.part[i] = dy * weight.part[i];
+      gx.part[i] = g.part[i] * x.part[i];
+      dweight.part[i] = fma(dy, x.part[i], dweight.part[i]);
+      dbias.part[i] = dbias.part[i] + dy;
+    }
+    const F16 mean_g = splat(sum_row(g) * (1.0f / kHidden)), mean_gx = splat(sum_row(gx) * (1.0f / kHidden));
+    for (int i = 0; i < kParts16; ++i) {
+      float* dx = a.dx + at + 16 * i;
+      store16(fma(scale, fnma(x.part[i], mean_gx, g.part[i] - mean_g), load16(dx)), dx);
+    }
+  }
+  for (int i = 0; i < kParts16; ++i) {
+    store16(dweight.part[i], a.dweight + 16 * i);
+    store16(dbias.part[i], a.dbias + 16 * i);
+  }
+}
+
+void AddBias(const AddBiasArgs& a) {
+  for (int r = 0; r < a.rows; ++r) {
+    const int64_t at = static_cast<int64_t>(r) * a.width;
+    for (int j = 0; j < a.width; j += 16) {
+      const F16 bias = load16(a.bias + j);
+      store16(a.x == nullptr ? bias : load16(a.x + at + j) + bias, a.out + at + j);
+    }
+  }
+}
+
+void SumColumns(const float* x, int rows, int width, float* sum) {
+  for (int j = 0; j < width; j += 16) {
+    F16 total = load16(sum + j);
+    for (int r = 0; r < rows; ++r) total = total + load16(x + static_cast<int64_t>(r) * width + j);
+    store16(total, sum + j);
+  }
+}
+
+void Relu(float* x, int64_t count) {
+  const F16 zero = splat(0.0f);
+  for (int64_t i = 0; i < count; i += 16) store16(max16(load16(x + i), zero), x + i);
+}
+
+void ReluBackward(const float* y, float* dy, int64_t count) {
+  const D d;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const auto positive = hn::Gt(hn::LoadU(d, y + i), hn::Zero(d));
+    hn::StoreU(hn::IfThenElseZero(positive, hn::LoadU(d, dy + i)), d, dy + i);
+  }
+}
+
+// One head: its columns begin at `column` of q, k and v.
+struct Head {
+  int n, padded_n, width, column;
+  float scale;  // 1 / sqrt(width)
+
+  Head(const SelfAttentionArgs& a, int h)
+      : n(a.n),
+        padded_n(padded(a.n)),
+        width(kHidden / a.heads),
+        column(h * width),
+        scale(1.0f / std::sqrt(static_cast<float>(width))) {}
+};
+
+// Rows j of x [n][3H], `width` columns, as multiply() reads W = x: panels of 16 items, zeros behind the last.
+HWY_INLINE void pack_items(const float* x, const Head& head, float* packed) {
+  for (int first = 0; first < head.padded_n; first += 16) {
+    float* panel = packed + static_cast<int64_t>(first) * head.width;
+    for (int c = 0; c < 16; ++c) {
+      const float* row = x + static_cast<int64_t>(first + c) * 3 * kHidden;
+      for (int k = 0; k < head.width; ++k) panel[16 * k + c] = first + c < head.n ? row[k] : 0.0f;
+    }
+  }
+}
+
+// The same x as multiply() reads W = x^T: panels of 16 columns.
+HWY_INLINE void pack_columns(const float* x, const Head& head, float* packed) {
+  for (int c = 0; c < head.width; c += 16) {
+    for (int j = 0; j < head.n; ++j) {
+      store16(load16(x + static_cast<int64_t>(j) * 3 * kHidden + c), packed);
+      packed += 16;
+    }
+  }
+}
+
+// scores -> e, in place; the padding becomes 0. Returns the sum of e.
+HWY_INLINE float softmax_weights(float* scores, const Head& head) {
+  for (int j = head.n; j < head.padded_n; ++j) scores[j] = scores[0];
+  F16 largest = load16(scores);
+  for (int j = 16; j < head.padded_n; j += 16) largest = max16(largest, load16(scores + j));
+  const F16 shift = splat(largest_lane(largest)), scale = splat(head.scale);
+  for (int j = 0; j < head.padded_n; j += 16)
+    store16(exp16((load16(scores + j) - shift) * scale), scores + j);
+  for (int j = head.n; j < head.padded_n; ++j) scores[j] = 0.0f;
+  F16 sum = load16(scores);
+  for (int j = 16; j < head.padded_n; j += 16) sum = sum + load16(scores + j);
+  return sum16(sum);
+}
+
+void SelfAttention(const SelfAttentionArgs& a) {
+  float* const keys = a.scratch;
+  float* const values = keys + static_cast<int64_t>(padded(a.n)) * kHidden;
+  float* const scores = values + static_cast<int64_t>(padded(a.n)) * kHidden;
+  for (int h = 0; h < a.heads; ++h) {
+    const Head head(a, h);
+    pack_items(a.qkv + kHidden + head.column, head, keys);
+    pack_columns(a.qkv + 2 * kHidden + head.column, head, values);
+    for (int first = 0; first < a.n; first += kAttentionBlock) {
+      const int rows = std::min(kAttentionBlock, a.n - first);
+      const float* q = a.qkv + static_cast<int64_t>(first) * 3 * kHidden + head.column;
+      float* out = a.out + static_cast<int64_t>(first) * kHidden + head.column;
+      multiply({q, 3 * kHidden, keys, scores, head.padded_n, rows, head.width, head.padded_n, false});
+      float totals[kAttentionBlock];
+      for (int i = 0; i < rows; ++i)
+        totals[i] = softmax_weights(scores + static_cast<int64_t>(i) * head.padded_n, head);
+      multiply({scores, head.padded_n, values, out, kHidden, rows, a.n, head.width, false});
+      for (int i = 0; i < rows; ++i) {
+        const F16 total = splat(totals[i]);
+        for (int c = 0; c < head.width; c += 16) {
+          float* at = out + static_cast<int64_t>(i) * kHidden + c;
+          store16(load16(at) / total, at);
+        }
+      }
+    }
+  }
+}
+
+// e and the gradient of the weights p = e / total -> p and the gradient of the scores, in place.
+HWY_INLINE void softmax_backward(float* e, float total, float* dp, const Head& head) {
+  const F16 divisor = splat(total), scale = splat(head.scale);
+  F16 sum = splat(0.0f);
+  for (int j = 0; j < head.padded_n; j += 16) {
+    const F16 p = load16(e + j) / divisor;
+    store16(p, e + j);
+    sum = fma(p, load16(dp + j), sum);
+  }
+  const F16 mean = splat(sum16(sum));
+  for (int j = 0; j < head.padded_n; j += 16)
+    store16(load16(e + j) * (load16(dp + j) - mean) * scale, dp + j);
+}
+
+// Where the four packed matrices of a head and two blocks of scores lie in the scratch.
+struct BackwardScratch {
+  float *key_items, *key_columns, *value_items, *p, *dp;
+
+  BackwardScratch(float* scratch, int n)
+      : key_items(scratch),
+        key_columns(key_items + static_cast<int64_t>(padded(n)) * kHidden),
+        value_items(key_columns + static_cast<int64_t>(padded(n)) * kHidden),
+        p(value_items + static_cast<int64_t>(padded(n)) * kHidden),
+        dp(p + static_cast<int64_t>(padded(n)) * kAttentionBlock) {}
+};
+
+void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
+  const SelfAttentionArgs& f = a.forward;
+  const BackwardScratch s(f.scratch, f.n);
+  constexpr int kWidth = 3 * kHidden;
+  for (int i = 0; i < f.n; ++i) std::fill_n(a.dqkv + static_cast<int64_t>(i) * kWidth, kWidth, 0.0f);
+  for (int h = 0; h < f.heads; ++h) {
+    const Head head(f, h);
+    pack_items(f.qkv + kHidden + head.column, head, s.key_items);
+    pack_columns(f.qkv + kHidden + head.column, head, s.key_columns);
+    pack_items(f.qkv + 2 * kHidden + head.column, head, s.value_items);
+    for (int first = 0; first < f.n; first += kAttentionBlock) {
+      const int rows = std::min(kAttentionBlock, f.n - first);
+      const int64_t at = static_cast<int64_t>(first) * kWidth + head.column;
+      const float *q = f.qkv + at, *dout = a.dout + static_cast<int64_t>(first) * kHidden + head.column;
+      multiply({q, kWidth, s.key_items, s.p, head.padded_n, rows, head.width, head.padded_n, false});
+      multiply({dout, kHidden, s.value_items, s.dp, head.padded_n, rows, head.width, head.padded_n, false});
+      for (int i = 0; i < rows; ++i) {
+        float* e = s.p + static_cast<int64_t>(i) * head.padded_n;
+        const float total = softmax_weights(e, head);
+        softmax_backward(e, total, s.dp + static_cast<int64_t>(i) * head.padded_n, head);
+      }
+      multiply({s.dp, head.padded_n, s.key_columns, a.dqkv + at, kWidth, rows, f.n, head.width, false});
+      float* const dk = a.dqkv + kHidden + head.column;
+      accumulate_outer({s.dp, head.padded_n, q, kWidth, dk, kWidth, rows, f.n, head.width});
+      accumulate_outer({s.p, head.padded_n, dout, kHidden, dk + kHidden, kWidth, rows, f.n, head.width});
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pointsman::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pointsman::cpu {
+
+HWY_EXPORT(Embed);
+HWY_EXPORT(EmbedBackward);
+HWY_EXPORT(LayerNorm);
+HWY_EXPORT(LayerNormBackward);
+HWY_EXPORT(AddBias);
+HWY_EXPORT(SumColumns);
+HWY_EXPORT(Relu);
+HWY_EXPORT(ReluBackward);
+HWY_EXPORT(SelfAttention);
+HWY_EXPORT(SelfAttentionBackward);
+
+void embed(const EmbedArgs& args) { HWY_DYNAMIC_DISPATCH(Embed)(args); }
+void embed_backward(const float* features, const float* dout, int rows, float* sum) {
+  HWY_DYNAMIC_DISPATCH(EmbedBackward)(features, dout, rows, sum);
+}
+void layer_norm(const LayerNormArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNorm)(args); }
+void layer_norm_backward(const LayerNormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNormBackward)(args); }
+void add_bias(const AddBiasArgs& args) { HWY_DYNAMIC_DISPATCH(AddBias)(args); }
+void sum_columns(const float* x, int rows, int width, float* sum) {
+  HWY_DYNAMIC_DISPATCH(SumColumns)(x, rows, width, sum);
+}
+void relu(float* x, int64_t count) { HWY_DYNAMIC_DISPATCH(Relu)(x, count); }
+void relu_backward(const float* y, float* dy, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(ReluBackward)(y, dy, count);
+}
+void self_attention(const SelfAttentionArgs& args) { HWY_DYNAMIC_DISPATCH(SelfAttention)(args); }
+void self_attention_backward(const SelfAttentionBackwardArgs& args) {
+  HWY_DYNAMIC_DISPATCH(SelfAttentionBackward)(args);
+}
+
+}  // namespace pointsman::cpu
+#endif
