@@ -16,7 +16,7 @@
 #include "host/files/npy_array.h"
 #include "host/files/read_instances.h"
 #include "host/files/read_solutions.h"
-#include "host/files/zip_archive.h"
+#include "host/files/npz_file.h"
 #include "tests/catch.h"
 
 using namespace pointsman;
