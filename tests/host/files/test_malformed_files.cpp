@@ -421,7 +421,7 @@ TEST_CASE("a deflated entry cannot claim more than it unpacks to") {
   const std::string good = read_bytes("numpy_knapsack.npz");
   const size_t entry = good.find("PK\x01\x02");
   const size_t local = good.find("weights.npy") + 11 + 4;  // its size in the ZIP64 field
-  for (const std::string claim : {std::string("\xf0\xff\xff\x7f", 4), std::string("\x01\x01\0\0", 4)}) {
+  for (const std::string& claim : {std::string("\xf0\xff\xff\x7f", 4), std::string("\x01\x01\0\0", 4)}) {
     const std::string central = with_bytes(good, entry + 24, claim);
     check({{"a.npz", central, 0, "zip: Zip archive inconsistent"},
            {"a.npz", with_bytes(central, local, claim), 0, "bytes of data, found"}});
