@@ -136,9 +136,8 @@ std::string as_utf8(uint32_t code) {
 
 template <typename Size>
 std::string tuple_text(const std::vector<Size>& sizes) {
-  std::string text = "(";
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
-  return text + (sizes.size() == 1 ? ",)" : ")");
+  const std::string text = joined(sizes, ", ", [](Size size) { return std::to_string(size); });
+  return "(" + text + (sizes.size() == 1 ? ",)" : ")");
 }
 
 }  // namespace
