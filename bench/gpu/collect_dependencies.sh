@@ -9,11 +9,11 @@
 set -euo pipefail
 
 folder=${1:?"usage: collect_dependencies.sh FOLDER"}
-packages=(nlohmann-json3-dev libcli11-dev catch2 libhwy-dev zlib1g-dev)
-libhwy=$(dpkg-query -W -f '${Package}\n' 'libhwy[0-9]*' | head -n 1)
+packages=(nlohmann-json3-dev libcli11-dev catch2 libhwy-dev libzip-dev zlib1g-dev)
+mapfile -t run_time < <(dpkg-query -W -f '${Package}\n' 'libhwy[0-9]*' 'libzip[0-9]*')
 
 mkdir -p "$folder"
-dpkg -L "${packages[@]}" "$libhwy" | grep -E '^/usr/(include|lib|share/cmake)/|^/lib/' | grep -v '/pkgconfig/' |
+dpkg -L "${packages[@]}" "${run_time[@]}" | grep -E '^/usr/(include|lib|share/cmake)/|^/lib/' | grep -v '/pkgconfig/' |
   while read -r path; do
     if [ -f "$path" ]; then
       target=$folder/${path#/usr/}
