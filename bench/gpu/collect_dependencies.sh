@@ -9,7 +9,7 @@
 set -euo pipefail
 
 folder=${1:?"usage: collect_dependencies.sh FOLDER"}
-packages=(nlohmann-json3-dev libcli11-dev catch2 libhwy-dev zlib1g-dev)
+packages=(nlohmann-json3-dev libcli11-dev catch2 libhwy-dev nettle-dev zlib1g-dev)
 libhwy=$(dpkg-query -W -f '${Package}\n' 'libhwy[0-9]*' | head -n 1)
 
 mkdir -p "$folder"
@@ -21,5 +21,5 @@ dpkg -L "${packages[@]}" "$libhwy" | grep -E '^/usr/(include|lib|share/cmake)/|^
       cp -L "$path" "$target"
     fi
   done
-find "$folder/lib" -name 'libz.so*' -delete # so that the static one is linked
+find "$folder/lib" \( -name 'libz.so*' -o -name 'libnettle.so*' \) -delete # so that the static one is linked
 echo "$folder: $(du -sh "$folder" | cut -f 1); use: bench/gpu/check.sh --dependencies $folder"
