@@ -2,6 +2,7 @@
 #include "engine/problem/validate.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/problem/problem.h"
@@ -24,6 +25,11 @@ std::string check_items(const Instance& instance, const std::vector<int32_t>& or
 
 std::string validate_solution(const Instance& instance, Solution& solution) {
   return problem_of(instance).validate(instance, solution);
+}
+
+void require_valid(const Instance& instance, Solution& solution, const char* what) {
+  const std::string wrong = validate_solution(instance, solution);
+  if (!wrong.empty()) throw std::logic_error(what + wrong);
 }
 
 bool is_reachable(const Instance& instance, Solution solution) {

@@ -10,7 +10,6 @@
 
 #include "engine/problem/problem.h"
 #include "engine/search/limits.h"
-#include "engine/search/tour_search.h"
 #include "kernels/common/worker_threads.h"
 
 namespace pointsman {

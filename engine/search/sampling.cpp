@@ -5,6 +5,7 @@
 
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -215,7 +216,7 @@ class Sampler {
     for (BestKept::Entry& entry : kept_[i].entries()) {
       Solution solution;
       solution.order = std::move(entry.order);
-      check_answer(instances_[i], solution);
+      require_valid(instances_[i], solution, kInvalidAnswer);
       solution.log_prob = entry.log_prob;
       solution.network_objective = solution.objective;
       solution.status = drawn_[i] < end_ - options_.first_sample ? status : Status::kDone;
