@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Copies what a build needs beside compiler, CMake and CUDA into a folder, from a Debian or Ubuntu machine where
-# install.sh has run, so that bench/gpu/check.sh can build on one without a network:
+# install.sh has run, so that bench/gpu/check.py can build on one without a network:
 #
 #   bench/gpu/collect_dependencies.sh FOLDER        (some 11 MB)
 #
@@ -22,4 +22,4 @@ dpkg -L "${packages[@]}" "$libhwy" | grep -E '^/usr/(include|lib|share/cmake)/|^
     fi
   done
 find "$folder/lib" \( -name 'libz.so*' -o -name 'libnettle.so*' \) -delete # so that the static one is linked
-echo "$folder: $(du -sh "$folder" | cut -f 1); use: bench/gpu/check.sh --dependencies $folder"
+echo "$folder: $(du -sh "$folder" | cut -f 1); use: bench/gpu/check.py --dependencies $folder"
