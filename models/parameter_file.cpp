@@ -128,13 +128,12 @@ std::vector<const Tensor*> match_tensors(const SafetensorsHeader& header, const 
     if (found.empty())
       throw_model_file_error(path, in_quotes(tensor.name), "no such tensor in this model", "it");
     const Tensor& expected = *found.mapped();
-    if (!std::equal(expected.shape.begin(), expected.shape.end(), tensor.shape.begin(), tensor.shape.end(),
-                    [](int a, uint64_t b) { return static_cast<uint64_t>(a) == b; })) {
-      const auto text = [](const auto& shape) {
-        std::string result;
-        for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
-        return "shape [" + result + "]";
-      };
+    const auto text = [](const auto& shape) {
+      std::string result;
+      for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
+      return "shape [" + result + "]";
+    };
+    if (text(expected.shape) != text(tensor.shape)) {
       throw_model_file_error(path, in_quotes(tensor.name), text(expected.shape), text(tensor.shape));
     }
     in_file_order.push_back(&expected);

@@ -10,20 +10,16 @@
 
 namespace pointsman {
 
-std::string check_items(const Instance& instance, const std::vector<int32_t>& order) {
+std::string validate_solution(const Instance& instance, Solution& solution) {
   const std::string what = problem_of(instance).item;
   std::vector<bool> seen(instance.n(), false);
-  for (const int32_t item : order) {
+  for (const int32_t item : solution.order) {
     if (item < 0 || item >= instance.n()) {
       return what + " " + std::to_string(item) + " does not exist: there are " + std::to_string(instance.n());
     }
     if (seen[item]) return what + " " + std::to_string(item) + " occurs twice";
     seen[item] = true;
   }
-  return "";
-}
-
-std::string validate_solution(const Instance& instance, Solution& solution) {
   return problem_of(instance).validate(instance, solution);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "engine/problem/instance.h"
 
@@ -20,8 +19,5 @@ void require_valid(const Instance& instance, Solution& solution, const char* wha
 // Whether a network could have drawn this answer: valid, every item feasible when its turn came, and none
 // left that still would be.
 bool is_reachable(const Instance& instance, Solution solution);
-
-// The part of it that all problems share: empty when every item of the order exists and none occurs twice.
-std::string check_items(const Instance& instance, const std::vector<int32_t>& order);
 
 }  // namespace pointsman

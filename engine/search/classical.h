@@ -8,7 +8,7 @@
 
 #include "engine/problem/instance.h"
 #include "engine/search/improve.h"
-#include "engine/search/search_control.h"
+#include "engine/search/limits.h"
 
 namespace pointsman {
 

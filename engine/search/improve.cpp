@@ -268,22 +268,18 @@ void TourSearch::load(const std::vector<int32_t>& order) {
   random_.seed(options_.seed);
 }
 
-void TourSearch::search(const SearchControl& control) {
-  drain_queue(control);
-  journal_.clear();
-  for (int64_t i = 0; i < options_.kicks && !stopped_; ++i) {
-    if (kick() - drain_queue(control) > 0.0) undo();
-    journal_.clear();
-  }
-}
-
 bool TourSearch::improve(Solution& solution, const SearchControl& control) {
   asked_ = 0;
   stopped_ = control.check() != Status::kDone;
   if (n_ < 4) return true;  // up to three cities have one tour
   if (stopped_) return false;
   load(solution.order);
-  search(control);
+  drain_queue(control);
+  journal_.clear();
+  for (int64_t i = 0; i < options_.kicks && !stopped_; ++i) {
+    if (kick() - drain_queue(control) > 0.0) undo();
+    journal_.clear();
+  }
   Solution improved = solution;
   improved.order = tour_;
   require_valid(instance_, improved, "local search left no tour: ");

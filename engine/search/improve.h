@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "engine/search/search_control.h"
+#include "engine/search/limits.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -54,7 +54,6 @@ class TourSearch {
   double distance(int a, int b) const;  // under the instance's own metric
   void find_neighbours();
   void load(const std::vector<int32_t>& order);
-  void search(const SearchControl& control);
   void swap_path(int start, int length);
   void reverse_path(int start, int length);
   void reverse_either(int first, int last);

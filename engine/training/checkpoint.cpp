@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/common/fnv1a.h"
-#include "models/atomic_file.h"
 #include "models/json_text.h"
 #include "models/parameter_layout.h"
 
@@ -230,11 +229,6 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
   if (!reader.rest.empty()) reader.refuse("end", "bytes left over");
   check_values(checkpoint, reader);
   return checkpoint;
-}
-
-void write_checkpoint(const std::filesystem::path& path, const TrainOptions& options,
-                      const TrainState& state) {
-  write_file_atomically(path, checkpoint_bytes(options, state));
 }
 
 Checkpoint read_checkpoint(const std::filesystem::path& path) {

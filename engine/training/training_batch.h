@@ -17,7 +17,7 @@ uint64_t training_seed(uint64_t seed);
 uint64_t validation_seed(uint64_t seed);
 uint64_t challenge_seed(uint64_t seed);  // kRollout: instances of the t-test, fresh ones each time
 
-// Of weights exactly those in features.
+// Its weights are exactly those in the features.
 struct TrainingBatch : Sequences {
   int count = 0;                             // sequences
   std::vector<uint64_t> keys = {};           // [count] index of the instance in its endless sequence
