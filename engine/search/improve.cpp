@@ -22,6 +22,10 @@ constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questio
 
 }  // namespace
 
+inline double TourSearch::distance(int a, int b) const {
+  return matrix_.empty() ? city_distance(instance_, a, b) : matrix_[static_cast<size_t>(a) * n_ + b];
+}
+
 TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options)
     : instance_(instance),
       options_(options),
@@ -40,10 +44,6 @@ TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options)
   }
   list_length_ = std::clamp(options.neighbours, 0, std::max(n_ - 1, 0));
   find_neighbours();
-}
-
-double TourSearch::distance(int a, int b) const {
-  return matrix_.empty() ? city_distance(instance_, a, b) : matrix_[static_cast<size_t>(a) * n_ + b];
 }
 
 // The nearest of each city, equally near ones by number.
