@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/common/fnv1a.h"
-#include "models/atomic_file.h"
 #include "models/json_text.h"
 #include "models/parameter_layout.h"
 
@@ -21,9 +20,6 @@ constexpr std::string_view kMagic = "PNTSMNCK";
 constexpr uint32_t kVersion = 3;
 constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
 constexpr size_t kChecksumSize = 8;
-
-template <class T>
-concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
 // The one list of fields: written, read and compared from here, in this order. `visit(name, field)`.
 template <class Visitor, class Options>
@@ -90,20 +86,16 @@ void visit_file(Visitor& visit, Options& options, State& state) {
 struct Writer {
   std::string bytes;
 
-  template <Number T>
-  void operator()(const char*, const T& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void operator()(const char* name, const std::string& text) {
-    (*this)(name, static_cast<uint64_t>(text.size()));
-    bytes += text;
-  }
-  void operator()(const char* name, const ProblemKind& problem) {
-    (*this)(name, std::string(name_of(problem)));
-  }
-  void operator()(const char* name, const std::vector<float>& floats) {
-    (*this)(name, static_cast<uint64_t>(floats.size()));
-    bytes.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    if constexpr (std::is_same_v<T, ProblemKind>) {
+      (*this)(name, std::string(name_of(value)));
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    } else {  // a string or numbers, after how many there are
+      (*this)(name, static_cast<uint64_t>(value.size()));
+      bytes.append(reinterpret_cast<const char*>(value.data()), value.size() * sizeof value[0]);
+    }
   }
 };
 
@@ -119,16 +111,18 @@ struct Reader {
     if (size > 0) std::memcpy(to, rest.data(), size);
     rest.remove_prefix(size);
   }
-  size_t take_count(const char* name, size_t element_size) {
-    uint64_t count = 0;
-    take(name, &count, sizeof count);
-    if (count > rest.size() / element_size) refuse(name, "longer than the file");
-    return count;
-  }
 
-  template <Number T>
+  template <class T>
   void operator()(const char* name, T& value) {
-    take(name, &value, sizeof value);
+    if constexpr (std::is_arithmetic_v<T>) {
+      take(name, &value, sizeof value);
+    } else {
+      uint64_t count = 0;
+      take(name, &count, sizeof count);
+      if (count > rest.size() / sizeof value[0]) refuse(name, "longer than the file");
+      value.resize(count);
+      take(name, value.data(), count * sizeof value[0]);
+    }
   }
   void operator()(const char* name, bool& value) {
     uint8_t byte = 0;
@@ -149,64 +143,47 @@ struct Reader {
     if (!kind) refuse(name, "unknown problem");
     problem = *kind;
   }
-  void operator()(const char* name, std::string& text) {
-    text.resize(take_count(name, 1));
-    take(name, text.data(), text.size());
-  }
-  void operator()(const char* name, std::vector<float>& floats) {
-    floats.resize(take_count(name, sizeof(float)));
-    take(name, floats.data(), floats.size() * sizeof(float));
-  }
 };
 
 // Every option as text, for the comparison and its message.
 struct Describer {
   std::vector<std::pair<std::string, std::string>> fields;
 
-  template <Number T>
+  template <class T>
   void operator()(const char* name, const T& value) {
+    constexpr const char* kBaselines[] = {"shared", "critic", "ema", "rollout"};
     if constexpr (std::is_same_v<T, bool>) {
       fields.emplace_back(name, value ? "on" : "off");
+    } else if constexpr (std::is_same_v<T, Baseline>) {
+      fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
+    } else if constexpr (std::is_same_v<T, ProblemKind>) {
+      fields.emplace_back(name, name_of(value));
     } else {
       fields.emplace_back(name, number_text(value));
     }
   }
-  void operator()(const char* name, const Baseline& value) {
-    constexpr const char* kNames[] = {"shared", "critic", "ema", "rollout"};
-    fields.emplace_back(name, kNames[static_cast<int>(value)]);
-  }
-  void operator()(const char* name, const ProblemKind& problem) {
-    fields.emplace_back(name, name_of(problem));
-  }
-  void operator()(const char* name, const std::string& text) { fields.emplace_back(name, text); }
 };
-
-template <Number T>
-T number_at(std::string_view bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
 
 // Returns the bytes between header and checksum.
 std::string_view checked_fields(std::string_view bytes, const std::string& name) {
   if (bytes.size() < kHeaderSize + kChecksumSize || !bytes.starts_with(kMagic)) {
     throw CheckpointError(name + ": not a checkpoint of pointsman");
   }
-  const uint32_t version = number_at<uint32_t>(bytes, 8);
-  if (version != kVersion) {
-    throw CheckpointError(name + ": version: expected " + std::to_string(kVersion) + ", found " +
-                          std::to_string(version));
-  }
-  const uint64_t size = number_at<uint64_t>(bytes, 12);
-  if (size != bytes.size()) {
-    throw CheckpointError(name + ": size: expected " + std::to_string(size) + " bytes, found " +
-                          std::to_string(bytes.size()));
-  }
+  const auto expect = [&](const char* what, uint64_t expected, uint64_t found, const char* unit) {
+    if (expected == found) return;
+    throw CheckpointError(name + ": " + what + ": expected " + std::to_string(expected) + unit + ", found " +
+                          std::to_string(found));
+  };
   const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumSize);
-  if (fnv1a(covered) != number_at<uint64_t>(bytes, covered.size())) {
-    throw CheckpointError(name + ": checksum: the file is damaged");
-  }
+  Reader header{bytes.substr(kMagic.size()), name}, end{bytes.substr(covered.size()), name};
+  uint32_t version = 0;
+  uint64_t size = 0, checksum = 0;
+  header("version", version);
+  header("size", size);
+  end("checksum", checksum);
+  expect("version", kVersion, version, "");
+  expect("size", size, bytes.size(), " bytes");
+  if (fnv1a(covered) != checksum) throw CheckpointError(name + ": checksum: the file is damaged");
   return covered.substr(kHeaderSize);
 }
 
@@ -252,11 +229,6 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
   if (!reader.rest.empty()) reader.refuse("end", "bytes left over");
   check_values(checkpoint, reader);
   return checkpoint;
-}
-
-void write_checkpoint(const std::filesystem::path& path, const TrainOptions& options,
-                      const TrainState& state) {
-  write_file_atomically(path, checkpoint_bytes(options, state));
 }
 
 Checkpoint read_checkpoint(const std::filesystem::path& path) {

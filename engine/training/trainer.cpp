@@ -14,6 +14,7 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/train_log.h"
 #include "engine/training/training_batch.h"
+#include "models/atomic_file.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 
@@ -344,7 +345,7 @@ class Trainer {
         state_.baseline_parameters.resize(layout_.size);
         backend_.read_parameters(kFrozenSet, state_.baseline_parameters);
       }
-      write_checkpoint(options_.checkpoint, options_, state_);
+      write_file_atomically(options_.checkpoint, checkpoint_bytes(options_, state_));
     }
     if (!options_.output.empty()) write_model(options_.output, written_config(), state_.parameters);
   }

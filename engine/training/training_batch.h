@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/backend/backend.h"
+#include "engine/search/sequence_packer.h"
 #include "engine/training/trainer.h"
 
 namespace pointsman {
@@ -17,20 +17,12 @@ uint64_t training_seed(uint64_t seed);
 uint64_t validation_seed(uint64_t seed);
 uint64_t challenge_seed(uint64_t seed);  // kRollout: instances of the t-test, fresh ones each time
 
-// Owns everything its view points to.
-struct TrainingBatch {
-  ProblemKind problem = ProblemKind::kTsp;
-  int n = 0;
-  int count = 0;                        // sequences
-  std::vector<float> features;          // [count][n][2]
-  std::vector<double> weights;          // [count][n], exactly those in features; empty without capacities
-  std::vector<double> capacities;       // [count]; likewise
-  std::vector<uint64_t> keys;           // [count] index of the instance in its endless sequence
-  std::vector<uint32_t> first_samples;  // [count] number of the rollout
-  std::vector<int32_t> parameter_sets;  // [count] all equal
-  std::vector<int32_t> orders;          // supervised learning: [count][n] the answers; else empty
-
-  SequenceBatch view() const;
+// Its weights are exactly those in the features.
+struct TrainingBatch : Sequences {
+  int count = 0;                             // sequences
+  std::vector<uint64_t> keys = {};           // [count] index of the instance in its endless sequence
+  std::vector<uint32_t> first_samples = {};  // [count] number of the rollout
+  std::vector<int32_t> orders = {};          // supervised learning: [count][n] the answers; else empty
 };
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.

@@ -63,7 +63,7 @@ const std::vector<Row> kTable = {
     {"kernels/cpu/", {"kernels/common/", "kernels/cpu/"}, {"hwy/"}},
     {"kernels/cuda/best_of.", {"kernels/common/", "kernels/cuda/"}, {"cuda_runtime.h", "cub/device/"}},
     {"kernels/cuda/", {"kernels/common/", "kernels/cuda/"}, {"cuda_runtime.h", "cublas_v2.h"}},
-    {"models/", {"models/", "kernels/common/"}, {"nlohmann/"}, true},
+    {"models/", {"models/", "kernels/common/"}, {"nlohmann/", "nettle/"}, true},
     {"engine/problem/", {"engine/problem/", "kernels/common/"}, {}},
     {"engine/backend/cpu_",
      {"engine/backend/", "engine/problem/", "models/", "kernels/common/", "kernels/cpu/"},
