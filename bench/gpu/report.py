@@ -1,7 +1,15 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The report of what check.py's stages left in a folder: per stage STAGE.rows (JSON lines, other lines are ignored),
-STAGE.log and STAGE.result."""
+"""Makes one report of what bench/gpu/check.sh's stages left.
+
+    python3 bench/gpu/report.py STATE OUTPUT
+
+STATE: per stage STAGE.rows (JSON lines, other lines are ignored), STAGE.log, STAGE.result, and machine.txt.
+OUTPUT gets report.md, rows.jsonl and the end of each log.
+"""
 import json
+import os
+import sys
 
 STAGES = ("build", "test", "sanitize", "bench", "torch", "train")
 LOG_BYTES = 1 << 20  # the end of a log that is kept
@@ -11,18 +19,32 @@ COLUMNS = {"name": "name", "variant": "variant", "n": "n", "batch": "batch", "ms
            "floor_ms": "floor, ms", "bound": "bound by", "of_floor": "floor / ms", "per_second": "a second"}
 
 
-def text_of(path):
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+def text_of(path, last_bytes=None):
+    if not os.path.exists(path):
+        return ""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - last_bytes) if last_bytes else 0)
+        return file.read().decode("utf-8", "replace")
 
 
 def read_rows(path):
     rows = []
     for line in text_of(path).splitlines():
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except ValueError:
             continue  # a build's output, or a line cut off at the time limit
-    return [row for row in rows if isinstance(row, dict)]
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows
+
+
+def read_state(folder):
+    results, rows = [], []
+    for stage in STAGES:
+        results += read_rows(os.path.join(folder, stage + ".result"))
+        rows += [{"stage": stage, **row} for row in read_rows(os.path.join(folder, stage + ".rows"))]
+    return results, rows
 
 
 def table(titles, rows):
@@ -158,14 +180,20 @@ def page(machine, results, rows):
             *best_cudnn(found), "## All rows", "", *all_rows(rows)]
 
 
-def write_report(machine, state, output):
-    """OUTPUT gets report.md, rows.jsonl and the end of each log."""
-    results = [result for stage in STAGES for result in read_rows(state / f"{stage}.result")]
-    rows = [{"stage": stage, **row} for stage in STAGES for row in read_rows(state / f"{stage}.rows")]
-    files = {f"{stage}.log": text_of(state / f"{stage}.log")[-LOG_BYTES:] for stage in STAGES}
-    files["report.md"] = "\n".join(page(machine, results, rows))
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    state, output = sys.argv[1:]
+    results, rows = read_state(state)
+    os.makedirs(output, exist_ok=True)
+    files = {stage + ".log": text_of(os.path.join(state, stage + ".log"), LOG_BYTES) for stage in STAGES}
+    files["report.md"] = "\n".join(page(text_of(os.path.join(state, "machine.txt")), results, rows))
     files["rows.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows)
-    output.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         if text:
-            (output / name).write_text(text, encoding="utf-8")
+            with open(os.path.join(output, name), "w", encoding="utf-8") as file:
+                file.write(text)
+
+
+if __name__ == "__main__":
+    main()
