@@ -4,7 +4,8 @@
 # Why each package is needed: docs/dependencies.md.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libcli11-dev catch2 zlib1g-dev git ca-certificates)
+packages=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libcli11-dev catch2 libzip-dev nettle-dev zlib1g-dev git
+  ca-certificates)
 
 is_installed() {
   [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null || true)" == installed ]]

@@ -11,9 +11,9 @@ Needs nvcc; without cuobjdump (CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and
 instructions are left out. Exits 1 when a kernel spills or uses a stack.
 """
 import argparse
+import collections
 import concurrent.futures
 import glob
-import heapq
 import os
 import re
 import shutil
@@ -44,111 +44,81 @@ def demangled(names):
 # --- Registers, stack, spills ---
 
 RESOURCES = re.compile(
-    r"Function properties for (?P<name>\w+)\n\s*(?P<stack>\d+) bytes stack frame, "
-    r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads\n.*?Used (?P<registers>\d+) registers(?P<rest>.*)")
+    r"Compiling entry function '(\w+)' for '(\w+)'\n.*\n\s*(\d+) bytes stack frame, "
+    r"(\d+) bytes spill stores, (\d+) bytes spill loads\n.*?Used (\d+) registers")
 
 
-def compile_source(job):
-    nvcc, source, architecture, folder = job
-    target = os.path.join(folder, f"{os.path.basename(source)}.{architecture}.o")
-    report = run([nvcc, *FLAGS, f"-arch={architecture}", "-c", source, "-o", target]).stderr
-    return source, architecture, target, report
-
-
-def resources(report):
-    """{mangled name: (registers, stack, spills)}"""
-    found = {}
-    for match in RESOURCES.finditer(report):
-        spills = int(match["stores"]) + int(match["loads"])
-        if "pointsman" not in match["name"]:
-            continue  # CUB's
-        found[match["name"]] = (int(match["registers"]), int(match["stack"]), spills)
-    return found
+def compile_source(nvcc, source, folder):
+    """Name of the source, its object file and {kernel: {architecture: (registers, stack, spills)}}."""
+    target = os.path.join(folder, os.path.basename(source) + ".o")
+    code = [f"-gencode=arch={a.replace('sm', 'compute')},code={a}" for a in ARCHITECTURES]
+    report = run([nvcc, *FLAGS, *code, "-c", source, "-o", target]).stderr
+    found = [match for match in RESOURCES.findall(report) if "pointsman" in match[0]]  # the others are CUB's
+    names = demangled([match[0] for match in found]) if found else {}
+    kernels = {}
+    for mangled, architecture, stack, stores, loads, registers in found:
+        kernels.setdefault(names[mangled], {})[architecture] = int(registers), int(stack), int(stores) + int(loads)
+    return os.path.basename(source), target, kernels
 
 
 def resource_table(compiled):
-    rows = {}
-    for source, architecture, _, report in compiled:
-        found = resources(report)
-        names = demangled(list(found)) if found else {}
-        for mangled, values in found.items():
-            rows.setdefault((os.path.basename(source), names[mangled]), {})[architecture] = values
     lines = ["| kernel | source | registers " + " / ".join(ARCHITECTURES) + " | stack, bytes | spills, bytes |",
              "|---|---|---|---|---|"]
     clean = True
-    for (source, name), values in sorted(rows.items()):
-        columns = [" / ".join(str(values[a][k]) if a in values else "-" for a in ARCHITECTURES)
-                   for k in range(3)]
-        lines.append(f"| `{name}` | `{source}` | " + " | ".join(columns) + " |")
-        clean = clean and all(stack == spills == 0 for _, stack, spills in values.values())
+    for source, _, kernels in compiled:
+        for name, values in sorted(kernels.items()):
+            columns = (" / ".join(str(values[a][k]) if a in values else "-" for a in ARCHITECTURES) for k in range(3))
+            lines.append(f"| `{name}` | `{source}` | " + " | ".join(columns) + " |")
+            clean = clean and all(stack == spills == 0 for _, stack, spills in values.values())
     return lines, clean
 
 
 # --- Instructions of inner loops ---
 
-INSTRUCTION = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
+INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", re.MULTILINE)
 CLASSES = (("fp32", ("FFMA", "FADD", "FMUL")),
            ("compare, select", ("FMNMX", "FSEL", "FSETP", "SEL", "ISETP")), ("special", ("MUFU",)),
            ("shared or generic loads", ("LDS", "LD")), ("global loads", ("LDG",)),
            ("shuffles", ("SHFL",)), ("stores", ("STS", "STG", "ST")))
 
 
-class Instruction:
-    def __init__(self, address, text):
-        words = text.split()
-        self.address = address
-        self.conditional = words[0].startswith("@")
-        self.opcode = words[1 if self.conditional else 0]
-        self.name = self.opcode.split(".")[0]
-        # BRA.DIV branches only when the lanes have parted.
-        target = re.search(r"(0x[0-9a-f]+)$", text) if self.opcode == "BRA" else None
-        self.target = int(target.group(1), 16) if target else None
+Instruction = collections.namedtuple("Instruction", "address conditional opcode name target")
+
+
+def instruction_of(address, text):
+    words = text.split()
+    conditional = words[0].startswith("@")
+    opcode = words[conditional]
+    # BRA.DIV branches only when the lanes have parted.
+    target = re.search(r"0x([0-9a-f]+)$", text) if opcode == "BRA" else None
+    return Instruction(int(address, 16), conditional, opcode, opcode.split(".")[0], target and int(target[1], 16))
 
 
 def functions(listing):
     """{mangled name: [Instruction]} of cuobjdump -sass."""
-    found, current = {}, None
-    for line in listing.splitlines():
-        if "Function :" in line:
-            current = found.setdefault(line.split(":")[1].strip(), [])
-            continue
-        match = INSTRUCTION.match(line)
-        if match and current is not None:
-            current.append(Instruction(int(match["address"], 16), match["text"]))
-    return found
-
-
-def successors(code, index):
-    instruction = code[index]
-    following = [index + 1] if index + 1 < len(code) else []
-    if instruction.name in ("EXIT", "RET"):
-        return following if instruction.conditional else []
-    return following
+    parts = re.split(r"Function : (\S+)", listing)
+    return {name: [instruction_of(*match) for match in INSTRUCTION.findall(code)]
+            for name, code in zip(parts[1::2], parts[2::2])}
 
 
 def shortest_round(code, at, latch):
-    """Indices of the fewest instructions from the target of code[latch] back to it: what one round of the loop
-    costs when no branch into a rare case is taken."""
-    start = at[code[latch].target]
-    queue, seen, before = [(0, start, None)], set(), {}
-    while queue:
-        cost, index, came = heapq.heappop(queue)
+    """The fewest instructions from the target of code[latch] back to it: what one round of the loop costs when no
+    branch into a rare case is taken."""
+    paths = collections.deque([[at[code[latch].target]]])
+    seen = set()
+    while paths:
+        path = paths.popleft()
+        index, instruction = path[-1], code[path[-1]]
+        if index == latch:
+            return [code[place] for place in path]
         if index in seen:
             continue
         seen.add(index)
-        before[index] = came
-        if index == latch:
-            path = []
-            while index is not None:
-                path.append(index)
-                index = before[index]
-            return path[::-1]
-        instruction = code[index]
-        following = successors(code, index)
+        ends = instruction.target is not None or instruction.name in ("EXIT", "RET")
+        if index + 1 < len(code) and (instruction.conditional or not ends):
+            paths.append([*path, index + 1])
         if instruction.target is not None:
-            following = (following if instruction.conditional else []) + [at[instruction.target]]
-        for next_index in following:
-            heapq.heappush(queue, (cost + 1, next_index, index))
+            paths.append([*path, at[instruction.target]])
     return []
 
 
@@ -161,16 +131,9 @@ def inner_loops(code):
     rounds = []
     for first, latch in spans:
         inner = any((a, b) != (first, latch) and first <= a and b <= latch for a, b in spans)
-        path = shortest_round(code, at, latch)
-        if path and not inner:
-            rounds.append([code[index] for index in path])
-    return rounds
-
-
-def count_round(instructions):
-    counts = {name: sum(i.name in opcodes for i in instructions) for name, opcodes in CLASSES}
-    counts["others"] = len(instructions) - sum(counts.values())
-    return counts
+        if not inner:
+            rounds.append(shortest_round(code, at, latch))
+    return [instructions for instructions in rounds if instructions]
 
 
 def recognised(loop):
@@ -196,20 +159,19 @@ def loop_table(compiled, cuobjdump, environment):
              "| kernel | loop | elements a round | " + " | ".join(titles) + " |",
              "|---|---|---|" + "---|" * len(titles)]
     rows = {}
-    for source, architecture, target, _ in compiled:
-        if architecture != "sm_90" or os.path.basename(source) != "decode.cu":
-            continue
-        code = functions(run([cuobjdump, "-sass", target], environment).stdout)
-        names = demangled(list(code))
-        for mangled, instructions in code.items():
-            for loop in inner_loops(instructions):
-                found = recognised(loop)
-                if found is None:
-                    continue
-                title, elements = found
-                counts = {**count_round(loop), "all": len(loop)}
-                cells = " | ".join(f"{counts[name] / elements:.2f}" for name in titles)
-                rows[names[mangled], title] = f"| `{names[mangled]}` | {title} | {elements} | {cells} |"
+    target = next(target for source, target, _ in compiled if source == "decode.cu")
+    code = functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
+    names = demangled(list(code))
+    for mangled, instructions in code.items():
+        for loop in inner_loops(instructions):
+            found = recognised(loop)
+            if found is None:
+                continue
+            title, elements = found
+            counts = {name: sum(i.name in opcodes for i in loop) for name, opcodes in CLASSES}
+            counts.update({"others": len(loop) - sum(counts.values()), "all": len(loop)})
+            cells = " | ".join(f"{counts[name] / elements:.2f}" for name in titles)
+            rows[names[mangled], title] = f"| `{names[mangled]}` | {title} | {elements} | {cells} |"
     return lines + [rows[key] for key in sorted(rows)]
 
 
@@ -225,8 +187,7 @@ def main():
     sources = sorted(glob.glob(os.path.join(ROOT, "kernels", "cuda", "*.cu")))
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [(nvcc, source, architecture, folder) for source in sources for architecture in ARCHITECTURES]
-        compiled = list(pool.map(compile_source, jobs))
+        compiled = list(pool.map(lambda source: compile_source(nvcc, source, folder), sources))
         lines, clean = resource_table(compiled)
         version = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout).group(1)
         lines = ["<!-- Made by: python3 bench/kernel_table.py --write -->", "# What nvcc makes of the CUDA kernels", "",

@@ -63,7 +63,7 @@ def read_model(path):
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         values = np.frombuffer(data[begin:end], dtype="<f4").reshape(entry["shape"])
-        tensors[name] = torch.tensor(values, requires_grad=True)
+        tensors[name] = torch.tensor(values)
     return metadata, tensors
 
 
@@ -109,19 +109,17 @@ def encode(lstm, features, step=encoder_step):
 
 class Twin:
     def __init__(self, path):
-        self.metadata, self.p = read_model(path)
+        self.metadata, self.original = read_model(path)
         self.glimpses = int(self.metadata["glimpses"])
         self.clip = float(self.metadata["clip"])
         self.centre = self.metadata["centre_logits"] in ("1", "true", "True", "on")
-        self.device = torch.device("cpu")
-        self.original = {name: tensor.detach().clone() for name, tensor in self.p.items()}
         self.features = None
-        self.start_over()
+        self.move("cpu")
 
     def move(self, device):
         self.device = torch.device(device)
-        self.p = {name: tensor.detach().to(self.device).requires_grad_() for name, tensor in self.p.items()}
         self.original = {name: tensor.to(self.device) for name, tensor in self.original.items()}
+        self.p = {name: tensor.clone().requires_grad_() for name, tensor in self.original.items()}
         self.start_over()
 
     def start_over(self, compiled=False):
@@ -215,25 +213,15 @@ class Twin:
             orders.append(chosen)
         return torch.stack(orders, 1), total
 
-    @staticmethod
-    def greedy_choice(_, log_p):
-        return log_p.argmax(1)
-
-    @staticmethod
-    def sampled_choice(_, log_p):
-        return (log_p.exp() / torch.empty_like(log_p).exponential_()).argmax(1)
-
-    def rollout(self, f, features, choose):
-        """One rollout of each instance with the folded actor f."""
+    def rollout(self, f, features, choose, batch=None):
+        """One rollout of each instance with the folded actor f; or `batch` of one instance, encoded once."""
         references, h, c = encode(f["encoder"], features, self.encoder_step)
+        if batch:
+            h, c = h.expand(batch, H), c.expand(batch, H)
         return self.decode(f, features, self.project(f, references), h, c, choose)
 
-    def of_one(self, index, batch, choose):
-        """`batch` rollouts of one instance, encoded once."""
-        features = self.features[index:index + 1]
-        references, h, c = encode(self.actor["encoder"], features, self.encoder_step)
-        return self.decode(self.actor, features, self.project(self.actor, references), h.expand(batch, H),
-                           c.expand(batch, H), choose)
+    def sample(self, batch, choose):
+        return self.rollout(self.actor, self.features[:1], choose, batch)
 
     def critic(self, features):
         p = self.p
@@ -254,7 +242,7 @@ class Twin:
             self.adam = torch.optim.Adam(self.p.values(), lr=1e-3, **graphs)
         self.adam.zero_grad()
         for part in features.split(chunk):
-            orders, log_p = self.rollout(self.fold_actor(), part, self.sampled_choice)
+            orders, log_p = self.rollout(self.fold_actor(), part, sampled_choice)
             cost = tour_length(part, orders)
             value = self.critic(part)
             loss = ((cost - value.detach()) * log_p).sum() + ((value - cost)**2).sum()
@@ -267,6 +255,14 @@ class Twin:
 def tour_length(features, orders):
     cities = torch.gather(features, 1, orders.unsqueeze(2).expand(-1, -1, 2))
     return (cities - cities.roll(-1, 1)).norm(dim=2).sum(1)
+
+
+def greedy_choice(_, log_p):
+    return log_p.argmax(1)
+
+
+def sampled_choice(_, log_p):
+    return (log_p.exp() / torch.empty_like(log_p).exponential_()).argmax(1)
 
 
 def forced_choice(orders):
@@ -312,12 +308,12 @@ def judge_greedy(twin, command):
 def score(twin, command):
     """{"do": "score", "orders": [[..], ..]}: log p of tours of instance 0."""
     orders = torch.tensor(command["orders"], device=twin.device)
-    return {"log_probs": twin.of_one(0, orders.shape[0], forced_choice(orders))[1].tolist()}
+    return {"log_probs": twin.sample(orders.shape[0], forced_choice(orders))[1].tolist()}
 
 
 def gradient(twin, command):
     """{"do": "gradient", "orders": .., "weights": .., "targets": .., "out": FILE}: d(sum of weights x log p + mean
-    of (b - target)^2) of the first instances, raw float32 tensors in the order of the answer's names."""
+    of (b - target)^2) of the first instances, raw float32 tensors in the model file's order."""
     orders = torch.tensor(command["orders"], device=twin.device)
     features = twin.features[:orders.shape[0]]
     for tensor in twin.p.values():
@@ -331,19 +327,19 @@ def gradient(twin, command):
     with open(command["out"], "wb") as file:
         for tensor in twin.p.values():
             file.write(tensor.grad.cpu().numpy().astype("<f4").tobytes())
-    return {"names": list(twin.p), "values": value.tolist()}
+    return {"values": value.tolist()}
 
 
 @torch.no_grad()
 def run_sample(twin, batch, chunk):
     for first in range(0, batch, chunk):
-        twin.of_one(0, min(chunk, batch - first), twin.sampled_choice)
+        twin.sample(min(chunk, batch - first), sampled_choice)
 
 
 @torch.no_grad()
 def run_greedy(twin, batch, chunk):
     for part in twin.features[:batch].split(chunk):
-        twin.rollout(twin.actor, part, twin.greedy_choice)
+        twin.rollout(twin.actor, part, greedy_choice)
 
 
 def run_train(twin, batch, chunk):

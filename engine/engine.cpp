@@ -153,37 +153,14 @@ std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
 
 }  // namespace
 
-struct Engine::State {
-  std::unique_ptr<Backend> backend;
-  std::string note;
-  bool is_loaded = false;  // does set 0 of the backend hold `parameters`?
-  ModelConfig config;
-  std::vector<float> parameters;
-
-  void load(const Model& model) {
-    if (is_loaded && config == model.config && parameters == model.parameters) return;
-    is_loaded = false;
-    backend->configure(model.config, 1);
-    backend->load_parameters(0, model.parameters);
-    config = model.config;
-    parameters = model.parameters;
-    is_loaded = true;
-  }
-};
-
-Engine::Engine(const BackendOptions& options) : state_(std::make_unique<State>()) {
-  state_->backend = make_backend(options, &state_->note);
-}
-
-Engine::~Engine() = default;
-
-DeviceInfo Engine::device() const { return state_->backend->info(); }
-
-const std::string& Engine::device_note() const { return state_->note; }
-
-Backend& Engine::backend() {
-  state_->is_loaded = false;  // the caller may configure it
-  return *state_->backend;
+void Engine::load(const Model& model) {
+  if (is_loaded_ && config_ == model.config && parameters_ == model.parameters) return;
+  is_loaded_ = false;
+  backend_->configure(model.config, 1);
+  backend_->load_parameters(0, model.parameters);
+  config_ = model.config;
+  parameters_ = model.parameters;
+  is_loaded_ = true;
 }
 
 SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, uint64_t first_row,
@@ -203,13 +180,13 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, ui
   }
   const SolvePlan plan = make_plan(options, problem_of(instances[0]), model);
   if (std::holds_alternative<SamplingOptions>(plan.search)) {
-    state_->load(*model);
+    load(*model);
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
-    state_->is_loaded = false;
+    is_loaded_ = false;
   }
   SolveReport report = report_of(plan, options);
-  report.statistics = solve_instances(*state_->backend, model == nullptr ? ModelConfig() : model->config,
-                                      plan, instances, first_row, control, sink);
+  report.statistics = solve_instances(*backend_, model == nullptr ? ModelConfig() : model->config, plan,
+                                      instances, first_row, control, sink);
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return report;
 }
@@ -220,7 +197,7 @@ std::vector<double> Engine::score(const Model& model, const InstanceBatch& insta
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: one solution for each instance");
   if (!(temperature > 0.0f)) throw std::invalid_argument("score: expected a temperature above 0");
-  state_->load(model);
+  load(model);
   std::vector<double> log_probs(instances.size(), std::numeric_limits<double>::quiet_NaN());
   std::map<int, std::vector<size_t>> by_size;
   for (size_t i = 0; i < instances.size(); ++i) {
@@ -236,8 +213,7 @@ std::vector<double> Engine::score(const Model& model, const InstanceBatch& insta
         batch.push_back(instances[places[i]]);
         orders.push_back(&solutions[places[i]]);
       }
-      const std::vector<double> scores =
-          score_batch(*state_->backend, model.config, batch, orders, temperature);
+      const std::vector<double> scores = score_batch(*backend_, model.config, batch, orders, temperature);
       for (size_t i = first; i < last; ++i) log_probs[places[i]] = scores[i - first];
     }
   }

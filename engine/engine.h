@@ -56,12 +56,14 @@ struct SolveReport {
 
 class Engine {
  public:
-  explicit Engine(const BackendOptions& options);
-  ~Engine();
+  explicit Engine(const BackendOptions& options) : backend_(make_backend(options, &note_)) {}
 
-  DeviceInfo device() const;
-  const std::string& device_note() const;  // why "auto" fell back; empty when it did not
-  Backend& backend();
+  DeviceInfo device() const { return backend_->info(); }
+  const std::string& device_note() const { return note_; }  // why "auto" fell back; empty when it did not
+  Backend& backend() {
+    is_loaded_ = false;  // the caller may configure it
+    return *backend_;
+  }
 
   // Solves instances of one problem, of any sizes, with one model; null where the mode needs none.
   // `first_row` is the row number of instances[0] in its file or stream: the draws depend on it (or on the
@@ -75,8 +77,13 @@ class Engine {
                             const SolutionBatch& solutions, float temperature = 1.0f);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void load(const Model& model);
+
+  std::string note_;
+  std::unique_ptr<Backend> backend_;
+  bool is_loaded_ = false;  // does set 0 of the backend hold these parameters?
+  ModelConfig config_;
+  std::vector<float> parameters_;
 };
 
 }  // namespace pointsman

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/parameter_file.h"
 
+#include <nettle/base16.h>
+#include <nettle/sha2.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -16,7 +19,6 @@
 #include "models/json_text.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
-#include "models/sha256.h"
 
 namespace pointsman {
 namespace {
@@ -151,13 +153,12 @@ std::vector<const Tensor*> match_tensors(const SafetensorsHeader& header, const 
     if (found.empty())
       throw_model_file_error(path, in_quotes(tensor.name), "no such tensor in this model", "it");
     const Tensor& expected = *found.mapped();
-    if (!std::equal(expected.shape.begin(), expected.shape.end(), tensor.shape.begin(), tensor.shape.end(),
-                    [](int a, uint64_t b) { return static_cast<uint64_t>(a) == b; })) {
-      const auto text = [](const auto& shape) {
-        std::string result;
-        for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
-        return "shape [" + result + "]";
-      };
+    const auto text = [](const auto& shape) {
+      std::string result;
+      for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
+      return "shape [" + result + "]";
+    };
+    if (text(expected.shape) != text(tensor.shape)) {
       throw_model_file_error(path, in_quotes(tensor.name), text(expected.shape), text(tensor.shape));
     }
     in_file_order.push_back(&expected);
@@ -181,6 +182,7 @@ void check_finite(const Tensor& tensor, const std::vector<float>& parameters, co
 class HashedFile {
  public:
   explicit HashedFile(const std::filesystem::path& path) : path_(path.string()) {
+    sha256_init(&hash_);
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) {
       throw_model_file_error(path_, "file", "a readable file", error ? error.message() : "something else");
@@ -196,16 +198,23 @@ class HashedFile {
     if (!stream_.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes))) {
       throw_model_file_error(path_, "file", std::to_string(bytes) + " more bytes", "fewer");
     }
-    hash_.update(data, bytes);
+    sha256_update(&hash_, bytes, static_cast<const uint8_t*>(data));
   }
 
-  std::string hex() const { return hash_.hex(); }
+  // The SHA-256 of all that was read.
+  std::string digest() {
+    uint8_t bytes[SHA256_DIGEST_SIZE];
+    sha256_digest(&hash_, sizeof bytes, bytes);
+    std::string hex(2 * sizeof bytes, ' ');
+    base16_encode_update(hex.data(), sizeof bytes, bytes);
+    return hex;
+  }
 
  private:
   std::string path_;
   std::ifstream stream_;
   uint64_t size_ = 0;
-  Sha256 hash_;
+  sha256_ctx hash_{};
 };
 
 // The header's text. Its length is checked against the cap and the file before a byte is allocated for it.
@@ -252,7 +261,7 @@ Model read_model(const std::filesystem::path& path) {
     check_finite(*tensor, model.parameters, name);
   }
   model.name = path.stem().string();
-  model.sha256 = file.hex();
+  model.sha256 = file.digest();
   return model;
 }
 

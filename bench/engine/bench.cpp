@@ -63,9 +63,9 @@ Command add_bench(CLI::App& parent) {
              "/usr/bin/python3");
   add_option(*app, "--twin", flags->twin,
              "The twin's script; default: bench/torch_twin.py of the source tree");
-  add_option(*app, "--turns", flags->turns, "Times that each side is measured")->check(CLI::Range(1, 1000));
-  add_option(*app, "--seconds", flags->seconds, "CPU seconds of one measurement, at least")
-      ->check(CLI::Range(0.01, 600.0));
+  add_option(*app, "--turns", flags->turns, "Times that each side is measured", CLI::Range(1, 1000));
+  add_option(*app, "--seconds", flags->seconds, "CPU seconds of one measurement, at least",
+             CLI::Range(0.01, 600.0));
   add_flag(*app, "--small", flags->small, "Batches that one core bears, for all but decode");
   add_common_options(*app, *common, {"json", "ndjson", "text"});
   return {app, common, [=] { return bench::run_bench(*flags, *common); }};

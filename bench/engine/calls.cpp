@@ -198,7 +198,7 @@ void bench_torch(Session& session) {
   const nlohmann::json moved = twin->ask({{"do", "device"}, {"name", "cuda"}});
   session.answer["torch"]["device"] = moved;
   if (moved.contains("skipped"))
-    return log_warning("PyTorch twin skipped: %s", moved["skipped"].get<std::string>().c_str());
+    return log_warning("PyTorch twin skipped: " + moved["skipped"].get<std::string>());
   for (const std::vector<const char*>& variants : {std::vector{"eager", "graph"}, std::vector{"compiled"}}) {
     for (const int n : kSizes) {
       if (!session.goes_on()) return;

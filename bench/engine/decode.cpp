@@ -119,7 +119,7 @@ void check_size(Caller& caller, TorchTwin& twin) {
                        Json(difference.log_prob.value).dump() + " from the twin's");
   }
   check_gradient(caller, twin, kScored);
-  log_info("n = %d: tours, log p, critic and gradients agree with the twin's", caller.n);
+  log_info("n = " + std::to_string(caller.n) + ": tours, log p, critic and gradients agree with the twin's");
 }
 
 // All tasks of all sizes on one core.

@@ -129,7 +129,7 @@ std::unique_ptr<TorchTwin> Session::start_twin() {
   const std::string script = flags.twin.empty() ? POINTSMAN_TORCH_TWIN : flags.twin;
   const auto skip = [&](const std::string& why) {
     answer["torch"] = "skipped: " + why;
-    log_warning("PyTorch twin skipped: %s", why.c_str());
+    log_warning("PyTorch twin skipped: " + why);
     return nullptr;
   };
   if (flags.torch == "none") return skip("--torch none");
@@ -145,7 +145,7 @@ void Session::add(const Json& row) {
   if (as_lines_) {
     file_.write(row.dump() + "\n");
   } else {
-    log_info("%s", row.dump().c_str());
+    log_info(row.dump());
   }
   rows_.push_back(row);
 }

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/engine/torch_twin.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <stdexcept>
 #include <system_error>
 
 #include "models/parameter_layout.h"
@@ -20,45 +15,33 @@ namespace pointsman::bench {
 
 namespace {
 
-int require(int result, const char* what) {
-  if (result < 0) throw std::system_error(errno, std::generic_category(), what);
-  return result;
+[[noreturn]] void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
 }
 
-// In a process group of its own: Ctrl-C is for this program, which then ends its child.
-pid_t spawn(std::vector<std::string> words, int channel, int errors) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t process = require(fork(), "fork");
-  if (process != 0) return process;
-  setpgid(0, 0);
-  dup2(channel, STDIN_FILENO);
-  dup2(channel, STDOUT_FILENO);
-  dup2(errors, STDERR_FILENO);
-  execvp(argv[0], argv.data());
-  _exit(127);
+// In quotes for the shell.
+std::string word(std::string text) {
+  for (size_t at = 0; (at = text.find('\'', at)) != text.npos; at += 4) text.replace(at, 1, "'\\''");
+  return "'" + text + "'";
 }
 
-int wait_for(pid_t process) {
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
+// A child in a session of its own: Ctrl-C is for this program, which then ends its child. The pipe is its
+// stdout.
+FILE* start(const std::string& command) {
+  FILE* const pipe = popen(("exec setsid " + command).c_str(), "re");
+  if (pipe == nullptr) fail("popen");
+  return pipe;
 }
 
 bool has_torch(const std::string& python) {
-  const int nothing = require(open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null");
-  const pid_t process = spawn({python, "-c", "import torch, numpy"}, nothing, nothing);
-  close(nothing);
-  return wait_for(process) == 0;
+  return pclose(start(word(python) + " -c 'import torch, numpy' 2>/dev/null")) == 0;
 }
 
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "pointsman-bench-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::system_error(errno, std::generic_category(), name);
+  if (!mkdtemp(name.data())) fail(name);
   path = name;
 }
 
@@ -68,28 +51,21 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 TorchTwin::TorchTwin(const std::string& python, const std::string& script, const Model& model) {
-  const std::filesystem::path file = folder() / "model.safetensors";
+  const std::string file = folder() / "model.safetensors", commands = folder() / "commands";
   write_model(file, model.config, model.parameters);
-  int ends[2];
-  require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
-  channel_ = ends[0];
-  process_ = spawn({python, script, "--model", file.string()}, ends[1], STDERR_FILENO);
-  close(ends[1]);
+  if (mkfifo(commands.c_str(), 0600) != 0) fail(commands);
+  answers_ = start(word(python) + " " + word(script) + " --model " + word(file) + " <" + word(commands));
+  commands_.open(commands);  // returns once the child has opened its end
   settings_ = read_answer();
 }
 
 TorchTwin::~TorchTwin() {
-  close(channel_);  // the end of its input ends it
-  wait_for(process_);
+  commands_.close();  // the end of its input ends it
+  pclose(answers_);
 }
 
 nlohmann::json TorchTwin::ask(const nlohmann::json& command) {
-  const std::string text = command.dump() + "\n";
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t written = write(channel_, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) break;  // it has gone: the answer's absence tells
-    if (written > 0) done += static_cast<size_t>(written);
-  }
+  commands_ << command.dump() << std::endl;  // where it has gone, the answer's absence tells
   return read_answer();
 }
 
@@ -106,18 +82,16 @@ void TorchTwin::load(const Caller& caller) {
 }
 
 nlohmann::json TorchTwin::read_answer() {
-  char bytes[4096];
-  size_t end;
-  while ((end = received_.find('\n')) == std::string::npos) {
-    const ssize_t length = read(channel_, bytes, sizeof bytes);
-    if (length < 0 && errno == EINTR) continue;
-    if (length <= 0) {
+  std::string line;
+  for (int c; (errno = 0, c = std::getc(answers_)) != '\n';) {
+    if (c != EOF) {
+      line += static_cast<char>(c);
+    } else if (errno == EINTR) {
+      std::clearerr(answers_);
+    } else {
       throw std::runtime_error("the PyTorch twin stopped without an answer (see its message above)");
     }
-    received_.append(bytes, static_cast<size_t>(length));
   }
-  const std::string line = received_.substr(0, end);
-  received_.erase(0, end + 1);
   return nlohmann::json::parse(line);
 }
 
@@ -208,13 +182,9 @@ void check_gradient(Caller& caller, TorchTwin& twin, int count) {
   if (values.value > kLogProbBound) {
     throw CheckFailure("critic: a value " + Json(values.value).dump() + " from the twin's");
   }
-  std::ifstream stream(file, std::ios::binary);
-  for (const std::string name : answer["names"]) {
-    const auto slot = std::find_if(layout.tensors.begin(), layout.tensors.end(),
-                                   [&](const Tensor& tensor) { return tensor.name == name; });
-    stream.read(reinterpret_cast<char*>(&theirs[slot->offset]),
-                static_cast<std::streamsize>(slot->size * sizeof(float)));
-  }
+  std::ifstream(file, std::ios::binary)
+      .read(reinterpret_cast<char*>(theirs.data()),
+            static_cast<std::streamsize>(theirs.size() * sizeof(float)));
   compare_gradients(layout, ours, theirs);
 }
 

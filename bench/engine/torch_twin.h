@@ -3,9 +3,9 @@
 // engine's answers beside its.
 #pragma once
 
-#include <sys/types.h>
-
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -50,9 +50,8 @@ class TorchTwin {
   nlohmann::json read_answer();
 
   TemporaryFolder folder_;
-  pid_t process_ = -1;
-  int channel_ = -1;      // its stdin and stdout
-  std::string received_;  // beyond the last answer
+  FILE* answers_;           // its stdout
+  std::ofstream commands_;  // its stdin
   nlohmann::json settings_;
 };
 

@@ -14,14 +14,16 @@ double uniform_double(uint32_t high, uint32_t low) {
   return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0;
 }
 
-struct UniformItem {
-  double first, second;
-};
-
-// Item `item` of instance `index`: one Philox block holds both its numbers.
-UniformItem uniform_item(uint64_t seed, uint64_t index, int item) {
-  const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, static_cast<uint64_t>(item));
-  return {uniform_double(block.word[0], block.word[1]), uniform_double(block.word[2], block.word[3])};
+// The n items of instance `index`: one Philox block holds both numbers of an item. Returns the end of what it
+// wrote.
+template <typename Number>
+Number* write_items(int n, uint64_t seed, uint64_t index, Number* to) {
+  for (int item = 0; item < n; ++item) {
+    const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, static_cast<uint64_t>(item));
+    *to++ = static_cast<Number>(uniform_double(block.word[0], block.word[1]));
+    *to++ = static_cast<Number>(uniform_double(block.word[2], block.word[3]));
+  }
+  return to;
 }
 
 InstanceBatch empty_instances(ProblemKind problem, int n, int count) {
@@ -36,24 +38,12 @@ InstanceBatch empty_instances(ProblemKind problem, int n, int count) {
 
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count) {
   InstanceBatch batch = empty_instances(problem, n, count);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    for (int item = 0; item < n; ++item) {
-      const UniformItem numbers = uniform_item(seed, first + i, item);
-      batch[i].values[2 * static_cast<size_t>(item)] = numbers.first;
-      batch[i].values[2 * static_cast<size_t>(item) + 1] = numbers.second;
-    }
-  }
+  for (size_t i = 0; i < batch.size(); ++i) write_items(n, seed, first + i, batch[i].values.data());
   return batch;
 }
 
 void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features) {
-  for (uint64_t i = first; i < first + static_cast<uint64_t>(count); ++i) {
-    for (int item = 0; item < n; ++item) {
-      const UniformItem numbers = uniform_item(seed, i, item);
-      *features++ = static_cast<float>(numbers.first);
-      *features++ = static_cast<float>(numbers.second);
-    }
-  }
+  for (int i = 0; i < count; ++i) features = write_items(n, seed, first + static_cast<uint64_t>(i), features);
 }
 
 InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/fnv1a.h"
 #include "kernels/common/problem_kind.h"
 
 namespace pointsman {
@@ -31,8 +32,11 @@ using InstanceBatch = std::vector<Instance>;
 
 enum class Status { kDone, kTimeLimit, kInterrupted };
 
-// As the JSON says it: "time_limit".
-const char* name_of(Status status);
+// As the JSON says it.
+inline const char* name_of(Status status) {
+  constexpr const char* kNames[] = {"done", "time_limit", "interrupted"};
+  return kNames[static_cast<int>(status)];
+}
 
 // An answer in the user's units, re-checked in double (validate.h) before it leaves the program.
 struct Solution {
@@ -50,6 +54,8 @@ using SolutionBatch = std::vector<Solution>;
 
 // Row number, or the 64-bit hash (FNV-1a) of the file's own id: what the random draws of the instance depend
 // on.
-uint64_t instance_key(const Instance& instance, uint64_t row);
+inline uint64_t instance_key(const Instance& instance, uint64_t row) {
+  return instance.has_id ? fnv1a(instance.id) : row;
+}
 
 }  // namespace pointsman

@@ -41,7 +41,7 @@ struct Problem {
 
   // The instance as the network reads it, [n][2]; empty where it has no features that a network could read.
   std::vector<float> (*features)(const Instance& instance, double trained_capacity);
-  // As validate_solution().
+  // As validate_solution(), of an order whose items exist and are distinct.
   std::string (*validate)(const Instance& instance, Solution& solution);
   // Of a valid order, summed as it runs: what searches compare before they validate.
   double (*objective)(const Instance& instance, const std::vector<int32_t>& order);

@@ -2,6 +2,7 @@
 #include "engine/problem/validate.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/problem/problem.h"
@@ -9,21 +10,22 @@
 
 namespace pointsman {
 
-std::string check_items(const Instance& instance, const std::vector<int32_t>& order) {
+std::string validate_solution(const Instance& instance, Solution& solution) {
   const std::string what = problem_of(instance).item;
   std::vector<bool> seen(instance.n(), false);
-  for (const int32_t item : order) {
+  for (const int32_t item : solution.order) {
     if (item < 0 || item >= instance.n()) {
       return what + " " + std::to_string(item) + " does not exist: there are " + std::to_string(instance.n());
     }
     if (seen[item]) return what + " " + std::to_string(item) + " occurs twice";
     seen[item] = true;
   }
-  return "";
+  return problem_of(instance).validate(instance, solution);
 }
 
-std::string validate_solution(const Instance& instance, Solution& solution) {
-  return problem_of(instance).validate(instance, solution);
+void require_valid(const Instance& instance, Solution& solution, const char* what) {
+  const std::string wrong = validate_solution(instance, solution);
+  if (!wrong.empty()) throw std::logic_error(what + wrong);
 }
 
 bool is_reachable(const Instance& instance, Solution solution) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "engine/problem/instance.h"
 
@@ -13,11 +12,12 @@ namespace pointsman {
 // of all cities, or a set of distinct items within the capacity; else what is wrong with it, for a person.
 std::string validate_solution(const Instance& instance, Solution& solution);
 
+// The same, of an answer of our own: an invalid one is a defect of the program, std::logic_error `what` +
+// why.
+void require_valid(const Instance& instance, Solution& solution, const char* what);
+
 // Whether a network could have drawn this answer: valid, every item feasible when its turn came, and none
 // left that still would be.
 bool is_reachable(const Instance& instance, Solution solution);
-
-// The part of it that all problems share: empty when every item of the order exists and none occurs twice.
-std::string check_items(const Instance& instance, const std::vector<int32_t>& order);
 
 }  // namespace pointsman

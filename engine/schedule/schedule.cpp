@@ -10,7 +10,6 @@
 
 #include "engine/problem/problem.h"
 #include "engine/search/limits.h"
-#include "engine/search/tour_search.h"
 #include "kernels/common/worker_threads.h"
 
 namespace pointsman {
@@ -122,23 +121,17 @@ class Scheduler {
     return candidates;
   }
 
-  std::vector<Candidates> search(const Batch& batch, ActiveSearchOptions options,
-                                 const SearchControl& control) {
-    if (options.on_step) {
-      options.on_step = [&batch, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
-        progress.instance = static_cast<int64_t>(batch.places[static_cast<size_t>(progress.instance)]);
-        on_step(progress);
-      };
+  template <typename Options>
+  std::vector<Candidates> search(const Batch& batch, Options options, const SearchControl& control) {
+    if constexpr (std::is_same_v<Options, ActiveSearchOptions>) {
+      if (options.on_step) {
+        options.on_step = [&batch, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
+          progress.instance = static_cast<int64_t>(batch.places[static_cast<size_t>(progress.instance)]);
+          on_step(progress);
+        };
+      }
     }
-    return take(run_search(backend_, config_, {batch.instances, batch.keys}, options, control));
-  }
-
-  std::vector<Candidates> search(const Batch& batch, const SamplingOptions& options,
-                                 const SearchControl& control) {
-    return take(run_search(backend_, config_, {batch.instances, batch.keys}, options, control));
-  }
-
-  std::vector<Candidates> take(SearchResult result) {
+    SearchResult result = run_search(backend_, config_, {batch.instances, batch.keys}, options, control);
     statistics_ += result.statistics;
     return std::move(result.candidates);
   }

@@ -8,6 +8,7 @@
 
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -147,7 +148,7 @@ class ActiveSearch {
     own.least_cost = cost;
     Solution solution;
     solution.order = packer_.original_order(rollout, &result_.orders[rollout * instances_[i].n()]);
-    check_answer(instances_[i], solution);
+    require_valid(instances_[i], solution, kInvalidAnswer);
     solution.log_prob = result_.log_probs[rollout];
     solution.network_objective = solution.objective;
     if (!own.has_best) own.scale = unit_scale(solution, cost);

@@ -13,7 +13,6 @@
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
-#include "engine/search/tour_search.h"
 #include "kernels/common/rules.h"
 
 namespace pointsman {
@@ -34,8 +33,7 @@ Solution checked(const Instance& instance, Order order) {
   Solution solution;
   solution.order = std::move(order);
   solution.log_prob = solution.network_objective = std::numeric_limits<double>::quiet_NaN();
-  const std::string wrong = validate_solution(instance, solution);
-  if (!wrong.empty()) throw std::logic_error("an invalid answer without a network: " + wrong);
+  require_valid(instance, solution, "an invalid answer without a network: ");
   return solution;
 }
 
@@ -143,37 +141,27 @@ class BranchAndBound {
 
 }  // namespace
 
-Solution nearest_neighbour_tour(const Instance& instance, int start) {
+Solution nearest_neighbour_tour(const Instance& instance) {
   require(problem_of(instance).has_local_search, instance, "nearest_neighbour_tour");
-  const int n = instance.n();
-  if (start < 0 || start >= n) {
-    throw std::invalid_argument("nearest_neighbour_tour: no city " + std::to_string(start));
-  }
-  std::vector<char> visited(n, 0);
-  Order order;
-  order.reserve(n);
-  int city = start;
-  for (;;) {
-    order.push_back(city);
-    visited[city] = 1;
-    int nearest = -1;
+  Order order(instance.n());
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t next = 1; next < order.size(); ++next) {  // of those from `next` on, which stay in order
+    size_t nearest = next;
     double least = std::numeric_limits<double>::infinity();
-    for (int other = 0; other < n; ++other) {
-      if (visited[other]) continue;
-      const double d = city_distance(instance, city, other);
-      if (nearest >= 0 && d >= least) continue;
+    for (size_t other = next; other < order.size(); ++other) {
+      const double d = city_distance(instance, order[next - 1], order[other]);
+      if (d >= least) continue;
       least = d;
       nearest = other;
     }
-    if (nearest < 0) break;
-    city = nearest;
+    std::rotate(order.begin() + next, order.begin() + nearest, order.begin() + nearest + 1);
   }
   return checked(instance, std::move(order));
 }
 
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
                            const SearchControl& control) {
-  Solution solution = nearest_neighbour_tour(instance, 0);
+  Solution solution = nearest_neighbour_tour(instance);
   if (!TourSearch(instance, options).improve(solution, control)) solution.status = control.check();
   return solution;
 }

@@ -8,14 +8,14 @@
 
 #include "engine/problem/instance.h"
 #include "engine/search/improve.h"
-#include "engine/search/search_control.h"
+#include "engine/search/limits.h"
 
 namespace pointsman {
 
-// TSP: the nearest-neighbour tour from city `start`; std::invalid_argument when there is no such city.
-Solution nearest_neighbour_tour(const Instance& instance, int start);
+// TSP: the nearest-neighbour tour from city 0; of equally near cities the first.
+Solution nearest_neighbour_tour(const Instance& instance);
 
-// TSP: the nearest-neighbour tour from city 0 after local search and its kicks.
+// TSP: the nearest-neighbour tour after local search and its kicks.
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
                            const SearchControl& control);
 

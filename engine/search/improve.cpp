@@ -2,19 +2,19 @@
 #include "engine/search/improve.h"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
-#include "engine/search/tour_search.h"
 
 namespace pointsman {
 
 namespace {
 
+constexpr int kMatrixCities = 1000;  // as many have their distances in a matrix (8 MB)
 constexpr int kLongestSegment = 3;
 constexpr int kKickSpan = 100;           // cities that one local double bridge may touch
 constexpr double kLeastGain = 1e-12;     // of the tour's length
@@ -22,53 +22,42 @@ constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questio
 
 }  // namespace
 
-DistanceTable::DistanceTable(const Instance& instance)
-    : instance_(instance), n_(static_cast<size_t>(instance.n())) {
-  if (instance.n() > kMatrixCities) return;
-  matrix_.resize(n_ * n_);
-  for (size_t a = 0; a < n_; ++a) {
-    for (size_t b = a + 1; b < n_; ++b) {
-      matrix_[a * n_ + b] = matrix_[b * n_ + a] = compute(static_cast<int>(a), static_cast<int>(b));
-    }
-  }
-}
-
-double DistanceTable::compute(int a, int b) const {
-  if (instance_.metric != Metric::kEuclidean) return city_distance(instance_, a, b);
-  const double dx = instance_.first(a) - instance_.first(b);
-  const double dy = instance_.second(a) - instance_.second(b);
-  return std::sqrt(dx * dx + dy * dy);
+inline double TourSearch::distance(int a, int b) const {
+  return matrix_.empty() ? city_distance(instance_, a, b) : matrix_[static_cast<size_t>(a) * n_ + b];
 }
 
 TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options)
-    : instance_(instance), options_(options), distance_(instance), n_(instance.n()), random_(options.seed) {
-  find_neighbours(std::clamp(options.neighbours, 0, std::max(n_ - 1, 0)));
-  position_.resize(n_);
-  queue_.resize(n_);
-  queued_.resize(n_);
+    : instance_(instance),
+      options_(options),
+      n_(instance.n()),
+      position_(n_),
+      queued_(n_),
+      random_(options.seed) {
+  if (n_ <= kMatrixCities) {
+    matrix_.resize(static_cast<size_t>(n_) * n_);
+    for (int a = 0; a < n_; ++a) {
+      for (int b = a + 1; b < n_; ++b) {
+        matrix_[static_cast<size_t>(a) * n_ + b] = matrix_[static_cast<size_t>(b) * n_ + a] =
+            city_distance(instance, a, b);
+      }
+    }
+  }
+  list_length_ = std::clamp(options.neighbours, 0, std::max(n_ - 1, 0));
+  find_neighbours();
 }
 
-void TourSearch::find_neighbours(int count) {
-  list_length_ = count;
-  neighbours_.resize(static_cast<size_t>(n_) * count);
-  neighbour_distance_.resize(neighbours_.size());
-  if (count == 0) return;
+// The nearest of each city, equally near ones by number.
+void TourSearch::find_neighbours() {
+  std::vector<std::pair<double, int32_t>> others;
   for (int city = 0; city < n_; ++city) {
-    // Sorted insertion into the list: after the first few cities hardly any is near enough to enter.
-    int32_t* list = &neighbours_[static_cast<size_t>(city) * count];
-    double* length = &neighbour_distance_[static_cast<size_t>(city) * count];
-    int held = 0;
+    others.clear();
     for (int other = 0; other < n_; ++other) {
-      if (other == city) continue;
-      const double d = distance_(city, other);
-      if (held == count && d >= length[count - 1]) continue;
-      int slot = held < count ? held++ : count - 1;
-      for (; slot > 0 && length[slot - 1] > d; --slot) {
-        length[slot] = length[slot - 1];
-        list[slot] = list[slot - 1];
-      }
-      length[slot] = d;
-      list[slot] = other;
+      if (other != city) others.emplace_back(distance(city, other), other);
+    }
+    std::partial_sort(others.begin(), others.begin() + list_length_, others.end());
+    for (int k = 0; k < list_length_; ++k) {
+      neighbour_distance_.push_back(others[k].first);
+      neighbours_.push_back(others[k].second);
     }
   }
 }
@@ -113,9 +102,7 @@ void TourSearch::reverse_either(int first, int last) {
 void TourSearch::enqueue(int city) {
   if (queued_[city]) return;
   queued_[city] = 1;
-  int tail = queue_head_ + queue_size_++;
-  if (tail >= n_) tail -= n_;
-  queue_[tail] = city;
+  queue_.push_back(city);
 }
 
 void TourSearch::look_for_two_opt(int a, Move& best) const {
@@ -123,19 +110,19 @@ void TourSearch::look_for_two_opt(int a, Move& best) const {
   const double* near = &neighbour_distance_[static_cast<size_t>(a) * list_length_];
   const int after = next(a);
   const int before = previous(a);
-  const double to_after = distance_(a, after);
-  const double to_before = distance_(a, before);
+  const double to_after = distance(a, after);
+  const double to_before = distance(a, before);
   const double longest = std::max(to_after, to_before);
   for (int k = 0; k < list_length_ && near[k] < longest; ++k) {
     const int c = list[k];
     if (near[k] < to_after) {
       const int d = next(c);
-      const double gain = to_after + distance_(c, d) - near[k] - distance_(after, d);
+      const double gain = to_after + distance(c, d) - near[k] - distance(after, d);
       if (gain > best.gain) best = {gain, false, a, after, c, d, 0};
     }
     if (near[k] < to_before) {
       const int d = previous(c);
-      const double gain = to_before + distance_(c, d) - near[k] - distance_(before, d);
+      const double gain = to_before + distance(c, d) - near[k] - distance(before, d);
       if (gain > best.gain) best = {gain, false, before, a, d, c, 0};
     }
   }
@@ -146,19 +133,19 @@ void TourSearch::look_for_segment_move(int a, bool forward, Move& best) const {
   const int32_t* list = &neighbours_[static_cast<size_t>(a) * list_length_];
   const double* near = &neighbour_distance_[static_cast<size_t>(a) * list_length_];
   const int outside = forward ? previous(a) : next(a);
-  const double to_outside = distance_(a, outside);
+  const double to_outside = distance(a, outside);
   int segment[kLongestSegment];
   int end = a;
   for (int length = 1; length <= kLongestSegment && length <= n_ - 3; ++length) {
     segment[length - 1] = end;
     const int beyond = forward ? next(end) : previous(end);
-    const double removed = to_outside + distance_(end, beyond) - distance_(outside, beyond);
+    const double removed = to_outside + distance(end, beyond) - distance(outside, beyond);
     for (int k = 0; k < list_length_ && near[k] < removed; ++k) {
       const int c = list[k];
       if (std::find(segment, segment + length, c) != segment + length) continue;
       for (const int d : {next(c), previous(c)}) {
         if (d == a || d == end) continue;  // the edge that ties the segment itself
-        const double gain = removed + distance_(c, d) - near[k] - distance_(end, d);
+        const double gain = removed + distance(c, d) - near[k] - distance(end, d);
         if (gain > best.gain) best = {gain, true, a, 0, c, d, end};
       }
     }
@@ -217,10 +204,9 @@ bool TourSearch::stop(const SearchControl& control) {
 // Looks at the queued cities until none is left. Returns what was gained.
 double TourSearch::drain_queue(const SearchControl& control) {
   double gained = 0.0;
-  while (queue_size_ > 0 && !stop(control)) {
-    const int city = queue_[queue_head_];
-    if (++queue_head_ == n_) queue_head_ = 0;
-    --queue_size_;
+  while (!queue_.empty() && !stop(control)) {
+    const int city = queue_.front();
+    queue_.pop_front();
     queued_[city] = 0;
     for (;;) {
       Move best;
@@ -251,10 +237,9 @@ double TourSearch::kick() {
     at = wrap(at + sizes[i]);
     ends[2 * i + 3] = tour_[at];
   }
-  const double cost = distance_(ends[0], ends[5]) + distance_(ends[6], ends[3]) +
-                      distance_(ends[4], ends[1]) + distance_(ends[2], ends[7]) -
-                      distance_(ends[0], ends[1]) - distance_(ends[2], ends[3]) -
-                      distance_(ends[4], ends[5]) - distance_(ends[6], ends[7]);
+  const double cost = distance(ends[0], ends[5]) + distance(ends[6], ends[3]) + distance(ends[4], ends[1]) +
+                      distance(ends[2], ends[7]) - distance(ends[0], ends[1]) - distance(ends[2], ends[3]) -
+                      distance(ends[4], ends[5]) - distance(ends[6], ends[7]);
   reverse_path(begin, sizes[0] + sizes[1] + sizes[2]);
   for (const int i : {2, 1, 0}) {
     reverse_path(begin, sizes[i]);
@@ -273,23 +258,14 @@ void TourSearch::load(const std::vector<int32_t>& order) {
   double length = 0.0;
   for (int i = 0; i < n_; ++i) {
     position_[tour_[i]] = i;
-    length += distance_(tour_[i], tour_[wrap(i + 1)]);
+    length += distance(tour_[i], tour_[wrap(i + 1)]);
   }
   least_gain_ = kLeastGain * length;
   journal_.clear();
   std::fill(queued_.begin(), queued_.end(), 0);
-  queue_head_ = queue_size_ = 0;
+  queue_.clear();
   for (const int city : order) enqueue(city);
   random_.seed(options_.seed);
-}
-
-void TourSearch::search(const SearchControl& control) {
-  drain_queue(control);
-  journal_.clear();
-  for (int64_t i = 0; i < options_.kicks && !stopped_; ++i) {
-    if (kick() - drain_queue(control) > 0.0) undo();
-    journal_.clear();
-  }
 }
 
 bool TourSearch::improve(Solution& solution, const SearchControl& control) {
@@ -298,11 +274,15 @@ bool TourSearch::improve(Solution& solution, const SearchControl& control) {
   if (n_ < 4) return true;  // up to three cities have one tour
   if (stopped_) return false;
   load(solution.order);
-  search(control);
+  drain_queue(control);
+  journal_.clear();
+  for (int64_t i = 0; i < options_.kicks && !stopped_; ++i) {
+    if (kick() - drain_queue(control) > 0.0) undo();
+    journal_.clear();
+  }
   Solution improved = solution;
   improved.order = tour_;
-  const std::string wrong = validate_solution(instance_, improved);
-  if (!wrong.empty()) throw std::logic_error("local search left no tour: " + wrong);
+  require_valid(instance_, improved, "local search left no tour: ");
   if (is_better(instance_.problem, improved.objective, solution.objective)) solution = std::move(improved);
   return !stopped_;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -24,41 +25,28 @@ struct PlannedSequence {
   int32_t count;
 };
 
-// The best distinct answers of one instance so far. What is kept does not depend on the order of the offers.
-class BestKept {
- public:
-  struct Entry {
-    double cost;
-    int64_t sample;
-    double log_prob;
-    std::vector<int32_t> order;
-    std::vector<int32_t> identity;  // Problem::canonical of the order
-  };
-
-  // Could an answer of this cost still be kept?
-  bool wants(double cost, int keep) const {
-    return static_cast<int>(entries_.size()) < keep || cost <= entries_.back().cost;
-  }
-
-  void offer(Entry entry, int keep) {
-    const auto before = [](const Entry& a, const Entry& b) {
-      return a.cost != b.cost ? a.cost < b.cost : a.sample < b.sample;
-    };
-    const auto twin = std::find_if(entries_.begin(), entries_.end(),
-                                   [&](const Entry& other) { return other.identity == entry.identity; });
-    if (twin != entries_.end()) {
-      if (!before(entry, *twin)) return;
-      entries_.erase(twin);
-    }
-    entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, before), std::move(entry));
-    if (static_cast<int>(entries_.size()) > keep) entries_.pop_back();
-  }
-
-  std::vector<Entry>& entries() { return entries_; }
-
- private:
-  std::vector<Entry> entries_;  // best first
+struct Answer {
+  double cost;
+  int64_t sample;
+  double log_prob;
+  std::vector<int32_t> order;
+  std::vector<int32_t> identity;  // Problem::canonical of the order
 };
+
+// Keeps the best distinct answers of one instance, best first, whatever the order of the offers.
+void offer_answer(std::vector<Answer>& kept, Answer answer, size_t keep) {
+  const auto before = [](const Answer& a, const Answer& b) {
+    return a.cost != b.cost ? a.cost < b.cost : a.sample < b.sample;
+  };
+  const auto twin = std::find_if(kept.begin(), kept.end(),
+                                 [&](const Answer& other) { return other.identity == answer.identity; });
+  if (twin != kept.end()) {
+    if (!before(answer, *twin)) return;
+    kept.erase(twin);
+  }
+  kept.insert(std::upper_bound(kept.begin(), kept.end(), answer, before), std::move(answer));
+  if (kept.size() > keep) kept.pop_back();
+}
 
 class Sampler {
  public:
@@ -200,23 +188,23 @@ class Sampler {
   // The j-th rollout of planned sequence s, entry `at` of the result.
   void offer(size_t s, int32_t j, size_t at) {
     const PlannedSequence& sequence = plan_[s];
-    const int keep = std::max(options_.candidates, 1);
-    BestKept& kept = kept_[sequence.instance];
-    if (!kept.wants(rollouts_.costs[at], keep)) return;
+    const auto keep = static_cast<size_t>(std::max(options_.candidates, 1));
+    std::vector<Answer>& kept = kept_[sequence.instance];
+    const double cost = rollouts_.costs[at];
+    if (!(kept.size() < keep || cost <= kept.back().cost)) return;
     std::vector<int32_t> order = packer_.original_order(s, &rollouts_.orders[at * instances_[0].n()]);
     std::vector<int32_t> identity = problem_of(instances_[0]).canonical(order);
-    kept.offer({rollouts_.costs[at], sequence.first + j * options_.augment, rollouts_.log_probs[at],
-                std::move(order), std::move(identity)},
-               keep);
+    const int64_t sample = sequence.first + j * options_.augment;
+    offer_answer(kept, {cost, sample, rollouts_.log_probs[at], std::move(order), std::move(identity)}, keep);
   }
 
   std::vector<Solution> finish(size_t i, Status status) {
     std::vector<Solution> best;
-    for (BestKept::Entry& entry : kept_[i].entries()) {
+    for (Answer& answer : kept_[i]) {
       Solution solution;
-      solution.order = std::move(entry.order);
-      check_answer(instances_[i], solution);
-      solution.log_prob = entry.log_prob;
+      solution.order = std::move(answer.order);
+      require_valid(instances_[i], solution, kInvalidAnswer);
+      solution.log_prob = answer.log_prob;
       solution.network_objective = solution.objective;
       solution.status = drawn_[i] < end_ - options_.first_sample ? status : Status::kDone;
       best.push_back(std::move(solution));
@@ -240,7 +228,7 @@ class Sampler {
   int64_t planned_rollouts_ = 0;
   RolloutResult rollouts_;  // of the last call
   SearchResult result_;
-  std::vector<BestKept> kept_;
+  std::vector<std::vector<Answer>> kept_;
   std::vector<int64_t> drawn_;
 };
 

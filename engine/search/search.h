@@ -13,7 +13,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
-#include "engine/search/search_control.h"
+#include "engine/search/limits.h"
 #include "models/config.h"
 
 namespace pointsman {

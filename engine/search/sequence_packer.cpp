@@ -7,9 +7,22 @@
 
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 
 namespace pointsman {
+
+SequenceBatch Sequences::view() const {
+  SequenceBatch batch;
+  batch.problem = problem;
+  batch.n = n;
+  batch.count = static_cast<int>(parameter_sets.size());
+  batch.features = features.data();
+  if (!capacities.empty()) {
+    batch.weights = weights.data();
+    batch.capacities = capacities.data();
+  }
+  batch.parameter_sets = parameter_sets.data();
+  return batch;
+}
 
 SequencePacker::SequencePacker(std::span<const Instance> instances, double trained_capacity)
     : instances_(instances), n_(instances.empty() ? 0 : instances[0].n()) {
@@ -20,13 +33,11 @@ SequencePacker::SequencePacker(std::span<const Instance> instances, double train
     }
     inputs_.push_back(problem_of(instance).features(instance, trained_capacity));
   }
+  clear();
 }
 
 void SequencePacker::clear() {
-  features_.clear();
-  weights_.clear();
-  capacities_.clear();
-  parameter_sets_.clear();
+  sequences_ = {instances_[0].problem, n_};
   orders_.clear();
 }
 
@@ -37,26 +48,12 @@ void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, 
     const int item = order.empty() ? i : order[i];
     float point[2] = {inputs_[instance][2 * item], inputs_[instance][2 * item + 1]};
     apply_dihedral(copy, point);
-    features_.insert(features_.end(), point, point + 2);
-    if (weighs) weights_.push_back(source.first(item));
+    sequences_.features.insert(sequences_.features.end(), point, point + 2);
+    if (weighs) sequences_.weights.push_back(source.first(item));
   }
-  if (weighs) capacities_.push_back(source.capacity);
-  parameter_sets_.push_back(parameter_set);
+  if (weighs) sequences_.capacities.push_back(source.capacity);
+  sequences_.parameter_sets.push_back(parameter_set);
   orders_.push_back(std::move(order));
-}
-
-SequenceBatch SequencePacker::batch() const {
-  SequenceBatch batch;
-  batch.problem = instances_[0].problem;
-  batch.n = n_;
-  batch.count = count();
-  batch.features = features_.data();
-  if (!capacities_.empty()) {
-    batch.weights = weights_.data();
-    batch.capacities = capacities_.data();
-  }
-  batch.parameter_sets = parameter_sets_.data();
-  return batch;
 }
 
 std::vector<int32_t> SequencePacker::original_order(size_t s, const int32_t* chosen) const {
@@ -67,11 +64,6 @@ std::vector<int32_t> SequencePacker::original_order(size_t s, const int32_t* cho
     original.push_back(orders_[s].empty() ? chosen[i] : orders_[s][chosen[i]]);
   }
   return original;
-}
-
-void check_answer(const Instance& instance, Solution& solution) {
-  const std::string wrong = validate_solution(instance, solution);
-  if (!wrong.empty()) throw std::logic_error("the network's answer is not valid: " + wrong);
 }
 
 }  // namespace pointsman

@@ -12,6 +12,18 @@
 
 namespace pointsman {
 
+// Owns everything its view points to.
+struct Sequences {
+  ProblemKind problem = ProblemKind::kTsp;
+  int n = 0;
+  std::vector<float> features = {};          // [count][n][2]
+  std::vector<double> weights = {};          // [count][n]; empty without capacities
+  std::vector<double> capacities = {};       // [count]; likewise
+  std::vector<int32_t> parameter_sets = {};  // [count]
+
+  SequenceBatch view() const;  // valid until a member changes
+};
+
 class SequencePacker {
  public:
   // `instances` must outlive the packer and all have the n and the problem of the first.
@@ -23,24 +35,19 @@ class SequencePacker {
   // copy `copy`.
   void add(size_t instance, int copy, std::vector<int32_t> order, int32_t parameter_set = 0);
 
-  int count() const { return static_cast<int>(orders_.size()); }
-  SequenceBatch batch() const;  // valid until the next clear() or add()
+  SequenceBatch batch() const { return sequences_.view(); }  // valid until the next clear() or add()
 
   // The user's item numbers of a rollout of sequence s. chosen: [n], -1 after the last.
   std::vector<int32_t> original_order(size_t s, const int32_t* chosen) const;
 
  private:
   std::span<const Instance> instances_;
-  int n_;
+  const int n_;
   std::vector<std::vector<float>> inputs_;  // of each instance, [n][2]
-  std::vector<float> features_;
-  std::vector<double> weights_, capacities_;
-  std::vector<int32_t> parameter_sets_;
+  Sequences sequences_;
   std::vector<std::vector<int32_t>> orders_;
 };
 
-// Fills the costs of an answer that a network gave. An invalid one is a defect of the program:
-// std::logic_error.
-void check_answer(const Instance& instance, Solution& solution);
+inline constexpr const char* kInvalidAnswer = "the network's answer is not valid: ";
 
 }  // namespace pointsman

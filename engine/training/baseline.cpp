@@ -8,24 +8,19 @@
 namespace pointsman {
 namespace {
 
-// Density of Student's t with `freedom` degrees of freedom.
-double student_density(double t, double freedom) {
-  const double log_scale =
-      std::lgamma((freedom + 1) / 2) - std::lgamma(freedom / 2) - 0.5 * std::log(freedom * std::numbers::pi);
-  return std::exp(log_scale - (freedom + 1) / 2 * std::log1p(t * t / freedom));
-}
-
-// P(0 < T < t) by Simpson's rule; t >= 0. With t = tan(x) the range is finite however large t is, and the
-// integrand has no narrow peak: with the 400 panels the error is below 1e-9 for any number of instances up to
-// 100,000.
+// P(0 < T < t) of Student's t with `freedom` degrees of freedom, by Simpson's rule; t >= 0. With t = tan(x)
+// the range is finite however large t is, and the integrand has no narrow peak: with the 400 panels the error
+// is below 1e-9 for any number of instances up to 100,000.
 double student_integral(double t, double freedom) {
   constexpr int kPanels = 400;
   const double width = std::atan(t) / kPanels;
+  const double log_scale =
+      std::lgamma((freedom + 1) / 2) - std::lgamma(freedom / 2) - 0.5 * std::log(freedom * std::numbers::pi);
   double sum = 0.0;
   for (int i = 0; i <= kPanels; ++i) {
-    const double x = i * width, cosine = std::cos(x);
-    const double value = student_density(std::tan(x), freedom) / (cosine * cosine);
-    sum += value * (i == 0 || i == kPanels ? 1 : i % 2 == 1 ? 4 : 2);
+    const double x = i * width, cosine = std::cos(x), tangent = std::tan(x);
+    const double density = std::exp(log_scale - (freedom + 1) / 2 * std::log1p(tangent * tangent / freedom));
+    sum += density / (cosine * cosine) * (i == 0 || i == kPanels ? 1 : i % 2 == 1 ? 4 : 2);
   }
   return sum * width / 3;
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/common/fnv1a.h"
-#include "models/atomic_file.h"
 #include "models/json_text.h"
 #include "models/parameter_layout.h"
 
@@ -18,12 +17,24 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian memory images");
 
 constexpr std::string_view kMagic = "PNTSMNCK";
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kLstmVersion = 3, kEncoderVersion = 4;  // what is neither attention nor prior stays readable
 constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
 constexpr size_t kChecksumSize = 8;
 
-template <class T>
-concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+// Behind the other fields, from kEncoderVersion on.
+template <class Visitor, class Options>
+void visit_encoder(Visitor& visit, Options& options) {
+  visit("encoder", options.model.encoder);
+  visit("layers", options.model.layers);
+  visit("heads", options.model.heads);
+  visit("feed_forward", options.model.feed_forward);
+  visit("prior", options.model.has_prior);
+  visit("symmetries", options.symmetries);
+}
+
+uint32_t version_of(const ModelConfig& model) {
+  return model.encoder == Encoder::kLstm && !model.has_prior ? kLstmVersion : kEncoderVersion;
+}
 
 // The one list of fields: written, read and compared from here, in this order. `visit(name, field)`.
 template <class Visitor, class Options>
@@ -80,30 +91,27 @@ void visit_state(Visitor& visit, State& state) {
 }
 
 template <class Visitor, class Options, class State>
-void visit_file(Visitor& visit, Options& options, State& state) {
+void visit_file(Visitor& visit, uint32_t version, Options& options, State& state) {
   visit_identity(visit, options);
   visit("steps", options.steps);
   visit("checkpoint_every", options.checkpoint_every);
   visit_state(visit, state);
+  if (version == kEncoderVersion) visit_encoder(visit, options);
 }
 
 struct Writer {
   std::string bytes;
 
-  template <Number T>
-  void operator()(const char*, const T& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void operator()(const char* name, const std::string& text) {
-    (*this)(name, static_cast<uint64_t>(text.size()));
-    bytes += text;
-  }
-  void operator()(const char* name, const ProblemKind& problem) {
-    (*this)(name, std::string(name_of(problem)));
-  }
-  void operator()(const char* name, const std::vector<float>& floats) {
-    (*this)(name, static_cast<uint64_t>(floats.size()));
-    bytes.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    if constexpr (std::is_same_v<T, ProblemKind>) {
+      (*this)(name, std::string(name_of(value)));
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    } else {  // a string or numbers, after how many there are
+      (*this)(name, static_cast<uint64_t>(value.size()));
+      bytes.append(reinterpret_cast<const char*>(value.data()), value.size() * sizeof value[0]);
+    }
   }
 };
 
@@ -119,16 +127,18 @@ struct Reader {
     if (size > 0) std::memcpy(to, rest.data(), size);
     rest.remove_prefix(size);
   }
-  size_t take_count(const char* name, size_t element_size) {
-    uint64_t count = 0;
-    take(name, &count, sizeof count);
-    if (count > rest.size() / element_size) refuse(name, "longer than the file");
-    return count;
-  }
 
-  template <Number T>
+  template <class T>
   void operator()(const char* name, T& value) {
-    take(name, &value, sizeof value);
+    if constexpr (std::is_arithmetic_v<T>) {
+      take(name, &value, sizeof value);
+    } else {
+      uint64_t count = 0;
+      take(name, &count, sizeof count);
+      if (count > rest.size() / sizeof value[0]) refuse(name, "longer than the file");
+      value.resize(count);
+      take(name, value.data(), count * sizeof value[0]);
+    }
   }
   void operator()(const char* name, bool& value) {
     uint8_t byte = 0;
@@ -142,6 +152,12 @@ struct Reader {
     if (number < 0 || number > static_cast<int32_t>(Baseline::kRollout)) refuse(name, "unknown baseline");
     value = static_cast<Baseline>(number);
   }
+  void operator()(const char* name, Encoder& encoder) {
+    int32_t number = 0;
+    take(name, &number, sizeof number);
+    if (number != 0 && number != 1) refuse(name, "unknown encoder");
+    encoder = static_cast<Encoder>(number);
+  }
   void operator()(const char* name, ProblemKind& problem) {
     std::string text;
     (*this)(name, text);
@@ -149,64 +165,49 @@ struct Reader {
     if (!kind) refuse(name, "unknown problem");
     problem = *kind;
   }
-  void operator()(const char* name, std::string& text) {
-    text.resize(take_count(name, 1));
-    take(name, text.data(), text.size());
-  }
-  void operator()(const char* name, std::vector<float>& floats) {
-    floats.resize(take_count(name, sizeof(float)));
-    take(name, floats.data(), floats.size() * sizeof(float));
-  }
 };
 
 // Every option as text, for the comparison and its message.
 struct Describer {
   std::vector<std::pair<std::string, std::string>> fields;
 
-  template <Number T>
+  template <class T>
   void operator()(const char* name, const T& value) {
+    constexpr const char* kBaselines[] = {"shared", "critic", "ema", "rollout"};
     if constexpr (std::is_same_v<T, bool>) {
       fields.emplace_back(name, value ? "on" : "off");
+    } else if constexpr (std::is_same_v<T, Baseline>) {
+      fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
+    } else if constexpr (std::is_same_v<T, Encoder>) {
+      fields.emplace_back(name, value == Encoder::kLstm ? "lstm" : "attention");
+    } else if constexpr (std::is_same_v<T, ProblemKind>) {
+      fields.emplace_back(name, name_of(value));
     } else {
       fields.emplace_back(name, number_text(value));
     }
   }
-  void operator()(const char* name, const Baseline& value) {
-    constexpr const char* kNames[] = {"shared", "critic", "ema", "rollout"};
-    fields.emplace_back(name, kNames[static_cast<int>(value)]);
-  }
-  void operator()(const char* name, const ProblemKind& problem) {
-    fields.emplace_back(name, name_of(problem));
-  }
-  void operator()(const char* name, const std::string& text) { fields.emplace_back(name, text); }
 };
-
-template <Number T>
-T number_at(std::string_view bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
 
 // Returns the bytes between header and checksum.
 std::string_view checked_fields(std::string_view bytes, const std::string& name) {
   if (bytes.size() < kHeaderSize + kChecksumSize || !bytes.starts_with(kMagic)) {
     throw CheckpointError(name + ": not a checkpoint of pointsman");
   }
-  const uint32_t version = number_at<uint32_t>(bytes, 8);
-  if (version != kVersion) {
-    throw CheckpointError(name + ": version: expected " + std::to_string(kVersion) + ", found " +
-                          std::to_string(version));
-  }
-  const uint64_t size = number_at<uint64_t>(bytes, 12);
-  if (size != bytes.size()) {
-    throw CheckpointError(name + ": size: expected " + std::to_string(size) + " bytes, found " +
-                          std::to_string(bytes.size()));
-  }
+  const auto expect = [&](const char* what, uint64_t expected, uint64_t found, const char* unit) {
+    if (expected == found) return;
+    throw CheckpointError(name + ": " + what + ": expected " + std::to_string(expected) + unit + ", found " +
+                          std::to_string(found));
+  };
   const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumSize);
-  if (fnv1a(covered) != number_at<uint64_t>(bytes, covered.size())) {
-    throw CheckpointError(name + ": checksum: the file is damaged");
-  }
+  Reader header{bytes.substr(kMagic.size()), name}, end{bytes.substr(covered.size()), name};
+  uint32_t version = 0;
+  uint64_t size = 0, checksum = 0;
+  header("version", version);
+  header("size", size);
+  end("checksum", checksum);
+  if (version != kEncoderVersion) expect("version", kLstmVersion, version, "");
+  expect("size", size, bytes.size(), " bytes");
+  if (fnv1a(covered) != checksum) throw CheckpointError(name + ": checksum: the file is damaged");
   return covered.substr(kHeaderSize);
 }
 
@@ -216,6 +217,9 @@ void check_values(const Checkpoint& checkpoint, const Reader& reader) {
   const TrainState& state = checkpoint.state;
   if (model.n < 1) reader.refuse("n", "not positive");
   if (model.hidden < 1 || model.hidden > 65536) reader.refuse("hidden", "not in 1 .. 65536");
+  if (model.layers < 1 || model.layers > 64) reader.refuse("layers", "not in 1 .. 64");
+  if (model.feed_forward < 16 || model.feed_forward > 65536)
+    reader.refuse("feed_forward", "not in 16 .. 65536");
   if (model.glimpses < 0 || model.glimpses > 4) reader.refuse("glimpses", "not in 0 .. 4");
   if (state.step < 0 || state.tours < 0 || state.prior_tours < 0) reader.refuse("step, tours", "negative");
   if (state.optimiser.actor_steps < 0 || state.optimiser.critic_steps < 0) {
@@ -236,9 +240,9 @@ void check_values(const Checkpoint& checkpoint, const Reader& reader) {
 std::string checkpoint_bytes(const TrainOptions& options, const TrainState& state) {
   Writer writer;
   writer.bytes = kMagic;
-  writer("version", kVersion);
+  writer("version", version_of(options.model));
   writer("size", uint64_t{0});
-  visit_file(writer, options, state);
+  visit_file(writer, version_of(options.model), options, state);
   const uint64_t size = writer.bytes.size() + kChecksumSize;
   std::memcpy(writer.bytes.data() + 12, &size, sizeof size);
   writer("checksum", fnv1a(writer.bytes));
@@ -248,15 +252,12 @@ std::string checkpoint_bytes(const TrainOptions& options, const TrainState& stat
 Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
   Reader reader{checked_fields(bytes, name), name};
   Checkpoint checkpoint;
-  visit_file(reader, checkpoint.options, checkpoint.state);
+  uint32_t version = 0;
+  std::memcpy(&version, bytes.data() + kMagic.size(), sizeof version);
+  visit_file(reader, version, checkpoint.options, checkpoint.state);
   if (!reader.rest.empty()) reader.refuse("end", "bytes left over");
   check_values(checkpoint, reader);
   return checkpoint;
-}
-
-void write_checkpoint(const std::filesystem::path& path, const TrainOptions& options,
-                      const TrainState& state) {
-  write_file_atomically(path, checkpoint_bytes(options, state));
 }
 
 Checkpoint read_checkpoint(const std::filesystem::path& path) {
@@ -273,7 +274,9 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
 void require_same_training(const TrainOptions& saved, const TrainOptions& asked, const std::string& name) {
   Describer ours, theirs;
   visit_identity(theirs, saved);
+  visit_encoder(theirs, saved);
   visit_identity(ours, asked);
+  visit_encoder(ours, asked);
   for (size_t i = 0; i < ours.fields.size(); ++i) {
     if (theirs.fields[i] == ours.fields[i]) continue;
     throw CheckpointError(name + ": " + ours.fields[i].first + ": the checkpoint was made with " +

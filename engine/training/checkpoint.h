@@ -46,10 +46,6 @@ struct Checkpoint {
 std::string checkpoint_bytes(const TrainOptions& options, const TrainState& state);
 // `name` begins every message. Throws CheckpointError for anything that checkpoint_bytes did not write.
 Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name);
-
-// Atomically: an older file of that name stays intact when the disk refuses (std::system_error).
-void write_checkpoint(const std::filesystem::path& path, const TrainOptions& options,
-                      const TrainState& state);
 Checkpoint read_checkpoint(const std::filesystem::path& path);
 
 // Throws CheckpointError naming the first option in which `asked` would make another training than `saved`.

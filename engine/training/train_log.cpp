@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <optional>
-#include <string_view>
 #include <system_error>
 
 #include "models/atomic_file.h"
@@ -18,16 +18,12 @@ namespace {
   throw std::system_error(errno, std::generic_category(), path.string() + ": cannot write the training log");
 }
 
-constexpr std::string_view kStepPrefix = "{\"step\":";
-
 // Of a complete line that log_line wrote.
-std::optional<int64_t> step_of(std::string_view line) {
-  if (!line.starts_with(kStepPrefix) || !line.ends_with('}')) return std::nullopt;
-  int64_t step = 0;
-  const char* end = line.data() + line.size();
-  const auto [next, error] = std::from_chars(line.data() + kStepPrefix.size(), end, step);
-  if (error != std::errc() || *next != ',') return std::nullopt;
-  return step;
+std::optional<int64_t> step_of(const std::string& line) {
+  long long step = 0;
+  char next = 0;
+  const bool complete = std::sscanf(line.c_str(), "{\"step\":%lld%c", &step, &next) == 2 && next == ',';
+  return complete && line.ends_with('}') ? std::optional<int64_t>(step) : std::nullopt;
 }
 
 std::string kept_lines(std::istream& log, int64_t step, bool keep_step) {

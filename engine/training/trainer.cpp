@@ -14,6 +14,7 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/train_log.h"
 #include "engine/training/training_batch.h"
+#include "models/atomic_file.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 
@@ -43,6 +44,8 @@ void check_options(const TrainOptions& o) {
   require(o.steps >= 0, "training: steps must not be negative");
   require(o.rollouts >= (o.baseline == Baseline::kShared && !o.examples ? 2 : 1),
           "training: the shared baseline needs 2 rollouts or more");
+  require(o.symmetries >= 1 && o.symmetries <= 8 && o.rollouts % o.symmetries == 0,
+          "training: the symmetries must divide the rollouts");
   require(!o.examples || (o.examples->problem == o.model.problem && o.examples->n == o.model.n),
           "training: the examples are of another problem or size");
   require(!o.examples || o.entropy == 0.0f, "training: supervised learning has no entropy term");
@@ -140,13 +143,14 @@ class Trainer {
     const Objective objective = options_.examples ? cross_entropy(batch) : policy_gradient(batch, rollouts);
     GradientRequest request;
     request.sequences = batch.view();
+    if (!batch.counts.empty()) request.counts = batch.counts.data();
     request.orders = rollouts.orders.data();
     request.weights = objective.weights.data();
     request.tape = &tape_;
     backend_.gradient(request);
     const double norm = update();
     state_.step += 1;
-    state_.tours += batch.count;
+    state_.tours += batch.rollouts();
     state_.seconds = earlier_seconds_ + seconds_since(start_);
     accumulate(rollouts, objective.baseline_loss, norm);
   }
@@ -165,8 +169,8 @@ class Trainer {
   Objective policy_gradient(const TrainingBatch& batch, const RolloutResult& sampled) {
     const std::vector<double> baseline = baseline_of(batch, sampled.costs);
     const std::vector<double> expected = expected_log_probs(sampled.log_probs);
-    const double temperature = entropy_temperature(state_.step), count = batch.count;
-    Objective objective{std::vector<float>(batch.count)};
+    const double temperature = entropy_temperature(state_.step), count = batch.rollouts();
+    Objective objective{std::vector<float>(batch.rollouts())};
     for (size_t s = 0; s < objective.weights.size(); ++s) {
       const double advantage = sampled.costs[s] - baseline[s];
       const double surprise = temperature * (sampled.log_probs[s] - expected[s]);
@@ -187,6 +191,10 @@ class Trainer {
       request.decode = Decode::kSample;
       request.instance_keys = batch.keys.data();
       request.first_samples = batch.first_samples.data();
+      if (!batch.counts.empty()) {
+        request.counts = batch.counts.data();
+        request.sample_stride = static_cast<uint32_t>(options_.symmetries);
+      }
       request.seed = training_seed(options_.seed);
     }
     request.tape = &tape_;
@@ -344,7 +352,7 @@ class Trainer {
         state_.baseline_parameters.resize(layout_.size);
         backend_.read_parameters(kFrozenSet, state_.baseline_parameters);
       }
-      write_checkpoint(options_.checkpoint, options_, state_);
+      write_file_atomically(options_.checkpoint, checkpoint_bytes(options_, state_));
     }
     if (!options_.output.empty()) write_model(options_.output, written_config(), state_.parameters);
   }

@@ -42,13 +42,33 @@ void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, 
 }
 
 TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, uint64_t seed, int rollouts) {
-  TrainingBatch batch;
-  batch.problem = plain.problem;
-  batch.n = plain.n;
-  batch.count = plain.count * rollouts;
+  TrainingBatch batch{{plain.problem, plain.n}, plain.count * rollouts};
   for (int i = 0; i < plain.count; ++i) {
     for (int rollout = 0; rollout < rollouts; ++rollout) append_copy(plain, i, seed, rollout, batch);
   }
+  batch.parameter_sets.assign(batch.count, 0);
+  fill_weights(config, batch);
+  return batch;
+}
+
+// The rollouts of an instance share an encoding, or one a symmetry.
+TrainingBatch shared_encodings_of(const TrainingBatch& plain, const ModelConfig& config,
+                                  const TrainOptions& options) {
+  TrainingBatch batch{{plain.problem, plain.n}, plain.count * options.symmetries};
+  const size_t floats = 2 * static_cast<size_t>(plain.n);
+  for (int i = 0; i < plain.count; ++i) {
+    for (int symmetry = 0; symmetry < options.symmetries; ++symmetry) {
+      const auto from = plain.features.begin() + static_cast<int64_t>(i * floats);
+      const auto start = static_cast<int64_t>(batch.features.size());
+      batch.features.insert(batch.features.end(), from, from + static_cast<int64_t>(floats));
+      if (problem_of(plain.problem).has_symmetries) {
+        for (size_t at = 0; at < floats; at += 2) apply_dihedral(symmetry, &batch.features[start + at]);
+      }
+      batch.keys.push_back(plain.keys[i]);
+      batch.first_samples.push_back(static_cast<uint32_t>(symmetry));
+    }
+  }
+  batch.counts.assign(batch.count, options.rollouts / options.symmetries);
   batch.parameter_sets.assign(batch.count, 0);
   fill_weights(config, batch);
   return batch;
@@ -67,10 +87,7 @@ int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order
 // Examples first .. first + count - 1 of the endless sequence of epochs.
 TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count,
                             EpochOrder& order) {
-  TrainingBatch batch;
-  batch.problem = examples.problem;
-  batch.n = examples.n;
-  batch.count = count;
+  TrainingBatch batch{{examples.problem, examples.n}, count};
   const auto n = static_cast<size_t>(examples.n);
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
     const auto row = static_cast<size_t>(example_row(examples.count(), seed, key, order));
@@ -93,25 +110,8 @@ uint64_t training_seed(uint64_t seed) { return seed ^ 0x747261696E696E67ull; }
 uint64_t validation_seed(uint64_t seed) { return seed ^ 0x76616C6964617465ull; }
 uint64_t challenge_seed(uint64_t seed) { return seed ^ 0x6368616C6C656E67ull; }
 
-SequenceBatch TrainingBatch::view() const {
-  SequenceBatch sequences;
-  sequences.problem = problem;
-  sequences.n = n;
-  sequences.count = count;
-  sequences.features = features.data();
-  if (!capacities.empty()) {
-    sequences.weights = weights.data();
-    sequences.capacities = capacities.data();
-  }
-  sequences.parameter_sets = parameter_sets.data();
-  return sequences;
-}
-
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count) {
-  TrainingBatch batch;
-  batch.problem = config.problem;
-  batch.n = config.n;
-  batch.count = count;
+  TrainingBatch batch{{config.problem, config.n}, count};
   batch.features.resize(2 * static_cast<size_t>(count) * config.n);
   generate_features(config.n, seed, first, count, batch.features.data());
   for (int i = 0; i < count; ++i) batch.keys.push_back(first + static_cast<uint64_t>(i));
@@ -130,6 +130,7 @@ TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrd
   }
   const TrainingBatch plain = plain_batch(options.model, seed, first, options.batch);
   if (options.baseline != Baseline::kShared) return plain;
+  if (options.model.encoder == Encoder::kAttention) return shared_encodings_of(plain, options.model, options);
   return copies_of(plain, options.model, seed, options.rollouts);
 }
 

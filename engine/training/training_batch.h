@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/backend/backend.h"
+#include "engine/search/sequence_packer.h"
 #include "engine/training/trainer.h"
 
 namespace pointsman {
@@ -17,20 +17,15 @@ uint64_t training_seed(uint64_t seed);
 uint64_t validation_seed(uint64_t seed);
 uint64_t challenge_seed(uint64_t seed);  // kRollout: instances of the t-test, fresh ones each time
 
-// Owns everything its view points to.
-struct TrainingBatch {
-  ProblemKind problem = ProblemKind::kTsp;
-  int n = 0;
-  int count = 0;                        // sequences
-  std::vector<float> features;          // [count][n][2]
-  std::vector<double> weights;          // [count][n], exactly those in features; empty without capacities
-  std::vector<double> capacities;       // [count]; likewise
-  std::vector<uint64_t> keys;           // [count] index of the instance in its endless sequence
-  std::vector<uint32_t> first_samples;  // [count] number of the rollout
-  std::vector<int32_t> parameter_sets;  // [count] all equal
-  std::vector<int32_t> orders;          // supervised learning: [count][n] the answers; else empty
+// Its weights are exactly those in the features.
+struct TrainingBatch : Sequences {
+  int rollouts() const { return counts.empty() ? count : count * counts[0]; }
 
-  SequenceBatch view() const;
+  int count = 0;                             // sequences
+  std::vector<int32_t> counts = {};          // [count] rollouts a sequence; empty: 1 each
+  std::vector<uint64_t> keys = {};           // [count] index of the instance in its endless sequence
+  std::vector<uint32_t> first_samples = {};  // [count] number of the rollout
+  std::vector<int32_t> orders = {};          // supervised learning: [count][n] the answers; else empty
 };
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
@@ -45,7 +40,9 @@ struct EpochOrder {
 
 // Training step `step` (0-based): options.batch instances, new ones each time, or supervised the next of
 // options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8,
-// with the answers in canonical order (make_canonical). kShared and supervised: options.rollouts sequences of
+// with the answers in canonical order (make_canonical). With Encoder::kAttention, kShared has
+// options.symmetries sequences of each instance, the rollouts shared out to them in turn: rollout r reads dihedral
+// copy r mod symmetries. Otherwise kShared and supervised have options.rollouts sequences of
 // each, one after the other, every one in a random input order of its own; of a TSP instance rollout r also
 // reads dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not
 // depend on it.

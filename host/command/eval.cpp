@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "engine/problem/problem.h"
@@ -58,45 +59,34 @@ struct EvalSet {
 };
 
 // The best answers so far to all instances.
-class Answers {
- public:
-  Answers(const InstanceBatch& instances, std::string name)
-      : instances_(instances), name_(std::move(name)), objectives_(instances.size(), std::nan("")) {}
+struct Answers {
+  const InstanceBatch& instances;
+  std::string name;
+  std::vector<double> objectives = std::vector<double>(instances.size(), std::nan(""));
+  Status status = Status::kDone;
+  size_t seen = 0;  // by this model, and the sum of their objectives
+  double sum = 0;
+  ProgressLine line{};
 
   void add(size_t i, const Solution& solution) {
-    double& best = objectives_[i];
-    if (std::isnan(best) || is_better(instances_[i].problem, solution.objective, best))
+    double& best = objectives[i];
+    if (std::isnan(best) || is_better(instances[i].problem, solution.objective, best))
       best = solution.objective;
-    status_ = std::max(status_, solution.status);
-    sum_ += solution.objective;
-    ++seen_;
-    if (seen_ < instances_.size() && line_.due()) {
-      line_.update(name_ + ": " + std::to_string(seen_) + "/" + std::to_string(instances_.size()) +
-                   ", mean cost " + std::to_string(sum_ / static_cast<double>(seen_)));
+    status = std::max(status, solution.status);
+    sum += solution.objective;
+    ++seen;
+    if (seen < instances.size() && line.due()) {
+      line.update(name + ": " + std::to_string(seen) + "/" + std::to_string(instances.size()) +
+                  ", mean cost " + std::to_string(sum / static_cast<double>(seen)));
     }
-    if (seen_ == instances_.size()) seen_ = 0, sum_ = 0;  // the next model's turn
+    if (seen == instances.size()) seen = 0, sum = 0;  // the next model's turn
   }
-
-  const std::vector<double>& objectives() const { return objectives_; }
-  Status status() const { return status_; }
-
- private:
-  const InstanceBatch& instances_;
-  std::string name_;
-  std::vector<double> objectives_;
-  Status status_ = Status::kDone;
-  size_t seen_ = 0;  // by this model, and the sum of their objectives
-  double sum_ = 0;
-  ProgressLine line_;
 };
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> entries;
-  size_t begin = 0;
-  for (size_t comma; (comma = list.find(',', begin)) != std::string::npos; begin = comma + 1) {
-    entries.push_back(list.substr(begin, comma - begin));
-  }
-  entries.push_back(list.substr(begin));
+  std::istringstream text(list + ",");
+  for (std::string entry; std::getline(text, entry, ',');) entries.push_back(entry);
   return entries;
 }
 
@@ -160,14 +150,14 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   const bool rival = !info_of(mode.options.mode).has_network;
   const int threads = rival ? rival_threads(common, set) : run.engine.device().threads;
   const SearchControl control = search_control(common);
-  Answers answers(set.instances, mode.name);
+  Answers answers{set.instances, mode.name};
   const Clock::time_point start = Clock::now();
   const SolveReport report =
       run_models(run, rival ? std::vector<std::string>{""} : models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(set.instances.size());
   double sum = 0;
-  for (const double one : answers.objectives()) sum += one;
+  for (const double one : answers.objectives) sum += one;
   Json row = {{"name", mode.name},
               {"mode", mode.strategy},
               {"problem", name_of(set.instances.front().problem)},
@@ -178,38 +168,33 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
               {"samples", report.samples},
               {"temperature", mode.temperature},
               {"mean_cost", sum / count}};
-  add_quality(row, set, answers.objectives());
+  add_quality(row, set, answers.objectives);
   row["instances"] = set.instances.size();
   row["seconds"] = seconds;
   row["ms_per_instance"] = 1000 * seconds / count;
   // A limit leaves fewer samples than were asked for.
-  const bool done = answers.status() == Status::kDone;
+  const bool done = answers.status == Status::kDone;
   row["tours_per_second"] = done ? count * static_cast<double>(report.samples) / seconds : std::nan("");
   row["threads"] = threads;
   row["model"] = rival ? Json() : Json(run.used.names);
   row["model_sha256"] = rival ? Json() : Json(run.used.sha256);
-  row["status"] = name_of(answers.status());
+  row["status"] = name_of(answers.status);
   return row;
 }
 
 std::string table_head() {
-  char text[120];
-  std::snprintf(text, sizeof text, "%-32s %8s %12s %18s %10s %11s %11s\n", "mode", "samples", "mean cost",
-                "gap   95% CI", "ms each", "seconds", "tours/s");
-  return text;
+  return printed("%-32s %8s %12s %18s %10s %11s %11s\n", "mode", "samples", "mean cost", "gap   95% CI",
+                 "ms each", "seconds", "tours/s");
 }
 
 std::string row_text(const Json& row) {
-  char quality[40] = "-", text[200];
-  if (!std::isnan(row["gap"].get<double>())) {
-    std::snprintf(quality, sizeof quality, "%8.3f%% +- %-5.3f", 100 * row["gap"].get<double>(),
-                  100 * row["gap_ci95"].get<double>());
-  }
-  std::snprintf(text, sizeof text, "%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n",
-                row["name"].get<std::string>().c_str(), row["samples"].get<long long>(),
-                row["mean_cost"].get<double>(), quality, row["ms_per_instance"].get<double>(),
-                row["seconds"].get<double>(), row["tours_per_second"].get<double>());
-  return text;
+  const auto number = [&](const char* key) { return row[key].get<double>(); };
+  const std::string quality =
+      std::isnan(number("gap")) ? "-"
+                                : printed("%8.3f%% +- %-5.3f", 100 * number("gap"), 100 * number("gap_ci95"));
+  return printed("%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n", row["name"].get<std::string>().c_str(),
+                 row["samples"].get<long long>(), number("mean_cost"), quality.c_str(),
+                 number("ms_per_instance"), number("seconds"), number("tours_per_second"));
 }
 
 EvalSet load_set(const EvalFlags& flags) {
@@ -273,7 +258,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   std::string text = table_head();
   for (const EvalMode& mode : modes) {
     rows.push_back(eval_row(run, models, mode, set, common));
-    log_info("%s: done in %.2f s", mode.name.c_str(), rows.back()["seconds"].get<double>());
+    log_info(mode.name + printed(": done in %.2f s", rows.back()["seconds"].get<double>()));
     if (by_line) {
       Json line = rows.back();
       line.update(origin);
@@ -281,7 +266,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
       file.write(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     }
     text += row_text(rows.back());
-    if (interrupt_signal() != 0) break;
+    if (interrupt_exit_code() != 0) break;
   }
   const int code = interrupt_exit_code();
   if (by_line) {
@@ -312,8 +297,8 @@ Command add_eval(CLI::App& parent) {
   add_option(*app, "--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
   add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below");
   add_option(*app, "-n,--samples", flags->samples,
-             "Samples of the sample and random modes that name no number")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+             "Samples of the sample and random modes that name no number",
+             CLI::Range(int64_t{1}, int64_t{1} << 31));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"json", "ndjson", "text"});
   return {app, common, [=] { return run_eval(*flags, *common); }};

@@ -6,8 +6,7 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/options.h"
-#include "host/command/solve_flags.h"
-#include "host/command/solve_run.h"
+#include "host/files/text_scan.h"
 
 namespace pointsman {
 
@@ -15,8 +14,8 @@ namespace {
 
 // 1 to 999,999,999; 0 for any other word.
 int64_t number_in(const std::string& word) {
-  const bool digits = word.find_first_not_of("0123456789") == std::string::npos;
-  return digits && !word.empty() && word.size() < 10 ? std::stoll(word) : 0;
+  int64_t number = 0;
+  return word.size() < 10 && parse_integer(word, number) && number > 0 ? number : 0;
 }
 
 // "t1.5" -> 1.5, within what --temperature of solve takes; 0 for any other word.
@@ -68,18 +67,6 @@ void set_samples(EvalMode& mode, int64_t number) {
   options.steps = number / replicas;
 }
 
-// "auto, greedy, .. or exact".
-std::string mode_names() {
-  std::string names;
-  for (const ModeInfo& mode : all_modes()) {
-    names += (names.empty()                          ? ""
-              : mode.mode == all_modes().back().mode ? " or "
-                                                     : ", ") +
-             std::string(mode.name);
-  }
-  return names;
-}
-
 void parse_network_mode(std::istringstream& words, const ModeInfo& info, EvalMode& mode) {
   SolveOptions& options = mode.options;
   if (info.mode != Mode::kAuto) {
@@ -114,7 +101,8 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
   std::getline(words, mode.strategy, '+');
   const ModeInfo* info = find_mode(mode.strategy);
   if (info == nullptr) {
-    throw UsageError("--modes: expected " + mode_names() + ", found \"" + mode.strategy + "\"");
+    throw UsageError("--modes: expected " + joined(all_modes(), ", ", &ModeInfo::name, " or ") +
+                     ", found \"" + mode.strategy + "\"");
   }
   mode.options.mode = info->mode;
   if (info->mode == Mode::kSample || info->mode == Mode::kRandom) mode.options.samples = samples;

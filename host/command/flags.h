@@ -14,26 +14,32 @@ namespace pointsman {
 // "-n,--samples" -> "POINTSMAN_SAMPLES".
 std::string environment_name(const std::string& names);
 
-// Declares an option with its default in the help and its environment variable.
+// Declares an option with its default in the help and its environment variable. A value must pass `check`.
 template <typename T>
-CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const std::string& help) {
-  return app.add_option(names, value, help)->capture_default_str()->envname(environment_name(names));
+CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const std::string& help,
+                        const CLI::Validator& check = {}) {
+  return app.add_option(names, value, help)
+      ->capture_default_str()
+      ->envname(environment_name(names))
+      ->check(check);
 }
 
 // Likewise of a value that may be left to the program: `unset` on the command line means none.
 template <typename T>
 CLI::Option* add_optional(CLI::App& app, const std::string& names, std::optional<T>& value, T unset,
-                          const std::string& help) {
+                          const std::string& help, const CLI::Validator& check) {
   const auto take = [&value, unset](const T& given) {
     value = given == unset ? std::nullopt : std::optional<T>(given);
   };
   CLI::Option* option = app.add_option_function<T>(names, take, help)->envname(environment_name(names));
-  return option->default_str(CLI::detail::to_string(unset));
+  return option->default_str(CLI::detail::to_string(unset))->check(check);
 }
 
 // On the command line itself: what the environment or a configuration file sets for every run is no mistake
 // in this one.
 bool is_typed(const CLI::App& app, const char* name);
+// Throws UsageError(name: why) for the first of the flags that is.
+void refuse_typed(const CLI::App& app, std::initializer_list<const char*> names, const std::string& why);
 
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);
 

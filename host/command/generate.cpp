@@ -51,8 +51,8 @@ int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
   }
   file.write(format.write(instances));
   file.commit();
-  log_info("%d %s instances of n = %d, seed %llu", flags.count, flags.problem.c_str(), flags.n,
-           static_cast<unsigned long long>(common.seed));
+  log_info(printed("%d %s instances of n = %d, seed %llu", flags.count, flags.problem.c_str(), flags.n,
+                   static_cast<unsigned long long>(common.seed)));
   return kExitDone;
 }
 
@@ -70,12 +70,12 @@ Command add_generate(CLI::App& parent) {
   add_option(*app, "-n,--size", flags->n, "Cities or items of an instance")
       ->required()
       ->check(CLI::Range(1, 1000000));
-  add_option(*app, "-b,--count", flags->count, "Number of instances")->check(CLI::Range(1, 100000000));
+  add_option(*app, "-b,--count", flags->count, "Number of instances", CLI::Range(1, 100000000));
   add_option(*app, "--like", flags->like,
-             "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives")
-      ->check(CLI::IsMember(std::vector<std::string>{"numpy"}));
-  add_option(*app, "--capacity", flags->capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
-      ->check(CLI::Range(0.0, 1e12));
+             "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives",
+             CLI::IsMember(std::vector<std::string>{"numpy"}));
+  add_option(*app, "--capacity", flags->capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
+             CLI::Range(0.0, 1e12));
   add_common_options(*app, *common, of_formats(instance_formats(), [](const InstanceFormat& format) {
     return format.suffixes[0].substr(1);
   }));

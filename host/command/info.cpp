@@ -63,25 +63,6 @@ std::string cuda_text(const CudaStatus& cuda) {
   return cuda.reason.empty() ? versions : cuda.reason;
 }
 
-Json cuda_devices_json(const CudaStatus& cuda) {
-  Json devices = Json::array();
-  for (const CudaStatus::Device& device : cuda.devices) {
-    devices.push_back(
-        {{"name", device.name}, {"architecture", device.architecture}, {"memory", device.memory}});
-  }
-  return devices;
-}
-
-std::string cuda_devices_text(const CudaStatus& cuda) {
-  std::string text;
-  for (size_t i = 0; i < cuda.devices.size(); ++i) {
-    const CudaStatus::Device& device = cuda.devices[i];
-    text += "  cuda:" + std::to_string(i) + "  " + device.name + ", " + device.architecture + ", " +
-            std::to_string(device.memory >> 30) + " GiB\n";
-  }
-  return text;
-}
-
 int describe_program(const CommonOptions& common, OutputFile& file) {
   const DeviceInfo device = make_backend(backend_options(common))->info();
   const CudaStatus cuda = cuda_status();
@@ -91,9 +72,15 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
                {"threads", device.threads},
                {"cuda", cuda_text(cuda)}};
   std::string text = as_text(json).substr(as_text(json).find('\n') + 1);  // without the code
-  text += cuda_devices_text(cuda);
   json["cuda_module"] = cuda.module;
-  json["cuda_devices"] = cuda_devices_json(cuda);
+  Json& devices = json["cuda_devices"] = Json::array();
+  for (const CudaStatus::Device& cuda_device : cuda.devices) {
+    text += "  cuda:" + std::to_string(devices.size()) + "  " + cuda_device.name + ", " +
+            cuda_device.architecture + ", " + std::to_string(cuda_device.memory >> 30) + " GiB\n";
+    devices.push_back({{"name", cuda_device.name},
+                       {"architecture", cuda_device.architecture},
+                       {"memory", cuda_device.memory}});
+  }
   Json models = Json::array();
   text += "models\n";
   for (const ModelListing& listing : list_models()) {
@@ -104,14 +91,12 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
               " n = " + std::to_string(model.config.n) + ", " + std::to_string(model.config.training_tours) +
               " training tours, sha256 " + model.sha256.substr(0, 12) + ", " + listing.path.string() + "\n";
     } catch (const ModelFileError& error) {
-      log_warning("%s", error.what());
+      log_warning(error.what());
     }
   }
   if (models.empty()) text += "  none found\n";
   json["models"] = models;
-  Json directories = Json::array();
-  for (const auto& directory : model_directories()) directories.push_back(directory.string());
-  json["model_directories"] = directories;
+  for (const auto& directory : model_directories()) json["model_directories"].push_back(directory.string());
   write_answer(file, common, json, text);
   return kExitDone;
 }

@@ -17,20 +17,15 @@ std::vector<std::string> problem_choices() {
 }
 
 void add_instance_options(CLI::App& app, InstanceFlags& flags) {
-  const std::string group = "Input";
-  std::vector<std::string> formats =
-      of_formats(instance_formats(), [](const InstanceFormat& format) { return format.name; });
+  app.option_defaults()->group("Input");
+  std::vector<std::string> formats = of_formats(instance_formats(), &InstanceFormat::name);
   formats.insert(formats.begin(), "auto");
-  add_option(app, "--input-format", flags.format, "Format of the input; auto: told by suffix and first bytes")
-      ->check(CLI::IsMember(formats))
-      ->group(group);
-  add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)")
-      ->check(CLI::IsMember(problem_choices()))
-      ->group(group);
+  add_option(app, "--input-format", flags.format, "Format of the input; auto: told by suffix and first bytes",
+             CLI::IsMember(formats));
+  add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)",
+             CLI::IsMember(problem_choices()));
   add_option(app, "--capacity", flags.capacity,
-             "KnapSack: capacity, where the file has none; 0: the file's own")
-      ->check(CLI::Range(0.0, 1e300))
-      ->group(group);
+             "KnapSack: capacity, where the file has none; 0: the file's own", CLI::Range(0.0, 1e300));
 }
 
 void refuse_capacity(ProblemKind problem, double capacity) {
@@ -49,7 +44,7 @@ ReadOptions read_options(const InstanceFlags& flags) {
 
 InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags) {
   InstanceFile file = read_instances(path, read_options(flags));
-  for (const std::string& warning : file.warnings) log_warning("%s", warning.c_str());
+  for (const std::string& warning : file.warnings) log_warning(warning);
   return std::move(file.instances);
 }
 

@@ -30,8 +30,6 @@ void install_signal_handlers() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-int interrupt_signal() { return arrived.load(); }
-
 int interrupt_exit_code() { return arrived.load() == 0 ? 0 : 128 + arrived.load(); }
 
 }  // namespace pointsman

@@ -8,10 +8,7 @@ namespace pointsman {
 // Installs the handlers; ignores SIGPIPE, so that a closed stdout is a write error like any other.
 void install_signal_handlers();
 
-// The signal that arrived, 0 while none has. Safe from any thread.
-int interrupt_signal();
-
-// 128 + the signal that arrived (130, 143), 0 while none has.
+// 128 + the signal that arrived (130, 143), 0 while none has. Safe from any thread.
 int interrupt_exit_code();
 
 }  // namespace pointsman

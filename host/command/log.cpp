@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,11 +29,6 @@ bool coloured() {
   return stderr_is_terminal() && !(no_color && *no_color) && !(term && std::strcmp(term, "dumb") == 0);
 }
 
-bool is_shown(Level level) {
-  if (level == Level::kError) return true;
-  return !state.quiet && (level != Level::kDebug || state.verbose);
-}
-
 void wipe_progress() {
   if (state.progress_shown) std::fputs("\r\033[K", stderr);
   state.progress_shown = false;
@@ -43,6 +37,7 @@ void wipe_progress() {
 void write_line(Level level, const std::string& message) {
   static const char* const kNames[] = {"debug", "info", "warning", "error"};
   const char* name = kNames[static_cast<int>(level)];
+  if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
   wipe_progress();
   if (state.json) {
     const nlohmann::ordered_json line = {
@@ -58,38 +53,13 @@ void write_line(Level level, const std::string& message) {
   }
 }
 
-void write_formatted(Level level, const char* format, va_list arguments) {
-  if (!is_shown(level)) return;
-  char text[2048];
-  std::vsnprintf(text, sizeof text, format, arguments);
-  write_line(level, text);
-}
-
 }  // namespace
 
 void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, false}; }
 
-void log_debug(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  write_formatted(Level::kDebug, format, arguments);
-  va_end(arguments);
-}
-
-void log_info(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  write_formatted(Level::kInfo, format, arguments);
-  va_end(arguments);
-}
-
-void log_warning(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  write_formatted(Level::kWarning, format, arguments);
-  va_end(arguments);
-}
-
+void log_debug(const std::string& message) { write_line(Level::kDebug, message); }
+void log_info(const std::string& message) { write_line(Level::kInfo, message); }
+void log_warning(const std::string& message) { write_line(Level::kWarning, message); }
 void log_error(const std::string& message) { write_line(Level::kError, message); }
 
 ProgressLine::ProgressLine(double interval)
@@ -109,7 +79,7 @@ void ProgressLine::update(const std::string& text) {
     std::fflush(stderr);
     state.progress_shown = true;
   } else {
-    log_info("%s", text.c_str());
+    log_info(text);
   }
 }
 

@@ -12,9 +12,9 @@ namespace pointsman {
 // -q silences everything but errors.
 void configure_log(bool quiet, bool verbose, bool json);
 
-void log_debug(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with -v
-void log_info(const char* format, ...) __attribute__((format(printf, 1, 2)));
-void log_warning(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const std::string& message);  // only with -v
+void log_info(const std::string& message);
+void log_warning(const std::string& message);
 void log_error(const std::string& message);  // never silenced
 
 // Progress of a long run. On a terminal one line is rewritten ten times a second; elsewhere a line every

@@ -4,17 +4,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 #include <optional>
 #include <system_error>
 
 #include "engine/training/trainer.h"
 #include "host/command/command.h"
-#include "host/command/config_file.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/files/input_error.h"
+#include "host/files/text_scan.h"
 #include "models/parameter_file.h"
 
 namespace pointsman {
@@ -64,24 +65,52 @@ std::optional<std::string> raw_value(const std::vector<std::string>& arguments, 
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// CLI11 reads the environment for every subcommand, and what is right for one may be an error for another.
-void ignore_environment_of_others(const std::vector<std::string>& arguments,
-                                  const std::vector<Command>& commands) {
+// CLI11 would only say that a subcommand is missing. Null where flags come first.
+const Command* find_command(const std::vector<std::string>& arguments, const std::vector<Command>& commands) {
+  if (arguments.empty() || arguments[0].rfind('-', 0) == 0) return nullptr;
+  const auto name = [](const Command& command) { return command.app->get_name(); };
   for (const Command& command : commands) {
-    if (!arguments.empty() && arguments[0] == command.app->get_name()) continue;
-    for (CLI::Option* option : command.app->get_options()) option->envname("");
+    if (name(command) == arguments[0]) return &command;
   }
+  throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " +
+                   joined(commands, ", ", name));
 }
 
-// CLI11 would only say that a subcommand is missing.
-void check_subcommand(const std::vector<std::string>& arguments, const std::vector<Command>& commands) {
-  if (arguments.empty() || arguments[0].rfind('-', 0) == 0) return;
-  std::string names;
-  for (const Command& command : commands) {
-    if (command.app->get_name() == arguments[0]) return;
-    names += (names.empty() ? "" : ", ") + command.app->get_name();
+// What the section of another program may hold, that program knows.
+bool is_known(const CLI::App& root, const std::string& section, const std::string& key) {
+  for (const CLI::App* subcommand : root.get_subcommands([](const CLI::App*) { return true; })) {
+    const bool named = subcommand->get_name() == section;
+    if ((named || section.empty()) && subcommand->get_option_no_throw("--" + key)) return true;
+    if (named && subcommand->get_prefix_command()) return true;
   }
-  throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " + names);
+  return false;
+}
+
+// The --config file: lines "samples = 64", comments with #, and sections named after a subcommand. Its values
+// go into the environment where the user's own environment has none, so "flag > environment > file > default"
+// is one mechanism. Throws UsageError for a file that cannot be read, a section that is no subcommand or a
+// key that no flag has.
+void apply_config_file(const std::string& path, const CLI::App& root, const CLI::App& subcommand) {
+  if (subcommand.get_prefix_command()) return;  // the program behind it reads the file
+  std::ifstream file(path);
+  if (!file) throw UsageError("--config " + path + ": cannot be read");
+  std::vector<CLI::ConfigItem> items = CLI::ConfigTOML().from_config(file);
+  // A section's own values come before the file's general ones, and the first to reach the environment stays.
+  std::stable_sort(items.begin(), items.end(), [](const CLI::ConfigItem& a, const CLI::ConfigItem& b) {
+    return a.parents.size() > b.parents.size();
+  });
+  for (const CLI::ConfigItem& item : items) {
+    if (item.name == "++" || item.name == "--") continue;  // CLI11's own section marks
+    std::string key = item.name;
+    std::replace(key.begin(), key.end(), '_', '-');
+    const std::string section = item.parents.empty() ? "" : item.parents.front();
+    if (item.parents.size() > 1 || !is_known(root, section, key)) {
+      throw UsageError("--config " + path + ": unknown key \"" + item.fullname() + "\"");
+    }
+    if (!section.empty() && section != subcommand.get_name()) continue;
+    const CLI::Option* option = subcommand.get_option_no_throw("--" + key);
+    if (option) setenv(option->get_envname().c_str(), joined(item.inputs, ",").c_str(), 0);
+  }
 }
 
 Failure describe(const std::exception_ptr& error) {
@@ -89,9 +118,7 @@ Failure describe(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const InputError& e) {
     return {kExitInput, e.what(), e.file(), e.line()};
-  } catch (const UsageError& e) {
-    return {kExitUsage, e.what(), "", 0};
-  } catch (const std::invalid_argument& e) {  // an option that only the engine could judge
+  } catch (const std::invalid_argument& e) {  // a UsageError, or an option that only the engine could judge
     return {kExitUsage, e.what(), "", 0};
   } catch (const OutputRefused& e) {
     return {kExitUsage, e.what(), "", 0};
@@ -162,15 +189,15 @@ int main_program(int argc, char** argv) {
   CommonOptions guess;  // how to tell a failure of the parse
   guess.format = raw_value(arguments, "--format", "POINTSMAN_FORMAT").value_or("");
   try {
-    check_subcommand(arguments, commands);
-    ignore_environment_of_others(arguments, commands);
-    if (const auto config = raw_value(arguments, "--config", "POINTSMAN_CONFIG")) {
-      for (const Command& command : commands) {
-        if (!arguments.empty() && arguments[0] == command.app->get_name()) {
-          apply_config_file(*config, app, *command.app);
-        }
-      }
+    const Command* const chosen = find_command(arguments, commands);
+    // CLI11 reads the environment for every subcommand, and what is right for one may be an error for
+    // another.
+    for (const Command& command : commands) {
+      if (&command == chosen) continue;
+      for (CLI::Option* option : command.app->get_options()) option->envname("");
     }
+    const auto config = raw_value(arguments, "--config", "POINTSMAN_CONFIG");
+    if (config && chosen) apply_config_file(*config, app, *chosen->app);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {

@@ -9,6 +9,7 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 #include "host/command/log.h"
+#include "host/files/text_scan.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -18,10 +19,7 @@ namespace fs = std::filesystem;
 constexpr const char* kSuffix = ".safetensors";
 
 std::string join_directories() {
-  std::string text;
-  for (const fs::path& directory : model_directories())
-    text += (text.empty() ? "" : ", ") + directory.string();
-  return text;
+  return joined(model_directories(), ", ", [](const fs::path& directory) { return directory.string(); });
 }
 
 }  // namespace
@@ -106,13 +104,13 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
     model = std::make_unique<Model>(read_model(path));
-    log_info("model %s: %s, trained on n = %d%s", model->name.c_str(), name_of(model->config.problem),
-             model->config.n,
-             requested_.empty()
-                 ? (model->config.n == n ? " (the instance's own size)" : " (nearest to the instance's)")
-                 : "");
-    log_debug("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(), path.c_str(),
-              model->sha256.c_str(), model->config.glimpses, model->config.clip);
+    log_info(printed("model %s: %s, trained on n = %d%s", model->name.c_str(), name_of(model->config.problem),
+                     model->config.n,
+                     requested_.empty() ? (model->config.n == n ? " (the instance's own size)"
+                                                                : " (nearest to the instance's)")
+                                        : ""));
+    log_debug(printed("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(), path.c_str(),
+                      model->sha256.c_str(), model->config.glimpses, model->config.clip));
   }
   if (model->config.problem != problem) {
     throw ModelFileError(path.string() + ": expected a model for " + name_of(problem) + ", found one for " +

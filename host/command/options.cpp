@@ -19,13 +19,13 @@ namespace {
 const Clock::time_point kProcessStart = Clock::now();
 
 std::string check_device(const std::string& device) {
-  if (device == "auto" || device == "cpu" || device == "cuda") return {};
+  for (const char* name : {"auto", "cpu", "cuda", "check"}) {  // the registry knows the names behind "check:"
+    if (device == name || device.rfind("check:", 0) == 0) return {};
+  }
   if (device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() < 9 &&
       device.find_first_not_of("0123456789", 5) == std::string::npos) {
     return {};
   }
-  if (device == "check" || device.rfind("check:", 0) == 0)
-    return {};  // the registry knows the names behind it
   return "expected auto, cpu, cuda or cuda:NUMBER, found \"" + device + "\"";
 }
 
@@ -52,44 +52,42 @@ bool is_typed(const CLI::App& app, const char* name) {
   return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
 }
 
+void refuse_typed(const CLI::App& app, std::initializer_list<const char*> names, const std::string& why) {
+  for (const char* name : names) {
+    if (is_typed(app, name)) throw UsageError(std::string(name) + ": " + why);
+  }
+}
+
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
   return app.add_flag(names, value, help)->envname(environment_name(names));
 }
 
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
-  const std::string group = "Common options";
-  add_option(app, "-o,--output", options.output, "Write the result here instead of to stdout")->group(group);
-  add_flag(app, "-f,--force", options.force, "Replace an existing output file")->group(group);
+  app.option_defaults()->group("Common options");
+  add_option(app, "-o,--output", options.output, "Write the result here instead of to stdout");
+  add_flag(app, "-f,--force", options.force, "Replace an existing output file");
   add_option(app, "--format", options.format,
              "Output format; default: by the suffix of -o, else a table on a "
-             "terminal and JSON off one")
-      ->check(CLI::IsMember(formats))
-      ->group(group);
-  add_option(app, "-s,--seed", options.seed, "Seed of every random number")->group(group);
-  add_option(app, "-t,--threads", options.threads, "CPU threads; 0: all")
-      ->check(CLI::Range(0, 4096))
-      ->group(group);
+             "terminal and JSON off one",
+             CLI::IsMember(formats));
+  add_option(app, "-s,--seed", options.seed, "Seed of every random number");
+  add_option(app, "-t,--threads", options.threads, "CPU threads; 0: all", CLI::Range(0, 4096));
   add_option(app, "-l,--time-limit", options.time_limit,
              "Seconds from the start of the program, then the best so far "
-             "is the answer; 0: none")
-      ->check(CLI::Validator(check_seconds, ""))
-      ->group(group);
-  add_option(app, "--device", options.device, "auto, cpu or cuda[:i]; auto may fall back and says so")
-      ->check(CLI::Validator(check_device, ""))
-      ->group(group);
+             "is the answer; 0: none",
+             CLI::Validator(check_seconds, ""));
+  add_option(app, "--device", options.device, "auto, cpu or cuda[:i]; auto may fall back and says so",
+             CLI::Validator(check_device, ""));
   add_option(app, "--precision", options.precision,
-             "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))))
-      ->group(group);
-  add_flag(app, "-q,--quiet", options.quiet, "No log on stderr except errors")->group(group);
-  add_flag(app, "-v,--verbose", options.verbose, "Also log models, batches and backend calls")->group(group);
-  add_option(app, "--log-format", options.log_format, "Log lines as text or as JSON")
-      ->check(CLI::IsMember(std::vector<std::string>{"text", "json"}))
-      ->group(group);
+             "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device",
+             CLI::IsMember(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
+  add_flag(app, "-q,--quiet", options.quiet, "No log on stderr except errors");
+  add_flag(app, "-v,--verbose", options.verbose, "Also log models, batches and backend calls");
+  add_option(app, "--log-format", options.log_format, "Log lines as text or as JSON",
+             CLI::IsMember(std::vector<std::string>{"text", "json"}));
   add_option(app, "--config", options.config,
              "Read flags from this file: \"samples = 64\" lines, [solve] sections; "
-             "flags and environment come first")
-      ->group(group);
+             "flags and environment come first");
 }
 
 BackendOptions backend_options(const CommonOptions& options) {
@@ -104,8 +102,8 @@ SearchControl search_control(const CommonOptions& options) {
         process_start() + std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(std::min(options.time_limit, 1e9)));
   }
-  control.interrupted = [] { return interrupt_signal() != 0; };
-  if (options.verbose) control.trace = [](const std::string& line) { log_debug("%s", line.c_str()); };
+  control.interrupted = [] { return interrupt_exit_code() != 0; };
+  if (options.verbose) control.trace = log_debug;
   return control;
 }
 

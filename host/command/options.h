@@ -23,9 +23,9 @@ enum ExitCode : int {
 };
 
 // A command line that asks for something impossible.
-class UsageError : public std::runtime_error {
+class UsageError : public std::invalid_argument {
  public:
-  using std::runtime_error::runtime_error;
+  using std::invalid_argument::invalid_argument;
 };
 
 struct CommonOptions {
@@ -40,7 +40,7 @@ struct CommonOptions {
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
-  std::string config;             // applied before the parse (config_file.h)
+  std::string config;             // applied before the parse (main.cpp)
   bool answer_on_stdout = false;  // no flag: -o is something else than the answer (train: the model)
 };
 

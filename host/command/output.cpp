@@ -31,11 +31,8 @@ OutputFile open_output(const CommonOptions& options) {
 
 void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
                   const std::string& text) {
-  if (output_format(options) == OutputFormat::kText) {
-    file.write(text);
-  } else {
-    file.write(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  }
+  const bool as_text = output_format(options) == OutputFormat::kText;
+  file.write(as_text ? text : json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   file.commit();
 }
 

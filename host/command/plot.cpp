@@ -73,11 +73,7 @@ const Columns kEvalY = {{"gap", "mean gap to the reference (%)"},
                         {"mean_cost", "mean cost (tour length or packed value)"},
                         {"shortfall", "mean shortfall of the value (reference - value)"}};
 
-std::string names_of(const Columns& columns) {
-  std::string names;
-  for (const Column& column : columns) names += (names.empty() ? "" : ", ") + column.name;
-  return names;
-}
+std::string names_of(const Columns& columns) { return joined(columns, ", ", &Column::name); }
 
 // The column that the flag asks for, empty: the usual.
 const Column& chosen_column(const PlotFlags& flags, const char* flag, const std::string& name,
@@ -108,10 +104,9 @@ std::vector<std::string> labels_of(const PlotFlags& flags, size_t first) {
 
 // "berlin52: 52 cities, length 7542".
 std::string caption(const std::string& name, const Instance& instance, double cost) {
-  char text[96];
-  std::snprintf(text, sizeof text, instance.metric == Metric::kEuclidean ? "%.6g" : "%.15g", cost);
   return name + (name.empty() ? "" : ": ") + std::to_string(instance.n()) +
-         (instance.n() == 1 ? " city" : " cities") + ", length " + text;
+         (instance.n() == 1 ? " city" : " cities") + ", length " +
+         printed(instance.metric == Metric::kEuclidean ? "%.6g" : "%.15g", cost);
 }
 
 // The instances to draw: all, or that of --index.
@@ -182,8 +177,7 @@ std::string plot_ratios(const PlotFlags& flags) {
     RatioRow row = read_ratios(flags.files[i], problem);
     problem = row.problem;
     if (row.failed > 0) {
-      log_warning("%s: %lld lines hold errors and no solutions", flags.files[i].c_str(),
-                  static_cast<long long>(row.failed));
+      log_warning(flags.files[i] + ": " + std::to_string(row.failed) + " lines hold errors and no solutions");
     }
     chart.series.push_back(sorted_ratios(labels[i], std::move(row.ratios)));
   }
@@ -195,30 +189,28 @@ std::string plot_ratios(const PlotFlags& flags) {
 }
 
 void warn_of_cut(const std::string& path) {
-  log_warning("%s: the last line is cut short and is left out", path.c_str());
+  log_warning(path + ": the last line is cut short and is left out");
 }
 
-std::optional<LineChart::Reference> reference_line(const PlotFlags& flags) {
-  if (std::isnan(flags.reference)) return std::nullopt;
-  return LineChart::Reference{flags.reference, "reference " + number_text(flags.reference)};
+// With all but its series.
+LineChart column_chart(const PlotFlags& flags, const Column& x, const Column& y, bool logarithmic_x) {
+  LineChart chart{flags.title, x.label, y.label, logarithmic_x, true, {}, std::nullopt};
+  if (!std::isnan(flags.reference)) {
+    chart.reference = {flags.reference, "reference " + number_text(flags.reference)};
+  }
+  return chart;
 }
 
 std::string plot_curves(const PlotFlags& flags) {
   const std::vector<std::string> labels = labels_of(flags, 0);
   const Column& x = chosen_column(flags, "--x", flags.x, kLogX);
   const Column& y = chosen_column(flags, "--y", flags.y, kLogY);
-  LineChart chart;
+  LineChart chart = column_chart(flags, x, y, flags.log_x);
   for (size_t i = 0; i < flags.files.size(); ++i) {
     const LogCurve curve = read_log_curve(flags.files[i], x.name, y.name, flags.log_x);
     if (curve.is_cut) warn_of_cut(flags.files[i]);
     chart.series.push_back({labels[i], curve.points});
   }
-  chart.title = flags.title;
-  chart.x_label = x.label;
-  chart.y_label = y.label;
-  chart.logarithmic_x = flags.log_x;
-  chart.has_dots = true;
-  chart.reference = reference_line(flags);
   return format_line_chart(chart);
 }
 
@@ -273,34 +265,23 @@ std::string plot_progress(const PlotFlags& flags) {
   tell_apart(all, &EvalStrategy::set, std::string::npos);
   tell_apart(all, &EvalStrategy::device, std::string::npos);
   tell_apart(all, &EvalStrategy::model_sha256, 8);
-  LineChart chart;
+  LineChart chart = column_chart(flags, x, y, true);
   for (StrategySeries& one : all) {
     std::stable_sort(one.series.points.begin(), one.series.points.end(),
                      [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
     chart.series.push_back(std::move(one.series));
   }
-  chart.title = flags.title;
-  chart.x_label = x.label;
-  chart.y_label = y.label;
-  chart.logarithmic_x = chart.has_dots = true;
-  chart.reference = reference_line(flags);
   return format_line_chart(chart);
 }
 
 void check_flags(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
-  for (const char* name : {"--x", "--y", "--ref"}) {
-    if (is_typed(app, name) && flags.kind != "curve" && flags.kind != "progress") {
-      throw UsageError(std::string(name) + ": is for plot curve and plot progress");
-    }
-  }
-  if (is_typed(app, "--log-x") && flags.kind != "curve") throw UsageError("--log-x: is for plot curve");
-  if (is_typed(app, "--label") && flags.kind == "progress") {
-    throw UsageError("--label: names files; the lines of plot progress are named by their strategies");
-  }
-  for (const char* name : {"--index", "--input-format", "--problem", "--capacity"}) {
-    if (is_typed(app, name) && flags.kind != "tour")
-      throw UsageError(std::string(name) + ": is for plot tour");
-  }
+  const bool curve = flags.kind == "curve", progress = flags.kind == "progress";
+  if (!curve && !progress) refuse_typed(app, {"--x", "--y", "--ref"}, "is for plot curve and plot progress");
+  if (!curve) refuse_typed(app, {"--log-x"}, "is for plot curve");
+  if (progress)
+    refuse_typed(app, {"--label"}, "names files; the lines of plot progress are named by their strategies");
+  if (flags.kind != "tour")
+    refuse_typed(app, {"--index", "--input-format", "--problem", "--capacity"}, "is for plot tour");
   if (std::count(flags.files.begin(), flags.files.end(), "-") > 1) {
     throw UsageError("- (stdin) can be read only once");
   }
@@ -349,10 +330,9 @@ Command add_plot(CLI::App& parent) {
   add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY));
   add_flag(*app, "--log-x", flags->log_x, "curve: the bottom axis is logarithmic");
   add_option(*app, "--ref", flags->reference,
-             "curve, progress: a horizontal line here, say at the mean optimum")
-      ->check(CLI::Range(-1e100, 1e100));
-  add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all")
-      ->check(CLI::Range(-1, 1 << 30));
+             "curve, progress: a horizontal line here, say at the mean optimum", CLI::Range(-1e100, 1e100));
+  add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all",
+             CLI::Range(-1, 1 << 30));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"svg"});
   return {app, common, [=] { return run_plot(*flags, *app, *common); }};

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman score`: what a model thinks of given solutions.
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/solve_run.h"
 #include "host/files/read_solutions.h"
+#include "host/files/text_scan.h"
 
 namespace pointsman {
 
@@ -56,9 +55,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
         SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)), flags.temperature);
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i - begin]));
-      char line[96];
-      std::snprintf(line, sizeof line, "%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].objective);
-      text += line;
+      text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].objective);
       sum += log_probs[i - begin];
     }
     begin = end;
@@ -83,8 +80,7 @@ Command add_score(CLI::App& parent) {
   add_option(*app, "--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
       ->required();
   add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size");
-  add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)")
-      ->check(CLI::Range(1e-3, 1e3));
+  add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)", CLI::Range(1e-3, 1e3));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_score(*flags, *common); }};

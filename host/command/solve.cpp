@@ -12,7 +12,6 @@
 #include "host/command/solve_flags.h"
 #include "host/command/solve_run.h"
 #include "host/command/solve_stream.h"
-#include "host/command/solve_totals.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"
 
@@ -43,11 +42,7 @@ LoadedFiles load_all(const SolveFlags& flags) {
   for (const std::string& path : flags.files) {
     InstanceBatch instances = load_instances(path, flags.input);
     for (size_t row = 0; row < instances.size(); ++row) loaded.rows.push_back(row);
-    if (loaded.instances.empty()) {
-      loaded.instances = std::move(instances);
-    } else {
-      std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
-    }
+    std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
   }
   for (const Instance& instance : loaded.instances) {
     const auto [code, message] = check_instance(flags.options, instance);
@@ -111,35 +106,28 @@ SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const Solve
 
 void log_end(const SolveRun& run, const SolveTotals& totals) {
   const SolveReport& report = run.report;
-  char text[320];
-  int length = std::snprintf(text, sizeof text, "%lld solved", static_cast<long long>(totals.instances));
-  const auto add = [&](const char* format, double value) {
-    if (std::isnan(value) || length >= static_cast<int>(sizeof text)) return;
-    length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), format, value);
+  std::string text = std::to_string(totals.instances) + " solved";
+  const auto add = [&](const std::string& format, double value) {
+    if (!std::isnan(value)) text += printed(format.c_str(), value);
   };
-  if (totals.failed > 0) add(", %.0f could not be", static_cast<double>(totals.failed));
+  if (totals.failed > 0) text += ", " + std::to_string(totals.failed) + " could not be";
   if (totals.problem) {
-    add((std::string(", mean ") + problem_of(*totals.problem).objective_key + " %.6g").c_str(),
+    add(std::string(", mean ") + problem_of(*totals.problem).objective_key + " %.6g",
         totals.mean_objective());
   }
   if (report.improve) add(" (the network alone %.6g)", totals.mean_network_objective());
   add(", gap %.3f%%", 100 * totals.mean_gap());
   add(", %.2f s", milliseconds_since(process_start()) / 1000);
-  log_info("%s%s; mode %s, %lld samples, augment %d, shuffle %s, improve %s", text,
-           totals.interrupted  ? ", interrupted"
-           : totals.time_limit ? ", stopped by the time limit"
-                               : "",
-           info_of(report.mode).name, static_cast<long long>(report.samples), report.augment,
-           report.shuffle ? "on" : "off", report.improve ? "on" : "off");
+  text += totals.interrupted ? ", interrupted" : totals.time_limit ? ", stopped by the time limit" : "";
+  log_info(text + printed("; mode %s, %lld samples, augment %d, shuffle %s, improve %s",
+                          info_of(report.mode).name, static_cast<long long>(report.samples), report.augment,
+                          report.shuffle ? "on" : "off", report.improve ? "on" : "off"));
 }
 
 // One line for the running step of an active search.
 std::string step_text(const ActiveSearchProgress& at) {
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
-                static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
-  return text;
+  return printed("active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
+                 static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
 }
 
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
@@ -192,19 +180,7 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
     if (*end != '\0') throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
   }
   const SearchControl control = search_control(common);
-  SolveStream stream(
-      run, flags.options, control, file,
-      [&](const Instance& instance) -> std::pair<int, std::string> {
-        try {
-          run.models.get(instance.problem, instance.n());
-        } catch (const ModelFileError& error) {
-          return {kExitInput, error.what()};
-        }
-        return check_instance(flags.options, instance);
-      },
-      [&](const Instance& instance, double objective) {
-        return std::isnan(reference) ? reference : gap(instance.problem, objective, reference);
-      });
+  SolveStream stream(run, flags, control, file, reference);
   for (const std::string& path : flags.files) {
     stream.solve_file(path, read_options(flags.input));
     if (stream.stopped()) break;
@@ -219,8 +195,8 @@ int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& commo
   finish_solve_flags(flags, app, common);
   OutputFile file = open_output(common);
   SolveRun run(backend_options(common), flags.model, flags.options.untrained);
-  log_info("pointsman %s on %s, seed %llu", POINTSMAN_VERSION, device_text(run.engine.device()).c_str(),
-           static_cast<unsigned long long>(common.seed));
+  log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +
+           ", seed " + std::to_string(common.seed));
   return output_format(common) == OutputFormat::kNdjson ? run_stream(run, flags, common, file)
                                                         : run_document(run, flags, common, file);
 }
@@ -233,8 +209,7 @@ Command add_solve(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("solve", "Solve instances from files or stdin");
   app->footer(kExamples);
   add_solve_flags(*app, *flags);
-  add_common_options(*app, *common,
-                     of_formats(answer_formats(), [](const AnswerFormat& format) { return format.name; }));
+  add_common_options(*app, *common, of_formats(answer_formats(), &AnswerFormat::name));
   return {app, common, [=] { return run_solve(*flags, *app, *common); }};
 }
 

@@ -5,7 +5,6 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/flags.h"
-#include "host/command/solve_run.h"
 
 namespace pointsman {
 
@@ -27,35 +26,33 @@ std::pair<Names, std::string> solve_modes() {
 void add_search_flags(CLI::App& app, SolveFlags& flags) {
   SolveOptions& options = flags.options;
   const auto [modes, summaries] = solve_modes();
-  add_option(app, "--mode", flags.mode, summaries)->check(CLI::IsMember(modes));
+  add_option(app, "--mode", flags.mode, summaries, CLI::IsMember(modes));
   add_optional(app, "-n,--samples", options.samples, int64_t{0},
-               "Samples per instance; 0: 1280, greedy one per copy")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+               "Samples per instance; 0: 1280, greedy one per copy",
+               CLI::Range(int64_t{0}, int64_t{1} << 31));
   add_option(app, "--first-sample", options.first_sample,
-             "Index of the first sample; cuts one run into chunks")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+             "Index of the first sample; cuts one run into chunks", CLI::Range(int64_t{0}, int64_t{1} << 31));
   add_optional(app, "-b,--batch-size", options.batch_size, 0,
-               "Instances solved at once; 0: automatic. Answers do not depend on it")
-      ->check(CLI::Range(0, 1 << 20));
-  add_option(app, "--temperature", options.policy.temperature, "T of softmax(C tanh(u) / T)")
-      ->check(CLI::Range(1e-3, 1e3));
-  add_optional(app, "--clip", options.policy.clip, 0.0f, "C of the logits; 0: the model's")
-      ->check(CLI::Range(0.0, 1e3));
+               "Instances solved at once; 0: automatic. Answers do not depend on it", CLI::Range(0, 1 << 20));
+  add_option(app, "--temperature", options.policy.temperature, "T of softmax(C tanh(u) / T)",
+             CLI::Range(1e-3, 1e3));
+  add_optional(app, "--clip", options.policy.clip, 0.0f, "C of the logits; 0: the model's",
+               CLI::Range(0.0, 1e3));
   add_optional(
       app, "--augment", options.augment, 0,
       "TSP: spread the samples over the 8 symmetries of the square; 0: 8 in mode auto, and in mode active "
-      "from a model; else 1")
-      ->check(CLI::IsMember(std::vector<int>{0, 1, 8}));
+      "from a model; else 1",
+      CLI::IsMember(std::vector<int>{0, 1, 8}));
   app.add_flag_function(
          "--shuffle,!--no-shuffle", [&options](int64_t times) { options.shuffle = times > 0; },
          "Spread the samples over random input orders; on in mode auto")
       ->envname(environment_name("--shuffle"));
   add_option(app, "--improve", flags.improve,
-             "on: 2-opt and Or-opt on the best tours; default: on in mode auto")
-      ->check(CLI::IsMember(Names{"on", "off"}));
+             "on: 2-opt and Or-opt on the best tours; default: on in mode auto",
+             CLI::IsMember(Names{"on", "off"}));
   add_option(app, "--kicks", options.kicks,
-             "Double-bridge kicks of the best improved tour; a kick that makes it longer is undone")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+             "Double-bridge kicks of the best improved tour; a kick that makes it longer is undone",
+             CLI::Range(int64_t{0}, int64_t{1} << 40));
   add_flag(
       app, "--stop-at-first-misfit", options.policy.stop_at_first_misfit,
       "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit ends the "
@@ -63,24 +60,19 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
 }
 
 void add_active_flags(CLI::App& app, SolveFlags& flags) {
-  const std::string group = "Active search";
+  app.option_defaults()->group("Active search");
   SolveOptions& options = flags.options;
-  add_optional(app, "--steps", options.steps, int64_t{0}, "Gradient steps on an instance; 0: 5000")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
-      ->group(group);
+  add_optional(app, "--steps", options.steps, int64_t{0}, "Gradient steps on an instance; 0: 5000",
+               CLI::Range(int64_t{0}, int64_t{1} << 31));
   add_option(app, "--replicas", options.replicas,
-             "Samples per step; each has its own input order; default: 128")
-      ->check(CLI::Range(2, 1 << 16))
-      ->group(group);
+             "Samples per step; each has its own input order; default: 128", CLI::Range(2, 1 << 16));
   add_optional(app, "--learning-rate", options.learning_rate, 0.0f,
-               "Adam's learning rate; 0: 1e-3 from fresh parameters, the model's / 100 from a trained one")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group(group);
+               "Adam's learning rate; 0: 1e-3 from fresh parameters, the model's / 100 from a trained one",
+               CLI::Range(0.0, 1.0));
   add_optional(app, "--entropy", options.entropy, -1.0,
                "Entropy term's temperature; falls to 0 over the steps or the time limit; -1: 0.2 from fresh "
-               "parameters, 0 from a model")
-      ->check(CLI::Range(-1.0, 1e6))
-      ->group(group);
+               "parameters, 0 from a model",
+               CLI::Range(-1.0, 1e6));
 }
 
 }  // namespace
@@ -90,12 +82,12 @@ void add_solve_flags(CLI::App& app, SolveFlags& flags) {
       ->required();
   add_option(app, "-m,--model", flags.model, "Model file or name; default: same problem, nearest size");
   add_search_flags(app, flags);
-  add_active_flags(app, flags);
   add_option(
       app, "--init", flags.init,
       "\"random\": active search from fresh parameters; else a file of solutions to start from: no answer "
       "will be worse than these");
   add_option(app, "--ref", flags.ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
+  add_active_flags(app, flags);
   add_instance_options(app, flags.input);
 }
 
@@ -106,11 +98,11 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   if (!flags.improve.empty()) options.improve = flags.improve == "on";
   options.untrained = flags.init == "random";
   const bool active = options.mode == Mode::kActive;
-  for (const char* name : {"--steps", "--replicas", "--learning-rate", "--entropy"}) {
-    if (is_typed(app, name) && !active) throw UsageError(std::string(name) + ": is for --mode active");
-  }
-  for (const char* name : {"--samples", "--first-sample", "--shuffle", "--temperature"}) {
-    if (is_typed(app, name) && active) throw UsageError(std::string(name) + ": is not for --mode active");
+  if (active) {
+    refuse_typed(app, {"--samples", "--first-sample", "--shuffle", "--temperature"},
+                 "is not for --mode active");
+  } else {
+    refuse_typed(app, {"--steps", "--replicas", "--learning-rate", "--entropy"}, "is for --mode active");
   }
   if (options.untrained && !active) throw UsageError("--init random: is for --mode active");
   if (is_typed(app, "--kicks") && !improves(options)) throw UsageError("--kicks: needs --improve on");

@@ -23,7 +23,7 @@ void ModelsUsed::add(const Model& model) {
 
 SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool untrained)
     : engine(backend), models(model, untrained) {
-  if (!engine.device_note().empty()) log_info("%s", engine.device_note().c_str());
+  if (!engine.device_note().empty()) log_info(engine.device_note());
 }
 
 void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows,

@@ -2,32 +2,56 @@
 // NDJSON answers: a solution or an error a line, in input order, written as they become final.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "host/command/solve_flags.h"
 #include "host/command/solve_run.h"
-#include "host/command/solve_totals.h"
 #include "host/files/read_instances.h"
 #include "models/atomic_file.h"
 
 namespace pointsman {
 
-// Why an instance cannot be solved with these flags, as an exit code and a message; code 0: it can.
-using InstanceCheck = std::function<std::pair<int, std::string>(const Instance&)>;
-// The gap of an answer, NaN without a reference.
-using GapOf = std::function<double(const Instance&, double objective)>;
+// Running sums over the answers of a run.
+struct SolveTotals {
+  int64_t instances = 0, failed = 0;  // failed: lines of a stream that were no instance
+  double objective = 0, gap = 0, network_objective = 0;
+  int64_t with_gap = 0, with_network = 0;
+  std::optional<ProblemKind> problem;  // of all answers; none: several
+  bool interrupted = false, time_limit = false;
+
+  void add(const Instance& instance, const Solution& solution, double solution_gap) {
+    ++instances;
+    problem = instances == 1 || problem == instance.problem ? std::optional(instance.problem) : std::nullopt;
+    objective += solution.objective;
+    if (!std::isnan(solution_gap)) gap += solution_gap, ++with_gap;
+    if (!std::isnan(solution.network_objective))
+      network_objective += solution.network_objective, ++with_network;
+    interrupted |= solution.status == Status::kInterrupted;
+    time_limit |= solution.status == Status::kTimeLimit;
+  }
+
+  // NaN when there is nothing to average, and for a mix of lengths and values.
+  double mean_objective() const {
+    return problem ? objective / static_cast<double>(instances) : std::nan("");
+  }
+  double mean_gap() const { return with_gap > 0 ? gap / static_cast<double>(with_gap) : std::nan(""); }
+  double mean_network_objective() const {
+    return problem && with_network == instances ? network_objective / static_cast<double>(instances)
+                                                : std::nan("");
+  }
+};
 
 class SolveStream {
  public:
-  SolveStream(SolveRun& run, const SolveOptions& options, const SearchControl& control, OutputFile& file,
-              InstanceCheck check, GapOf gap_of)
-      : run_(run),
-        options_(options),
-        control_(control),
-        file_(file),
-        check_(std::move(check)),
-        gap_of_(std::move(gap_of)) {}
+  // reference: the cost to compare every answer with; NaN: none.
+  SolveStream(SolveRun& run, const SolveFlags& flags, const SearchControl& control, OutputFile& file,
+              double reference)
+      : run_(run), flags_(flags), control_(control), file_(file), reference_(reference) {}
 
   // Solves one file or stream. Bad lines, or a bad file, are answered with their code and the run goes on.
   void solve_file(const std::string& path, const ReadOptions& options);
@@ -36,6 +60,8 @@ class SolveStream {
   bool stopped() const;  // a limit or a signal ended the run
 
  private:
+  // Why an instance cannot be solved with these flags, as an exit code and a message; code 0: it can.
+  std::pair<int, std::string> check(const Instance& instance);
   void solve_lines(std::vector<InstanceLine> lines);
   void write_error(int code, const std::string& message, const std::string& file, int64_t line,
                    int64_t index);
@@ -43,11 +69,10 @@ class SolveStream {
   void flush();
 
   SolveRun& run_;
-  const SolveOptions& options_;
+  const SolveFlags& flags_;
   const SearchControl& control_;
   OutputFile& file_;
-  InstanceCheck check_;
-  GapOf gap_of_;
+  double reference_;
   SolveTotals totals_;
   int64_t next_index_ = 0;  // of all lines of all files
   uint64_t next_row_ = 0;   // of this file

@@ -2,7 +2,6 @@
 // `pointsman train`: a model from random instances made on the fly, or from given answers.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
@@ -13,6 +12,7 @@
 #include "host/command/log.h"
 #include "host/command/model_lookup.h"
 #include "host/command/output.h"
+#include "host/files/text_scan.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -29,7 +29,7 @@ constexpr const char* kExamples = R"(Examples:
 The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
 
 struct TrainFlags {
-  std::string problem, baseline = "shared", centre_logits = "on", init, resume, checkpoint, log;
+  std::string problem, baseline = "shared", centre_logits = "on", encoder = "lstm", prior, init, resume, checkpoint, log;
   std::string instances, solutions;  // supervised learning; empty: policy gradient
   double learning_rate = 1e-3;       // kept in double for the model file's metadata
   TrainOptions options;
@@ -42,25 +42,17 @@ const std::vector<std::pair<std::string, Baseline>> kBaselines = {{"shared", Bas
 
 std::string clock_text(double seconds) {
   const auto total = static_cast<long long>(std::min(std::max(seconds, 0.0), 1e9));
-  char text[48];
-  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", total / 3600, total / 60 % 60, total % 60);
-  return text;
+  return printed("%lld:%02lld:%02lld", total / 3600, total / 60 % 60, total % 60);
 }
 
 std::string describe(const TrainProgress& progress, int64_t steps) {
-  char text[256];
-  int length =
-      std::snprintf(text, sizeof text,
-                    "step %lld/%lld  %.0f tours/s  train %.4f  |grad| %.3g  entropy %.3f  mean u %.2f  "
-                    "saturated %.0f%%",
-                    static_cast<long long>(progress.step), static_cast<long long>(steps),
-                    progress.tours_per_second, progress.train_cost, progress.grad_norm, progress.entropy,
-                    progress.mean_logit, 100 * progress.saturated);
-  if (!std::isnan(progress.val_cost)) {
-    length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), "  val %.4f",
-                            progress.val_cost);
-  }
-  return text + ("  ETA " + clock_text(progress.eta_seconds));
+  const std::string text = printed(
+      "step %lld/%lld  %.0f tours/s  train %.4f  |grad| %.3g  entropy %.3f  mean u %.2f  saturated %.0f%%",
+      static_cast<long long>(progress.step), static_cast<long long>(steps), progress.tours_per_second,
+      progress.train_cost, progress.grad_norm, progress.entropy, progress.mean_logit,
+      100 * progress.saturated);
+  return text + (std::isnan(progress.val_cost) ? "" : printed("  val %.4f", progress.val_cost)) + "  ETA " +
+         clock_text(progress.eta_seconds);
 }
 
 // The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
@@ -68,6 +60,8 @@ std::string describe(const TrainProgress& progress, int64_t steps) {
 std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, ModelConfig& config) {
   config.centre_logits = flags.centre_logits == "on";
   config.has_critic = flags.options.baseline == Baseline::kCritic;
+  config.encoder = flags.encoder == "lstm" ? Encoder::kLstm : Encoder::kAttention;
+  config.has_prior = flags.prior.empty() ? config.encoder == Encoder::kAttention : flags.prior == "on";
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (flags.init.empty()) return initial_parameters(config, config.seed);
   const Model model = read_model(find_model(flags.init));
@@ -75,11 +69,16 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
     throw UsageError("--init " + flags.init + ": is a model for " + name_of(model.config.problem) + ", not " +
                      name_of(config.problem));
   }
-  for (const char* name : {"--glimpses", "--centre-logits"}) {
+  for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--prior"}) {
     if (app.count(name))
       throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
   }
   config.glimpses = model.config.glimpses;
+  config.encoder = model.config.encoder;
+  config.layers = model.config.layers;
+  config.heads = model.config.heads;
+  config.feed_forward = model.config.feed_forward;
+  config.has_prior = model.config.has_prior;
   if (!app.count("--clip")) config.clip = model.config.clip;
   config.centre_logits = model.config.centre_logits;
   config.training_tours = model.config.training_tours;
@@ -117,6 +116,8 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
   if (options.baseline == Baseline::kShared && options.rollouts < 2 && flags.solutions.empty()) {
     throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
   }
+  if (options.rollouts % options.symmetries != 0)
+    throw UsageError("--symmetries: expected a divisor of --rollouts, found " + std::to_string(options.symmetries));
   options.model.problem = *find_problem(flags.problem);
   const Problem& problem = problem_of(options.model.problem);
   refuse_capacity(problem.kind, options.model.capacity);
@@ -140,10 +141,8 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
     throw UsageError("--instances and --solutions: one needs the other");
   }
   if (flags.instances.empty()) return;
-  for (const char* name : {"--baseline", "--entropy", "--entropy-steps"}) {
-    if (is_typed(app, name))
-      throw UsageError(std::string(name) + ": is not for supervised learning (--solutions)");
-  }
+  refuse_typed(app, {"--baseline", "--entropy", "--entropy-steps"},
+               "is not for supervised learning (--solutions)");
   const ModelConfig& model = flags.options.model;
   InstanceFlags input;
   input.problem = flags.problem;
@@ -157,9 +156,9 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
   }
   Examples examples = make_examples(model, instances, load_solutions(flags.solutions, instances));
   if (examples.unreachable > 0) {
-    log_warning(
+    log_warning(printed(
         "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
-        flags.solutions.c_str(), examples.unreachable, instances.size());
+        flags.solutions.c_str(), examples.unreachable, instances.size()));
   }
   flags.options.examples = std::make_shared<const Examples>(std::move(examples));
 }
@@ -171,13 +170,14 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   load_examples(flags, app);
   Engine engine(backend_options(common));
   const DeviceInfo device = engine.device();
-  if (!engine.device_note().empty()) log_info("%s", engine.device_note().c_str());
+  if (!engine.device_note().empty()) log_info(engine.device_note());
   const std::string method = options.examples
                                  ? std::to_string(options.examples->count()) + " answers to learn from"
                                  : flags.baseline + " baseline";
-  log_info("training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", flags.problem.c_str(),
-           options.model.n, method.c_str(), static_cast<long long>(options.steps), options.batch,
-           static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str());
+  log_info(printed(
+      "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", flags.problem.c_str(),
+      options.model.n, method.c_str(), static_cast<long long>(options.steps), options.batch,
+      static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str()));
   TrainProgress last;
   last.train_cost = last.val_cost = std::nan("");
   TrainResult result;
@@ -191,12 +191,12 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
                        last.val_cost = known;
                        if (line.due()) line.update(describe(progress, options.steps));
                      } else {
-                       log_info("%s", describe(progress, options.steps).c_str());
+                       log_info(describe(progress, options.steps));
                      }
                    });
   }
   const int code = interrupt_exit_code();
-  log_info("model written to %s", options.output.c_str());
+  log_info("model written to " + options.output.string());
   const auto json = summary(options, result, last, device);
   OutputFile file = open_output(common);
   write_answer(file, common, {{"code", code}, {"summary", json}}, as_text(json));
@@ -209,29 +209,30 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
   for (const auto& [name, baseline] : kBaselines) baselines.push_back(name);
   add_option(app, "--baseline", flags.baseline,
              "b of the gradient (L - b): leave-one-out mean of the instance's other "
-             "rollouts, critic network, moving average, or greedy rollout of the best actor")
-      ->check(CLI::IsMember(baselines));
+             "rollouts, critic network, moving average, or greedy rollout of the best actor",
+             CLI::IsMember(baselines));
   add_option(app, "--rollouts", options.rollouts,
-             "Copies of an instance, turned and reordered, with the shared baseline or --solutions")
-      ->check(CLI::Range(1, 4096));
-  add_option(app, "-b,--batch-size", options.batch, "Instances a step")->check(CLI::Range(1, 1 << 20));
-  add_option(app, "--steps", options.steps, "Gradient steps")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  add_option(app, "--learning-rate", flags.learning_rate, "Of Adam, at the start")
-      ->check(CLI::Range(1e-9, 1.0));
-  add_option(app, "--decay", options.decay, "The learning rate is multiplied by this every --decay-steps")
-      ->check(CLI::Range(0.01, 1.0));
-  add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays")
-      ->check(CLI::Range(1, 1 << 30));
+             "Copies of an instance, turned and reordered, with the shared baseline or --solutions",
+             CLI::Range(1, 4096));
+  add_option(app, "--symmetries", options.symmetries,
+             "With --encoder attention and the shared baseline: encodings an instance, each of another symmetry, "
+             "that its rollouts are shared out to",
+             CLI::IsMember(std::vector<int>{1, 2, 4, 8}));
+  add_option(app, "-b,--batch-size", options.batch, "Instances a step", CLI::Range(1, 1 << 20));
+  add_option(app, "--steps", options.steps, "Gradient steps", CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_option(app, "--learning-rate", flags.learning_rate, "Of Adam, at the start", CLI::Range(1e-9, 1.0));
+  add_option(app, "--decay", options.decay, "The learning rate is multiplied by this every --decay-steps",
+             CLI::Range(0.01, 1.0));
+  add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays", CLI::Range(1, 1 << 30));
   add_option(app, "--entropy", options.entropy,
-             "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised")
-      ->check(CLI::Range(0.0, 1e6));
-  add_option(app, "--entropy-steps", options.entropy_steps, "T falls linearly to 0 over so many steps")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this")
-      ->check(CLI::Range(1e-6, 1e6));
-  add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations")
-      ->check(CLI::Range(1.0, 1e12));
+             "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised",
+             CLI::Range(0.0, 1e6));
+  add_option(app, "--entropy-steps", options.entropy_steps, "T falls linearly to 0 over so many steps",
+             CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this",
+             CLI::Range(1e-6, 1e6));
+  add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations",
+             CLI::Range(1.0, 1e12));
   add_option(app, "--instances", flags.instances,
              "Supervised learning: instances of size -n, any format of `solve`");
   add_option(app, "--solutions", flags.solutions,
@@ -241,8 +242,8 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
              "Continue from this checkpoint, bit for bit as if never stopped; give the "
              "same flags again");
   add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file");
-  add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints")
-      ->check(CLI::Range(1, 1 << 30));
+  add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints",
+             CLI::Range(1, 1 << 30));
   add_option(app, "--log", flags.log, "Write a JSON line here every 100 steps and at each validation");
 }
 
@@ -261,16 +262,24 @@ Command add_train(CLI::App& parent) {
   add_option(*app, "-n,--size", model.n, "Cities or items of an instance")
       ->required()
       ->check(CLI::Range(2, 10000));
-  add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
-      ->check(CLI::Range(0.0, 1e12));
-  add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer")->check(CLI::Range(0, 4));
+  add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
+             CLI::Range(0.0, 1e12));
+  const std::vector<std::string> on_off = {"on", "off"};
+  add_option(*app, "--encoder", flags->encoder,
+             "lstm: the paper's; attention: three layers of self-attention (CPU only)",
+             CLI::IsMember(std::vector<std::string>{"lstm", "attention"}));
+  add_option(*app, "--prior", flags->prior,
+             "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; on with "
+             "--encoder attention, else off",
+             CLI::IsMember(on_off));
+  add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer", CLI::Range(0, 4));
   add_option(*app, "--clip", model.clip,
-             "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy")
-      ->check(CLI::Range(0.1, 1000.0));
+             "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy",
+             CLI::Range(0.1, 1000.0));
   add_option(*app, "--centre-logits", flags->centre_logits,
              "Subtract the mean of u over the feasible cities before "
-             "the clip; off: the paper's literal form")
-      ->check(CLI::IsMember(std::vector<std::string>{"on", "off"}));
+             "the clip; off: the paper's literal form",
+             CLI::IsMember(on_off));
   add_training_options(*app, *flags);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_train(*flags, *app, *common); }};

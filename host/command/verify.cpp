@@ -8,9 +8,9 @@
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
-#include "host/command/model_lookup.h"
 #include "host/command/output.h"
 #include "host/files/read_solutions.h"
+#include "host/files/text_scan.h"
 
 namespace pointsman {
 
@@ -34,24 +34,17 @@ std::string wrong_claim(const Instance& instance, double claimed, double cost) {
   const bool rounded = instance.metric != Metric::kEuclidean;
   const double allowed = rounded ? 1e-6 : kRelativeTolerance * std::max(1.0, std::abs(cost));
   if (std::abs(claimed - cost) <= allowed) return {};
-  char text[96];
-  std::snprintf(text, sizeof text, "claims %.10g, found %.10g", claimed, cost);
-  return text;
+  return printed("claims %.10g, found %.10g", claimed, cost);
 }
 
 std::string describe(const Instance& instance, const Solution& solution, const std::string& name,
                      const std::string& wrong) {
-  char text[160];
-  const Problem& problem = problem_of(instance);
-  if (problem.has_capacity) {
-    std::snprintf(text, sizeof text, "%s %.10g, weight %.10g of %.10g", problem.measure, solution.objective,
-                  solution.weight, instance.capacity);
-  } else {
-    std::snprintf(text, sizeof text, "%s %.10g (Euclidean %.10g)", problem.measure, solution.objective,
-                  solution.unrounded);
-  }
   if (!wrong.empty()) return name + ": WRONG: " + wrong + "\n";
-  return name + ": valid " + problem.answer + ", " + text + "\n";
+  const Problem& problem = problem_of(instance);
+  const std::string cost = printed("%s %.10g", problem.measure, solution.objective);
+  return name + ": valid " + problem.answer + ", " + cost +
+         (problem.has_capacity ? printed(", weight %.10g of %.10g\n", solution.weight, instance.capacity)
+                               : printed(" (Euclidean %.10g)\n", solution.unrounded));
 }
 
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,

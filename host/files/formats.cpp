@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/formats.h"
 
-#include "host/files/npy_array.h"
+#include "host/files/npz_file.h"
 #include "models/atomic_file.h"
 
 namespace pointsman {

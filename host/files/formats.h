@@ -98,7 +98,7 @@ const Format* format_by_magic(const std::vector<Format>& formats, std::string_vi
 template <typename Format, typename Text>
 std::vector<std::string> of_formats(const std::vector<Format>& formats, Text text) {
   std::vector<std::string> texts;
-  for (const Format& format : formats) texts.emplace_back(text(format));
+  for (const Format& format : formats) texts.emplace_back(std::invoke(text, format));
   return texts;
 }
 

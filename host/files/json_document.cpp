@@ -91,11 +91,12 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   }
 
   bool add(Kind kind, double number) {
+    const size_t start = document.text_.find_first_not_of(" \t\r\n,:", behind);
     document.nodes_.push_back({.number = number,
-                               .position = static_cast<uint32_t>(reached - document.text_.data()),
+                               .position = static_cast<uint32_t>(start),
                                .end = static_cast<uint32_t>(document.nodes_.size() + 1),
                                .kind = kind});
-    return true;
+    return pass();
   }
 
   bool add_text(std::string& value) {
@@ -119,11 +120,18 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     document.nodes_[open_nodes.back()].end = static_cast<uint32_t>(document.nodes_.size());
     open_nodes.pop_back();
     keys.pop_back();
+    return pass();
+  }
+
+  // An event comes as soon as its token is read. What lies between two tokens is no part of the next.
+  bool pass() {
+    behind = static_cast<size_t>(reached - document.text_.data());
     return true;
   }
 
   JsonDocument& document;
   const char* reached;
+  size_t behind = 0;  // the last event's token
   size_t failed_at = std::numeric_limits<size_t>::max();
   std::string message;
   std::vector<uint32_t> open_nodes;
@@ -150,28 +158,6 @@ void JsonDocument::fail_at(size_t position, const std::string& message) const {
   const size_t line_start = before.rfind('\n') + 1;  // of the first line: npos + 1
   throw InputError(file_, first_line_ + std::count(before.begin(), before.end(), '\n'), message,
                    static_cast<int64_t>(position - line_start) + 1);
-}
-
-// The parser tells where a token ends; errors shall point at its start.
-size_t JsonDocument::token_start(const Node& node) const {
-  size_t at = node.position;
-  if (node.kind == JsonValue::Kind::kString) {
-    const auto escaped = [&](size_t quote) {
-      size_t slashes = 0;
-      while (slashes < quote && text_[quote - 1 - slashes] == '\\') ++slashes;
-      return slashes % 2 == 1;
-    };
-    size_t quote = at - 1;  // the closing one
-    do --quote;
-    while (quote > 0 && (text_[quote] != '"' || escaped(quote)));
-    return quote;
-  }
-  if (node.kind == JsonValue::Kind::kArray || node.kind == JsonValue::Kind::kObject) return at - 1;
-  constexpr std::string_view kTokenBytes = "+-.0123456789eEaflnrstu";
-  // The parser reads one byte past a number.
-  if (at > 0 && (at > text_.size() || kTokenBytes.find(text_[at - 1]) == std::string_view::npos)) --at;
-  while (at > 0 && kTokenBytes.find(text_[at - 1]) != std::string_view::npos) --at;
-  return at;
 }
 
 std::string JsonDocument::path_of(uint32_t target) const {
@@ -273,8 +259,7 @@ std::string JsonValue::describe() const {
 
 void JsonValue::fail(const std::string& message) const {
   const std::string path = document_->path_of(node_);
-  document_->fail_at(document_->token_start(document_->nodes_[node_]),
-                     path.empty() ? message : path + ": " + message);
+  document_->fail_at(document_->nodes_[node_].position, path.empty() ? message : path + ": " + message);
 }
 
 void JsonValue::fail_expected(const std::string& what) const {

@@ -67,7 +67,7 @@ class JsonDocument {
   friend class JsonValue;
   struct Node {
     double number = 0.0;    // of a number; 0 or 1 of a boolean
-    uint32_t position = 0;  // one past the value's first token in the text
+    uint32_t position = 0;  // where the value starts in the text
     uint32_t end = 0;       // the node after this one and all that is in it
     uint32_t text = 0;      // of a string: index in texts_
     JsonValue::Kind kind = JsonValue::Kind::kNull;
@@ -75,7 +75,6 @@ class JsonDocument {
   struct Builder;
 
   [[noreturn]] void fail_at(size_t position, const std::string& message) const;
-  size_t token_start(const Node& node) const;
   std::string path_of(uint32_t node) const;
 
   std::string_view text_;

@@ -138,9 +138,7 @@ InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const
 
 std::string write_json(const InstanceBatch& instances) {
   if (instances.size() == 1) return instance_json(instances[0]) + "\n";
-  std::string out = "{\"instances\":[";
-  for (size_t i = 0; i < instances.size(); ++i) out += (i > 0 ? ",\n" : "\n") + instance_json(instances[i]);
-  return out + "]}\n";
+  return "{\"instances\":[\n" + joined(instances, ",\n", instance_json) + "]}\n";
 }
 
 std::string write_ndjson(const InstanceBatch& instances) {

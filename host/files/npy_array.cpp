@@ -136,15 +136,8 @@ std::string as_utf8(uint32_t code) {
 
 template <typename Size>
 std::string tuple_text(const std::vector<Size>& sizes) {
-  std::string text = "(";
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
-  return text + (sizes.size() == 1 ? ",)" : ")");
-}
-
-std::string wrong_size(const NpyHeader& header, size_t found) {
-  return "shape " + header.shape_text() + " of " + header.type_text() + ": expected " +
-         std::to_string(header.data_size) + " bytes of data, found " +
-         std::to_string(static_cast<int64_t>(found));
+  const std::string text = joined(sizes, ", ", [](Size size) { return std::to_string(size); });
+  return "(" + text + (sizes.size() == 1 ? ",)" : ")");
 }
 
 }  // namespace
@@ -155,6 +148,11 @@ std::string NpyHeader::type_text() const {
   std::string text(item_size == 1 || kind == 'S' ? "|" : "<");
   text += kind;
   return text + std::to_string(kind == 'U' ? item_size / 4 : item_size);
+}
+
+std::string NpyHeader::wrong_size(size_t found) const {
+  return "shape " + shape_text() + " of " + type_text() + ": expected " + std::to_string(data_size) +
+         " bytes of data, found " + std::to_string(static_cast<int64_t>(found));
 }
 
 NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place) {
@@ -201,7 +199,7 @@ NpyArray::NpyArray(std::string&& bytes, std::string file, std::string place)
 void NpyArray::take(std::string_view bytes) {
   header_ = parse_npy_header(bytes, file_, place_);
   data_ = bytes.substr(header_.data_offset);
-  if (data_.size() != header_.data_size) fail(wrong_size(header_, data_.size()));
+  if (data_.size() != header_.data_size) fail(header_.wrong_size(data_.size()));
 }
 
 void NpyArray::fail(const std::string& message) const { throw InputError(file_, 0, place_ + message); }
@@ -227,21 +225,13 @@ double NpyArray::number(size_t i) const {
 }
 
 int64_t NpyArray::integer(size_t i) const {
-  const size_t at = i * header_.item_size;
-  const bool is_signed = header_.kind == 'i';
-  switch (header_.item_size) {
-    case 1:
-      return is_signed ? load_bytes<int8_t>(data_, at) : load_bytes<uint8_t>(data_, at);
-    case 2:
-      return is_signed ? load_bytes<int16_t>(data_, at) : load_bytes<uint16_t>(data_, at);
-    case 4:
-      return is_signed ? int64_t{load_bytes<int32_t>(data_, at)} : int64_t{load_bytes<uint32_t>(data_, at)};
-    default:
-      break;
-  }
-  const auto value = load_bytes<int64_t>(data_, at);
-  if (!is_signed && value < 0) fail(index_text(i) + ": does not fit a signed integer of 64 bits");
-  return value;
+  uint64_t bits = 0;
+  std::memcpy(&bits, data_.data() + i * header_.item_size, header_.item_size);
+  const size_t unused = 64 - 8 * header_.item_size;
+  const auto value = static_cast<int64_t>(bits << unused);
+  if (header_.kind == 'i') return value >> unused;
+  if (unused == 0 && value < 0) fail(index_text(i) + ": does not fit a signed integer of 64 bits");
+  return static_cast<int64_t>(bits);
 }
 
 std::string NpyArray::text(size_t i) const {
@@ -262,30 +252,6 @@ std::string NpyArray::text(size_t i) const {
     out += as_utf8(code);
   }
   return out;
-}
-
-NpzFile::NpzFile(std::string_view bytes, std::string file) : file_(std::move(file)), archive_(bytes, file_) {}
-
-bool NpzFile::has(const std::string& name) const { return archive_.find(name + ".npy") != nullptr; }
-
-std::string NpzFile::names() const {
-  std::string names;
-  for (const ZipEntry& entry : archive_.entries()) {
-    if (names.size() > 100) return names + ", ..";
-    names += (names.empty() ? "" : ", ") + shown(entry.name);
-  }
-  return names.empty() ? "no arrays" : names;
-}
-
-NpyArray NpzFile::array(const std::string& name) const {
-  const ZipEntry* const entry = archive_.find(name + ".npy");
-  if (entry == nullptr) throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
-  const std::string start = archive_.read_start(*entry, kNpyPrefix + kLargestNpyHeader);
-  const NpyHeader header = parse_npy_header(start, file_, name + ": ");
-  if (header.data_offset + header.data_size != entry->size) {
-    throw InputError(file_, 0, name + ": " + wrong_size(header, entry->size - header.data_offset));
-  }
-  return NpyArray(archive_.read(*entry), file_, name + ": ");
 }
 
 std::string npy_header(const std::string& type, const std::vector<size_t>& shape) {

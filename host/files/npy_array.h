@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy format, versions 1.0 to 3.0: little-endian numbers and strings in C order, nothing else. And
-// .npz, zip archives of them.
+// NumPy's .npy format, versions 1.0 to 3.0: little-endian numbers and strings in C order, nothing else.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +9,19 @@
 #include <string_view>
 #include <vector>
 
-#include "host/files/zip_archive.h"
-
 namespace pointsman {
+
+// As they lie in little-endian memory: values appended, and one read.
+template <typename... T>
+void append_bytes(std::string& out, const T&... values) {
+  (out.append(reinterpret_cast<const char*>(&values), sizeof(T)), ...);
+}
+template <typename T>
+T load_bytes(std::string_view bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof(T));
+  return value;
+}
 
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 inline constexpr size_t kLargestNpyHeader = 64 * 1024;  // bytes of the header's text
@@ -31,6 +40,8 @@ struct NpyHeader {
   bool is_text() const { return kind == 'U' || kind == 'S'; }
   std::string shape_text() const;  // "(16, 50, 2)"
   std::string type_text() const;   // "<f8"
+  // For a message, where other than data_size bytes were found.
+  std::string wrong_size(size_t found) const;
 };
 
 // `bytes` is the file or its first kNpyPrefix + kLargestNpyHeader bytes. `place` goes in front of messages
@@ -67,22 +78,6 @@ class NpyArray {
   std::string owned_, file_, place_;
   NpyHeader header_;
   std::string_view data_;
-};
-
-// Arrays by name: the entries "<name>.npy" of a zip archive. Keeps no copy of the bytes.
-class NpzFile {
- public:
-  NpzFile(std::string_view bytes, std::string file);
-
-  bool has(const std::string& name) const;
-  std::string names() const;  // for messages
-
-  // Throws InputError when it is not there. Its header is checked before it is unpacked as a whole.
-  NpyArray array(const std::string& name) const;
-
- private:
-  std::string file_;
-  ZipArchive archive_;
 };
 
 // The bytes that numpy.save puts in front of a C-ordered array: version 1.0, padded to 64.

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "host/files/formats.h"
-#include "host/files/npy_array.h"
+#include "host/files/npz_file.h"
 #include "models/atomic_file.h"
 
 namespace pointsman {

@@ -35,13 +35,9 @@ InputFormat detect_format(const std::string& name, std::string_view head, bool m
   }
   if (first >= '0' && first <= '9') return InputFormat::kKnapsackText;
   if (first >= 'A' && first <= 'Z') return InputFormat::kTsplib;
-  std::string titles;
-  for (const InstanceFormat& format : instance_formats()) {
-    const bool last = &format == &instance_formats().back();
-    titles += (titles.empty() ? "" : last ? " or " : ", ") + std::string(format.title);
-  }
   throw InputError(name, 1,
-                   "expected " + titles + ", found " + (head.empty() ? "an empty file" : shown(text)) +
+                   "expected " + joined(instance_formats(), ", ", &InstanceFormat::title, " or ") +
+                       ", found " + (head.empty() ? "an empty file" : shown(text)) +
                        "; --input-format names it");
 }
 

@@ -20,17 +20,6 @@ SolutionBatch parse_solutions(std::string_view bytes, const std::string& file,
   return format->parse(bytes, file, instances);
 }
 
-// {"costs":[..]}; nothing when it is another JSON text.
-bool read_cost_list(std::string_view bytes, const std::string& file, const InstanceBatch& instances,
-                    std::vector<double>& out) {
-  if (is_ndjson(bytes, file)) return false;
-  const JsonDocument document(bytes, file);
-  if (!document.root().is_object() || !document.root().has("costs")) return false;
-  for (const JsonValue& value : document.root().get("costs").elements()) out.push_back(value.number());
-  check_count(out.size(), instances, file);
-  return true;
-}
-
 // One number a line.
 std::vector<double> read_number_lines(std::string_view bytes, const std::string& file,
                                       const InstanceBatch& instances) {
@@ -73,8 +62,13 @@ std::vector<double> read_reference(const std::string& what, const InstanceBatch&
       for (size_t i = 0; i < instances.size(); ++i) costs.push_back(array.number(i));
       return costs;
     }
-  } else if (bytes.starts_with('{') && read_cost_list(bytes, what, instances, costs)) {
-    return costs;
+  } else if (bytes.starts_with('{') && !is_ndjson(bytes, what)) {
+    const JsonDocument document(bytes, what);
+    if (document.root().has("costs")) {
+      for (const JsonValue& cost : document.root().get("costs").elements()) costs.push_back(cost.number());
+      check_count(costs.size(), instances, what);
+      return costs;
+    }
   }
   if (!bytes.empty() && bytes.front() >= '0' && bytes.front() <= '9') {
     return read_number_lines(bytes, what, instances);

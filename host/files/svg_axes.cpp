@@ -7,8 +7,8 @@
 namespace pointsman {
 namespace {
 
-constexpr double kTickSize = 12, kLabelSize = 13, kTitleSize = 16;  // of the letters
-constexpr double kSmallest = 1e-90;                                 // what is nearer to 0 is drawn as 0
+constexpr double kTickSize = 12, kLabelSize = 13;  // of the letters
+constexpr double kSmallest = 1e-90;                // what is nearer to 0 is drawn as 0
 
 // multiple * 10^exponent, rounded once where the power is exact.
 double decimal(double multiple, int exponent) {
@@ -98,15 +98,6 @@ double space_left_of(const Axis& y) {
   double widest = 0;
   for (const Tick& tick : y.ticks) widest = std::max(widest, text_width(tick.label, kTickSize));
   return 36 + widest;
-}
-
-SvgCanvas titled_canvas(double width, double height, const std::string& title, const std::string& otherwise) {
-  SvgCanvas canvas(width, height, title.empty() ? otherwise : title);
-  if (!title.empty()) {
-    canvas.text({width / 2, kBorder / 2 + 14}, fitting_text(title, width - 2 * kBorder, kTitleSize),
-                {Anchor::kMiddle, kTitleSize});
-  }
-  return canvas;
 }
 
 void draw_axes(SvgCanvas& canvas, const Frame& frame) {

@@ -65,11 +65,6 @@ struct Frame {
 double space_left_of(const Axis& y);
 inline constexpr double kSpaceBelow = 50;
 
-inline constexpr double kBorder = 16;  // of every picture
-
-// White, with the title above; without one viewers tell `otherwise` when the picture cannot be seen.
-SvgCanvas titled_canvas(double width, double height, const std::string& title, const std::string& otherwise);
-
 // Grid, axes, ticks and labels.
 void draw_axes(SvgCanvas& canvas, const Frame& frame);
 

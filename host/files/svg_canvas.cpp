@@ -86,11 +86,16 @@ std::string fixed_text(double value, int decimals) {
   return text[0] == '-' && text.find_first_not_of("-0.") == std::string::npos ? text.substr(1) : text;
 }
 
-SvgCanvas::SvgCanvas(double width, double height, std::string_view title) {
+SvgCanvas::SvgCanvas(double width, double height, const std::string& title, const std::string& otherwise) {
   const std::string w = pixel_text(std::ceil(width)), h = pixel_text(std::ceil(height));
   out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h + "\" viewBox=\"0 0 " +
-         w + " " + h + "\" font-family=\"sans-serif\">\n<title>" + xml_text(title) +
-         "</title>\n<rect width=\"" + w + "\" height=\"" + h + "\" fill=\"#fff\"/>\n";
+         w + " " + h + "\" font-family=\"sans-serif\">\n<title>" +
+         xml_text(title.empty() ? otherwise : title) + "</title>\n<rect width=\"" + w + "\" height=\"" + h +
+         "\" fill=\"#fff\"/>\n";
+  constexpr double kSize = 16;
+  if (title.empty()) return;
+  text({width / 2, kBorder / 2 + 14}, fitting_text(title, width - 2 * kBorder, kSize),
+       {Anchor::kMiddle, kSize});
 }
 
 void SvgCanvas::stroke(const Stroke& stroke) {

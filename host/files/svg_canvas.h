@@ -30,10 +30,12 @@ struct TextStyle {
   const char* colour = "#222";
 };
 
+inline constexpr double kBorder = 16;  // of every picture
+
 class SvgCanvas {
  public:
-  // `title` is what viewers tell when the picture itself cannot be seen.
-  SvgCanvas(double width, double height, std::string_view title);
+  // White, with the title above; without one viewers tell `otherwise` when the picture cannot be seen.
+  SvgCanvas(double width, double height, const std::string& title, const std::string& otherwise);
 
   // Lines that share a stroke, each from its first to its second pixel.
   void lines(const std::vector<std::pair<Pixel, Pixel>>& lines, const Stroke& stroke);

@@ -113,8 +113,8 @@ std::string format_line_chart(const LineChart& chart) {
   const std::vector<LegendEntry> legend = place_legend(chart, frame.left, legend_top);
   frame.top = legend.back().at.y + kRow / 2 + 10;
 
-  SvgCanvas canvas = titled_canvas(kWidth, frame.bottom() + kSpaceBelow, chart.title,
-                                   chart.y_label + " against " + chart.x_label);
+  SvgCanvas canvas(kWidth, frame.bottom() + kSpaceBelow, chart.title,
+                   chart.y_label + " against " + chart.x_label);
   draw_axes(canvas, frame);
   if (chart.reference) {
     const double y = frame.at({frame.x.scale.low, chart.reference->y}).y;

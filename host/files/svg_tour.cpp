@@ -97,8 +97,7 @@ std::string format_tour_maps(const std::vector<TourMap>& tours, const std::strin
   const double top = kBorder / 2 + (title.empty() ? 0 : kTitle);
   const double cell_width = left + width + 1.5 * kBorder, cell_height = kCaption + height + kSpaceBelow;
   const double whole = static_cast<double>(columns) * cell_width + kBorder / 2;
-  SvgCanvas canvas =
-      titled_canvas(whole, top + static_cast<double>(rows) * cell_height, title, tours[0].caption);
+  SvgCanvas canvas(whole, top + static_cast<double>(rows) * cell_height, title, tours[0].caption);
   for (size_t i = 0; i < maps.size(); ++i) {
     Frame& frame = maps[i].frame;
     frame.left =

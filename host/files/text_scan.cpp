@@ -3,8 +3,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <new>
 
 namespace pointsman {
 namespace {
@@ -63,6 +67,17 @@ bool parse_integer(std::string_view word, int64_t& value) {
   return error == std::errc() && end == word.data() + word.size();
 }
 
+std::string printed(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char* text = nullptr;
+  const int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length < 0) throw std::bad_alloc();
+  const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
+  return {text, static_cast<size_t>(length)};
+}
+
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 40;
   std::string out = "\"";
@@ -73,9 +88,7 @@ std::string shown(std::string_view text) {
       if (c == '"' || c == '\\') out += '\\';
       out += c;
     } else {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned char>(c));
-      out += hex;
+      out += printed("\\x%02x", static_cast<unsigned char>(c));
     }
   }
   return out + (text.size() > kLongest ? "..\"" : "\"");

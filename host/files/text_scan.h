@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,20 @@ size_t split_words(std::string_view line, std::span<std::string_view> words);
 // The whole word is a finite decimal number ("7", "-1.5", "+3e2").
 bool parse_number(std::string_view word, double& value);
 bool parse_integer(std::string_view word, int64_t& value);
+
+// As printf writes it.
+std::string printed(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// What `text` makes of each element, with `between` between them, but `last` before the last.
+template <typename List, typename Text = std::identity>
+std::string joined(const List& list, std::string_view between, Text text = {}, std::string_view last = {}) {
+  std::string out;
+  for (const auto& element : list) {
+    if (!out.empty()) out += &element == &list.back() && !last.empty() ? last : between;
+    out += std::invoke(text, element);
+  }
+  return out;
+}
 
 // Quoted for a message: cut to 40 bytes, everything that is not printable ASCII escaped.
 std::string shown(std::string_view text);

@@ -73,22 +73,21 @@ std::vector<double> read_numbers(const std::string& path) {
 TEST_CASE("the nearest-neighbour tour goes to the nearest city that is left") {
   Instance line;
   for (const double x : {0.0, 1.0, -1.5, 3.0, -4.0}) line.values.insert(line.values.end(), {x, 0.0});
-  const Solution solution = nearest_neighbour_tour(line, 0);
+  const Solution solution = nearest_neighbour_tour(line);
   CHECK(solution.order == std::vector<int32_t>{0, 1, 3, 2, 4});
   CHECK(solution.objective == Approx(14.0));
   CHECK(std::isnan(solution.log_prob));
-  CHECK_THROWS_AS(nearest_neighbour_tour(line, 5), std::invalid_argument);
-  CHECK_THROWS_AS(nearest_neighbour_tour(random_knapsack(5, 1, 1.0), 0), std::invalid_argument);
+  CHECK_THROWS_AS(nearest_neighbour_tour(random_knapsack(5, 1, 1.0)), std::invalid_argument);
 }
 
 TEST_CASE("local search from the nearest neighbours says when a limit cut it short") {
   const Instance instance = random_tsp(30, 2);
   const Solution done = local_search_tour(instance, {10, 20, 1}, {});
   CHECK(done.status == Status::kDone);
-  CHECK(done.objective < nearest_neighbour_tour(instance, 0).objective);
+  CHECK(done.objective < nearest_neighbour_tour(instance).objective);
   const Solution stopped = local_search_tour(instance, {10, 20, 1}, expired());
   CHECK(stopped.status == Status::kTimeLimit);
-  CHECK(stopped.order == nearest_neighbour_tour(instance, 0).order);
+  CHECK(stopped.order == nearest_neighbour_tour(instance).order);
 }
 
 TEST_CASE("exact packings are those of brute force, ratio packings never better") {

@@ -98,7 +98,7 @@ double mean_gap(const std::string& set, int n, int count, int64_t kicks_per_city
     Instance instance;
     const auto begin = coordinates.begin() + static_cast<int64_t>(i) * n * 2;
     instance.values.assign(begin, begin + 2 * n);
-    Solution solution = nearest_neighbour_tour(instance, 0);
+    Solution solution = nearest_neighbour_tour(instance);
     ImproveOptions options;
     options.kicks = kicks_per_city * n;
     improve_solution(instance, solution, options, {});
@@ -169,7 +169,7 @@ TEST_CASE("improvement survives equal cities, lines, grids and short lists") {
 TEST_CASE("the same seed gives the same tour, beyond the distance matrix too") {
   for (const int n : {60, 1001}) {
     const Instance instance = random_tsp(n, 3, 1e4, Metric::kEuc2d);
-    const Solution start = nearest_neighbour_tour(instance, 0);
+    const Solution start = nearest_neighbour_tour(instance);
     Solution first = start, second = start;
     improve_solution(instance, first, {10, 200, 42}, {});
     improve_solution(instance, second, {10, 200, 42}, {});

@@ -4,14 +4,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "engine/backend/backend.h"
 #include "engine/training/trainer.h"
+#include "models/parameter_file.h"
 #include "models/parameter_layout.h"
-#include "models/sha256.h"
 #include "tests/catch.h"
 
 namespace pointsman {
@@ -52,11 +50,7 @@ std::string train_to(int64_t steps, TrainOptions options, bool resume, int threa
   options.steps = steps;
   const auto initial = initial_parameters(options.model, options.seed);
   train(*backend, options, initial, resume ? options.checkpoint : std::filesystem::path(), {}, {});
-  std::ifstream file(options.output, std::ios::binary);
-  Sha256 hash;
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  hash.update(bytes.data(), bytes.size());
-  return hash.hex();
+  return read_model(options.output).sha256;
 }
 
 }  // namespace

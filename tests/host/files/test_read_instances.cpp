@@ -14,9 +14,9 @@
 #include "engine/problem/validate.h"
 #include "host/files/formats.h"
 #include "host/files/npy_array.h"
+#include "host/files/npz_file.h"
 #include "host/files/read_instances.h"
 #include "host/files/read_solutions.h"
-#include "host/files/zip_archive.h"
 #include "tests/catch.h"
 
 using namespace pointsman;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "kernels/common/scalar_math.h"
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"

@@ -66,7 +66,7 @@ Forward run_forward(const Weights& w, const std::vector<SetRange>& ranges, int s
                     const std::vector<float>& inputs, bool keep, bool want_c_last) {
   const size_t rows = rows_of(ranges), states = rows * (steps + 1) * kHidden;
   const DeviceArray<float> recurrent(w.recurrent), fold(w.fold), bias(w.bias), x(inputs);
-  const DeviceArray<SetRange> device_ranges(ranges);
+  DeviceArray<SetRange> device_ranges(ranges);
   DeviceArray<float> h(states), c(keep ? states : 0), cells(keep ? rows * steps * kLstmCell : 0);
   DeviceArray<float> c_last(want_c_last ? rows * kHidden : 0);
   lstm_forward({{recurrent.data(), kGates * kHidden},
@@ -261,7 +261,7 @@ struct Backward {
 Backward run_backward(const BackwardCase& k, bool decoder) {
   const DeviceArray<float> stored(k.weights.stored), cells(k.cells), c(k.c), dh(k.dh), dc_last(k.dc_last);
   const DeviceArray<int32_t> row_steps(k.row_steps);
-  const DeviceArray<SetRange> ranges(k.ranges);
+  DeviceArray<SetRange> ranges(k.ranges);
   const size_t start = decoder ? static_cast<size_t>(k.rows) * kHidden : 0;
   DeviceArray<float> dgates(static_cast<size_t>(k.rows) * (k.steps + 1) * kGates), dh_start(start),
       dc_start(start);

@@ -182,7 +182,7 @@ Gradients on_device(const Inputs& in) {
       sequence_of(in.sequence_of);
   const DeviceArray<double> item_weights(in.item_weights), capacities(in.capacities);
   const std::vector<SetRange> ranges = in.ranges();
-  const DeviceArray<SetRange> device_ranges(ranges);
+  DeviceArray<SetRange> device_ranges(ranges);
   const size_t states = s.n + 1;
   DeviceArray<unsigned char> scratch(pointer_gradient_scratch(in.row_count, in.sequences, s.n, s.glimpses));
   DeviceArray<float> dqueries(in.row_count * states * kHidden);

@@ -59,7 +59,7 @@ struct TwoSteps {
 
   std::vector<float> on_device(Precision precision) const {
     const cuda::DeviceArray<float> device_weights(weights), device_bias(bias), fold(none), x(inputs);
-    const cuda::DeviceArray<cuda::SetRange> ranges(std::vector<cuda::SetRange>{{0, 0, rows}});
+    cuda::DeviceArray<cuda::SetRange> ranges(std::vector<cuda::SetRange>{{0, 0, rows}});
     cuda::DeviceArray<float> h(static_cast<size_t>(rows) * 3 * kHidden),
         c(static_cast<size_t>(rows) * kHidden);
     cuda::LstmForwardArgs args{};

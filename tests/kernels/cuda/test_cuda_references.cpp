@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // project_references() holds the CPU's bits.
+#include "kernels/common/scalar_math.h"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/encoded_batch.h"
 
@@ -33,7 +34,7 @@ void expect_cpu_bits(int n, int glimpses, const std::vector<int>& set_of, float 
   const DeviceArray<float> h(expected.h);
   DeviceArray<float> references(expected.references.size()), bounds(expected.bounds.size());
   const std::vector<SetRange> host_ranges = ranges_of(set_of);
-  const DeviceArray<SetRange> ranges(host_ranges);
+  DeviceArray<SetRange> ranges(host_ranges);
   ProjectReferencesArgs args{};
   args.weights = {weights.data(), static_cast<int64_t>(kHidden) * width};
   args.projections = p;

@@ -36,7 +36,7 @@ void check_sum_rows(const std::vector<int>& lengths, int width) {
   const std::vector<float> in = random_floats(static_cast<size_t>(rows) * ld, 1);
   const std::vector<float> before = random_floats(ranges.size() * stride, 2);
   const DeviceArray<float> device_in(in);
-  const DeviceArray<SetRange> device_ranges(ranges);
+  DeviceArray<SetRange> device_ranges(ranges);
   DeviceArray<float> out(before);
   sum_rows({device_in.data(),
             ld,
@@ -68,7 +68,7 @@ TEST_CASE("sum_rows sums blocks of 128 rows upward, one after the other") {
   const int rows = 1300;
   const std::vector<float> in = random_floats(rows, 1);
   const DeviceArray<float> device_in(in);
-  const DeviceArray<SetRange> ranges(std::vector<SetRange>{{0, 0, rows}});
+  DeviceArray<SetRange> ranges(std::vector<SetRange>{{0, 0, rows}});
   DeviceArray<float> out(std::vector<float>{0.0f});
   sum_rows({device_in.data(), 1, 1, {out.data(), 1}, {ranges.data(), 1, rows}}, nullptr);
   float expected = 0.0f;
@@ -147,7 +147,7 @@ void check_input_gradient(const InputCase& k) {
   const std::vector<float> before = random_floats(static_cast<size_t>(sets) * stride, 3);
   const DeviceArray<float> dgates(k.dgates), features(k.features);
   const DeviceArray<int32_t> orders(k.orders), sequence_of(k.sequence_of);
-  const DeviceArray<SetRange> ranges(k.ranges);
+  DeviceArray<SetRange> ranges(k.ranges);
   DeviceArray<float> scratch(input_gradient_scratch(k.rows, sets)), sums(before);
   float* start = k.decoder ? sums.data() + 3 * kGates : nullptr;
   input_gradient({dgates.data(),

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/npz_file.h"
+
+#include <zip.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+
+#include "host/files/input_error.h"
+#include "host/files/text_scan.h"
+#include "models/atomic_file.h"
+
+namespace pointsman {
+namespace {
+
+constexpr zip_int64_t kMostEntries = 256;
+constexpr size_t kLargest = 0xFFFEFFFF;  // bytes of entries written without ZIP64 fields
+
+uint32_t crc_of(std::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace
+
+void NpzFile::fail(const std::string& message) const { throw InputError(file_, 0, "zip: " + message); }
+
+NpzFile::NpzFile(std::string_view bytes, std::string file)
+    : file_(std::move(file)), archive_(nullptr, zip_discard) {
+  zip_error_t error;
+  zip_error_init(&error);
+  const std::unique_ptr<zip_error_t, void (*)(zip_error_t*)> owner(&error, zip_error_fini);
+  zip_source_t* const source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  if (source != nullptr) archive_.reset(zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error));
+  if (archive_ == nullptr) {
+    zip_source_free(source);
+    fail(std::string(zip_error_strerror(&error)) + "; was the file cut short?");
+  }
+  const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
+  if (count > kMostEntries) {
+    fail("expected at most " + std::to_string(kMostEntries) + " entries, found " + std::to_string(count));
+  }
+}
+
+bool NpzFile::has(const std::string& name) const {
+  return zip_name_locate(archive_.get(), (name + ".npy").c_str(), 0) >= 0;
+}
+
+std::string NpzFile::names() const {
+  std::string names;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive_.get(), 0); ++i) {
+    if (names.size() > 100) return names + ", ..";
+    names += (names.empty() ? "" : ", ") + shown(zip_get_name(archive_.get(), i, ZIP_FL_ENC_RAW));
+  }
+  return names.empty() ? "no arrays" : names;
+}
+
+NpyArray NpzFile::array(const std::string& name) const {
+  if (!has(name)) throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
+  const std::string entry = name + ".npy";
+  zip_stat_t stat;
+  zip_stat(archive_.get(), entry.c_str(), 0, &stat);
+  // Another method's decoder may take memory that the archive only claims to need.
+  if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
+    fail(shown(entry) + ": expected it stored or deflated, found method " + std::to_string(stat.comp_method));
+  }
+  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> from(zip_fopen(archive_.get(), entry.c_str(), 0),
+                                                               zip_fclose);
+  if (from == nullptr) fail(shown(entry) + ": " + zip_strerror(archive_.get()));
+  std::string bytes;
+  const auto read_up_to = [&](size_t limit) {
+    std::array<char, 64 * 1024> part;
+    zip_int64_t count = 1;
+    while (bytes.size() < limit && count > 0) {
+      count = zip_fread(from.get(), part.data(), std::min(part.size(), limit - bytes.size()));
+      if (count < 0) fail(shown(entry) + ": is damaged (" + zip_file_strerror(from.get()) + ")");
+      bytes.append(part.data(), static_cast<size_t>(count));
+    }
+  };
+  read_up_to(kNpyPrefix + kLargestNpyHeader);
+  const NpyHeader header = parse_npy_header(bytes, file_, name + ": ");
+  if (header.data_offset + header.data_size != stat.size) {
+    throw InputError(file_, 0, name + ": " + header.wrong_size(stat.size - header.data_offset));
+  }
+  read_up_to(stat.size + 1);  // an end that comes later is seen
+  return NpyArray(std::move(bytes), file_, name + ": ");
+}
+
+std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& entries) {
+  constexpr uint16_t kVersion = 20, kDate = 0x21;  // 1980-01-01
+  constexpr uint32_t kLocalMagic = 0x04034b50, kEntryMagic = 0x02014b50, kEndMagic = 0x06054b50;
+  constexpr uint16_t kZero = 0;  // flags, method, time, length of comments
+  std::string out, directory;
+  const auto append_common = [&](std::string& to, const std::string& name, const std::string& bytes) {
+    const auto size = static_cast<uint32_t>(bytes.size());
+    append_bytes(to, kVersion, kZero, kZero, kZero, kDate, crc_of(bytes), size, size,
+                 static_cast<uint16_t>(name.size()), kZero);
+  };
+  for (const auto& [name, bytes] : entries) {
+    const size_t offset = out.size();
+    if (offset + bytes.size() > kLargest) {
+      throw OutputRefused("an .npz of 4 GiB or more cannot be written; use npy or ndjson");
+    }
+    append_bytes(out, kLocalMagic);
+    append_common(out, name, bytes);
+    out += name + bytes;
+    append_bytes(directory, kEntryMagic, kVersion);
+    append_common(directory, name, bytes);
+    append_bytes(directory, kZero, kZero, kZero, uint32_t{0}, static_cast<uint32_t>(offset));
+    directory += name;
+  }
+  const auto start = static_cast<uint32_t>(out.size()), size = static_cast<uint32_t>(directory.size());
+  const auto count = static_cast<uint16_t>(entries.size());
+  out += directory;
+  append_bytes(out, kEndMagic, uint32_t{0}, count, count, size, start, kZero);
+  return out;
+}
+
+}  // namespace pointsman
