@@ -19,16 +19,16 @@ struct ModelConfig {
   double capacity = 0.0;  // that it was trained on; 0 where the problem has none
   int hidden = kHidden;
   Encoder encoder = Encoder::kLstm;
-  int layers = 3;               // of the attention encoder; likewise the next two
-  int heads = 8;                // a divisor of hidden / 16
+  int layers = 3;                  // of the attention encoder; likewise the next two
+  int heads = 8;                   // a divisor of hidden / 16
   int feed_forward = 4 * kHidden;  // a multiple of 16
-  bool has_prior = false;       // the file holds actor.prior.weight
-  int glimpses = 1;             // 0 .. 4; all glimpses share one set of weights
-  double clip = 10.0;           // C of C tanh(u), equation (16)
-  bool centre_logits = true;    // subtract the mean of u over the feasible cities before the clip
-  bool has_critic = true;       // the file holds critic.* too
-  double learning_rate = 1e-3;  // that its training, the first of several, began with
-  int64_t training_tours = 0;   // tours sampled during training
+  bool has_prior = false;          // the file holds actor.prior.weight
+  int glimpses = 1;                // 0 .. 4; all glimpses share one set of weights
+  double clip = 10.0;              // C of C tanh(u), equation (16)
+  bool centre_logits = true;       // subtract the mean of u over the feasible cities before the clip
+  bool has_critic = true;          // the file holds critic.* too
+  double learning_rate = 1e-3;     // that its training, the first of several, began with
+  int64_t training_tours = 0;      // tours sampled during training
   uint64_t seed = kDefaultSeed;
   std::string version;  // of the program that wrote it
 

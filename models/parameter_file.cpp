@@ -29,18 +29,18 @@ using Strings = std::map<std::string, std::string>;
 
 Strings to_metadata(const ModelConfig& config) {
   Strings strings = {{"problem", name_of(config.problem)},
-          {"n", number_text(config.n)},
-          {"capacity", number_text(config.capacity)},
-          {"hidden", number_text(config.hidden)},
-          {"glimpses", number_text(config.glimpses)},
-          {"glimpse_values", "raw"},
-          {"attention_bias", "false"},
-          {"clip", number_text(config.clip)},
-          {"centre_logits", config.centre_logits ? "true" : "false"},
-          {"learning_rate", number_text(config.learning_rate)},
-          {"training_tours", number_text(config.training_tours)},
-          {"seed", number_text(config.seed)},
-          {"version", config.version}};
+                     {"n", number_text(config.n)},
+                     {"capacity", number_text(config.capacity)},
+                     {"hidden", number_text(config.hidden)},
+                     {"glimpses", number_text(config.glimpses)},
+                     {"glimpse_values", "raw"},
+                     {"attention_bias", "false"},
+                     {"clip", number_text(config.clip)},
+                     {"centre_logits", config.centre_logits ? "true" : "false"},
+                     {"learning_rate", number_text(config.learning_rate)},
+                     {"training_tours", number_text(config.training_tours)},
+                     {"seed", number_text(config.seed)},
+                     {"version", config.version}};
   if (config.encoder == Encoder::kAttention) {
     strings["encoder"] = "attention";
     strings["layers"] = number_text(config.layers);

@@ -33,19 +33,18 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
                             .v = add(name + ".v", {hidden})};
   };
   const auto add_encoder_layer = [&](const std::string& name) {
-    return EncoderLayerOffsets{
-        .norm1_weight = add(name + ".norm1.weight", {hidden}),
-        .norm1_bias = add(name + ".norm1.bias", {hidden}),
-        .in_weight = add(name + ".attention.in_proj_weight", {3 * hidden, hidden}),
-        .in_bias = add(name + ".attention.in_proj_bias", {3 * hidden}),
-        .out_weight = add(name + ".attention.out_proj.weight", {hidden, hidden}),
-        .out_bias = add(name + ".attention.out_proj.bias", {hidden}),
-        .norm2_weight = add(name + ".norm2.weight", {hidden}),
-        .norm2_bias = add(name + ".norm2.bias", {hidden}),
-        .linear1_weight = add(name + ".linear1.weight", {config.feed_forward, hidden}),
-        .linear1_bias = add(name + ".linear1.bias", {config.feed_forward}),
-        .linear2_weight = add(name + ".linear2.weight", {hidden, config.feed_forward}),
-        .linear2_bias = add(name + ".linear2.bias", {hidden})};
+    return EncoderLayerOffsets{.norm1_weight = add(name + ".norm1.weight", {hidden}),
+                               .norm1_bias = add(name + ".norm1.bias", {hidden}),
+                               .in_weight = add(name + ".attention.in_proj_weight", {3 * hidden, hidden}),
+                               .in_bias = add(name + ".attention.in_proj_bias", {3 * hidden}),
+                               .out_weight = add(name + ".attention.out_proj.weight", {hidden, hidden}),
+                               .out_bias = add(name + ".attention.out_proj.bias", {hidden}),
+                               .norm2_weight = add(name + ".norm2.weight", {hidden}),
+                               .norm2_bias = add(name + ".norm2.bias", {hidden}),
+                               .linear1_weight = add(name + ".linear1.weight", {config.feed_forward, hidden}),
+                               .linear1_bias = add(name + ".linear1.bias", {config.feed_forward}),
+                               .linear2_weight = add(name + ".linear2.weight", {hidden, config.feed_forward}),
+                               .linear2_bias = add(name + ".linear2.bias", {hidden})};
   };
   embedding = add("actor.embedding.weight", {hidden, 2});
   const size_t first_input = add("actor.decoder.start", {hidden});
@@ -94,20 +93,21 @@ std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed) 
   // The attention encoder's matrices from U(-1, 1) / sqrt(inputs), its norms from 1, its biases from 0.
   for (const Tensor& tensor : layout.tensors) {
     const bool embedding = !layout.layers.empty() && tensor.offset == layout.embedding;
-    if (!embedding && (tensor.offset < layout.attention_begin || tensor.offset >= layout.attention_end)) continue;
+    if (!embedding && (tensor.offset < layout.attention_begin || tensor.offset >= layout.attention_end))
+      continue;
     const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
     const auto end = begin + static_cast<int64_t>(tensor.size);
     if (tensor.shape.size() == 2) {
       const float factor = 1.0f / (kBound * std::sqrt(static_cast<float>(tensor.shape[1])));
       for (auto p = begin; p != end; ++p) *p *= factor;
     } else {
-      std::fill(begin, end, tensor.name.find(".norm") != std::string::npos && tensor.name.ends_with("weight"));
+      std::fill(begin, end,
+                tensor.name.find(".norm") != std::string::npos && tensor.name.ends_with("weight"));
     }
   }
   if (config.has_prior) {
     with_rules(config.problem, [&]<typename Rules>() {
-      for (int k = 0; k < Rules::kPriors; ++k)
-        parameters[layout.prior + k] = Rules::prior_start(k, config.n);
+      for (int k = 0; k < Rules::kPriors; ++k) parameters[layout.prior + k] = Rules::prior_start(k, config.n);
     });
   }
   return parameters;

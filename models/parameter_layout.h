@@ -48,14 +48,14 @@ struct ParameterLayout {
   size_t actor_size = 0;        // floats in [0, actor_size) are the actor
   size_t size = 0;              // floats in [actor_size, size) are the critic; equal when there is none
 
-  size_t embedding = 0;                   // [H, 2]
-  LstmOffsets encoder{}, decoder{};       // of one embedding; encoder only of Encoder::kLstm
+  size_t embedding = 0;                     // [H, 2]
+  LstmOffsets encoder{}, decoder{};         // of one embedding; encoder only of Encoder::kLstm
   std::vector<EncoderLayerOffsets> layers;  // these three only of Encoder::kAttention
   StartOffsets start{};
   size_t attention_begin = 0, attention_end = 0;  // all tensors of layers and start
-  size_t prior = 0;                       // [priors] weights of the rules' priors
-  int priors = 0;                         // Rules::kPriors with config.has_prior, else 0
-  AttentionOffsets glimpse{}, pointer{};  // glimpse is absent (all zero) when config.glimpses == 0
+  size_t prior = 0;                               // [priors] weights of the rules' priors
+  int priors = 0;                                 // Rules::kPriors with config.has_prior, else 0
+  AttentionOffsets glimpse{}, pointer{};          // glimpse is absent (all zero) when config.glimpses == 0
   size_t query = 0;  // [H, H] W_q of the decoder's states: the glimpse's, without glimpses the pointer's
 
   struct Critic {

@@ -88,7 +88,7 @@ struct RolloutRequest {
   uint64_t seed = kDefaultSeed;
   Policy policy;
   const int32_t* forced = nullptr;  // kForced: [rollouts][n], what to choose; -1 after the end
-  Tape* tape = nullptr;    // filled with these rollouts for their gradient; null: not wanted
+  Tape* tape = nullptr;             // filled with these rollouts for their gradient; null: not wanted
   bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with a
                            // tape nor with kForced
 };

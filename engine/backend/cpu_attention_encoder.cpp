@@ -13,35 +13,63 @@ namespace {
 
 size_t floats_of(int rows, int width) { return static_cast<size_t>(rows) * width; }
 
-// y = (x +) b + input W^T; width and k: of W [width][k].
-void linear(const float* input, int k, const PackedMatrix& weights, const float* bias, const float* x, float* y,
-            int rows, int width) {
-  cpu::add_bias({x, bias, y, rows, width});
-  cpu::multiply({input, k, weights.forward.data(), y, width, rows, k, width, true});
+// A matrix [columns][k] and its bias.
+struct Linear {
+  const PackedMatrix& packed;
+  size_t weight, bias;  // in the parameter vector
+  int columns, k;
+};
+
+// The four products of a layer, and the two of the start state.
+struct LayerProducts {
+  Linear in, out, linear1, linear2;
+};
+LayerProducts products_of(const CpuParameters& p, int l) {
+  const EncoderLayerOffsets& at = p.layout.layers[l];
+  const PackedEncoderLayer& packed = p.layers[l];
+  const int wide = p.config.feed_forward;
+  return {{packed.in, at.in_weight, at.in_bias, 3 * kHidden, kHidden},
+          {packed.out, at.out_weight, at.out_bias, kHidden, kHidden},
+          {packed.linear1, at.linear1_weight, at.linear1_bias, wide, kHidden},
+          {packed.linear2, at.linear2_weight, at.linear2_bias, kHidden, wide}};
+}
+Linear start_h_of(const CpuParameters& p) {
+  return {p.start_h, p.layout.start.h_weight, p.layout.start.h_bias, kHidden, kHidden};
+}
+Linear start_c_of(const CpuParameters& p) {
+  return {p.start_c, p.layout.start.c_weight, p.layout.start.c_bias, kHidden, kHidden};
+}
+
+// y = (x +) b + W input for each row; x null: none.
+void apply(const CpuParameters& p, const Linear& linear, const float* input, const float* x, float* y,
+           int rows) {
+  cpu::add_bias({x, p.flat.data() + linear.bias, y, rows, linear.columns});
+  cpu::multiply({input, linear.k, linear.packed.forward.data(), y, linear.columns, rows, linear.k,
+                 linear.columns, true});
 }
 
 void layer_forward(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
                    float* next) {
   const EncoderLayerOffsets& at = p.layout.layers[l];
-  const PackedEncoderLayer& packed = p.layers[l];
+  const LayerProducts products = products_of(p, l);
   const float* flat = p.flat.data();
-  const int rows = states.sequences * states.n, feed_forward = p.config.feed_forward;
+  const int rows = states.sequences * states.n;
   float *x = layer.x.data.data(), *normed = states.normed.data.data(), *qkv = layer.qkv.data.data(),
         *attended = layer.attended.data.data(), *residual = layer.residual.data.data(),
         *hidden = layer.hidden.data.data();
   cpu::layer_norm({x, flat + at.norm1_weight, flat + at.norm1_bias, normed, layer.norm1.data.data(), rows});
-  linear(normed, kHidden, packed.in, flat + at.in_bias, nullptr, qkv, rows, 3 * kHidden);
+  apply(p, products.in, normed, nullptr, qkv, rows);
   for (int s = 0; s < states.sequences; ++s) {
     const size_t first = floats_of(s * states.n, kHidden);
     cpu::self_attention(
         {qkv + 3 * first, attended + first, states.n, p.config.heads, states.scratch.data.data()});
   }
-  linear(attended, kHidden, packed.out, flat + at.out_bias, x, residual, rows, kHidden);
+  apply(p, products.out, attended, x, residual, rows);
   cpu::layer_norm(
       {residual, flat + at.norm2_weight, flat + at.norm2_bias, normed, layer.norm2.data.data(), rows});
-  linear(normed, kHidden, packed.linear1, flat + at.linear1_bias, nullptr, hidden, rows, feed_forward);
-  cpu::relu(hidden, static_cast<int64_t>(floats_of(rows, feed_forward)));
-  linear(hidden, feed_forward, packed.linear2, flat + at.linear2_bias, residual, next, rows, kHidden);
+  apply(p, products.linear1, normed, nullptr, hidden, rows);
+  cpu::relu(hidden, static_cast<int64_t>(floats_of(rows, p.config.feed_forward)));
+  apply(p, products.linear2, hidden, residual, next, rows);
 }
 
 void make_room(const CpuParameters& p, bool with_layers, AttentionStates& states) {
@@ -60,7 +88,6 @@ void make_room(const CpuParameters& p, bool with_layers, AttentionStates& states
 }
 
 void start_forward(const CpuParameters& p, AttentionStates& states) {
-  const float* flat = p.flat.data();
   const int sequences = states.sequences;
   float *mean = states.mean.data.data(), *h = states.start_h.data.data();
   std::fill_n(mean, floats_of(sequences, kHidden), 0.0f);
@@ -69,9 +96,8 @@ void start_forward(const CpuParameters& p, AttentionStates& states) {
     cpu::sum_columns(states.output.data.data() + floats_of(s * states.n, kHidden), states.n, kHidden, own);
     for (int d = 0; d < kHidden; ++d) own[d] /= static_cast<float>(states.n);
   }
-  linear(mean, kHidden, p.start_h, flat + p.layout.start.h_bias, nullptr, h, sequences, kHidden);
-  linear(mean, kHidden, p.start_c, flat + p.layout.start.c_bias, nullptr, states.start_c.data.data(), sequences,
-         kHidden);
+  apply(p, start_h_of(p), mean, nullptr, h, sequences);
+  apply(p, start_c_of(p), mean, nullptr, states.start_c.data.data(), sequences);
   for (size_t i = 0; i < floats_of(sequences, kHidden); ++i) h[i] = tanh_f32(h[i]);
 }
 
@@ -101,108 +127,106 @@ namespace {
 
 class AttentionBackward {
  public:
-  AttentionBackward(const CpuParameters& parameters, AttentionStates& states, AttentionBackwardBuffers& buffers,
-                    float* sums)
-      : p_(parameters),
-        flat_(p_.flat.data()),
-        states_(states),
-        b_(buffers),
-        sums_(sums),
-        rows_(states.sequences * states.n),
-        width_(p_.config.feed_forward) {}
+  explicit AttentionBackward(const AttentionBackwardArgs& args)
+      : a_(args), p_(args.parameters), states_(args.states), rows_(states_.sequences * states_.n) {}
 
+  void run() {
+    start();
+    for (int l = static_cast<int>(p_.layers.size()) - 1; l >= 0; --l) {
+      feed_forward(l);
+      self_attention(l);
+    }
+    for (int s = 0; s < states_.sequences; ++s) {
+      cpu::embed_backward(a_.batch.features_of(a_.tile.pieces[s].sequence),
+                          a_.doutput + floats_of(s * states_.n, kHidden), states_.n, a_.sums.embedding);
+    }
+  }
+
+ private:
   // The start states' gradients into the mean's and so into doutput.
-  void start(float* doutput, float* dstart_h, float* dstart_c) {
+  void start() {
     const int sequences = states_.sequences, n = states_.n;
-    const float* h = states_.start_h.data.data();
+    const float *h = states_.start_h.data.data(), *mean = states_.mean.data.data();
     const size_t floats = floats_of(sequences, kHidden);
-    for (size_t i = 0; i < floats; ++i) dstart_h[i] *= 1.0f - h[i] * h[i];
-    const StartOffsets& at = p_.layout.start;
-    float* dmean = b_.dmean.get(floats);
-    const float* mean = states_.mean.data.data();
-    linear_back(mean, kHidden, at.h_weight, at.h_bias, p_.start_h, dstart_h, kHidden, sequences, dmean, false);
-    linear_back(mean, kHidden, at.c_weight, at.c_bias, p_.start_c, dstart_c, kHidden, sequences, dmean, true);
+    for (size_t i = 0; i < floats; ++i) a_.dstart_h[i] *= 1.0f - h[i] * h[i];
+    float* dmean = a_.buffers.dmean.get(floats);
+    back(start_h_of(p_), mean, a_.dstart_h, sequences, dmean, false);
+    back(start_c_of(p_), mean, a_.dstart_c, sequences, dmean, true);
     for (size_t i = 0; i < floats; ++i) dmean[i] /= static_cast<float>(n);
     for (int s = 0; s < sequences; ++s) {
-      float* out = doutput + floats_of(s * n, kHidden);
+      float* out = a_.doutput + floats_of(s * n, kHidden);
       cpu::add_bias({out, dmean + floats_of(s, kHidden), out, n, kHidden});
     }
   }
 
-  // dx: the gradient of the layer's output, in place that of its input.
-  void layer(int l, float* dx) {
+  // doutput: the gradient of the layer's output; then that of the residual behind its self-attention.
+  void feed_forward(int l) {
     const EncoderLayerOffsets& at = p_.layout.layers[l];
-    const PackedEncoderLayer& packed = p_.layers[l];
-    AttentionStates::Layer& a = states_.layers[l];
-    float* normed = b_.normed.get(floats_of(rows_, kHidden));
-    float* dnormed = b_.dnormed.get(floats_of(rows_, kHidden));
-    float* dhidden = b_.dhidden.get(floats_of(rows_, width_));
-    linear_back(a.hidden.data.data(), width_, at.linear2_weight, at.linear2_bias, packed.linear2, dx, kHidden,
-                rows_, dhidden, false);
-    cpu::relu_backward(a.hidden.data.data(), dhidden, static_cast<int64_t>(floats_of(rows_, width_)));
-    norm(a.residual, at.norm2_weight, at.norm2_bias, normed, a.norm2);
-    linear_back(normed, kHidden, at.linear1_weight, at.linear1_bias, packed.linear1, dhidden, width_, rows_,
-                dnormed, false);
-    norm_back(a.residual, a.norm2, at.norm2_weight, at.norm2_bias, dnormed, dx);  // dx: of the residual
+    const LayerProducts products = products_of(p_, l);
+    AttentionStates::Layer& layer = states_.layers[l];
+    const size_t wide = floats_of(rows_, p_.config.feed_forward), narrow = floats_of(rows_, kHidden);
+    float *normed = a_.buffers.normed.get(narrow), *dnormed = a_.buffers.dnormed.get(narrow),
+          *dhidden = a_.buffers.dhidden.get(wide);
+    const float* hidden = layer.hidden.data.data();
+    back(products.linear2, hidden, a_.doutput, rows_, dhidden, false);
+    cpu::relu_backward(hidden, dhidden, static_cast<int64_t>(wide));
+    norm(layer.residual, layer.norm2, at.norm2_weight, at.norm2_bias, normed);
+    back(products.linear1, normed, dhidden, rows_, dnormed, false);
+    norm_back(layer.residual, layer.norm2, at.norm2_weight, at.norm2_bias, dnormed);
+  }
 
-    float* dattended = b_.dattended.get(floats_of(rows_, kHidden));
-    float* dqkv = b_.dqkv.get(floats_of(rows_, 3 * kHidden));
-    linear_back(a.attended.data.data(), kHidden, at.out_weight, at.out_bias, packed.out, dx, kHidden, rows_,
-                dattended, false);
+  // doutput: of the residual; then that of the layer's input.
+  void self_attention(int l) {
+    const EncoderLayerOffsets& at = p_.layout.layers[l];
+    const LayerProducts products = products_of(p_, l);
+    AttentionStates::Layer& layer = states_.layers[l];
+    const size_t narrow = floats_of(rows_, kHidden);
+    float *normed = a_.buffers.normed.get(narrow), *dnormed = a_.buffers.dnormed.get(narrow),
+          *dattended = a_.buffers.dattended.get(narrow), *dqkv = a_.buffers.dqkv.get(3 * narrow);
+    back(products.out, layer.attended.data.data(), a_.doutput, rows_, dattended, false);
     for (int s = 0; s < states_.sequences; ++s) {
       const size_t first = floats_of(s * states_.n, kHidden);
-      cpu::self_attention_backward({{a.qkv.data.data() + 3 * first, nullptr, states_.n, p_.config.heads,
+      cpu::self_attention_backward({{layer.qkv.data.data() + 3 * first, nullptr, states_.n, p_.config.heads,
                                      states_.scratch.data.data()},
                                     dattended + first,
                                     dqkv + 3 * first});
     }
-    norm(a.x, at.norm1_weight, at.norm1_bias, normed, a.norm1);
-    linear_back(normed, kHidden, at.in_weight, at.in_bias, packed.in, dqkv, 3 * kHidden, rows_, dnormed, false);
-    norm_back(a.x, a.norm1, at.norm1_weight, at.norm1_bias, dnormed, dx);
+    norm(layer.x, layer.norm1, at.norm1_weight, at.norm1_bias, normed);
+    back(products.in, normed, dqkv, rows_, dnormed, false);
+    norm_back(layer.x, layer.norm1, at.norm1_weight, at.norm1_bias, dnormed);
   }
 
- private:
-  float* sum(size_t offset) const { return sums_ + (offset - p_.layout.attention_begin); }
+  float* sum(size_t offset) const { return a_.sums.tensors + (offset - p_.layout.attention_begin); }
 
   // The layer norm once more: its output is not kept.
-  void norm(Buffer& x, size_t weight, size_t bias, float* y, Buffer& statistics) const {
-    cpu::layer_norm({x.data.data(), flat_ + weight, flat_ + bias, y, statistics.data.data(), rows_});
+  void norm(Buffer& x, Buffer& statistics, size_t weight, size_t bias, float* y) const {
+    cpu::layer_norm(
+        {x.data.data(), p_.flat.data() + weight, p_.flat.data() + bias, y, statistics.data.data(), rows_});
   }
 
-  // dx +=
-  void norm_back(Buffer& x, Buffer& statistics, size_t weight, size_t bias, const float* dy, float* dx) const {
-    cpu::layer_norm_backward({x.data.data(), statistics.data.data(), flat_ + weight, dy, dx, sum(weight),
-                              sum(bias), rows_});
+  // doutput += what goes back through a layer norm.
+  void norm_back(Buffer& x, Buffer& statistics, size_t weight, size_t bias, const float* dy) const {
+    cpu::layer_norm_backward({x.data.data(), statistics.data.data(), p_.flat.data() + weight, dy, a_.doutput,
+                              sum(weight), sum(bias), rows_});
   }
 
-  // y = W x + b, W [columns][k]: the sums of W and b, and dx (+)= dy W.
-  void linear_back(const float* x, int k, size_t weight, size_t bias, const PackedMatrix& packed,
-                   const float* dy, int columns, int rows, float* dx, bool accumulate) const {
-    cpu::accumulate_outer({dy, columns, x, k, sum(weight), k, rows, columns, k});
-    cpu::sum_columns(dy, rows, columns, sum(bias));
-    cpu::multiply({dy, columns, packed.backward.data(), dx, k, rows, columns, k, accumulate});
+  // y = W x + b: the sums of W and b, and dx (+)= dy W.
+  void back(const Linear& linear, const float* x, const float* dy, int rows, float* dx,
+            bool accumulate) const {
+    const int columns = linear.columns, k = linear.k;
+    cpu::accumulate_outer({dy, columns, x, k, sum(linear.weight), k, rows, columns, k});
+    cpu::sum_columns(dy, rows, columns, sum(linear.bias));
+    cpu::multiply({dy, columns, linear.packed.backward.data(), dx, k, rows, columns, k, accumulate});
   }
 
+  const AttentionBackwardArgs& a_;
   const CpuParameters& p_;
-  const float* const flat_;
   AttentionStates& states_;
-  AttentionBackwardBuffers& b_;
-  float* const sums_;
-  const int rows_, width_;
+  const int rows_;
 };
 
 }  // namespace
 
-void attention_encoder_backward(const CpuParameters& p, const SequenceBatch& batch, const RolloutTile& tile,
-                                AttentionStates& states, float* doutput, float* dstart_h, float* dstart_c,
-                                AttentionBackwardBuffers& buffers, const AttentionGradient& sums) {
-  AttentionBackward backward(p, states, buffers, sums.tensors);
-  backward.start(doutput, dstart_h, dstart_c);
-  for (int l = static_cast<int>(p.layers.size()) - 1; l >= 0; --l) backward.layer(l, doutput);
-  for (int s = 0; s < states.sequences; ++s) {
-    cpu::embed_backward(batch.features_of(tile.pieces[s].sequence), doutput + floats_of(s * states.n, kHidden),
-                        states.n, sums.embedding);
-  }
-}
+void attention_encoder_backward(const AttentionBackwardArgs& args) { AttentionBackward(args).run(); }
 
 }  // namespace pointsman

@@ -98,8 +98,8 @@ class CpuBackend final : public Backend {
     const SequenceBatch& batch = request.sequences;
     const int64_t rollouts = count_rollouts(request);
     clear_rollouts(rollouts, batch.n, result);
-    const auto tiles =
-        request.tape != nullptr ? gradient_tiles(batch, request.counts) : cut_for_rollout(batch, request.counts, rollouts);
+    const auto tiles = request.tape != nullptr ? gradient_tiles(batch, request.counts)
+                                               : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {

@@ -122,8 +122,8 @@ class TileGradient {
     // The prior enters behind what is kept.
     if (have_forward_) return a_.attention.data.data() + row * attention_size();
     cpu::StepStatistics statistics;
-    cpu::pointer_logits({&a_.encoded.references[sequence], &weights_, query, list, count,
-                         nullptr, w_.logits.data.data(), w_.attention.data.data(), &statistics});
+    cpu::pointer_logits({&a_.encoded.references[sequence], &weights_, query, list, count, nullptr,
+                         w_.logits.data.data(), w_.attention.data.data(), &statistics});
     return w_.attention.data.data();
   }
 
@@ -166,7 +166,8 @@ class TileGradient {
     lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start, folded_.decoder);
   }
 
-  // Sums of the references -> rows of [projections * H] as the encoder's, with the factor v that the sums lack.
+  // Sums of the references -> rows of [projections * H] as the encoder's, with the factor v that the sums
+  // lack.
   float* reference_gradients() {
     const Projections& p = p_.projections;
     const int width = p.count * kHidden;
@@ -193,8 +194,7 @@ class TileGradient {
     const int width = p_.projections.count * kHidden, total = n_ * sequences_;
     const size_t floats = static_cast<size_t>(sequences_) * kHidden;
     const float* dreferences = reference_gradients();
-    const float* outputs =
-        is_lstm() ? a_.encoded.states.h_after(0) : a_.encoded.attention.output.data.data();
+    const float* outputs = is_lstm() ? a_.encoded.states.h_after(0) : a_.encoded.attention.output.data.data();
     cpu::accumulate_outer(
         {dreferences, width, outputs, kHidden, folded_.references, kHidden, total, width, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
@@ -209,8 +209,8 @@ class TileGradient {
     float* dstart_h = w_.encoder_dh.get(floats);
     std::fill_n(dstart_h, floats, 0.0f);
     add_start_gradients(dstart_h, dc);
-    attention_encoder_backward(p_, batch_, tile_, a_.encoded.attention, dh, dstart_h, dc, w_.encoder,
-                               folded_.attention);
+    attention_encoder_backward(
+        {p_, batch_, tile_, a_.encoded.attention, dh, dstart_h, dc, w_.encoder, folded_.attention});
   }
 
   // The gradients of each sequence's start state, summed over its rollouts: dh, dc [sequences][H] +=.
@@ -312,7 +312,8 @@ void unfold(const FoldedActor& folded, CpuParameters& p) {
   if (p.config.encoder == Encoder::kLstm) {
     unfold(folded.encoder, p.layout.encoder, p);
   } else {
-    add(folded.attention.tensors, p.layout.attention_end - p.layout.attention_begin, p.layout.attention_begin, p);
+    add(folded.attention.tensors, p.layout.attention_end - p.layout.attention_begin, p.layout.attention_begin,
+        p);
     float* de = p.gradient.data() + p.layout.embedding;
     for (int d = 0; d < kHidden; ++d) {
       for (int i = 0; i < 2; ++i) de[2 * d + i] += folded.attention.embedding[i * kHidden + d];

@@ -35,7 +35,8 @@ void unfold(const FoldedCritic& folded, CpuParameters& parameters);
 struct GradientWorkspace {
   TileActivations activations;  // of a tile that is on no tape, and of the critic
   Buffer critic_states, critic_queries;
-  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dh, encoder_dc, logits, attention, dprior;
+  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dh, encoder_dc, logits, attention,
+      dprior;
   AttentionBackwardBuffers encoder;
   std::vector<int32_t> items;
   Prior prior;

@@ -83,15 +83,15 @@ struct LstmGradient {
 void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
                    const LstmGradient& sums);
 
-// Activations of the attention encoder for `sequences` sequences of n items; its rows are their items, sequence by
-// sequence.
+// Activations of the attention encoder for `sequences` sequences of n items; its rows are their items,
+// sequence by sequence.
 struct AttentionStates {
   struct Layer {
-    Buffer x;                  // [rows][H] what the layer reads
-    Buffer norm1, norm2;       // [rows][2] statistics
-    Buffer qkv;                // [rows][3H]
-    Buffer attended, residual; // [rows][H] self-attention's output; x + its projection
-    Buffer hidden;             // [rows][F] after ReLU
+    Buffer x;                   // [rows][H] what the layer reads
+    Buffer norm1, norm2;        // [rows][2] statistics
+    Buffer qkv;                 // [rows][3H]
+    Buffer attended, residual;  // [rows][H] self-attention's output; x + its projection
+    Buffer hidden;              // [rows][F] after ReLU
   };
   int sequences = 0, n = 0;
   std::vector<Layer> layers;  // for the backward pass all of them, else one
@@ -118,20 +118,27 @@ void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const 
 void attention_encoder_forward(const CpuParameters& parameters, const SequenceBatch& batch,
                                const RolloutTile& tile, bool with_layers, AttentionStates& states);
 
-// Back through the attention encoder.
+// Gradient sums of the attention encoder.
 struct AttentionGradient {
-  float* tensors;    // the gradients of layout.attention_begin .. attention_end
+  float* tensors;    // of layout.attention_begin .. attention_end
   float* embedding;  // [2][H] of E transposed
 };
 struct AttentionBackwardBuffers {
-  Buffer normed, dnormed, dresidual, dhidden, dattended, dqkv, dmean;
+  Buffer normed, dnormed, dhidden, dattended, dqkv, dmean;
 };
-// doutput: [rows][H] the gradient that reaches the encoded items from outside, overwritten; dstart_h, dstart_c:
-// [sequences][H] of the start states, overwritten.
-void attention_encoder_backward(const CpuParameters& parameters, const SequenceBatch& batch,
-                                const RolloutTile& tile, AttentionStates& states, float* doutput,
-                                float* dstart_h, float* dstart_c, AttentionBackwardBuffers& buffers,
-                                const AttentionGradient& sums);
+
+// Back through the attention encoder.
+struct AttentionBackwardArgs {
+  const CpuParameters& parameters;
+  const SequenceBatch& batch;
+  const RolloutTile& tile;
+  AttentionStates& states;  // with all layers
+  float* doutput;           // [rows][H] the gradient that reaches the encoded items from outside; overwritten
+  float *dstart_h, *dstart_c;  // [sequences][H] of the start states; overwritten
+  AttentionBackwardBuffers& buffers;
+  const AttentionGradient& sums;
+};
+void attention_encoder_backward(const AttentionBackwardArgs& args);
 
 void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
             bool with_cells, EncodedTile& encoded);

@@ -48,8 +48,8 @@ class CpuParameters {
   std::vector<float> gradient;                     // [layout.size]
   int64_t actor_steps = 0, critic_steps = 0;
 
-  PackedLstm encoder, decoder;                 // encoder: of Encoder::kLstm; the next four: of kAttention
-  AlignedFloats embedding;                     // [2][H] E transposed
+  PackedLstm encoder, decoder;  // encoder: of Encoder::kLstm; the next four: of kAttention
+  AlignedFloats embedding;      // [2][H] E transposed
   std::vector<PackedEncoderLayer> layers;
   PackedMatrix start_h, start_c;
   AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules know of a candidate before the network is asked: K numbers (Rules::priors) that a model's weights
-// add to its logit.
+// What the rules know of a candidate before the network is asked: K numbers (Rules::priors) that a model's
+// weights add to its logit.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,8 @@ class Prior {
     total_.get(cpu::padded(n));
   }
 
-  // sum_k weights[k] raw[k][j] of items[j], padded like logits; null without a prior. Valid until the next call.
+  // sum_k weights[k] raw[k][j] of items[j], padded like logits; null without a prior. Valid until the next
+  // call.
   template <typename Rules>
   const float* of(const Rules& rules, const float* features, int last, const int32_t* items, int count) {
     if (weights_.empty()) return nullptr;

@@ -59,8 +59,8 @@ class TileRollout {
  private:
   const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
 
-  // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's first
-  // step from the encoder's start state.
+  // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's
+  // first step from the encoder's start state.
   void start() {
     const int pieces = static_cast<int>(tile_.pieces.size());
     for (Buffer* state : {&w_.h[0], &w_.h[1], &w_.c[0], &w_.c[1]}) state->get(tile_.rollouts * kHidden);
@@ -104,8 +104,8 @@ class TileRollout {
       c = decoder.c_before(0);
       cells = decoder.cell(0);
     }
-    cpu::multiply({h, kHidden, parameters_.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates,
-                   false});
+    cpu::multiply(
+        {h, kHidden, parameters_.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates, false});
     cpu::lstm_cell({rows, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c,
                     w_.h[0].data.data(), w_.c[0].data.data(), cells});
     for (int row = 0; recorded_ != nullptr && row < rows; ++row) record_state(0, 0, row, row);
@@ -218,8 +218,7 @@ class TileRollout {
   // Logits and running sums of a group into the workspace; returns the largest logit.
   float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
     cpu::StepStatistics step;
-    const float* prior =
-        w_.prior.of(group.rules, features(group.piece), group.last, list, group.remaining);
+    const float* prior = w_.prior.of(group.rules, features(group.piece), group.last, list, group.remaining);
     cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining, prior,
                          w_.logits.data.data(), activations, &step});
     float largest;

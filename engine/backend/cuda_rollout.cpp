@@ -49,7 +49,8 @@ class Rollouts {
     }
   }
 
-  // All at once and onto the tape; false when sequences have several rollouts or when the activations and what a gradient adds to them do not fit.
+  // All at once and onto the tape; false when sequences have several rollouts or when the activations and
+  // what a gradient adds to them do not fit.
   bool run_onto_tape() {
     if (request_.counts != nullptr) return false;
     record_ = true;

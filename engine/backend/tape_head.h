@@ -46,7 +46,8 @@ class TapeHead {
   void fill(const RolloutRequest& request, const RolloutResult& result) {
     tape_ = request.tape;
     tape_->filled_by_ = this;
-    tape_->rollouts_ = fingerprint_of(request.sequences, request.counts, request.policy, result.orders.data());
+    tape_->rollouts_ =
+        fingerprint_of(request.sequences, request.counts, request.policy, result.orders.data());
   }
 
   // Whether the request's rollouts are on its tape, which is used up thereby.

@@ -17,7 +17,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian memory images");
 
 constexpr std::string_view kMagic = "PNTSMNCK";
-constexpr uint32_t kLstmVersion = 3, kEncoderVersion = 4;  // what is neither attention nor prior stays readable
+constexpr uint32_t kLstmVersion = 3,
+                   kEncoderVersion = 4;    // what is neither attention nor prior stays readable
 constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
 constexpr size_t kChecksumSize = 8;
 

@@ -35,10 +35,10 @@ struct TrainOptions {
   std::shared_ptr<const Examples> examples;
   uint64_t examples_fingerprint = 0;  // theirs, filled in by train(); 0: none
   Baseline baseline = Baseline::kShared;
-  int rollouts = 8;       // k of an instance, kShared and supervised
-  // How many encodings an instance's rollouts are shared out to, each of another dihedral copy of a TSP instance:
-  // a divisor of k, at most 8. Only kShared with Encoder::kAttention reads it. Elsewhere each rollout is an input
-  // sequence of its own.
+  int rollouts = 8;  // k of an instance, kShared and supervised
+  // How many encodings an instance's rollouts are shared out to, each of another dihedral copy of a TSP
+  // instance: a divisor of k, at most 8. Only kShared with Encoder::kAttention reads it. Elsewhere each
+  // rollout is an input sequence of its own.
   int symmetries = 1;
   int batch = 32;         // instances per step
   int64_t steps = 60000;  // about 40 minutes of two cores at n = 20

@@ -41,11 +41,11 @@ struct EpochOrder {
 // Training step `step` (0-based): options.batch instances, new ones each time, or supervised the next of
 // options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8,
 // with the answers in canonical order (make_canonical). With Encoder::kAttention, kShared has
-// options.symmetries sequences of each instance, the rollouts shared out to them in turn: rollout r reads dihedral
-// copy r mod symmetries. Otherwise kShared and supervised have options.rollouts sequences of
-// each, one after the other, every one in a random input order of its own; of a TSP instance rollout r also
-// reads dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not
-// depend on it.
+// options.symmetries sequences of each instance, the rollouts shared out to them in turn: rollout r reads
+// dihedral copy r mod symmetries. Otherwise kShared and supervised have options.rollouts sequences of each,
+// one after the other, every one in a random input order of its own; of a TSP instance rollout r also reads
+// dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not depend on
+// it.
 TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order);
 
 }  // namespace pointsman

@@ -29,7 +29,8 @@ constexpr const char* kExamples = R"(Examples:
 The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
 
 struct TrainFlags {
-  std::string problem, baseline = "shared", centre_logits = "on", encoder = "lstm", prior, init, resume, checkpoint, log;
+  std::string problem, baseline = "shared", centre_logits = "on", encoder = "lstm", prior, init, resume,
+                       checkpoint, log;
   std::string instances, solutions;  // supervised learning; empty: policy gradient
   double learning_rate = 1e-3;       // kept in double for the model file's metadata
   TrainOptions options;
@@ -117,7 +118,8 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
     throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
   }
   if (options.rollouts % options.symmetries != 0)
-    throw UsageError("--symmetries: expected a divisor of --rollouts, found " + std::to_string(options.symmetries));
+    throw UsageError("--symmetries: expected a divisor of --rollouts, found " +
+                     std::to_string(options.symmetries));
   options.model.problem = *find_problem(flags.problem);
   const Problem& problem = problem_of(options.model.problem);
   refuse_capacity(problem.kind, options.model.capacity);
@@ -214,10 +216,11 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
   add_option(app, "--rollouts", options.rollouts,
              "Copies of an instance, turned and reordered, with the shared baseline or --solutions",
              CLI::Range(1, 4096));
-  add_option(app, "--symmetries", options.symmetries,
-             "With --encoder attention and the shared baseline: encodings an instance, each of another symmetry, "
-             "that its rollouts are shared out to",
-             CLI::IsMember(std::vector<int>{1, 2, 4, 8}));
+  add_option(
+      app, "--symmetries", options.symmetries,
+      "With --encoder attention and the shared baseline: encodings an instance, each of another symmetry, "
+      "that its rollouts are shared out to",
+      CLI::IsMember(std::vector<int>{1, 2, 4, 8}));
   add_option(app, "-b,--batch-size", options.batch, "Instances a step", CLI::Range(1, 1 << 20));
   add_option(app, "--steps", options.steps, "Gradient steps", CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_option(app, "--learning-rate", flags.learning_rate, "Of Adam, at the start", CLI::Range(1e-9, 1.0));
@@ -268,10 +271,11 @@ Command add_train(CLI::App& parent) {
   add_option(*app, "--encoder", flags->encoder,
              "lstm: the paper's; attention: three layers of self-attention (CPU only)",
              CLI::IsMember(std::vector<std::string>{"lstm", "attention"}));
-  add_option(*app, "--prior", flags->prior,
-             "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; on with "
-             "--encoder attention, else off",
-             CLI::IsMember(on_off));
+  add_option(
+      *app, "--prior", flags->prior,
+      "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; on with "
+      "--encoder attention, else off",
+      CLI::IsMember(on_off));
   add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer", CLI::Range(0, 4));
   add_option(*app, "--clip", model.clip,
              "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy",

@@ -42,8 +42,8 @@ struct KnapsackRules {
   POINTSMAN_HOST_DEVICE bool ends(int item) const { return stop_at_first_misfit && !fits(item); }
   POINTSMAN_HOST_DEVICE void step(int item) { capacity_left -= weights[item]; }
 
-  // The prior of a candidate, kPriors numbers: log(value / weight), bounded, and the share of the room left that
-  // it takes. weight_value: [n][2].
+  // The prior of a candidate, kPriors numbers: log(value / weight), bounded, and the share of the room left
+  // that it takes. weight_value: [n][2].
   static constexpr int kPriors = 2;
   POINTSMAN_HOST_DEVICE void priors(const float* weight_value, int, int item, float* out) const {
     const float ratio = (weight_value[2 * item + 1] + 1e-6f) / (weight_value[2 * item] + 1e-6f);

@@ -26,7 +26,8 @@ struct LstmOffsets {
 // What turns the items of an instance into references.
 enum class Encoder {
   kLstm,       // Bello et al. 2017: reads the items one by one
-  kAttention,  // layers of self-attention (Kool et al. 2019, pre-norm): the order of the items does not matter
+  kAttention,  // layers of self-attention (Kool et al. 2019, pre-norm): the order of the items does not
+               // matter
 };
 
 inline constexpr float kNormEpsilon = 1e-5f;  // of the layer norms, added to the variance

@@ -38,8 +38,8 @@ struct TspRules {
   POINTSMAN_HOST_DEVICE bool ends(int) const { return false; }
   POINTSMAN_HOST_DEVICE void step(int) {}
 
-  // The prior of a candidate, kPriors numbers: minus its distance from the present city `last`; 0 at the first
-  // step (last -1). xy: [n][2].
+  // The prior of a candidate, kPriors numbers: minus its distance from the present city `last`; 0 at the
+  // first step (last -1). xy: [n][2].
   static constexpr int kPriors = 1;
   POINTSMAN_HOST_DEVICE void priors(const float* xy, int last, int item, float* out) const {
     if (last < 0) {

@@ -253,8 +253,8 @@ void relu_backward(const float* y, float* dy, int64_t count);
 
 // Self-attention of the n items of one sequence (Vaswani et al. 2017, section 3.2): per head of d = H / heads
 //   out_i = sum_j e_ij v_j / sum_j e_ij, e_ij = exp((q_i k_j - max_j q_i k_j) / sqrt(d)).
-// Scores exist for kAttentionBlock items i at a time. Sums over d and over j in out run upward with fma; the sum
-// of e is 16 strided partial sums and the tree.
+// Scores exist for kAttentionBlock items i at a time. Sums over d and over j in out run upward with fma; the
+// sum of e is 16 strided partial sums and the tree.
 inline constexpr int kAttentionBlock = 32;
 struct SelfAttentionArgs {
   const float* qkv;  // [n][3H] queries, keys, values; heads side by side

@@ -127,6 +127,23 @@ HWY_INLINE F16 exp16_bounded(const F16& x) {
   return (e.remainder + splat(1.0f)) * e.scale;
 }
 HWY_INLINE F16 exp16(const F16& x) { return exp16_bounded(clamp16(x, math::kExpMin, math::kExpMax)); }
+// x positive, normal and finite: the steps of log_f32() in kernels/common/scalar_math.h.
+HWY_INLINE F16 log16(const F16& x) {
+  F16 t, k;
+  for (int p = 0; p < kParts; ++p) {
+    const auto bits = hn::BitCast(DI(), x.part[p]);
+    const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(DI(), 0x3F3504F3)));
+    t.part[p] = hn::BitCast(D(), hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
+    k.part[p] = hn::ConvertTo(D(), exponent);
+  }
+  t = t - splat(1.0f);
+  F16 poly = fma(splat(math::kLogP7), t, splat(math::kLogP6));
+  for (const float coefficient :
+       {math::kLogP5, math::kLogP4, math::kLogP3, math::kLogP2, math::kLogP1, math::kLogP0})
+    poly = fma(poly, t, splat(coefficient));
+  const F16 t2 = t * t, small = fma(t2 * t, poly, k * splat(math::kLn2Lo));
+  return fma(k, splat(math::kLn2Hi), fma(splat(-0.5f), t2, small) + t);
+}
 // exp(2x) - 1 with |x| limited to where tanh is 1.
 HWY_INLINE F16 tanh_numerator16(const F16& x) {
   const F16 limited = clamp16(x, -math::kTanhMax, math::kTanhMax);

@@ -6,6 +6,7 @@ An independent statement of the network of Bello et al. 2017 in PyTorch: float64
 plain unfolded formulas, gradients by autograd, Adam by torch.optim. It shares no code with the engine.
 
     python3 tests/golden/make_golden.py            write tests/golden/*.safetensors
+    python3 tests/golden/make_golden.py --only X   only the case X
     python3 tests/golden/make_golden.py --single   write nothing; print how far float32 is from float64 here
 
 Every number that the files do not hold is a formula of a name: uniforms(name, count) below is std::mt19937
@@ -32,7 +33,7 @@ STRIDE = 211
 CRITIC_WEIGHT = 1.0 / 32
 SMALL = 1024
 # By the first part of the name that matches.
-SCALES = {"embedding": 1.0, "start": 1.0, "weight_": 0.12, "bias": 0.12, "pointer.v": 0.1, "glimpse.v": 0.6,
+SCALES = {"norm": 1.0, "attention.": 0.15, "linear": 0.15, "start.": 0.15, "prior": 4.0, "embedding": 1.0, "start": 1.0, "weight_": 0.12, "bias": 0.12, "pointer.v": 0.1, "glimpse.v": 0.6,
           "process.v": 0.6, "w_": 0.25, "fc": 0.08}
 # What the weights of update step t are multiplied by, so that some steps are clipped and some are not.
 FACTORS = [0.25, 4.0, 1.0, 0.5, 8.0, 0.125, 2.0, 0.25, 1.0, 4.0]
@@ -49,11 +50,21 @@ def uniforms(name, count):
     return np.random.RandomState(fnv1a(name)).random_sample(count)
 
 
-def shapes(glimpses):
+def shapes(case):
+    glimpses = case["glimpses"]
     lstm = {"weight_ih": (4 * H, H), "weight_hh": (4 * H, H), "bias": (4 * H,)}
     attention = {"w_ref": (H, H), "w_q": (H, H), "v": (H,)}
     result = {"actor.embedding.weight": (H, 2), "actor.decoder.start": (H,)}
-    parts = [("actor.encoder", lstm), ("actor.decoder", lstm), ("actor.pointer", attention)]
+    parts = [("actor.decoder", lstm), ("actor.pointer", attention)]
+    if case["layers"] == 0:
+        parts.append(("actor.encoder", lstm))
+    for layer in range(case["layers"]):
+        for name, parameter in encoder_layer(case).named_parameters():
+            result[f"actor.encoder.layers.{layer}.{name.replace('self_attn', 'attention')}"] = tuple(parameter.shape)
+    if case["layers"] > 0:
+        for state in ("h", "c"):
+            result[f"actor.start.{state}.weight"], result[f"actor.start.{state}.bias"] = (H, H), (H,)
+        result["actor.prior.weight"] = (1,) if case["problem"] == "tsp" else (2,)
     if glimpses > 0:
         parts.append(("actor.glimpse", attention))
     result["critic.embedding.weight"] = (H, 2)
@@ -74,7 +85,7 @@ def scale_of(case, name):
 
 def make_parameters(case, network, dtype):
     result = {}
-    for name, shape in shapes(case["glimpses"]).items():
+    for name, shape in shapes(case).items():
         if name.startswith(network):
             u = uniforms(name, int(np.prod(shape)))
             values = (scale_of(case, name) * (2.0 * u - 1.0)).astype(np.float32)
@@ -91,6 +102,37 @@ def lstm(p, prefix, x, h, c):
         torch.sigmoid(gates[3 * H:])
     c = f * c + i * g
     return o * torch.tanh(c), c
+
+
+def encoder_layer(case):
+    return torch.nn.TransformerEncoderLayer(H, case["heads"], case["feed_forward"], dropout=0.0, batch_first=True,
+                                            norm_first=True)
+
+
+def encode_by_attention(p, case, features):
+    """References [n][H] and the decoder's start state."""
+    x = (features @ p["actor.embedding.weight"].T)[None]
+    for number in range(case["layers"]):
+        prefix = f"actor.encoder.layers.{number}."
+        weights = {name[len(prefix):].replace("attention", "self_attn"): value
+                   for name, value in p.items() if name.startswith(prefix)}
+        x = torch.nn.utils.stateless.functional_call(encoder_layer(case).to(features.dtype), weights, (x,))
+    mean = x[0].mean(0)
+    h, c = (p[f"actor.start.{s}.weight"] @ mean + p[f"actor.start.{s}.bias"] for s in ("h", "c"))
+    return list(x[0]), torch.tanh(h), c
+
+
+def prior(p, case, sequence, order, candidates):
+    """What the prior adds to the logits, before the temperature."""
+    weights = p["actor.prior.weight"]
+    features = torch.tensor(sequence["features"], dtype=weights.dtype)
+    if case["problem"] == "tsp":
+        if not order:
+            return 0.0
+        return -weights[0] * torch.linalg.norm(features[candidates] - features[order[-1]], dim=1)
+    ratio = torch.log((features[candidates, 1] + 1e-6) / (features[candidates, 0] + 1e-6)).clamp(max=8.0)
+    left = sequence["capacity"] - sum(sequence["weights"][i] for i in order)
+    return weights[0] * ratio + weights[1] * torch.tensor(sequence["weights"][candidates] / left, dtype=weights.dtype)
 
 
 def encode(p, network, features):
@@ -124,7 +166,7 @@ def candidates_after(case, sequence, order):
 def log_prob(p, case, sequence, order, dtype):
     """Sum of the log-probabilities and the logits [n][n] of each step, -inf where an item is no candidate."""
     features = torch.tensor(sequence["features"], dtype=dtype)
-    references, h, c = encode(p, "actor", features)
+    references, h, c = encode_by_attention(p, case, features) if case["layers"] else encode(p, "actor", features)
     x = p["actor.decoder.start"]
     total = torch.zeros((), dtype=dtype)
     all_logits = np.full((case["n"], case["n"]), -np.inf)
@@ -137,7 +179,10 @@ def log_prob(p, case, sequence, order, dtype):
         u = scores(p, "actor.pointer", references, query, candidates)
         if case["centre_logits"]:
             u = u - u.mean()
-        logits = 10.0 * torch.tanh(u) / case["temperature"]
+        logits = 10.0 * torch.tanh(u)
+        if case["layers"]:
+            logits = logits + prior(p, case, sequence, order[:t], candidates)
+        logits = logits / case["temperature"]
         all_logits[t, candidates] = logits.detach().numpy()
         total = total + torch.log_softmax(logits, 0)[candidates.index(chosen)]
         x = p["actor.embedding.weight"] @ features[chosen]
@@ -258,11 +303,14 @@ def all_cases():
                 name = f"{problem}_glimpses{glimpses}_{'centred' if centre else 'literal'}"
                 cases.append({"name": name, "problem": problem, "n": 10, "capacity": capacity,
                               "glimpses": glimpses, "centre_logits": centre, "temperature": 1.0,
-                              "network": "actor", "initial": False})
+                              "layers": 0, "network": "actor", "initial": False})
     cases.append(dict(cases[2], name="tsp_glimpses1_temperature", temperature=1.6))
     cases.append(dict(cases[2], name="tsp_glimpses1_initial", initial=True))
     cases.append(dict(cases[8], name="knapsack_glimpses1_initial", initial=True))
     cases.append(dict(cases[2], name="critic", network="critic"))
+    attention = {"layers": 2, "heads": 8, "feed_forward": 48}
+    cases.append(dict(cases[2], name="tsp_attention", temperature=1.6, **attention))
+    cases.append(dict(cases[8], name="knapsack_attention", **attention))
     return cases
 
 
@@ -305,16 +353,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--single", action="store_true", help="print the distance of float32 from float64")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these cases")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for case in all_cases():
+        if arguments.only and case["name"] not in arguments.only:
+            continue
         if arguments.single:
             report_single(case)
             continue
         tensors, gradient, movement = run(case, torch.float64)
         for name in gradient:
             tensors.update(summaries("gradient", name, gradient[name]))
-            if not case["initial"]:  # there Adam would only divide rounding by rounding
+            # There Adam would only divide rounding by rounding: of all gradients, or of that of the keys' bias, which is 0.
+            if not case["initial"] and case["layers"] == 0:
                 tensors.update(summaries("movement", name, movement[name]))
         # Booleans as 0 and 1.
         metadata = {key: int(value) if isinstance(value, bool) else value for key, value in case.items()}

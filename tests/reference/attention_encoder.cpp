@@ -24,8 +24,8 @@ Vector linear(const Network& network, const std::string& weight, const std::stri
   return y;
 }
 
-void linear_backward(const Network& network, const std::string& weight, const std::string& bias, const Vector& x,
-                     const Vector& dy, Vector& dx, Vector& gradient) {
+void linear_backward(const Network& network, const std::string& weight, const std::string& bias,
+                     const Vector& x, const Vector& dy, Vector& dx, Vector& gradient) {
   const double* w = network.tensor(weight);
   double *dw = &gradient[network.offset(weight)], *db = &gradient[network.offset(bias)];
   const auto inputs = static_cast<int>(x.size());
@@ -62,7 +62,8 @@ Vector layer_norm(const Network& network, const std::string& name, const Vector&
 void layer_norm_backward(const Network& network, const std::string& name, const Vector& x, const Vector& dy,
                          Vector& dx, Vector& gradient) {
   const double* weight = network.tensor(name + ".weight");
-  double *dweight = &gradient[network.offset(name + ".weight")], *dbias = &gradient[network.offset(name + ".bias")];
+  double *dweight = &gradient[network.offset(name + ".weight")],
+         *dbias = &gradient[network.offset(name + ".bias")];
   const Moments m = moments_of(x);
   double sum = 0.0, sum_x = 0.0;
   for (int d = 0; d < kH; ++d) {
@@ -146,13 +147,13 @@ Encoding encode_by_attention(const Network& network, const Sequence& sequence) {
     layer.x = x;
     for (int i = 0; i < n; ++i) {
       layer.normed.push_back(layer_norm(network, name + ".norm1", x[i]));
-      layer.qkv.push_back(linear(network, name + ".attention.in_proj_weight", name + ".attention.in_proj_bias",
-                                 layer.normed[i]));
+      layer.qkv.push_back(linear(network, name + ".attention.in_proj_weight",
+                                 name + ".attention.in_proj_bias", layer.normed[i]));
     }
     attend(network.config.heads, layer);
     for (int i = 0; i < n; ++i) {
-      const Vector out = linear(network, name + ".attention.out_proj.weight", name + ".attention.out_proj.bias",
-                                layer.attended[i]);
+      const Vector out = linear(network, name + ".attention.out_proj.weight",
+                                name + ".attention.out_proj.bias", layer.attended[i]);
       for (int d = 0; d < kH; ++d) x[i][d] += out[d];
       layer.residual.push_back(x[i]);
       layer.normed_residual.push_back(layer_norm(network, name + ".norm2", x[i]));
@@ -181,8 +182,10 @@ void encode_by_attention_backward(const Network& network, const Sequence& sequen
   const int n = sequence.n();
   for (int d = 0; d < kH; ++d) d_hidden[d] *= 1.0 - encoding.start_hidden[d] * encoding.start_hidden[d];
   Vector d_mean(kH, 0.0);
-  linear_backward(network, "actor.start.h.weight", "actor.start.h.bias", encoding.mean, d_hidden, d_mean, gradient);
-  linear_backward(network, "actor.start.c.weight", "actor.start.c.bias", encoding.mean, d_cell, d_mean, gradient);
+  linear_backward(network, "actor.start.h.weight", "actor.start.h.bias", encoding.mean, d_hidden, d_mean,
+                  gradient);
+  linear_backward(network, "actor.start.c.weight", "actor.start.c.bias", encoding.mean, d_cell, d_mean,
+                  gradient);
   for (int i = 0; i < n; ++i) {
     for (int d = 0; d < kH; ++d) dx[i][d] += d_mean[d] / n;
   }
@@ -192,13 +195,13 @@ void encode_by_attention_backward(const Network& network, const Sequence& sequen
     std::vector<Vector> d_attended(n, Vector(kH, 0.0));
     for (int i = 0; i < n; ++i) {
       Vector d_fed(layer.hidden[i].size(), 0.0), d_normed(kH, 0.0);
-      linear_backward(network, name + ".linear2.weight", name + ".linear2.bias", layer.hidden[i], dx[i], d_fed,
-                      gradient);
+      linear_backward(network, name + ".linear2.weight", name + ".linear2.bias", layer.hidden[i], dx[i],
+                      d_fed, gradient);
       for (size_t j = 0; j < d_fed.size(); ++j) {
         if (layer.hidden[i][j] <= 0.0) d_fed[j] = 0.0;
       }
-      linear_backward(network, name + ".linear1.weight", name + ".linear1.bias", layer.normed_residual[i], d_fed,
-                      d_normed, gradient);
+      linear_backward(network, name + ".linear1.weight", name + ".linear1.bias", layer.normed_residual[i],
+                      d_fed, d_normed, gradient);
       layer_norm_backward(network, name + ".norm2", layer.residual[i], d_normed, dx[i], gradient);
       linear_backward(network, name + ".attention.out_proj.weight", name + ".attention.out_proj.bias",
                       layer.attended[i], dx[i], d_attended[i], gradient);

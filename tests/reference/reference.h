@@ -100,11 +100,12 @@ struct EncoderLayer {
 };
 
 struct Encoding {
-  std::vector<LstmStep> steps;        // [n] of Encoder::kLstm
-  std::vector<EncoderLayer> layers;   // of Encoder::kAttention, as is the mean
-  std::vector<Vector> references;     // [n] vectors [H], r_i of the paper: steps[i].hidden or the last layer's x'
-  Vector mean;                        // of the references
-  Vector start_hidden, start_cell;    // of the decoder
+  std::vector<LstmStep> steps;       // [n] of Encoder::kLstm
+  std::vector<EncoderLayer> layers;  // of Encoder::kAttention, as is the mean
+  std::vector<Vector>
+      references;  // [n] vectors [H], r_i of the paper: steps[i].hidden or the last layer's x'
+  Vector mean;     // of the references
+  Vector start_hidden, start_cell;  // of the decoder
 };
 
 // The layers of the attention encoder over the embedded items, and the start state.

@@ -59,7 +59,8 @@ Network random_network(const Case& c, std::mt19937& random) {
   Network network(config, parameters);
   for (const Tensor& tensor : network.layout.tensors) {
     const bool stronger = tensor.name == "actor.embedding.weight" || tensor.name == "actor.glimpse.v" ||
-                          tensor.name == "actor.prior.weight" || tensor.name == "critic.embedding.weight" || tensor.name == "critic.process.v";
+                          tensor.name == "actor.prior.weight" || tensor.name == "critic.embedding.weight" ||
+                          tensor.name == "critic.process.v";
     if (!stronger) continue;
     for (size_t k = 0; k < tensor.size; ++k) network.parameters[tensor.offset + k] *= 8.0;
   }

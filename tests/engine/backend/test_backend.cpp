@@ -559,6 +559,42 @@ TEST_CASE("costs are those of a double recomputation") {
   }
 }
 
+// ------------------------------------------------------------------------------------------- attention
+// encoder
+
+// An attention encoder and its prior: all n whatever the batch, the threads and the order of its instances.
+TEST_CASE("an attention encoder's rollouts are the reference's, alone and in a batch, on any threads") {
+  if (!kIsCpuBackend) return;  // CUDA has no attention encoder yet
+  for (ProblemKind problem : kProblems) {
+    for (int n : {1, 2, 20, 33}) {
+      const RandomBatch all(problem, n, 9, 4);
+      const ModelConfig config = with_attention(config_for(problem, n));
+      const std::vector<float> parameters = scaled_parameters(config, 1.5f);
+      const reference::Network network(config, parameters);
+      auto backend = backend_with(config, parameters, 3);
+      const std::vector<int32_t> counts(9, 5);
+      const RolloutResult together = sample(*backend, all, counts);
+      auto other = backend_with(config, parameters, 1);
+      RolloutResult apart;
+      for (int s = 0; s < all.count; ++s) {
+        RandomBatch one = all.permuted({s, s, s, s, s, s, s, s, s});
+        one.count = 1;
+        append(sample(*other, one, {5}), n, 0, 5, apart);
+      }
+      CHECK(same_answers(together, apart));
+      for (int s = 0; s < all.count; s += 4) {
+        const double expected =
+            reference::forced(network, all.sequence(s), items_of(together, n, s * 5)).log_prob;
+        CHECK(std::abs(together.log_probs[s * 5] - expected) <= 1e-5 * std::max(1.0, std::abs(expected)));
+        RolloutRequest greedy;
+        greedy.sequences = all.batch(s, 1);
+        CHECK(items_of(roll_out(*backend, greedy), n, 0) ==
+              reference::greedy(network, all.sequence(s)).order);
+      }
+    }
+  }
+}
+
 // ------------------------------------------------------------------------------------------- accuracy
 
 TEST_CASE("log p at the initialisation is within 1e-5 of double") {

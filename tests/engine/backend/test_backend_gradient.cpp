@@ -116,9 +116,10 @@ TEST_CASE("the attention encoder's gradients and the prior's are within 1e-4 of 
       reference::Vector expected(parameters.size(), 0.0);
       for (int s = 0, r = 0; s < batch.count; ++s) {
         for (int j = 0; j < rollouts.counts[s]; ++j, ++r) {
-          const std::vector<int> order(rollouts.orders.begin() + r * n, rollouts.orders.begin() + (r + 1) * n);
-          reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r], {1.5, 0.0, false},
-                                           expected);
+          const std::vector<int> order(rollouts.orders.begin() + r * n,
+                                       rollouts.orders.begin() + (r + 1) * n);
+          reference::add_log_prob_gradient(network, batch.sequence(s), order, rollouts.weights[r],
+                                           {1.5, 0.0, false}, expected);
         }
       }
       CHECK(worst_of_tensors(network.layout, gradient_of(*backend, parameters.size()), expected) <= 1e-4);
@@ -153,7 +154,8 @@ TEST_CASE("rollouts of one attention encoding go onto a tape, and its gradient h
         gradient.counts = counts.data();
         gradient.orders = result.orders.data();
         std::vector<float> weights;
-        for (size_t r = 0; r < result.costs.size(); ++r) weights.push_back(0.1f * static_cast<float>(r % 5) - 0.2f);
+        for (size_t r = 0; r < result.costs.size(); ++r)
+          weights.push_back(0.1f * static_cast<float>(r % 5) - 0.2f);
         gradient.weights = weights.data();
         if (taped) gradient.tape = &tape;
         backend->load_parameters(0, parameters);

@@ -82,7 +82,7 @@ struct Step {
     std::vector<float> out(cpu::padded(count()));
     cpu::StepStatistics unused;
     std::vector<float> activations(activation_count());
-    cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), out.data(),
+    cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), nullptr, out.data(),
                          activations.data(), statistics == nullptr ? &unused : statistics});
     out.resize(items.size());
     return out;
@@ -97,11 +97,11 @@ struct Step {
     std::vector<float> scratch(cpu::gradient_scratch(count()) + 1, NAN);
     activations.back() = scratch.back() = 77.0f;
     cpu::StepStatistics unused;
-    cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), logits.data(),
+    cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), nullptr, logits.data(),
                          activations.data(), &unused});
     const std::vector<float> kept = activations;
-    cpu::pointer_gradient({&references, &weights, query.data(), items.data(), count(), activations.data(),
-                           chosen, weight, &sums, dquery, scratch.data()});
+    cpu::pointer_gradient({&references, &weights, query.data(), items.data(), count(), nullptr, activations.data(),
+                           chosen, weight, &sums, dquery, nullptr, scratch.data()});
     CHECK(scratch.back() == 77.0f);
     CHECK(activations.back() == 77.0f);
     CHECK(same_bits(activations, kept));

@@ -251,11 +251,12 @@ Gradients on_cpu(const Inputs& in) {
     for (int row = in.first_row[q]; row < in.first_row[q + 1]; ++row) {
       in.replay(row, [&](const int32_t* list, int count, int step, int position) {
         const float* query = in.queries.data() + row * slice + step * kHidden;
-        cpu::pointer_logits(
-            {&references, &weights, query, list, count, logits.data(), activations.data(), &statistics});
-        cpu::pointer_gradient({&references, &weights, query, list, count, activations.data(), position,
-                               in.weights[row], &gradients,
-                               out.dqueries.data() + (row * states + step + 1) * kHidden, scratch.data()});
+        cpu::pointer_logits({&references, &weights, query, list, count, nullptr, logits.data(),
+                             activations.data(), &statistics});
+        cpu::pointer_gradient({&references, &weights, query, list, count, nullptr, activations.data(),
+                               position, in.weights[row], &gradients,
+                               out.dqueries.data() + (row * states + step + 1) * kHidden, nullptr,
+                               scratch.data()});
       });
     }
     for (int i = 0; i < s.n; ++i) {
