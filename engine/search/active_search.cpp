@@ -46,22 +46,29 @@ class ActiveSearch {
         instances_(batch.instances),
         keys_(batch.keys),
         options_(options),
+        shares_encodings_(config.encoder == Encoder::kAttention),
         packer_(instances_, config.capacity),
         searched_(instances_.size()) {}
 
-  // All replicas of step `step`, and the incumbents they improve.
+  // All replicas of step `step`, and the incumbents they improve. Each reads a sequence in an order of its
+  // own, or where that makes no difference those of a symmetry share one.
   void draw(int step, int replicas) {
-    const int n = instances_[0].n();
+    const int n = instances_[0].n(), augment = options_.augment;
+    const int sequences = shares_encodings_ ? std::min(augment, replicas) : replicas;
     packer_.clear();
+    counts_.clear();
     std::vector<uint64_t> sequence_keys;
     std::vector<uint32_t> samples;
     for (size_t i = 0; i < instances_.size(); ++i) {
-      for (int r = 0; r < replicas; ++r) {
+      for (int r = 0; r < sequences; ++r) {
         const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.replicas + r);
-        packer_.add(i, r % options_.augment, input_order(options_.seed, keys_[i], sample, n),
-                    static_cast<int32_t>(i));
+        packer_.add(
+            i, r % augment,
+            shares_encodings_ ? std::vector<int32_t>{} : input_order(options_.seed, keys_[i], sample, n),
+            static_cast<int32_t>(i));
         sequence_keys.push_back(keys_[i]);
         samples.push_back(sample);
+        counts_.push_back((replicas - r + augment - 1) / augment);
       }
     }
     RolloutRequest request;
@@ -69,12 +76,14 @@ class ActiveSearch {
     request.decode = Decode::kSample;
     request.instance_keys = sequence_keys.data();
     request.first_samples = samples.data();
+    request.counts = counts();
+    request.sample_stride = static_cast<uint32_t>(augment);
     request.seed = options_.seed;
     request.policy = options_.policy;
     request.tape = &tape_;
     backend_.rollout(request, result_);
     statistics_ += result_.statistics;
-    for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas);
+    for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas, sequences);
   }
 
   // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, of the
@@ -102,6 +111,7 @@ class ActiveSearch {
     }
     GradientRequest request;
     request.sequences = packer_.batch();
+    request.counts = counts();
     request.orders = result_.orders.data();
     request.weights = weights.data();
     request.policy = options_.policy;
@@ -139,7 +149,10 @@ class ActiveSearch {
     return sum / options_.replicas;
   }
 
-  void keep_best(size_t i, int replicas) {
+  // Rollouts a sequence; null: 1 each.
+  const int32_t* counts() const { return shares_encodings_ ? counts_.data() : nullptr; }
+
+  void keep_best(size_t i, int replicas, int sequences) {
     const auto begin = result_.costs.begin() + static_cast<int64_t>(i) * replicas;
     const size_t rollout = std::min_element(begin, begin + replicas) - result_.costs.begin();
     const double cost = result_.costs[rollout];
@@ -147,7 +160,9 @@ class ActiveSearch {
     if (own.has_best && !(cost < own.least_cost)) return;
     own.least_cost = cost;
     Solution solution;
-    solution.order = packer_.original_order(rollout, &result_.orders[rollout * instances_[i].n()]);
+    // The sequences of an instance that shares them have all the user's order.
+    const size_t sequence = shares_encodings_ ? i * sequences : rollout;
+    solution.order = packer_.original_order(sequence, &result_.orders[rollout * instances_[i].n()]);
     require_valid(instances_[i], solution, kInvalidAnswer);
     solution.log_prob = result_.log_probs[rollout];
     solution.network_objective = solution.objective;
@@ -162,7 +177,9 @@ class ActiveSearch {
   const std::span<const Instance> instances_;
   const std::span<const uint64_t> keys_;
   const ActiveSearchOptions& options_;
+  const bool shares_encodings_;
   SequencePacker packer_;
+  std::vector<int32_t> counts_;
   std::vector<Searched> searched_;
   RolloutResult result_;
   Tape tape_;  // of the same rollouts

@@ -184,6 +184,35 @@ TEST_CASE("every replica of every step reads an order of its own") {
   CHECK(run.backend.drawn.rbegin()->first.second == 29);
 }
 
+TEST_CASE("with an attention encoder the replicas of a symmetry share a sequence") {
+  Run run;
+  run.config.encoder = Encoder::kAttention;
+  for (uint32_t i = 0; i < 3; ++i) run.instances.push_back(random_tsp(9, i));
+  for (const int augment : {1, 8}) {
+    run.backend.drawn.clear();
+    ActiveSearchOptions options = small_options();
+    options.replicas = 13;
+    options.augment = augment;
+    const std::vector<Solution> answers = run.search(options);
+    REQUIRE(run.backend.drawn.size() == 3 * 6 * 13);  // every sample of every step, once
+    std::vector<double> least(3, std::numeric_limits<double>::infinity());
+    for (const auto& [key, drawn] : run.backend.drawn) {
+      CHECK(drawn.times == 1);
+      const size_t i = key.first - 100;
+      std::vector<float> expected = network_features(run.instances[i], 0.0);
+      const int replica = static_cast<int>(key.second % 13);
+      for (size_t at = 0; at < expected.size(); at += 2) apply_dihedral(replica % augment, &expected[at]);
+      CHECK(drawn.features == expected);
+      least[i] = std::min(least[i], drawn.cost);
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      Solution answer = answers[i];
+      CHECK(validate_solution(run.instances[i], answer).empty());
+      CHECK(answer.objective == Approx(least[i]).epsilon(1e-6));
+    }
+  }
+}
+
 TEST_CASE("the incumbent is the best tour ever drawn and never gets worse") {
   Run run;
   for (uint32_t i = 0; i < 2; ++i) run.instances.push_back(random_tsp(9, i, 300.0));
