@@ -113,4 +113,15 @@ std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed) 
   return parameters;
 }
 
+void rescale_prior(const ModelConfig& config, int from, std::vector<float>& parameters) {
+  if (!config.has_prior) return;
+  const size_t prior = ParameterLayout(config).prior;
+  with_rules(config.problem, [&]<typename Rules>() {
+    for (int k = 0; k < Rules::kPriors; ++k) {
+      const float before = Rules::prior_start(k, from);
+      if (before != 0.0f) parameters[prior + k] *= Rules::prior_start(k, config.n) / before;
+    }
+  });
+}
+
 }  // namespace pointsman

@@ -70,4 +70,8 @@ struct ParameterLayout {
 // stream: a function of (config, seed) only. The critic's output bias starts at 0.
 std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed);
 
+// The prior's weights of a model for instances of `from` items, for config.n items: Adam's steps are too
+// short for numbers of this size. Nothing happens without a prior.
+void rescale_prior(const ModelConfig& config, int from, std::vector<float>& parameters);
+
 }  // namespace pointsman

@@ -87,6 +87,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
   std::vector<float> parameters = initial_parameters(config, config.seed);
   std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
               parameters.begin());
+  rescale_prior(config, model.config.n, parameters);
   return parameters;
 }
 
