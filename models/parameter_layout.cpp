@@ -10,74 +10,115 @@
 
 namespace pointsman {
 
-ParameterLayout::ParameterLayout(const ModelConfig& config) {
-  const int hidden = config.hidden;
-  const auto add = [this](std::string name, std::vector<int> shape) {
-    Tensor tensor{std::move(name), std::move(shape), size, 1};
+namespace {
+
+// Appends tensors to a layout. Braces keep the order.
+struct Appender {
+  ParameterLayout& layout;
+  int hidden;
+
+  size_t tensor(std::string name, std::vector<int> shape) const {
+    Tensor tensor{std::move(name), std::move(shape), layout.size, 1};
     for (const int extent : tensor.shape) tensor.size *= static_cast<size_t>(extent);
-    size += tensor.size;
-    tensors.push_back(std::move(tensor));
-    return tensors.back().offset;
-  };
-  const auto add_lstm = [&](const std::string& name, size_t input) {
+    layout.size += tensor.size;
+    layout.tensors.push_back(std::move(tensor));
+    return layout.tensors.back().offset;
+  }
+
+  LstmOffsets lstm(const std::string& name, size_t input) const {
     LstmOffsets lstm{};
     lstm.embedding = static_cast<int64_t>(input);
-    lstm.weight_ih = static_cast<int64_t>(add(name + ".weight_ih", {4 * hidden, hidden}));
-    lstm.weight_hh = static_cast<int64_t>(add(name + ".weight_hh", {4 * hidden, hidden}));
-    lstm.bias = static_cast<int64_t>(add(name + ".bias", {4 * hidden}));
+    lstm.weight_ih = static_cast<int64_t>(tensor(name + ".weight_ih", {4 * hidden, hidden}));
+    lstm.weight_hh = static_cast<int64_t>(tensor(name + ".weight_hh", {4 * hidden, hidden}));
+    lstm.bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden}));
     return lstm;
-  };
-  const auto add_attention = [&](const std::string& name) {  // braces keep the order
-    return AttentionOffsets{.w_ref = add(name + ".w_ref", {hidden, hidden}),
-                            .w_q = add(name + ".w_q", {hidden, hidden}),
-                            .v = add(name + ".v", {hidden})};
-  };
-  const auto add_encoder_layer = [&](const std::string& name) {
-    return EncoderLayerOffsets{.norm1_weight = add(name + ".norm1.weight", {hidden}),
-                               .norm1_bias = add(name + ".norm1.bias", {hidden}),
-                               .in_weight = add(name + ".attention.in_proj_weight", {3 * hidden, hidden}),
-                               .in_bias = add(name + ".attention.in_proj_bias", {3 * hidden}),
-                               .out_weight = add(name + ".attention.out_proj.weight", {hidden, hidden}),
-                               .out_bias = add(name + ".attention.out_proj.bias", {hidden}),
-                               .norm2_weight = add(name + ".norm2.weight", {hidden}),
-                               .norm2_bias = add(name + ".norm2.bias", {hidden}),
-                               .linear1_weight = add(name + ".linear1.weight", {config.feed_forward, hidden}),
-                               .linear1_bias = add(name + ".linear1.bias", {config.feed_forward}),
-                               .linear2_weight = add(name + ".linear2.weight", {hidden, config.feed_forward}),
-                               .linear2_bias = add(name + ".linear2.bias", {hidden})};
-  };
-  embedding = add("actor.embedding.weight", {hidden, 2});
-  const size_t first_input = add("actor.decoder.start", {hidden});
+  }
+
+  AttentionOffsets attention(const std::string& name) const {
+    return {.w_ref = tensor(name + ".w_ref", {hidden, hidden}),
+            .w_q = tensor(name + ".w_q", {hidden, hidden}),
+            .v = tensor(name + ".v", {hidden})};
+  }
+
+  EncoderLayerOffsets encoder_layer(const std::string& name, int feed_forward) const {
+    return {.norm1_weight = tensor(name + ".norm1.weight", {hidden}),
+            .norm1_bias = tensor(name + ".norm1.bias", {hidden}),
+            .in_weight = tensor(name + ".attention.in_proj_weight", {3 * hidden, hidden}),
+            .in_bias = tensor(name + ".attention.in_proj_bias", {3 * hidden}),
+            .out_weight = tensor(name + ".attention.out_proj.weight", {hidden, hidden}),
+            .out_bias = tensor(name + ".attention.out_proj.bias", {hidden}),
+            .norm2_weight = tensor(name + ".norm2.weight", {hidden}),
+            .norm2_bias = tensor(name + ".norm2.bias", {hidden}),
+            .linear1_weight = tensor(name + ".linear1.weight", {feed_forward, hidden}),
+            .linear1_bias = tensor(name + ".linear1.bias", {feed_forward}),
+            .linear2_weight = tensor(name + ".linear2.weight", {hidden, feed_forward}),
+            .linear2_bias = tensor(name + ".linear2.bias", {hidden})};
+  }
+
+  StartOffsets start() const {
+    return {.h_weight = tensor("actor.start.h.weight", {hidden, hidden}),
+            .h_bias = tensor("actor.start.h.bias", {hidden}),
+            .c_weight = tensor("actor.start.c.weight", {hidden, hidden}),
+            .c_bias = tensor("actor.start.c.bias", {hidden})};
+  }
+};
+
+}  // namespace
+
+ParameterLayout::ParameterLayout(const ModelConfig& config) {
+  const int hidden = config.hidden;
+  const Appender add{*this, hidden};
+  embedding = add.tensor("actor.embedding.weight", {hidden, 2});
+  const size_t first_input = add.tensor("actor.decoder.start", {hidden});
   if (config.encoder == Encoder::kLstm) {
-    encoder = add_lstm("actor.encoder", embedding);
+    encoder = add.lstm("actor.encoder", embedding);
   } else {
     attention_begin = size;
     for (int l = 0; l < config.layers; ++l)
-      layers.push_back(add_encoder_layer("actor.encoder.layers." + std::to_string(l)));
-    start = {.h_weight = add("actor.start.h.weight", {hidden, hidden}),
-             .h_bias = add("actor.start.h.bias", {hidden}),
-             .c_weight = add("actor.start.c.weight", {hidden, hidden}),
-             .c_bias = add("actor.start.c.bias", {hidden})};
+      layers.push_back(add.encoder_layer("actor.encoder.layers." + std::to_string(l), config.feed_forward));
+    start = add.start();
     attention_end = size;
   }
-  decoder = add_lstm("actor.decoder", embedding);
+  decoder = add.lstm("actor.decoder", embedding);
   decoder.start = static_cast<int64_t>(first_input);
-  if (config.glimpses > 0) glimpse = add_attention("actor.glimpse");
-  pointer = add_attention("actor.pointer");
+  if (config.glimpses > 0) glimpse = add.attention("actor.glimpse");
+  pointer = add.attention("actor.pointer");
   query = config.glimpses > 0 ? glimpse.w_q : pointer.w_q;
   if (config.has_prior) {
     priors = with_rules(config.problem, []<typename Rules>() { return Rules::kPriors; });
-    prior = add("actor.prior.weight", {priors});
+    prior = add.tensor("actor.prior.weight", {priors});
   }
   actor_size = size;
   if (!config.has_critic) return;
-  critic.encoder = add_lstm("critic.encoder", add("critic.embedding.weight", {hidden, 2}));
-  critic.process = add_attention("critic.process");
-  critic.fc1_weight = add("critic.head.fc1.weight", {hidden, hidden});
-  critic.fc1_bias = add("critic.head.fc1.bias", {hidden});
-  critic.fc2_weight = add("critic.head.fc2.weight", {1, hidden});
-  critic.fc2_bias = add("critic.head.fc2.bias", {1});
+  critic.encoder = add.lstm("critic.encoder", add.tensor("critic.embedding.weight", {hidden, 2}));
+  critic.process = add.attention("critic.process");
+  critic.fc1_weight = add.tensor("critic.head.fc1.weight", {hidden, hidden});
+  critic.fc1_bias = add.tensor("critic.head.fc1.bias", {hidden});
+  critic.fc2_weight = add.tensor("critic.head.fc2.weight", {1, hidden});
+  critic.fc2_bias = add.tensor("critic.head.fc2.bias", {1});
 }
+
+namespace {
+
+// Of uniform parameters in (-bound, bound): the embedding and the attention encoder's matrices to U(-1, 1) /
+// sqrt(inputs), its norms to 1, its biases to 0.
+void start_attention_encoder(const ParameterLayout& layout, float bound, std::vector<float>& parameters) {
+  for (const Tensor& tensor : layout.tensors) {
+    const bool inside = tensor.offset >= layout.attention_begin && tensor.offset < layout.attention_end;
+    if (!inside && tensor.offset != layout.embedding) continue;
+    const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
+    const auto end = begin + static_cast<int64_t>(tensor.size);
+    if (tensor.shape.size() == 2) {
+      const float factor = 1.0f / (bound * std::sqrt(static_cast<float>(tensor.shape[1])));
+      for (auto p = begin; p != end; ++p) *p *= factor;
+    } else {
+      std::fill(begin, end,
+                tensor.name.find(".norm") != std::string::npos && tensor.name.ends_with("weight"));
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed) {
   constexpr float kBound = 0.08f;
@@ -90,21 +131,7 @@ std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed) 
     }
   }
   if (config.has_critic) parameters[layout.critic.fc2_bias] = 0.0f;
-  // The attention encoder's matrices from U(-1, 1) / sqrt(inputs), its norms from 1, its biases from 0.
-  for (const Tensor& tensor : layout.tensors) {
-    const bool embedding = !layout.layers.empty() && tensor.offset == layout.embedding;
-    if (!embedding && (tensor.offset < layout.attention_begin || tensor.offset >= layout.attention_end))
-      continue;
-    const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
-    const auto end = begin + static_cast<int64_t>(tensor.size);
-    if (tensor.shape.size() == 2) {
-      const float factor = 1.0f / (kBound * std::sqrt(static_cast<float>(tensor.shape[1])));
-      for (auto p = begin; p != end; ++p) *p *= factor;
-    } else {
-      std::fill(begin, end,
-                tensor.name.find(".norm") != std::string::npos && tensor.name.ends_with("weight"));
-    }
-  }
+  if (config.encoder == Encoder::kAttention) start_attention_encoder(layout, kBound, parameters);
   if (config.has_prior) {
     with_rules(config.problem, [&]<typename Rules>() {
       for (int k = 0; k < Rules::kPriors; ++k) parameters[layout.prior + k] = Rules::prior_start(k, config.n);
