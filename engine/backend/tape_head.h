@@ -23,7 +23,10 @@ inline uint64_t fingerprint_of(const SequenceBatch& batch, const int32_t* counts
   const float scale[] = {policy.temperature, policy.clip.value_or(0.0f)};
   add(shape, 4);
   add(scale, 2);
-  for (int s = 0; s < batch.count; ++s) hash = (hash ^ static_cast<uint64_t>(batch.set_of(s))) * kFnvPrime;
+  for (int s = 0; s < batch.count; ++s) {
+    const int32_t set = batch.set_of(s);  // null and all 0 are the same
+    add(&set, 1);
+  }
   add(batch.features, 2 * items);
   add(batch.weights, items);
   add(batch.capacities, batch.count);

@@ -56,15 +56,16 @@ std::string NpzFile::names() const {
 }
 
 NpyArray NpzFile::array(const std::string& name) const {
-  if (!has(name)) throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
   const std::string entry = name + ".npy";
   zip_stat_t stat;
-  zip_stat(archive_.get(), entry.c_str(), 0, &stat);
+  if (zip_stat(archive_.get(), entry.c_str(), 0, &stat) != 0) {
+    throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
+  }
   // Another method's decoder may take memory that the archive only claims to need.
   if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
     fail(shown(entry) + ": expected it stored or deflated, found method " + std::to_string(stat.comp_method));
   }
-  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> from(zip_fopen(archive_.get(), entry.c_str(), 0),
+  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> from(zip_fopen_index(archive_.get(), stat.index, 0),
                                                                zip_fclose);
   if (from == nullptr) fail(shown(entry) + ": " + zip_strerror(archive_.get()));
   std::string bytes;
