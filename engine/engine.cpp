@@ -35,12 +35,15 @@ void check_instances(const Model* model, const InstanceBatch& instances) {
   }
 }
 
-SamplingOptions sampling_options(const SolveOptions& options, const Problem& problem, bool improve) {
+SamplingOptions sampling_options(const SolveOptions& options, const Model& model, bool improve) {
+  const Problem& problem = problem_of(model.config.problem);
+  // The attention encoder reads all orders of the items alike.
+  const bool orders_matter = model.config.encoder == Encoder::kLstm;
   const bool automatic = options.mode == Mode::kAuto;
   SamplingOptions sampling;
   sampling.greedy = options.mode == Mode::kGreedy;
   sampling.augment = options.augment.value_or(automatic && problem.has_symmetries ? 8 : 1);
-  sampling.shuffle = options.shuffle.value_or(automatic);
+  sampling.shuffle = orders_matter && options.shuffle.value_or(automatic);
   sampling.samples = options.samples.value_or(sampling.greedy ? sampling.augment : sampling.samples);
   if (sampling.greedy && !sampling.shuffle) {
     sampling.samples = std::min<int64_t>(sampling.samples, sampling.augment);
@@ -75,13 +78,12 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
   return active;
 }
 
-SearchOptions search_options(const SolveOptions& options, const Problem& problem, const Model* model,
-                             bool improve) {
+SearchOptions search_options(const SolveOptions& options, const Model* model, bool improve) {
   switch (options.mode) {
     case Mode::kAuto:
     case Mode::kGreedy:
     case Mode::kSample:
-      return sampling_options(options, problem, improve);
+      return sampling_options(options, *model, improve);
     case Mode::kActive:
       return active_options(options, *model);
     case Mode::kLocal:
@@ -107,13 +109,13 @@ SearchOptions search_options(const SolveOptions& options, const Problem& problem
 SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const Model* model) {
   const bool improve = problem.has_local_search && options.improve.value_or(options.mode == Mode::kAuto);
   SolvePlan plan;
-  plan.search = search_options(options, problem, model, improve);
+  plan.search = search_options(options, model, improve);
   if (improve) plan.improve = {.kicks = options.kicks, .seed = options.seed};
   plan.batch_size = options.batch_size;
   return plan;
 }
 
-SolveReport report_of(const SolvePlan& plan, const SolveOptions& options) {
+SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const Model* model) {
   SolveReport report;
   report.mode = options.mode;
   report.improve = plan.improve || options.mode == Mode::kLocal;
@@ -125,7 +127,7 @@ SolveReport report_of(const SolvePlan& plan, const SolveOptions& options) {
   } else if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search)) {
     report.samples = static_cast<int64_t>(active->steps) * active->replicas;
     report.augment = active->augment;
-    report.shuffle = true;
+    report.shuffle = model->config.encoder == Encoder::kLstm;
   }
   return report;
 }
@@ -184,7 +186,7 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, ui
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
     is_loaded_ = false;
   }
-  SolveReport report = report_of(plan, options);
+  SolveReport report = report_of(plan, options, model);
   report.statistics = solve_instances(*backend_, model == nullptr ? ModelConfig() : model->config, plan,
                                       instances, first_row, control, sink);
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();

@@ -42,7 +42,7 @@ Strings to_metadata(const ModelConfig& config) {
                      {"seed", number_text(config.seed)},
                      {"version", config.version}};
   if (config.encoder == Encoder::kAttention) {
-    strings["encoder"] = "attention";
+    strings["encoder"] = name_of(config.encoder);
     strings["layers"] = number_text(config.layers);
     strings["heads"] = number_text(config.heads);
     strings["feed_forward"] = number_text(config.feed_forward);
@@ -107,8 +107,8 @@ class MetadataReader {
 void parse_encoder(MetadataReader& reader, ModelConfig& config) {
   if (!reader.has("encoder")) return;
   const std::string encoder = reader.text("encoder");
-  if (encoder == "lstm") return;
-  if (encoder != "attention") reader.fail("encoder", "attention or lstm", in_quotes(encoder));
+  if (encoder == name_of(Encoder::kLstm)) return;
+  if (encoder != name_of(Encoder::kAttention)) reader.fail("encoder", "attention or lstm", in_quotes(encoder));
   config.encoder = Encoder::kAttention;
   config.layers = reader.number("layers", 1, 64);
   config.heads = reader.number("heads", 1, kHidden / 16);

@@ -23,7 +23,7 @@ namespace {
 constexpr int kMaxTileRollouts = 1024;
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
 constexpr int kGradientRows = 16;  // rollouts of a gradient tile: fixed, it decides the order of the sums
-constexpr size_t kWave = 8;        // gradient tiles in flight, at least: bounds the memory of their sums
+constexpr size_t kSegments = 16;   // of a set's gradient tiles, at most; likewise
 constexpr size_t kTapeBytes = size_t{2} << 30;  // of a tape; activations beyond are computed again
 
 struct CpuTape final : Tape::Storage {
@@ -197,8 +197,9 @@ class CpuBackend final : public Backend {
     return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
   }
 
-  // Runs tiles in waves of as many buffers as there are and adds their folded sums in tile order; unfolds
-  // once per set. folded(placement) makes the sums' arrays; work(tile, worker, sums).
+  // Each set's tiles are cut into kSegments segments. A segment's tiles add to one buffer in order, and the
+  // segments are added in order and unfolded. folded(placement) makes the sums' arrays; work(tile, worker,
+  // sums) adds to them.
   template <typename Folded, typename Work>
   void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
                  const Work& work) {
@@ -209,30 +210,30 @@ class CpuBackend final : public Backend {
       Placement placement(buffer.data());
       return folded(placement);
     };
-    wave_.resize(std::max(kWave, static_cast<size_t>(workers_.count())));
-    total_.assign(size, 0.0f);
     for (size_t first = 0; first < tiles.size();) {
       const int set = set_of(batch, tiles[first]);
       size_t last = first;
-      while (last < tiles.size() && last - first < wave_.size() && set_of(batch, tiles[last]) == set) ++last;
-      workers_.for_each(static_cast<int64_t>(last - first), [&](int64_t t, int worker) {
-        wave_[t].assign(size, 0.0f);
-        work(first + t, worker, folded_in(wave_[t]));
+      while (last < tiles.size() && set_of(batch, tiles[last]) == set) ++last;
+      const size_t count = last - first, segments = std::min(count, kSegments);
+      if (segments_.size() < segments) segments_.resize(segments);
+      workers_.for_each(static_cast<int64_t>(segments), [&](int64_t s, int worker) {
+        segments_[s].assign(size, 0.0f);
+        for (size_t t = first + s * count / segments; t < first + (s + 1) * count / segments; ++t)
+          work(t, worker, folded_in(segments_[s]));
       });
-      add_wave(last - first, size);
+      add_segments(segments, size);
+      unfold(folded_in(segments_[0]), *sets_.at(set));
       first = last;
-      if (first < tiles.size() && set_of(batch, tiles[first]) == set) continue;
-      unfold(folded_in(total_), *sets_.at(set));
-      std::fill(total_.begin(), total_.end(), 0.0f);
     }
   }
 
-  void add_wave(size_t tiles, size_t size) {
+  // Into the first.
+  void add_segments(size_t segments, size_t size) {
     constexpr size_t kSlice = 16384;
     workers_.for_each(static_cast<int64_t>((size + kSlice - 1) / kSlice), [&](int64_t slice, int) {
       const size_t begin = slice * kSlice, end = std::min(size, begin + kSlice);
-      for (size_t t = 0; t < tiles; ++t) {
-        for (size_t i = begin; i < end; ++i) total_[i] += wave_[t][i];
+      for (size_t s = 1; s < segments; ++s) {
+        for (size_t i = begin; i < end; ++i) segments_[0][i] += segments_[s][i];
       }
     });
   }
@@ -271,8 +272,7 @@ class CpuBackend final : public Backend {
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;
   TapeHead tape_head_;
-  std::vector<AlignedFloats> wave_;
-  AlignedFloats total_;
+  std::vector<AlignedFloats> segments_;  // sums of a set's segments
 };
 
 }  // namespace

@@ -180,7 +180,7 @@ struct Describer {
     } else if constexpr (std::is_same_v<T, Baseline>) {
       fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
     } else if constexpr (std::is_same_v<T, Encoder>) {
-      fields.emplace_back(name, value == Encoder::kLstm ? "lstm" : "attention");
+      fields.emplace_back(name, name_of(value));
     } else if constexpr (std::is_same_v<T, ProblemKind>) {
       fields.emplace_back(name, name_of(value));
     } else {

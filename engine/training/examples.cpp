@@ -34,11 +34,15 @@ std::string_view bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
+uint64_t fingerprint_of(const Examples& examples) {
+  return std::max<uint64_t>(fnv1a(bytes_of(examples.orders), fnv1a(bytes_of(examples.features))), 1);
+}
+
 }  // namespace
 
 Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
                        const SolutionBatch& solutions) {
-  if (instances.size() != solutions.size()) {
+  if (!solutions.empty() && instances.size() != solutions.size()) {
     throw std::invalid_argument("examples: " + std::to_string(instances.size()) + " instances, " +
                                 std::to_string(solutions.size()) + " solutions");
   }
@@ -51,22 +55,37 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     if (instance.n() != config.n) {
       refuse(row, "expected n = " + std::to_string(config.n) + ", found " + std::to_string(instance.n()));
     }
-    Solution solution = solutions[row];
-    const std::string wrong = validate_solution(instance, solution);
-    if (!wrong.empty()) refuse(row, wrong);
     const std::vector<float> features = problem_of(instance).features(instance, config.capacity);
-    if (!is_reachable(as_read(instance, features, config.capacity), solution)) {
-      ++examples.unreachable;
-      continue;
+    if (!solutions.empty()) {
+      Solution solution = solutions[row];
+      const std::string wrong = validate_solution(instance, solution);
+      if (!wrong.empty()) refuse(row, wrong);
+      if (!is_reachable(as_read(instance, features, config.capacity), solution)) {
+        ++examples.unreachable;
+        continue;
+      }
+      solution.order.resize(config.n, -1);
+      examples.orders.insert(examples.orders.end(), solution.order.begin(), solution.order.end());
     }
     examples.features.insert(examples.features.end(), features.begin(), features.end());
-    solution.order.resize(config.n, -1);
-    examples.orders.insert(examples.orders.end(), solution.order.begin(), solution.order.end());
   }
-  if (examples.orders.empty()) throw std::invalid_argument("examples: nothing to learn from");
-  examples.fingerprint =
-      std::max<uint64_t>(fnv1a(bytes_of(examples.orders), fnv1a(bytes_of(examples.features))), 1);
+  if (examples.features.empty()) throw std::invalid_argument("examples: nothing to learn from");
+  examples.fingerprint = fingerprint_of(examples);
   return examples;
+}
+
+Examples split_off(Examples& examples, size_t most) {
+  Examples last = examples;
+  if (examples.count() < 10) return last;
+  const size_t kept = examples.count() - std::min(examples.count() / 10, most);
+  const auto move_rows = [&](auto& all, auto& end, size_t width) {
+    end.assign(all.begin() + static_cast<int64_t>(std::min(kept * width, all.size())), all.end());
+    all.resize(std::min(kept * width, all.size()));
+  };
+  move_rows(examples.features, last.features, 2 * static_cast<size_t>(examples.n));
+  move_rows(examples.orders, last.orders, static_cast<size_t>(examples.n));
+  for (Examples* part : {&examples, &last}) part->fingerprint = fingerprint_of(*part);
+  return last;
 }
 
 }  // namespace pointsman

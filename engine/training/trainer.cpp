@@ -42,13 +42,15 @@ void check_options(const TrainOptions& o) {
   require(o.model.n >= 1, "training: n must be at least 1");
   require(o.batch >= 1, "training: the batch must be at least 1");
   require(o.steps >= 0, "training: steps must not be negative");
-  require(o.rollouts >= (o.baseline == Baseline::kShared && !o.examples ? 2 : 1),
+  require(o.rollouts >= (o.baseline == Baseline::kShared && !o.is_supervised() ? 2 : 1),
           "training: the shared baseline needs 2 rollouts or more");
   require(o.symmetries >= 1 && o.symmetries <= 8 && o.rollouts % o.symmetries == 0,
           "training: the symmetries must divide the rollouts");
-  require(!o.examples || (o.examples->problem == o.model.problem && o.examples->n == o.model.n),
-          "training: the examples are of another problem or size");
-  require(!o.examples || o.entropy == 0.0f, "training: supervised learning has no entropy term");
+  for (const auto& given : {o.examples, o.validation}) {
+    require(!given || (given->problem == o.model.problem && given->n == o.model.n),
+            "training: the examples are of another problem or size");
+  }
+  require(!o.is_supervised() || o.entropy == 0.0f, "training: supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "training: the model has no critic");
   require(o.decay_steps >= 1, "training: decay_steps must be at least 1");
   require(o.entropy >= 0.0f && std::isfinite(o.entropy), "training: entropy must not be negative");
@@ -78,8 +80,7 @@ class Trainer {
       : backend_(backend),
         options_(completed(options)),
         layout_(options_.model),
-        validation_(
-            plain_batch(options_.model, validation_seed(options_.seed), 0, options_.validation_instances)) {
+        validation_(validation_batch(options_)) {
     backend_.configure(options_.model, options_.baseline == Baseline::kRollout ? 2 : 1);
   }
 
@@ -140,7 +141,8 @@ class Trainer {
   void train_step() {
     const TrainingBatch batch = training_batch(options_, state_.step, epoch_order_);
     const RolloutResult rollouts = roll_out(batch);
-    const Objective objective = options_.examples ? cross_entropy(batch) : policy_gradient(batch, rollouts);
+    const Objective objective =
+        options_.is_supervised() ? cross_entropy(batch) : policy_gradient(batch, rollouts);
     GradientRequest request;
     request.sequences = batch.view();
     if (!batch.counts.empty()) request.counts = batch.counts.data();
@@ -184,7 +186,7 @@ class Trainer {
   RolloutResult roll_out(const TrainingBatch& batch) {
     RolloutRequest request;
     request.sequences = batch.view();
-    if (options_.examples) {
+    if (options_.is_supervised()) {
       request.decode = Decode::kForced;
       request.forced = batch.orders.data();
     } else {
@@ -289,14 +291,10 @@ class Trainer {
     sums.decoding_steps += sampled.statistics.steps;
   }
 
-  // kRollout: Kool et al. 2019. The instances are new ones each time, so that no actor is chosen for luck on
+  // kRollout: Kool et al. 2019. The instances are others each time, so that no actor is chosen for luck on
   // old ones.
   void challenge_frozen() {
-    const int64_t round = state_.step / options_.validation_every;
-    const uint64_t first =
-        static_cast<uint64_t>(round) * static_cast<uint64_t>(options_.validation_instances);
-    TrainingBatch batch =
-        plain_batch(options_.model, challenge_seed(options_.seed), first, options_.validation_instances);
+    TrainingBatch batch = challenge_batch(options_, state_.step / options_.validation_every);
     const std::vector<double> challenger = greedy_costs(batch, kActorSet);
     const std::vector<double> incumbent = greedy_costs(batch, kFrozenSet);
     if (mean_of(challenger) >= mean_of(incumbent)) return;
@@ -329,7 +327,7 @@ class Trainer {
     line.saturated = sums.saturated / decoding_steps;
     line.learning_rate = learning_rate(state_.step - 1);
     line.cross_entropy =
-        options_.examples ? sums.cross_entropy / steps : std::numeric_limits<double>::quiet_NaN();
+        options_.is_supervised() ? sums.cross_entropy / steps : std::numeric_limits<double>::quiet_NaN();
     line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
                        static_cast<double>(options_.steps - state_.step);
     log_->write(line);

@@ -31,9 +31,11 @@ struct TrainOptions {
   // Problem, n, capacity, clip, centring, glimpses. Of a model to start from also training_tours and
   // learning_rate, which stays the one that its first training began with.
   ModelConfig model;
-  // Not null: supervised learning, cross entropy on these answers; the baseline is not used then.
+  // Not null: the instances to train on, in place of fresh uniform ones. With answers it is supervised
+  // learning, cross entropy on these; the baseline is not used then.
   std::shared_ptr<const Examples> examples;
-  uint64_t examples_fingerprint = 0;  // theirs, filled in by train(); 0: none
+  std::shared_ptr<const Examples> validation;  // null: validation_instances fresh uniform instances
+  uint64_t examples_fingerprint = 0;           // theirs, filled in by train(); 0: none
   Baseline baseline = Baseline::kShared;
   int rollouts = 8;  // k of an instance, kShared and supervised
   // How many encodings an instance's rollouts are shared out to, each of another dihedral copy of a TSP
@@ -59,6 +61,8 @@ struct TrainOptions {
   std::filesystem::path checkpoint;  // resumable state; empty: none
   int checkpoint_every = 500;        // steps
   std::filesystem::path log;         // JSON lines; empty: none
+
+  bool is_supervised() const { return examples != nullptr && examples->have_answers(); }
 };
 
 // One line of the training log (docs/file-formats.md).

@@ -18,6 +18,13 @@ void fill_weights(const ModelConfig& config, TrainingBatch& batch) {
   batch.capacities.assign(batch.count, config.capacity);
 }
 
+// What sequences that are instances as they are have in common.
+void complete(const ModelConfig& config, TrainingBatch& batch) {
+  batch.first_samples.assign(batch.count, 0);
+  batch.parameter_sets.assign(batch.count, 0);
+  fill_weights(config, batch);
+}
+
 // Copy number `rollout` of instance i of `plain`, appended to `batch`.
 void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, TrainingBatch& batch) {
   const int n = plain.n;
@@ -85,8 +92,10 @@ int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order
 }
 
 // Examples first .. first + count - 1 of the endless sequence of epochs.
-TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t first, int count,
+TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                             EpochOrder& order) {
+  const Examples& examples = *options.examples;
+  const ModelConfig& config = options.model;
   TrainingBatch batch{{examples.problem, examples.n}, count};
   const auto n = static_cast<size_t>(examples.n);
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
@@ -98,10 +107,20 @@ TrainingBatch example_batch(const Examples& examples, uint64_t seed, uint64_t fi
       const int turn = static_cast<int>(order.epoch % 8);
       for (size_t i = start; i < batch.features.size(); i += 2) apply_dihedral(turn, &batch.features[i]);
     }
-    batch.orders.insert(batch.orders.end(), &examples.orders[n * row], &examples.orders[n * row] + n);
+    if (examples.have_answers()) {
+      batch.orders.insert(batch.orders.end(), &examples.orders[n * row], &examples.orders[n * row] + n);
+    }
     batch.keys.push_back(key);
   }
+  complete(config, batch);
   return batch;
+}
+
+// Instances as they are: the examples, else uniform ones.
+TrainingBatch drawn_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
+                          EpochOrder& order) {
+  return options.examples ? example_batch(options, seed, first, count, order)
+                          : plain_batch(options.model, seed, first, count);
 }
 
 }  // namespace
@@ -115,20 +134,32 @@ TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t fir
   batch.features.resize(2 * static_cast<size_t>(count) * config.n);
   generate_features(config.n, seed, first, count, batch.features.data());
   for (int i = 0; i < count; ++i) batch.keys.push_back(first + static_cast<uint64_t>(i));
-  batch.first_samples.assign(count, 0);
-  batch.parameter_sets.assign(count, 0);
-  fill_weights(config, batch);
+  complete(config, batch);
   return batch;
+}
+
+TrainingBatch validation_batch(const TrainOptions& options) {
+  if (!options.validation)
+    return plain_batch(options.model, validation_seed(options.seed), 0, options.validation_instances);
+  TrainingBatch batch{{options.model.problem, options.model.n},
+                      static_cast<int>(options.validation->count())};
+  batch.features = options.validation->features;
+  complete(options.model, batch);
+  return batch;
+}
+
+TrainingBatch challenge_batch(const TrainOptions& options, int64_t round) {
+  const auto count = static_cast<uint64_t>(options.validation_instances);
+  EpochOrder order;
+  return drawn_batch(options, challenge_seed(options.seed), static_cast<uint64_t>(round) * count,
+                     options.validation_instances, order);
 }
 
 TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order) {
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
-  if (options.examples) {
-    return copies_of(example_batch(*options.examples, seed, first, options.batch, order), options.model, seed,
-                     options.rollouts);
-  }
-  const TrainingBatch plain = plain_batch(options.model, seed, first, options.batch);
+  const TrainingBatch plain = drawn_batch(options, seed, first, options.batch, order);
+  if (options.is_supervised()) return copies_of(plain, options.model, seed, options.rollouts);
   if (options.baseline != Baseline::kShared) return plain;
   if (options.model.encoder == Encoder::kAttention) return shared_encodings_of(plain, options.model, options);
   return copies_of(plain, options.model, seed, options.rollouts);

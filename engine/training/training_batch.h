@@ -31,6 +31,12 @@ struct TrainingBatch : Sequences {
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count);
 
+// options.validation as it is, else options.validation_instances fresh ones.
+TrainingBatch validation_batch(const TrainOptions& options);
+
+// kRollout: what the t-test number `round` compares on, other instances each time.
+TrainingBatch challenge_batch(const TrainOptions& options, int64_t round);
+
 // The order of the examples in an epoch. Drawing it takes a pass over all of them, so it is kept from step to
 // step.
 struct EpochOrder {
@@ -38,9 +44,9 @@ struct EpochOrder {
   std::vector<int32_t> rows;  // [examples], empty before the first use
 };
 
-// Training step `step` (0-based): options.batch instances, new ones each time, or supervised the next of
+// Training step `step` (0-based): options.batch instances, new ones each time, or the next of
 // options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8,
-// with the answers in canonical order (make_canonical). With Encoder::kAttention, kShared has
+// with their answers in canonical order (make_example). With Encoder::kAttention, kShared has
 // options.symmetries sequences of each instance, the rollouts shared out to them in turn: rollout r reads
 // dihedral copy r mod symmetries. Otherwise kShared and supervised have options.rollouts sequences of each,
 // one after the other, every one in a random input order of its own; of a TSP instance rollout r also reads

@@ -119,7 +119,7 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
 std::vector<EvalMode> parse_eval_modes(const std::string& list, ProblemKind problem, int64_t samples,
                                        uint64_t seed) {
   const std::string usual =
-      problem_of(problem).has_symmetries ? "greedy,greedy+x8,sample+x8+shuffle" : "greedy,sample+shuffle";
+      problem_of(problem).has_symmetries ? "greedy,greedy+x8,sample+x8" : "greedy,sample";
   std::istringstream stream(list.empty() ? usual : list);
   std::vector<EvalMode> modes;
   for (std::string text; std::getline(stream, text, ',');) {

@@ -29,6 +29,8 @@ Json model_json(const Model& model, const std::string& path) {
                {"n", config.n}};
   if (problem_of(config.problem).has_capacity) json["capacity"] = config.capacity;
   json.update({{"hidden", config.hidden},
+               {"encoder", name_of(config.encoder)},
+               {"prior", config.has_prior},
                {"glimpses", config.glimpses},
                {"clip", config.clip},
                {"centre_logits", config.centre_logits},

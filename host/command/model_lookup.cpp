@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kSuffix = ".safetensors";
+constexpr const char* kPaperSuffix = "-lstm";  // a model that is chosen only by name where there is another
 
 std::string join_directories() {
   return joined(model_directories(), ", ", [](const fs::path& directory) { return directory.string(); });
@@ -78,7 +79,10 @@ fs::path ModelStore::choose(ProblemKind problem, int n) {
   const ModelListing* best = nullptr;
   for (const ModelListing& listing : *listings_) {
     if (listing.problem != problem) continue;
-    if (!best || std::abs(listing.n - n) < std::abs(best->n - n)) best = &listing;
+    const auto rank = [n](const ModelListing& of) {
+      return std::pair(std::abs(of.n - n), of.name.ends_with(kPaperSuffix));
+    };
+    if (!best || rank(listing) < rank(*best)) best = &listing;
   }
   if (!best) {
     throw ModelFileError(std::string("no ") + name_of(problem) + " model found in " + join_directories() +
@@ -94,6 +98,8 @@ const Model& ModelStore::fresh(ProblemKind problem, int n) {
   model->config.n = n;
   model->config.capacity = problem_of(problem).default_capacity(n);
   model->config.has_critic = false;
+  model->config.encoder = Encoder::kAttention;
+  model->config.has_prior = true;
   model->parameters = initial_parameters(model->config, model->config.seed);
   return *(models_[std::string("untrained ") + name_of(problem) + std::to_string(n)] = std::move(model));
 }

@@ -48,6 +48,8 @@ void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>
         engine.solve(model, whole ? instances : copy, rows[begin], options, control,
                      [&](size_t index, Solution&& solution) { sink(begin + index, std::move(solution)); });
     report.solving_ms += earlier_ms;
+    if (options.shuffle.value_or(false) && !report.shuffle && !std::exchange(told_of_shuffle_, true))
+      log_info("--shuffle: ignored, the attention encoder reads all orders of the items alike");
     begin = end;
   }
 }

@@ -28,6 +28,9 @@ struct SolveRun {
   ModelStore models;
   ModelsUsed used;
   SolveReport report;  // of the last part; solving_ms is the sum of all
+
+ private:
+  bool told_of_shuffle_ = false;
 };
 
 }  // namespace pointsman

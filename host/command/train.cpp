@@ -23,16 +23,17 @@ constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors
   pointsman train knapsack -n 50 --steps 20000 --log knap50.jsonl
   pointsman train tsp -n 50 --init tsp20              start from a shipped model
+  pointsman train tsp -n 20 --init tsp20 --instances set.npy               train on your own instances
   pointsman train tsp -n 20 --instances set.npy --solutions tours.npy      learn from given tours
   pointsman train tsp -n 20 --checkpoint my20.ckpt    and after a stop, with the same flags:
   pointsman train tsp -n 20 --checkpoint my20.ckpt --resume my20.ckpt
 The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
 
 struct TrainFlags {
-  std::string problem, baseline = "shared", centre_logits = "on", encoder = "lstm", prior, init, resume,
-                       checkpoint, log;
-  std::string instances, solutions;  // supervised learning; empty: policy gradient
-  double learning_rate = 1e-3;       // kept in double for the model file's metadata
+  std::string problem, baseline = "shared", centre_logits = "on", encoder = "attention", prior = "on", init,
+                       resume, checkpoint, log;
+  std::string instances, solutions;     // supervised learning; empty: policy gradient
+  std::optional<double> learning_rate;  // kept in double for the model file's metadata
   TrainOptions options;
 };
 
@@ -61,8 +62,8 @@ std::string describe(const TrainProgress& progress, int64_t steps) {
 std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, ModelConfig& config) {
   config.centre_logits = flags.centre_logits == "on";
   config.has_critic = flags.options.baseline == Baseline::kCritic;
-  config.encoder = flags.encoder == "lstm" ? Encoder::kLstm : Encoder::kAttention;
-  config.has_prior = flags.prior.empty() ? config.encoder == Encoder::kAttention : flags.prior == "on";
+  config.encoder = flags.encoder == name_of(Encoder::kLstm) ? Encoder::kLstm : Encoder::kAttention;
+  config.has_prior = flags.prior == "on";
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (flags.init.empty()) return initial_parameters(config, config.seed);
   const Model model = read_model(find_model(flags.init));
@@ -133,19 +134,19 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
   options.checkpoint = flags.checkpoint;
   options.log = flags.log;
   options.seed = options.model.seed = common.seed;
-  options.learning_rate = static_cast<float>(flags.learning_rate);
-  options.model.learning_rate = flags.learning_rate;
   options.model.version = POINTSMAN_VERSION;
 }
 
-// Supervised learning, where the flags name answers to learn from.
+// The instances to train on and, for supervised learning, the answers to learn from.
 void load_examples(TrainFlags& flags, const CLI::App& app) {
-  if (flags.instances.empty() != flags.solutions.empty()) {
-    throw UsageError("--instances and --solutions: one needs the other");
-  }
+  if (flags.instances.empty() && !flags.solutions.empty())
+    throw UsageError("--solutions: needs the instances they are of, --instances");
   if (flags.instances.empty()) return;
-  refuse_typed(app, {"--baseline", "--entropy", "--entropy-steps"},
-               "is not for supervised learning (--solutions)");
+  const bool supervised = !flags.solutions.empty();
+  if (supervised) {
+    refuse_typed(app, {"--baseline", "--entropy", "--entropy-steps"},
+                 "is not for supervised learning (--solutions)");
+  }
   const ModelConfig& model = flags.options.model;
   InstanceFlags input;
   input.problem = flags.problem;
@@ -157,29 +158,44 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
                      "instance " + std::to_string(i) + ": expected " + std::to_string(model.n) +
                          " items (-n), found " + std::to_string(instances[i].n()));
   }
-  Examples examples = make_examples(model, instances, load_solutions(flags.solutions, instances));
+  Examples examples = make_examples(
+      model, instances, supervised ? load_solutions(flags.solutions, instances) : SolutionBatch{});
   if (examples.unreachable > 0) {
     log_warning(printed(
         "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
         flags.solutions.c_str(), examples.unreachable, instances.size()));
   }
+  if (!supervised) {
+    const auto most = static_cast<size_t>(flags.options.validation_instances);
+    flags.options.validation = std::make_shared<const Examples>(split_off(examples, most));
+  }
   flags.options.examples = std::make_shared<const Examples>(std::move(examples));
+}
+
+// What the log says that the training is.
+std::string method_of(const TrainFlags& flags) {
+  const TrainOptions& options = flags.options;
+  if (options.is_supervised()) return std::to_string(options.examples->count()) + " answers to learn from";
+  const std::string method = flags.baseline + " baseline";
+  return !options.examples ? method
+                           : printed("%s, %zu instances to train on, %zu to validate", method.c_str(),
+                                     options.examples->count(), options.validation->count());
 }
 
 int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   prepare(flags, common);
   TrainOptions& options = flags.options;
   const std::vector<float> initial = initial_state(flags, app, options.model);
+  const double rate = flags.learning_rate.value_or(options.model.encoder == Encoder::kLstm ? 1e-3 : 3e-4);
+  options.learning_rate = static_cast<float>(rate);
+  if (flags.init.empty()) options.model.learning_rate = rate;
   load_examples(flags, app);
   Engine engine(backend_options(common));
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info(engine.device_note());
-  const std::string method = options.examples
-                                 ? std::to_string(options.examples->count()) + " answers to learn from"
-                                 : flags.baseline + " baseline";
   log_info(printed(
       "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", flags.problem.c_str(),
-      options.model.n, method.c_str(), static_cast<long long>(options.steps), options.batch,
+      options.model.n, method_of(flags).c_str(), static_cast<long long>(options.steps), options.batch,
       static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str()));
   TrainProgress last;
   last.train_cost = last.val_cost = std::nan("");
@@ -224,7 +240,9 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
       CLI::IsMember(std::vector<int>{1, 2, 4, 8}));
   add_option(app, "-b,--batch-size", options.batch, "Instances a step", CLI::Range(1, 1 << 20));
   add_option(app, "--steps", options.steps, "Gradient steps", CLI::Range(int64_t{1}, int64_t{1} << 40));
-  add_option(app, "--learning-rate", flags.learning_rate, "Of Adam, at the start", CLI::Range(1e-9, 1.0));
+  add_option(app, "--learning-rate", flags.learning_rate,
+             "Of Adam, at the start; default: 3e-4 with --encoder attention, 1e-3 with lstm",
+             CLI::Range(1e-9, 1.0));
   add_option(app, "--decay", options.decay, "The learning rate is multiplied by this every --decay-steps",
              CLI::Range(0.01, 1.0));
   add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays", CLI::Range(1, 1 << 30));
@@ -237,10 +255,13 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
              CLI::Range(1e-6, 1e6));
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations",
              CLI::Range(1.0, 1e12));
-  add_option(app, "--instances", flags.instances,
-             "Supervised learning: instances of size -n, any format of `solve`");
+  add_option(
+      app, "--instances", flags.instances,
+      "Train on these instances of size -n, any format of `solve`, instead of uniform ones; the last tenth, "
+      "at most 1,000, is for validation");
   add_option(app, "--solutions", flags.solutions,
-             "Supervised learning: their answers, which the network learns to give (cross entropy)");
+             "Supervised learning: the answers to all --instances, which the network learns to give (cross "
+             "entropy)");
   add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters");
   add_option(app, "--resume", flags.resume,
              "Continue from this checkpoint, bit for bit as if never stopped; give the "
@@ -270,13 +291,13 @@ Command add_train(CLI::App& parent) {
              CLI::Range(0.0, 1e12));
   const std::vector<std::string> on_off = {"on", "off"};
   add_option(*app, "--encoder", flags->encoder,
-             "lstm: the paper's; attention: three layers of self-attention (CPU only)",
-             CLI::IsMember(std::vector<std::string>{"lstm", "attention"}));
-  add_option(
-      *app, "--prior", flags->prior,
-      "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; on with "
-      "--encoder attention, else off",
-      CLI::IsMember(on_off));
+             "attention: three layers of self-attention; lstm: the paper's",
+             CLI::IsMember(std::vector<std::string>{name_of(Encoder::kAttention), name_of(Encoder::kLstm)}));
+  add_option(*app, "--prior", flags->prior,
+             "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; "
+             "off: the "
+             "paper's form",
+             CLI::IsMember(on_off));
   add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer", CLI::Range(0, 4));
   add_option(*app, "--clip", model.clip,
              "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy",

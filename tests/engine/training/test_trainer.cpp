@@ -412,6 +412,53 @@ TEST_CASE("supervised: resumes bit for bit, and only with the same examples") {
   CHECK_THROWS_WITH(run(third, options, options.checkpoint), has_text("examples"));
 }
 
+TEST_CASE("own instances: an epoch draws each once, and those for validation are never drawn") {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    TrainOptions options = small_options(problem, Baseline::kEma);
+    options.batch = 9;
+    const InstanceBatch instances = generate_instances(problem, options.model.n, 3, 0, 20);
+    Examples examples = make_examples(options.model, instances, {});
+    const Examples all = examples;
+    options.validation = std::make_shared<const Examples>(split_off(examples, 1000));
+    options.examples = std::make_shared<const Examples>(examples);
+    REQUIRE(examples.count() == 18);
+    REQUIRE(options.validation->count() == 2);
+    const size_t floats = 2 * static_cast<size_t>(options.model.n);
+    // TSP: sorted distances to the first city, which no dihedral copy changes; the order of cities stays.
+    const auto mark = [&](const float* row) {
+      double sum = 0.0;
+      for (size_t i = 2; i < floats; i += 2) {
+        sum += problem == ProblemKind::kTsp ? std::hypot(row[i] - row[0], row[i + 1] - row[1])
+                                            : static_cast<double>(i * row[i] + row[i + 1]);
+      }
+      return std::lround(1e4 * sum);
+    };
+    EpochOrder order;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      std::multiset<long> drawn, expected;
+      for (int step = 2 * epoch; step < 2 * epoch + 2; ++step) {
+        const TrainingBatch batch = training_batch(options, step, order);
+        REQUIRE(batch.count == 9);
+        for (int s = 0; s < batch.count; ++s) drawn.insert(mark(&batch.features[s * floats]));
+      }
+      for (size_t row = 0; row < 18; ++row) expected.insert(mark(&all.features[row * floats]));
+      CHECK(drawn == expected);
+    }
+    const TrainingBatch validation = validation_batch(options);
+    CHECK(validation.features == std::vector<float>(all.features.end() - 2 * floats, all.features.end()));
+    LinearBackend backend;
+    CHECK(std::isfinite(run(backend, options).parameters[0]));
+  }
+}
+
+TEST_CASE("own instances: fewer than ten serve for training and validation alike") {
+  const ModelConfig model = small_options(ProblemKind::kTsp, Baseline::kShared).model;
+  Examples examples = make_examples(model, generate_instances(model.problem, model.n, 3, 0, 9), {});
+  const Examples validation = split_off(examples, 1000);
+  CHECK(examples.count() == 9);
+  CHECK(validation.features == examples.features);
+}
+
 TEST_CASE("ema: b starts at the first batch's mean and follows its formula") {
   const TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
   LinearBackend backend;

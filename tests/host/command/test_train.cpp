@@ -20,7 +20,7 @@ TEST_CASE("train learns from given tours, which kicks make short") {
   CHECK(answer.parsed().at("summary").at("training_tours") == 160);
   CHECK(sandbox.read("x.jsonl").find("\"cross_entropy\":") != std::string::npos);
 
-  CHECK(sandbox.run("train tsp -n 6 --instances set.npy -o y.safetensors").code == 2);
+  CHECK(sandbox.run("train tsp -n 6 --solutions tours.npy -o y.safetensors").code == 2);
   CHECK(sandbox.run(train + " --baseline critic").code == 2);
   const Answer size =
       sandbox.run("train tsp -n 7 --instances set.npy --solutions tours.npy -f -o x.safetensors");
@@ -40,6 +40,49 @@ TEST_CASE("train learns from given tours, which kicks make short") {
   };
   const double plain = cost("");
   CHECK(cost("--kicks 500") < plain);  // n = 60: the first local optima are some 3% above the best
+}
+
+TEST_CASE("train on one's own instances draws from the file and validates on its last tenth") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 6 -b 40 -o set.npy").code == 0);
+  const std::string train =
+      "train tsp -n 6 --instances set.npy -b 2 --rollouts 2 --steps 3 -f -o x.safetensors";
+  const Answer answer = sandbox.run(train + " --baseline ema");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.err.find("36 instances to train on, 4 to validate") != std::string::npos);
+  CHECK(sandbox.run(train + " -q").parsed().at("summary").at("training_tours") == 12);
+  const Answer size = sandbox.run("train tsp -n 7 --instances set.npy -o y.safetensors");
+  CHECK(size.code == 3);
+  CHECK(size.out.find("set.npy: instance 0: expected 7 items (-n), found 6") != std::string::npos);
+}
+
+TEST_CASE("train makes an attention encoder with a prior, or the paper's network where told") {
+  const Sandbox sandbox;
+  const auto made = [&](const std::string& flags) {
+    REQUIRE(sandbox.run("train tsp -n 8 --steps 1 -b 2 -f -q -o x.safetensors " + flags).code == 0);
+    return sandbox.run("info x.safetensors").parsed().at("model");
+  };
+  const json usual = made(""), paper = made("--encoder lstm --prior off");
+  CHECK(usual.at("encoder") == "attention");
+  CHECK(usual.at("prior") == true);
+  CHECK(usual.at("learning_rate") == 3e-4);
+  CHECK(paper.at("encoder") == "lstm");
+  CHECK(paper.at("prior") == false);
+  CHECK(paper.at("learning_rate") == 1e-3);
+}
+
+TEST_CASE("the attention encoder has no use for --shuffle, and solve says so once") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o x.safetensors").code == 0);
+  REQUIRE(sandbox.run("generate tsp -n 8 -b 5 -o set.npy").code == 0);
+  const Answer answer =
+      sandbox.run("solve set.npy -m x.safetensors --mode greedy -n 16 --shuffle --batch-size 2");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.parsed().at("summary").at("shuffle") == false);
+  CHECK(answer.parsed().at("summary").at("samples") == 1);
+  const size_t told = answer.err.find("--shuffle: ignored");
+  REQUIRE(told != std::string::npos);
+  CHECK(answer.err.find("--shuffle: ignored", told + 1) == std::string::npos);
 }
 
 TEST_CASE("train writes a model that solve finds by name") {
