@@ -42,10 +42,9 @@ Linear start_c_of(const CpuParameters& p) {
 
 // y = (x +) b + W input for each row; x null: none.
 void apply(const CpuParameters& p, const Linear& linear, const float* input, const float* x, float* y,
-           int rows) {
-  cpu::add_bias({x, p.flat.data() + linear.bias, y, rows, linear.columns});
+           int rows, bool relu = false) {
   cpu::multiply({input, linear.k, linear.packed.forward.data(), y, linear.columns, rows, linear.k,
-                 linear.columns, true});
+                 linear.columns, false, p.flat.data() + linear.bias, x, relu});
 }
 
 void layer_forward(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
@@ -67,8 +66,7 @@ void layer_forward(const CpuParameters& p, int l, AttentionStates& states, Atten
   apply(p, products.out, attended, x, residual, rows);
   cpu::layer_norm(
       {residual, flat + at.norm2_weight, flat + at.norm2_bias, normed, layer.norm2.data.data(), rows});
-  apply(p, products.linear1, normed, nullptr, hidden, rows);
-  cpu::relu(hidden, static_cast<int64_t>(floats_of(rows, p.config.feed_forward)));
+  apply(p, products.linear1, normed, nullptr, hidden, rows, true);
   apply(p, products.linear2, hidden, residual, next, rows);
 }
 
