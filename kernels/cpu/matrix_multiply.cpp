@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of the network's fixed widths. multiply: 8 rows x 48 columns (AVX-512) or 6 x 16 (AVX2) or 6 x 8
 // (SSE4) stay in registers while k walks upward; a panel of 48 columns is 24 KB at k = 128, so L1 keeps it
-// for the next rows. Of one vector's columns it takes twice the rows, to hide the latency of fma. accumulate_outer: the tall products of the weight gradients, as many sums in registers
-// over blocks of 128 rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
+// for the next rows. Of one vector's columns it takes twice the rows, to hide the latency of fma.
+// accumulate_outer: the tall products of the weight gradients, as many sums in registers over blocks of 128
+// rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/matrix_multiply.cpp"
 #include <hwy/cache_control.h>
