@@ -88,6 +88,16 @@ inline Work project_references_work(double sequences, double n, double slices) {
   return sequences * n * Work{slices * kH * kH + exponentials * kH * kExp, 0.0, kRow * (1.0 + slices)};
 }
 
+// Of one instance's encoding and `slices` projections of its items, the multiply-adds alone: all that a CPU's
+// floor counts.
+inline Work lstm_encoding_work(double n, double slices) {
+  return {n * kH * ((4.0 + slices) * kH + 8.0), 0.0, 0.0};
+}
+inline Work attention_encoding_work(double n, double layers, double feed_forward, double slices) {
+  const double layer = n * kH * (4.0 * kH + 2.0 * feed_forward + 2.0 * n);
+  return {layers * layer + n * kH * (2.0 + slices * kH) + 2.0 * kH * kH, 0.0, 0.0};
+}
+
 // One rollout of n steps with one glimpse. What is read once for all rollouts of an instance is in
 // project_references_work.
 inline Work decode_work(double rollouts, double n, bool keep) {

@@ -9,8 +9,10 @@ One JSON command a line on stdin, one JSON answer a line on stdout (see COMMANDS
 it runs on. `pointsman bench` drives it; bench/README.md shows how to by hand. Tuning: the embedding folded into
 the LSTM's input (2 -> 512); references projected once per instance; the pointer's query product folded into the
 glimpse's values; one product per step for the gates and the query; every tanh of size H or more as
-2 sigmoid(2 x) - 1 with the twos folded into weights; samples by an exponential race; buffers reused; the best
-chunk of several; one thread; the processor's own kernels in OpenBLAS and ATen; jemalloc when it is installed.
+2 sigmoid(2 x) - 1 with the twos folded into weights; PyTorch's fast path of a self-attention layer, and for its
+gradient queries, keys and values in one product with the scale folded in; samples by an exponential race; buffers
+reused; the best chunk of several; one thread; the processor's own kernels in OpenBLAS and ATen; jemalloc when it
+is installed.
 """
 import argparse
 import glob
@@ -46,10 +48,13 @@ if __name__ == "__main__" and "POINTSMAN_TWIN_TUNED" not in os.environ:
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 H = 128
 PROCESS_STEPS = 3
+SHARED = 8  # rollouts of an instance in a training step without a critic
 DECODE_CHUNKS = (16, 64, 256)
+ENCODE_CHUNKS = (1, 2, 4, 8, 16, 64, 256)
 TRAIN_CHUNKS = (16, 32, 64, 128)
 
 
@@ -107,9 +112,46 @@ def encode(lstm, features, step=encoder_step):
     return torch.stack(references, 1), h, c
 
 
+def fold_encoder_layer(p, prefix, heads):
+    """For the gradient the scale of the scores goes into the queries' weights."""
+    layer = {name: (p[f"{prefix}.{name}.weight"], p[f"{prefix}.{name}.bias"])
+             for name in ("norm1", "attention.out_proj", "norm2", "linear1", "linear2")}
+    weight, bias = p[prefix + ".attention.in_proj_weight"], p[prefix + ".attention.in_proj_bias"]
+    if torch.is_grad_enabled():
+        scale = weight.new_ones(3 * H, 1)
+        scale[:H] = (H // heads)**-0.5
+        weight, bias = scale * weight, scale[:, 0] * bias
+    layer["in"] = (weight, bias)
+    return layer
+
+
+def self_attention(x, heads):
+    """x [B, n, 3H] -> [B, n, H]."""
+    batch, n, _ = x.shape
+    q, k, v = x.view(batch, n, 3, heads, H // heads).permute(2, 0, 3, 1, 4).reshape(3, batch * heads, n, -1)
+    attended = torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)), 2), v)
+    return attended.view(batch, heads, n, -1).transpose(1, 2).reshape(batch, n, H)
+
+
+def encoder_layer(x, layer, heads):
+    """Pre-norm (nn.TransformerEncoderLayer with norm_first): without a gradient PyTorch's own fast path."""
+    if not torch.is_grad_enabled():
+        return torch._transformer_encoder_layer_fwd(x, H, heads, *layer["in"], *layer["attention.out_proj"], False,
+                                                    True, 1e-5, *layer["norm1"], *layer["norm2"], *layer["linear1"],
+                                                    *layer["linear2"])
+    normed = functional.layer_norm(x, (H,), *layer["norm1"])
+    attended = self_attention(functional.linear(normed, *layer["in"]), heads)
+    x = x + functional.linear(attended, *layer["attention.out_proj"])
+    normed = functional.layer_norm(x, (H,), *layer["norm2"])
+    hidden = functional.linear(normed, *layer["linear1"]).relu_()
+    return x + functional.linear(hidden, *layer["linear2"])
+
+
 class Twin:
     def __init__(self, path):
         self.metadata, self.original = read_model(path)
+        self.attention = self.metadata.get("encoder") == "attention"
+        self.heads = int(self.metadata.get("heads", 0))
         self.glimpses = int(self.metadata["glimpses"])
         self.clip = float(self.metadata["clip"])
         self.centre = self.metadata["centre_logits"] in ("1", "true", "True", "on")
@@ -141,15 +183,32 @@ class Twin:
 
     def fold_actor(self):
         p, embedding = self.p, self.p["actor.embedding.weight"]
-        f = {"encoder": fold_lstm(p, "actor.encoder", embedding),
-             "decoder": fold_lstm(p, "actor.decoder", embedding),
-             "pointer": fold_attention(p, "actor.pointer")}
+        f = {"decoder": fold_lstm(p, "actor.decoder", embedding), "pointer": fold_attention(p, "actor.pointer"),
+             "prior": p.get("actor.prior.weight")}
+        if self.attention:
+            f["layers"] = [fold_encoder_layer(p, f"actor.encoder.layers.{i}", self.heads)
+                           for i in range(int(self.metadata["layers"]))]
+            f["embedding"] = embedding.t()
+            f["start_h"], f["start_c"] = ((p[f"actor.start.{name}.weight"], p[f"actor.start.{name}.bias"])
+                                          for name in "hc")
+        else:
+            f["encoder"] = fold_lstm(p, "actor.encoder", embedding)
         first = f["pointer"]
         if self.glimpses > 0:
             f["glimpse"] = first = fold_attention(p, "actor.glimpse")
         f["start"] = f["decoder"]["weight_ih"] @ p["actor.decoder.start"] + f["decoder"]["bias"]
         f["product"] = torch.cat([f["decoder"]["hh"], first["q"]], 1)  # [H, 4H + H]
         return f
+
+    def encode(self, f, features):
+        """features [B, n, 2] -> references [B, n, H], h [B, H], c [B, H]."""
+        if not self.attention:
+            return encode(f["encoder"], features, self.encoder_step)
+        x = features @ f["embedding"]
+        for layer in f["layers"]:
+            x = encoder_layer(x, layer, self.heads)
+        mean = x.mean(1)
+        return x, torch.tanh(functional.linear(mean, *f["start_h"])), functional.linear(mean, *f["start_c"])
 
     def project(self, f, references):
         """Computed once per instance: projected references and, per glimpse, the values it reads out."""
@@ -161,17 +220,20 @@ class Twin:
         return r
 
     def scores(self, projected, query, v):
-        """v . tanh(projected + query) + sum v, [B, n]. projected: [1 or B, n, H]."""
+        """v . tanh(projected + query) + sum v, [B k, n]. projected: [B, n, H]; query: [B k, H]."""
+        instances, n, _ = projected.shape
+        projected, query = projected.unsqueeze(1), query.view(instances, -1, 1, H)
         if torch.is_grad_enabled() or self.compiled:
-            return torch.sigmoid(projected + query.unsqueeze(1)) @ v
-        shape = (query.shape[0], projected.shape[1], H)
+            return (torch.sigmoid(projected + query) @ v).view(-1, n)
+        shape = (instances, query.shape[1], n, H)
         if shape not in self.buffers:
             self.buffers = {shape: torch.empty(shape, device=self.device)}
-        hidden = torch.add(projected, query.unsqueeze(1), out=self.buffers[shape]).sigmoid_()
-        return torch.mv(hidden.view(-1, H), v).view(shape[:2])
+        hidden = torch.add(projected, query, out=self.buffers[shape]).sigmoid_()
+        return torch.mv(hidden.view(-1, H), v).view(-1, n)
 
-    def decoder_step(self, f, r, x, recurrent, c, closed, open_, left):
-        """x: input half of the gates; left: items left, a tensor -> recurrent half of the next gates, c, log p."""
+    def decoder_step(self, f, r, x, recurrent, c, closed, prior, open_, left):
+        """x: input half of the gates; prior: of the logits, or None; left: items left, a tensor -> recurrent half
+        of the next gates, c, log p."""
         h, c = cell(x + recurrent, c)
         product = h @ f["product"]
         recurrent, query = product[:, :4 * H], product[:, 4 * H:]
@@ -180,20 +242,25 @@ class Twin:
             if values.shape[0] == 1:
                 query = p @ values[0]
             else:
-                query = torch.bmm(p.unsqueeze(1), values).squeeze(1)
+                query = torch.bmm(p.view(values.shape[0], -1, p.shape[1]), values).view(-1, H)
         u = self.scores(r["pointer"], query, f["pointer"]["v"])
         if self.centre:
             u = u - (u * open_).sum(1, keepdim=True) / left
         else:
             u = u - f["pointer"]["sum_v"]
-        return recurrent, c, torch.log_softmax(self.clip * torch.tanh(u) + closed, 1)
+        logits = self.clip * torch.tanh(u) + closed
+        return recurrent, c, torch.log_softmax(logits if prior is None else logits + prior, 1)
 
     def decode(self, f, features, r, h, c, choose):
-        """features, r: of one instance (leading size 1) or of B; h, c: [B, H]. choose(t, log p) -> items [B].
-        Returns orders [B, n] and log p [B]."""
+        """features, r: of B instances; h, c: [B k, H], k rollouts of each. choose(t, log p) -> items [B k].
+        Returns orders [B k, n] and log p [B k]."""
         batch, n = h.shape[0], features.shape[1]
-        inputs = (features @ f["decoder"]["in"] + f["decoder"]["bias"]).expand(batch, n, 4 * H)
+        inputs = (features @ f["decoder"]["in"] + f["decoder"]["bias"]).view(-1, 4 * H)
         rows = torch.arange(batch, device=self.device)
+        first = rows // (batch // features.shape[0]) * n  # row of the rollout's item 0
+        prior = None
+        if f["prior"] is not None:
+            distances = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist").view(-1, n)
         left = torch.arange(n, 0, -1, device=self.device, dtype=torch.float32)
         closed = features.new_zeros(batch, n)  # 0, or -infinity where chosen
         open_ = features.new_ones(batch, n)
@@ -202,22 +269,24 @@ class Twin:
         total = features.new_zeros(batch)
         orders = []
         for t in range(n):
-            recurrent, c, log_p = self.step(f, r, x, recurrent, c, closed, open_, left[t])
+            recurrent, c, log_p = self.step(f, r, x, recurrent, c, closed, prior, open_, left[t])
             chosen = choose(t, log_p.detach())
             total = total + log_p[rows, chosen]
             if torch.is_grad_enabled():  # the graph keeps the old ones
                 closed, open_ = closed.clone(), open_.clone()
             closed[rows, chosen] = -float("inf")
             open_[rows, chosen] = 0.0
-            x = inputs[rows, chosen] if inputs.stride(0) else inputs[0][chosen]
+            x = inputs.index_select(0, first + chosen)
+            if f["prior"] is not None:
+                prior = distances.index_select(0, first + chosen) * -f["prior"]
             orders.append(chosen)
         return torch.stack(orders, 1), total
 
-    def rollout(self, f, features, choose, batch=None):
-        """One rollout of each instance with the folded actor f; or `batch` of one instance, encoded once."""
-        references, h, c = encode(f["encoder"], features, self.encoder_step)
-        if batch:
-            h, c = h.expand(batch, H), c.expand(batch, H)
+    def rollout(self, f, features, choose, rollouts=1):
+        """`rollouts` of each instance, encoded once, with the folded actor f."""
+        references, h, c = self.encode(f, features)
+        if rollouts > 1:
+            h, c = h.repeat_interleave(rollouts, 0), c.repeat_interleave(rollouts, 0)
         return self.decode(f, features, self.project(f, references), h, c, choose)
 
     def sample(self, batch, choose):
@@ -235,20 +304,32 @@ class Twin:
         hidden = torch.relu(query @ p["critic.head.fc1.weight"].t() + p["critic.head.fc1.bias"])
         return (hidden @ p["critic.head.fc2.weight"].t() + p["critic.head.fc2.bias"]).squeeze(1)
 
-    def train_step(self, features, chunk):
-        """Algorithm 1 of Bello et al.: sample, critic, both gradients (in chunks that add up), clip, Adam."""
+    def loss(self, features):
+        """Algorithm 1 of Bello et al., summed over the instances."""
+        orders, log_p = self.rollout(self.fold_actor(), features, sampled_choice)
+        cost, value = tour_length(features, orders), self.critic(features)
+        return ((cost - value.detach()) * log_p).sum() + ((value - cost)**2).sum()
+
+    def shared_loss(self, features, rollouts):
+        """Several rollouts of each instance against the mean of the others (Kool et al. 2019b)."""
+        orders, log_p = self.rollout(self.fold_actor(), features, sampled_choice, rollouts)
+        cost = tour_length(features.repeat_interleave(rollouts, 0), orders).view(-1, rollouts)
+        baseline = (cost.sum(1, keepdim=True) - cost) / (rollouts - 1)
+        return ((cost - baseline).view(-1) * log_p).sum() / rollouts
+
+    def train_step(self, features, chunk, rollouts):
+        """Sample, gradients (in chunks that add up), clip, Adam; with one rollout of each instance also the critic."""
         if self.adam is None:
             graphs = {"capturable": True} if self.device.type == "cuda" else {}
             self.adam = torch.optim.Adam(self.p.values(), lr=1e-3, **graphs)
         self.adam.zero_grad()
         for part in features.split(chunk):
-            orders, log_p = self.rollout(self.fold_actor(), part, sampled_choice)
-            cost = tour_length(part, orders)
-            value = self.critic(part)
-            loss = ((cost - value.detach()) * log_p).sum() + ((value - cost)**2).sum()
+            loss = self.loss(part) if rollouts == 1 else self.shared_loss(part, rollouts)
             (loss / features.shape[0]).backward()
         for network in ("actor.", "critic."):
-            torch.nn.utils.clip_grad_norm_([q for name, q in self.p.items() if name.startswith(network)], 1.0)
+            parameters = [q for name, q in self.p.items() if name.startswith(network)]
+            if parameters:
+                torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         self.adam.step()
 
 
@@ -312,22 +393,25 @@ def score(twin, command):
 
 
 def gradient(twin, command):
-    """{"do": "gradient", "orders": .., "weights": .., "targets": .., "out": FILE}: d(sum of weights x log p + mean
-    of (b - target)^2) of the first instances, raw float32 tensors in the model file's order."""
+    """{"do": "gradient", "orders": .., "weights": .., "targets": .., "rollouts": K, "out": FILE}: d(sum of weights x
+    log p + mean of (b - target)^2) of the first instances, K tours of each, raw float32 tensors in the model file's
+    order. Without a critic the second term and the answer's values are left out."""
     orders = torch.tensor(command["orders"], device=twin.device)
-    features = twin.features[:orders.shape[0]]
+    features = twin.features[:orders.shape[0] // command["rollouts"]]
     for tensor in twin.p.values():
         tensor.grad = None
-    log_p = twin.rollout(twin.fold_actor(), features, forced_choice(orders))[1]
-    value = twin.critic(features)
-    weights = torch.tensor(command["weights"], device=twin.device)
-    targets = torch.tensor(command["targets"], device=twin.device)
-    loss = (log_p * weights).sum() + ((value - targets)**2).mean()
+    log_p = twin.rollout(twin.fold_actor(), features, forced_choice(orders), command["rollouts"])[1]
+    loss = (log_p * torch.tensor(command["weights"], device=twin.device)).sum()
+    values = []
+    if "critic.embedding.weight" in twin.p:
+        value = twin.critic(features)
+        values = value.tolist()
+        loss = loss + ((value - torch.tensor(command["targets"], device=twin.device))**2).mean()
     loss.backward()
     with open(command["out"], "wb") as file:
         for tensor in twin.p.values():
             file.write(tensor.grad.cpu().numpy().astype("<f4").tobytes())
-    return {"values": value.tolist()}
+    return {"values": values}
 
 
 @torch.no_grad()
@@ -342,12 +426,20 @@ def run_greedy(twin, batch, chunk):
         twin.rollout(twin.actor, part, greedy_choice)
 
 
+@torch.no_grad()
+def run_encode(twin, batch, chunk):
+    for part in twin.features[:batch].split(chunk):
+        twin.project(twin.actor, twin.encode(twin.actor, part)[0])
+
+
 def run_train(twin, batch, chunk):
-    twin.train_step(twin.features[:batch], chunk)
+    """With a critic `batch` instances, else SHARED rollouts of each of batch / SHARED."""
+    rollouts = 1 if "critic.embedding.weight" in twin.p else SHARED
+    twin.train_step(twin.features[:batch // rollouts], chunk // rollouts, rollouts)
 
 
-TASKS = {"decode_sample": (run_sample, DECODE_CHUNKS), "decode_greedy": (run_greedy, DECODE_CHUNKS),
-         "train_step": (run_train, TRAIN_CHUNKS)}
+TASKS = {"encode": (run_encode, ENCODE_CHUNKS), "decode_sample": (run_sample, DECODE_CHUNKS),
+         "decode_greedy": (run_greedy, DECODE_CHUNKS), "train_step": (run_train, TRAIN_CHUNKS)}
 
 
 def seconds_of(run, twin, batch, chunk):
@@ -434,7 +526,7 @@ COMMANDS = {"load": load, "device": device, "judge_greedy": judge_greedy, "score
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="a TSP model with a critic")
+    parser.add_argument("--model", required=True, help="a TSP model; training steps with a critic where it has one")
     twin = Twin(parser.parse_args().model)
     torch.set_num_threads(1)
     names = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "LD_PRELOAD")

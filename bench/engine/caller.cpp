@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/problem/generate.h"
+#include "engine/training/baseline.h"
 
 namespace pointsman::bench {
 
@@ -13,11 +14,21 @@ Caller::Caller(const BackendOptions& options, const Model& model_, int n_, int c
       backend(make_backend(options)),
       features(size_t{2} * static_cast<size_t>(n) * static_cast<size_t>(count)),
       seed_(seed),
-      keys_(count) {
+      keys_(count),
+      counts_(count, rollouts()),
+      nothing_(static_cast<size_t>(n) * static_cast<size_t>(count), -1) {
   backend->configure(model.config, 1);
   start_over();
   generate_features(n, seed, 0, count, features.data());
   std::iota(keys_.begin(), keys_.end(), uint64_t{0});
+}
+
+void Caller::encode(int count) {
+  RolloutRequest request;
+  request.sequences = batch(count);
+  request.decode = Decode::kForced;
+  request.forced = nothing_.data();
+  backend->rollout(request, result);
 }
 
 void Caller::greedy(int count) {
@@ -37,16 +48,31 @@ void Caller::sample(int samples, bool best_only) {
   backend->rollout(request, result);
 }
 
+void Caller::sample_each(int count, Tape* tape) {
+  RolloutRequest request = sampling(count / rollouts());
+  request.counts = counts_.data();
+  request.tape = tape;
+  backend->rollout(request, result);
+}
+
 void Caller::add_gradient(int count, Tape* from) {
   const float share = 1.0f / static_cast<float>(count);
   targets.assign(result.costs.begin(), result.costs.end());
-  values.resize(count);
   weights.resize(count);
-  const SequenceBatch sequences = batch(count);
-  backend->critic_gradient(sequences, targets, share, values);
-  for (int s = 0; s < count; ++s) weights[s] = (targets[s] - values[s]) / static_cast<float>(count);
+  const SequenceBatch sequences = batch(count / rollouts());
+  if (model.config.has_critic) {
+    values.resize(count);
+    backend->critic_gradient(sequences, targets, share, values);
+    for (int s = 0; s < count; ++s) weights[s] = (targets[s] - values[s]) / static_cast<float>(count);
+  } else {
+    const std::vector<double> baseline = leave_one_out_baseline(result.costs, rollouts());
+    for (int r = 0; r < count; ++r) {
+      weights[r] = static_cast<float>(result.costs[r] - baseline[r]) / static_cast<float>(count);
+    }
+  }
   GradientRequest request;
   request.sequences = sequences;
+  request.counts = counts_.data();
   request.orders = result.orders.data();
   request.weights = weights.data();
   request.tape = from;
@@ -54,12 +80,10 @@ void Caller::add_gradient(int count, Tape* from) {
 }
 
 void Caller::train_step(int count) {
-  RolloutRequest request = sampling(count);
-  request.tape = tape_.get();
-  backend->rollout(request, result);
+  sample_each(count, tape_.get());
   add_gradient(count, tape_.get());
   UpdateRequest update;
-  update.critic = true;
+  update.critic = model.config.has_critic;
   backend->update(0, 1, update);
 }
 

@@ -16,16 +16,23 @@ class Caller {
   // With `count` instances of n cities. The model must outlive it.
   Caller(const BackendOptions& options, const Model& model, int n, int count, uint64_t seed);
 
+  // The first `count` instances are encoded, and one step of the decoder is made, which ends there.
+  void encode(int count);
   void greedy(int count);         // a tour of each of the first `count` instances
   void sample(int samples);       // tours of the first instance, new ones with each call
   void sample_best(int samples);  // only the best of them is downloaded
 
-  // d/dparameters of mean((b - L)^2) + sum of (L - b) / count x log p over the last result, one tour an
-  // instance. from: the tape of that rollout, or null.
+  // d/dparameters of mean((b - L)^2) + sum of (L - b) / count x log p over the last result, rollouts()
+  // tours of an instance. Without a critic b is the mean of an instance's other tours, and there is no first
+  // term. from: the tape of that rollout, or null.
   void add_gradient(int count, Tape* from);
 
-  // Algorithm 1 of Bello et al., as `train` runs it: sample, critic, both gradients, clip, Adam.
+  // One step of `train` from `count` tours. With a critic Algorithm 1 of Bello et al.: sample, critic, both
+  // gradients, clip, Adam. Without one the tours are sampled, rollouts() of an instance.
   void train_step(int count);
+  // Tours of an instance in a training step. Those of one instance read the same encoding.
+  int rollouts() const { return model.config.has_critic ? 1 : kShared; }
+  void sample_each(int count, Tape* tape);  // `count` tours, rollouts() of an instance
 
   // Forgets gradients and training.
   void start_over() { backend->load_parameters(0, model.parameters); }
@@ -35,9 +42,12 @@ class Caller {
   std::unique_ptr<Backend> backend;
   std::vector<float> features;                  // [count][n][2]
   RolloutResult result;                         // of the last call
-  std::vector<float> targets, values, weights;  // of the last gradient: L, b, (L - b) / count
+  std::vector<float> targets, values, weights;  // of the last gradient: L, b (none without a critic),
+                                                // (L - b) / count
 
  private:
+  static constexpr int kShared = 8;  // train's default
+
   SequenceBatch batch(int count) const;
   void sample(int samples, bool best_only);
   RolloutRequest sampling(int count);  // of draws that were not made before
@@ -45,6 +55,8 @@ class Caller {
   uint64_t seed_;                                          // of the last draw
   std::unique_ptr<Tape> tape_ = std::make_unique<Tape>();  // a Caller moves, a Tape does not
   std::vector<uint64_t> keys_;
+  std::vector<int32_t> counts_;   // of rollouts(), for each instance
+  std::vector<int32_t> nothing_;  // orders that end before their first item
 };
 
 }  // namespace pointsman::bench

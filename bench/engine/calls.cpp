@@ -41,7 +41,7 @@ struct Device {
     return row_of(name, caller.backend->info().name, caller.n, batch);
   }
 
-  // Adds the row of a call; two calls warm up.
+  // Adds the row of a call; two calls warm up. work: of a network with the LSTM encoder.
   void time(const char* name, void (Caller::*call)(int), int batch, Work work) {
     if (!session.goes_on()) return;
     const auto once = [&] {
@@ -52,7 +52,8 @@ struct Device {
     once();
     std::vector<double> ms(static_cast<size_t>(runs_for(once(), session.flags.seconds)));
     for (double& value : ms) value = once();
-    session.add(timed(row(name, batch), statistics_of(ms), work, peaks));
+    const bool counted = session.model.config.encoder == Encoder::kLstm;
+    session.add(timed(row(name, batch), statistics_of(ms), counted ? work : Work{}, peaks));
   }
 
   Session& session;

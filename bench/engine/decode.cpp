@@ -20,7 +20,8 @@ struct Task {
   const char* name;
   void (Caller::*run)(int batch);
 };
-constexpr Task kTasks[] = {{"decode_sample", &Caller::sample},
+constexpr Task kTasks[] = {{"encode", &Caller::encode},
+                           {"decode_sample", &Caller::sample},
                            {"decode_greedy", &Caller::greedy},
                            {"train_step", &Caller::train_step}};
 
@@ -28,7 +29,8 @@ constexpr Task kTasks[] = {{"decode_sample", &Caller::sample},
 struct Size {
   int n, batches[std::size(kTasks)];
 };
-constexpr Size kSizesOfDecode[] = {{20, {1024, 256, 128}}, {50, {512, 256, 128}}, {100, {256, 128, 128}}};
+constexpr Size kSizesOfDecode[] = {
+    {20, {256, 1024, 256, 128}}, {50, {256, 512, 256, 128}}, {100, {128, 256, 128, 128}}};
 
 // Keeps this process, and the children it starts meanwhile, on the last of its cores.
 struct OneCore {
@@ -71,6 +73,16 @@ double rate_of(Caller& caller, const Task& task, int batch, double seconds, doub
   return static_cast<double>(tours) / spent;
 }
 
+Work encode_work(const ModelConfig& config, int n) {
+  const int slices = projections_of(config.glimpses).count;
+  if (config.encoder == Encoder::kLstm) return lstm_encoding_work(n, slices);
+  return attention_encoding_work(n, config.layers, config.feed_forward, slices);
+}
+
+const char* encoder_name(const Model& model) {
+  return model.config.encoder == Encoder::kLstm ? "lstm" : "attention";
+}
+
 void add_task(Session& session, Caller& caller, TorchTwin* twin, const Task& task, int batch) {
   const double seconds = session.flags.seconds;
   std::vector<double> ours, torch, ratios;
@@ -90,6 +102,7 @@ void add_task(Session& session, Caller& caller, TorchTwin* twin, const Task& tas
   if (!session.goes_on()) return;
   const Statistics rate = statistics_of(ours);
   Json row = {{"name", task.name},
+              {"encoder", encoder_name(caller.model)},
               {"n", caller.n},
               {"batch", batch},
               {"ours", rate.median},
@@ -100,6 +113,10 @@ void add_task(Session& session, Caller& caller, TorchTwin* twin, const Task& tas
               {"fma_peak_gflops", peak},
               {"evaluations_per_step",
                static_cast<double>(statistics.evaluations) / static_cast<double>(statistics.steps)}};
+  if (task.run == &Caller::encode) {
+    const Work work = encode_work(caller.model.config, caller.n);
+    row["of_floor"] = rate.median * work.fp32 / (0.5e9 * peak);
+  }
   if (twin) {
     row["torch"] = statistics_of(torch).median;
     row["ratio"] = statistics_of(ratios).median;  // of what stood side by side: a machine's speed drifts
@@ -154,6 +171,7 @@ void bench_threads(Session& session) {
     }
     if (!session.goes_on()) return;
     session.add({{"name", std::string(task.name) + "_threads"},
+                 {"encoder", encoder_name(session.model)},
                  {"n", size.n},
                  {"batch", batch},
                  {"threads", threads},
@@ -169,8 +187,11 @@ void bench_threads(Session& session) {
 }  // namespace
 
 void bench_decode(Session& session) {
-  bench_one_core(session);
-  if (session.goes_on()) bench_threads(session);
+  for (const Encoder encoder : session.encoders()) {
+    session.start_over(encoder);
+    if (session.goes_on()) bench_one_core(session);
+    if (session.goes_on()) bench_threads(session);
+  }
 }
 
 }  // namespace pointsman::bench

@@ -29,6 +29,7 @@ struct Column {
 };
 constexpr Column kColumns[] = {{-22, "name", "name", ""},
                                {-18, "variant", "variant", ""},
+                               {-9, "encoder", "encoder", ""},
                                {4, "n", "n", ""},
                                {7, "batch", "batch", ""},
                                {12, "ours", "tours/s", "%.1f"},
@@ -79,15 +80,29 @@ std::string table_of(const Json& answer) {
          "below 1 where samples share a prefix. of floor: docs/kernels.md.\n";
 }
 
-// -m's model, with a fresh critic when it has none, or a fresh one, whose spread-out policy shares the least
-// work.
-Model bench_model(const std::string& name, uint64_t seed) {
+// A fresh model. Its spread-out policy shares the least work, which a prior of the weight that training
+// starts from would not leave: this one's is small. The LSTM network is the paper's, with its critic.
+Model fresh_model(Encoder encoder, uint64_t seed) {
   Model model;
-  if (!name.empty()) model = read_model(find_model(name));
+  model.config.encoder = encoder;
+  model.config.has_critic = encoder == Encoder::kLstm;
+  model.config.has_prior = encoder == Encoder::kAttention;
+  model.parameters = initial_parameters(model.config, seed);
+  if (model.config.has_prior) model.parameters[ParameterLayout(model.config).prior] = 1.0f;
+  return model;
+}
+
+Model bench_model(const Flags& flags, uint64_t seed) {
+  if (flags.model.empty())
+    return fresh_model(flags.encoder == "attention" ? Encoder::kAttention : Encoder::kLstm, seed);
+  if (!flags.encoder.empty()) throw UsageError("--encoder: comes from the model; leave it out");
+  Model model = read_model(find_model(flags.model));
   if (model.config.problem != ProblemKind::kTsp) throw UsageError("--model: the bench needs a model for tsp");
-  model.config.has_critic = true;
+  // Beside an LSTM encoder the bench trains with a critic, a fresh one where the model has none.
+  model.config.has_critic = model.config.encoder == Encoder::kLstm;
   std::vector<float> parameters = initial_parameters(model.config, seed);
-  std::copy(model.parameters.begin(), model.parameters.end(), parameters.begin());
+  std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
+              parameters.begin());
   model.parameters = parameters;
   return model;
 }
@@ -97,7 +112,7 @@ Model bench_model(const std::string& name, uint64_t seed) {
 Session::Session(const Flags& flags_, const CommonOptions& common_)
     : flags(flags_),
       common(common_),
-      model(bench_model(flags.model, common.seed)),
+      model(bench_model(flags, common.seed)),
       answer(
           {{"code", 0},
            {"machine", {{"cpu", processor_name()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}, {"device", ""}}},
@@ -106,6 +121,15 @@ Session::Session(const Flags& flags_, const CommonOptions& common_)
       control_(search_control(common)),
       file_(open_output(common)),
       as_lines_(output_format(common) == OutputFormat::kNdjson) {}
+
+std::vector<Encoder> Session::encoders() const {
+  if (flags.model.empty() && flags.encoder.empty()) return {Encoder::kLstm, Encoder::kAttention};
+  return {model.config.encoder};
+}
+
+void Session::start_over(Encoder encoder) {
+  if (model.config.encoder != encoder) model = fresh_model(encoder, common.seed);
+}
 
 Caller Session::caller(int n, int count, int threads) {
   BackendOptions options = backend_options(common);

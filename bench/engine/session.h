@@ -17,7 +17,7 @@ namespace pointsman::bench {
 struct Flags {
   std::vector<std::string> names = {"decode"};
   bool json = false, small = false;
-  std::string torch, twin, model;
+  std::string torch, twin, model, encoder;
   int turns = 5;
   double seconds = 0.5;
 };
@@ -27,6 +27,10 @@ class Session {
   Session(const Flags& flags, const CommonOptions& common);
 
   bool goes_on() const { return control_.check() == Status::kDone; }  // no signal, no time limit
+  // Both encoders, or the one of -m or --encoder: what decode measures one after the other.
+  std::vector<Encoder> encoders() const;
+  void start_over(Encoder encoder);  // with fresh parameters, unless the model has that encoder already
+
   Caller caller(int n, int count, int threads);
 
   // What the caller's device does now: one thread of a CPU, or the whole of a GPU. A CPU's units are not

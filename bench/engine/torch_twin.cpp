@@ -165,7 +165,7 @@ TwinDifference compare_tours(Caller& caller, TorchTwin& twin, int greedy, int sa
 
 void check_gradient(Caller& caller, TorchTwin& twin, int count) {
   const ParameterLayout layout(caller.model.config);
-  caller.greedy(count);
+  caller.sample_each(count, nullptr);
   caller.add_gradient(count, nullptr);
   std::vector<float> ours(layout.size), theirs(layout.size);
   caller.backend->read_gradient(0, ours);
@@ -174,6 +174,7 @@ void check_gradient(Caller& caller, TorchTwin& twin, int count) {
                                           {"orders", rows_of(caller.result.orders, caller.n)},
                                           {"weights", caller.weights},
                                           {"targets", caller.targets},
+                                          {"rollouts", caller.rollouts()},
                                           {"out", file.string()}});
   Worst values;
   for (size_t s = 0; s < caller.values.size(); ++s) {

@@ -78,7 +78,8 @@ struct TwinDifference {
 // Greedy tours of the first `greedy` instances and `samples` of the first, which the twin has loaded.
 TwinDifference compare_tours(Caller& caller, TorchTwin& twin, int greedy, int samples);
 
-// Critic values and gradients of one actor-critic loss. Throws CheckFailure.
+// Critic values, where the model has one, and gradients of the loss of a training step with `count` tours.
+// Throws CheckFailure.
 void check_gradient(Caller& caller, TorchTwin& twin, int count);
 
 }  // namespace pointsman::bench

@@ -42,46 +42,77 @@ Linear start_c_of(const CpuParameters& p) {
 
 // y = (x +) b + W input for each row; x null: none.
 void apply(const CpuParameters& p, const Linear& linear, const float* input, const float* x, float* y,
-           int rows) {
-  cpu::add_bias({x, p.flat.data() + linear.bias, y, rows, linear.columns});
+           int rows, bool relu = false) {
   cpu::multiply({input, linear.k, linear.packed.forward.data(), y, linear.columns, rows, linear.k,
-                 linear.columns, true});
+                 linear.columns, false, p.flat.data() + linear.bias, x, relu});
+}
+
+// Rows whose activations the second-level cache holds beside a layer's weights.
+constexpr int kBlockRows = 64;
+
+int sequences_of_block(int n) { return (kBlockRows + n - 1) / n; }
+
+// Of an activation that is kept for the backward pass, or else exists for one block of rows: row `first`.
+float* row_of(const AttentionStates& states, Buffer& activation, int first, int width) {
+  return activation.data.data() + (states.with_layers ? floats_of(first, width) : 0);
+}
+
+// The first half of a layer, for `sequences` of them from first_sequence on: x -> residual.
+void attend(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
+            int first_sequence, int sequences) {
+  const EncoderLayerOffsets& at = p.layout.layers[l];
+  const LayerProducts products = products_of(p, l);
+  const float* flat = p.flat.data();
+  const int n = states.n, first = first_sequence * n, rows = sequences * n;
+  const float* x = layer.x.data.data() + floats_of(first, kHidden);
+  float *normed = states.normed.data.data(), *qkv = row_of(states, layer.qkv, first, 3 * kHidden),
+        *attended = row_of(states, layer.attended, first, kHidden);
+  cpu::layer_norm(
+      {x, flat + at.norm1_weight, flat + at.norm1_bias, normed, row_of(states, layer.norm1, first, 2), rows});
+  apply(p, products.in, normed, nullptr, qkv, rows);
+  for (int s = 0; s < sequences; ++s) {
+    const size_t own = floats_of(s * n, kHidden);
+    cpu::self_attention({qkv + 3 * own, attended + own, n, p.config.heads, states.scratch.data.data()});
+  }
+  apply(p, products.out, attended, x, layer.residual.data.data() + floats_of(first, kHidden), rows);
+}
+
+// The second half, for `rows` rows from `first` on: residual -> next.
+void feed_forward(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
+                  int first, int rows, float* next) {
+  const EncoderLayerOffsets& at = p.layout.layers[l];
+  const LayerProducts products = products_of(p, l);
+  const float *flat = p.flat.data(), *residual = layer.residual.data.data() + floats_of(first, kHidden);
+  float *normed = states.normed.data.data(),
+        *hidden = row_of(states, layer.hidden, first, p.config.feed_forward);
+  cpu::layer_norm({residual, flat + at.norm2_weight, flat + at.norm2_bias, normed,
+                   row_of(states, layer.norm2, first, 2), rows});
+  apply(p, products.linear1, normed, nullptr, hidden, rows, true);
+  apply(p, products.linear2, hidden, residual, next + floats_of(first, kHidden), rows);
 }
 
 void layer_forward(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
                    float* next) {
-  const EncoderLayerOffsets& at = p.layout.layers[l];
-  const LayerProducts products = products_of(p, l);
-  const float* flat = p.flat.data();
-  const int rows = states.sequences * states.n;
-  float *x = layer.x.data.data(), *normed = states.normed.data.data(), *qkv = layer.qkv.data.data(),
-        *attended = layer.attended.data.data(), *residual = layer.residual.data.data(),
-        *hidden = layer.hidden.data.data();
-  cpu::layer_norm({x, flat + at.norm1_weight, flat + at.norm1_bias, normed, layer.norm1.data.data(), rows});
-  apply(p, products.in, normed, nullptr, qkv, rows);
-  for (int s = 0; s < states.sequences; ++s) {
-    const size_t first = floats_of(s * states.n, kHidden);
-    cpu::self_attention(
-        {qkv + 3 * first, attended + first, states.n, p.config.heads, states.scratch.data.data()});
-  }
-  apply(p, products.out, attended, x, residual, rows);
-  cpu::layer_norm(
-      {residual, flat + at.norm2_weight, flat + at.norm2_bias, normed, layer.norm2.data.data(), rows});
-  apply(p, products.linear1, normed, nullptr, hidden, rows);
-  cpu::relu(hidden, static_cast<int64_t>(floats_of(rows, p.config.feed_forward)));
-  apply(p, products.linear2, hidden, residual, next, rows);
+  const int rows = states.sequences * states.n, block = sequences_of_block(states.n);
+  for (int s = 0; s < states.sequences; s += block)
+    attend(p, l, states, layer, s, std::min(block, states.sequences - s));
+  for (int first = 0; first < rows; first += kBlockRows)
+    feed_forward(p, l, states, layer, first, std::min(kBlockRows, rows - first), next);
 }
 
-void make_room(const CpuParameters& p, bool with_layers, AttentionStates& states) {
-  const int rows = states.sequences * states.n;
-  states.layers.resize(with_layers ? p.layers.size() : std::max<size_t>(states.layers.size(), 1));
+void make_room(const CpuParameters& p, AttentionStates& states) {
+  const int rows = states.sequences * states.n, block = sequences_of_block(states.n) * states.n,
+            kept = states.with_layers ? rows : std::min(block, rows);
+  states.layers.resize(states.with_layers ? p.layers.size() : std::max<size_t>(states.layers.size(), 1));
   for (AttentionStates::Layer& layer : states.layers) {
-    for (Buffer* wide : {&layer.x, &layer.attended, &layer.residual}) wide->get(floats_of(rows, kHidden));
-    for (Buffer* statistics : {&layer.norm1, &layer.norm2}) statistics->get(floats_of(rows, 2));
-    layer.qkv.get(floats_of(rows, 3 * kHidden));
-    layer.hidden.get(floats_of(rows, p.config.feed_forward));
+    for (Buffer* wide : {&layer.x, &layer.residual}) wide->get(floats_of(rows, kHidden));
+    for (Buffer* statistics : {&layer.norm1, &layer.norm2}) statistics->get(floats_of(kept, 2));
+    layer.attended.get(floats_of(kept, kHidden));
+    layer.qkv.get(floats_of(kept, 3 * kHidden));
+    layer.hidden.get(floats_of(kept, p.config.feed_forward));
   }
-  for (Buffer* wide : {&states.output, &states.normed}) wide->get(floats_of(rows, kHidden));
+  states.output.get(floats_of(rows, kHidden));
+  states.normed.get(floats_of(block, kHidden));
   for (Buffer* narrow : {&states.mean, &states.start_h, &states.start_c})
     narrow->get(floats_of(states.sequences, kHidden));
   states.scratch.get(static_cast<size_t>(cpu::self_attention_scratch(states.n)));
@@ -107,7 +138,8 @@ void attention_encoder_forward(const CpuParameters& p, const SequenceBatch& batc
                                bool with_layers, AttentionStates& states) {
   states.sequences = static_cast<int>(tile.pieces.size());
   states.n = batch.n;
-  make_room(p, with_layers, states);
+  states.with_layers = with_layers;
+  make_room(p, states);
   float* x = states.layers[0].x.data.data();
   for (int s = 0; s < states.sequences; ++s) {
     cpu::embed({batch.features_of(tile.pieces[s].sequence), p.embedding.data(),

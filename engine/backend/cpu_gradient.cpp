@@ -127,6 +127,15 @@ class TileGradient {
     return w_.attention.data.data();
   }
 
+  // A rollout's next step lies `rows` further, too far for the processor to guess.
+  void ask_for_next(int step, size_t row) const {
+    if (step + 1 >= steps_) return;
+    const size_t next = row + rows_;
+    prefetch(a_.queries.data.data() + next * kHidden, kHidden);
+    if (have_forward_)
+      prefetch(a_.attention.data.data() + next * attention_size(), static_cast<int64_t>(attention_size()));
+  }
+
   template <typename Rules>
   void rollout_attention(Rules rules, int sequence, int64_t result, int row,
                          cpu::ReferenceGradients& gradients) {
@@ -141,6 +150,7 @@ class TileGradient {
       if (count > 1) {
         const size_t at = static_cast<size_t>(step) * rows_ + row;
         const float* query = a_.queries.data.data() + at * kHidden;
+        ask_for_next(step, at);
         const float* prior = w_.prior.of(rules, features, step > 0 ? items[step - 1] : -1, list, count);
         float* dprior = prior == nullptr ? nullptr : w_.dprior.data.data();
         cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, query, list, count, prior,

@@ -94,11 +94,12 @@ struct AttentionStates {
     Buffer hidden;              // [rows][F] after ReLU
   };
   int sequences = 0, n = 0;
-  std::vector<Layer> layers;  // for the backward pass all of them, else one
+  bool with_layers = false;   // for the backward pass: all layers, and all rows of them
+  std::vector<Layer> layers;  // else one; of norms, qkv, attended and hidden a block of rows
   Buffer output;              // [rows][H] the encoded items
   Buffer mean;                // [sequences][H] of the encoded items
   Buffer start_h, start_c;    // [sequences][H] the decoder's start state
-  Buffer normed, scratch;     // [rows][H], of self-attention
+  Buffer normed, scratch;     // of a block of rows [..][H], of self-attention
 };
 
 // Encoded sequences of a tile.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <vector>
 
@@ -21,5 +22,11 @@ struct AlignedAllocator {
 };
 
 using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
+
+// Asks for floats that will soon be read.
+inline void prefetch(const float* from, int64_t count) {
+  constexpr int64_t kLine = 16;
+  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i);
+}
 
 }  // namespace pointsman

@@ -26,7 +26,8 @@ struct PackArgs {
 };
 void pack(const PackArgs& args);
 
-// y = x W^T (+ y when accumulate).
+// y = x W^T (+ y when accumulate); with a bias y = ((residual +) bias) + x W^T, and with relu what is below 0
+// becomes 0.
 struct MultiplyArgs {
   const float* x;  // [rows][ldx]
   int ldx;
@@ -34,7 +35,10 @@ struct MultiplyArgs {
   float* y;             // [rows][ldy]; must not overlap x
   int ldy;
   int rows, k, columns;
-  bool accumulate;
+  bool accumulate;                  // not with a bias
+  const float* bias = nullptr;      // [columns]; null: none
+  const float* residual = nullptr;  // [rows][ldy], may be y; null: none. Only with a bias
+  bool relu = false;                // only with a bias
 };
 void multiply(const MultiplyArgs& args);
 
@@ -236,7 +240,7 @@ struct LayerNormBackwardArgs {
 };
 void layer_norm_backward(const LayerNormBackwardArgs& args);
 
-// out = x + bias in each row; x null: out = bias. width: a multiple of 16.
+// out = x + bias in each row. width: a multiple of 16.
 struct AddBiasArgs {
   const float* x;     // [rows][width]; may be out
   const float* bias;  // [width]
@@ -247,8 +251,7 @@ void add_bias(const AddBiasArgs& args);
 // sum [width] += sum of the rows of x [rows][width], upward.
 void sum_columns(const float* x, int rows, int width, float* sum);
 
-void relu(float* x, int64_t count);  // in place; count a multiple of 16
-// dy = 0 where y = relu(x) is 0.
+// dy = 0 where y, what a ReLU left, is 0. count: a multiple of 16.
 void relu_backward(const float* y, float* dy, int64_t count);
 
 // Self-attention of the n items of one sequence (Vaswani et al. 2017, section 3.2): per head of d = H / heads

@@ -108,8 +108,7 @@ void AddBias(const AddBiasArgs& a) {
   for (int r = 0; r < a.rows; ++r) {
     const int64_t at = static_cast<int64_t>(r) * a.width;
     for (int j = 0; j < a.width; j += 16) {
-      const F16 bias = load16(a.bias + j);
-      store16(a.x == nullptr ? bias : load16(a.x + at + j) + bias, a.out + at + j);
+      store16(load16(a.x + at + j) + load16(a.bias + j), a.out + at + j);
     }
   }
 }
@@ -120,11 +119,6 @@ void SumColumns(const float* x, int rows, int width, float* sum) {
     for (int r = 0; r < rows; ++r) total = total + load16(x + static_cast<int64_t>(r) * width + j);
     store16(total, sum + j);
   }
-}
-
-void Relu(float* x, int64_t count) {
-  const F16 zero = splat(0.0f);
-  for (int64_t i = 0; i < count; i += 16) store16(max16(load16(x + i), zero), x + i);
 }
 
 void ReluBackward(const float* y, float* dy, int64_t count) {
@@ -169,18 +163,46 @@ HWY_INLINE void pack_columns(const float* x, const Head& head, float* packed) {
   }
 }
 
-// scores -> e, in place; the padding becomes 0. Returns the sum of e.
-HWY_INLINE float softmax_weights(float* scores, const Head& head) {
-  for (int j = head.n; j < head.padded_n; ++j) scores[j] = scores[0];
-  F16 largest = load16(scores);
-  for (int j = 16; j < head.padded_n; j += 16) largest = max16(largest, load16(scores + j));
-  const F16 shift = splat(largest_lane(largest)), scale = splat(head.scale);
-  for (int j = 0; j < head.padded_n; j += 16)
-    store16(exp16((load16(scores + j) - shift) * scale), scores + j);
-  for (int j = head.n; j < head.padded_n; ++j) scores[j] = 0.0f;
-  F16 sum = load16(scores);
-  for (int j = 16; j < head.padded_n; j += 16) sum = sum + load16(scores + j);
-  return sum16(sum);
+// The first `count` of x, and for the rest y.
+HWY_INLINE F16 first_of(const F16& x, int count, const F16& y) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) {
+    const auto taken = hn::FirstN(D(), static_cast<size_t>(std::clamp(count - p * kLanes, 0, kLanes)));
+    r.part[p] = hn::IfThenElse(taken, x.part[p], y.part[p]);
+  }
+  return r;
+}
+
+// scores [4][padded_n] -> e, in place; the padding becomes 0. The sums of e go to totals. Four rows at once,
+// for each waits for its largest score and its sum.
+HWY_INLINE void softmax_four(float* scores, const Head& head, float* totals) {
+  const int last = head.padded_n - 16, left = head.n - last;
+  F16 shift[4], sum[4];
+  for (int i = 0; i < 4; ++i) {
+    const float* row = scores + static_cast<int64_t>(i) * head.padded_n;
+    F16 largest = first_of(load16(row + last), left, splat(row[last]));
+    for (int j = 0; j < last; j += 16) largest = max16(largest, load16(row + j));
+    shift[i] = splat(largest_lane(largest));
+  }
+  const F16 scale = splat(head.scale), zero = splat(0.0f);
+  for (int j = 0; j <= last; j += 16) {
+    for (int i = 0; i < 4; ++i) {
+      float* at = scores + static_cast<int64_t>(i) * head.padded_n + j;
+      F16 e = exp16((load16(at) - shift[i]) * scale);
+      if (j == last) e = first_of(e, left, zero);
+      sum[i] = j == 0 ? e : sum[i] + e;
+      store16(e, at);
+    }
+  }
+  hn::StoreU(sum_four(sum[0], sum[1], sum[2], sum[3]), D4(), totals);
+}
+
+// The same of `rows` rows, at most kAttentionBlock; behind them room for three.
+HWY_INLINE void softmax_weights(float* scores, int rows, const Head& head, float* totals) {
+  for (int i = rows; i % 4 != 0; ++i)
+    std::fill_n(scores + static_cast<int64_t>(i) * head.padded_n, head.padded_n, 0.0f);
+  for (int i = 0; i < rows; i += 4)
+    softmax_four(scores + static_cast<int64_t>(i) * head.padded_n, head, totals + i);
 }
 
 void SelfAttention(const SelfAttentionArgs& a) {
@@ -197,8 +219,7 @@ void SelfAttention(const SelfAttentionArgs& a) {
       float* out = a.out + static_cast<int64_t>(first) * kHidden + head.column;
       multiply({q, 3 * kHidden, keys, scores, head.padded_n, rows, head.width, head.padded_n, false});
       float totals[kAttentionBlock];
-      for (int i = 0; i < rows; ++i)
-        totals[i] = softmax_weights(scores + static_cast<int64_t>(i) * head.padded_n, head);
+      softmax_weights(scores, rows, head, totals);
       multiply({scores, head.padded_n, values, out, kHidden, rows, a.n, head.width, false});
       for (int i = 0; i < rows; ++i) {
         const F16 total = splat(totals[i]);
@@ -213,10 +234,10 @@ void SelfAttention(const SelfAttentionArgs& a) {
 
 // e and the gradient of the weights p = e / total -> p and the gradient of the scores, in place.
 HWY_INLINE void softmax_backward(float* e, float total, float* dp, const Head& head) {
-  const F16 divisor = splat(total), scale = splat(head.scale);
+  const F16 inverse = splat(1.0f / total), scale = splat(head.scale);
   F16 sum = splat(0.0f);
   for (int j = 0; j < head.padded_n; j += 16) {
-    const F16 p = load16(e + j) / divisor;
+    const F16 p = load16(e + j) * inverse;
     store16(p, e + j);
     sum = fma(p, load16(dp + j), sum);
   }
@@ -253,10 +274,11 @@ void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
       const float *q = f.qkv + at, *dout = a.dout + static_cast<int64_t>(first) * kHidden + head.column;
       multiply({q, kWidth, s.key_items, s.p, head.padded_n, rows, head.width, head.padded_n, false});
       multiply({dout, kHidden, s.value_items, s.dp, head.padded_n, rows, head.width, head.padded_n, false});
+      float totals[kAttentionBlock];
+      softmax_weights(s.p, rows, head, totals);
       for (int i = 0; i < rows; ++i) {
-        float* e = s.p + static_cast<int64_t>(i) * head.padded_n;
-        const float total = softmax_weights(e, head);
-        softmax_backward(e, total, s.dp + static_cast<int64_t>(i) * head.padded_n, head);
+        const int64_t row = static_cast<int64_t>(i) * head.padded_n;
+        softmax_backward(s.p + row, totals[i], s.dp + row, head);
       }
       multiply({s.dp, head.padded_n, s.key_columns, a.dqkv + at, kWidth, rows, f.n, head.width, false});
       float* const dk = a.dqkv + kHidden + head.column;
@@ -279,7 +301,6 @@ HWY_EXPORT(LayerNorm);
 HWY_EXPORT(LayerNormBackward);
 HWY_EXPORT(AddBias);
 HWY_EXPORT(SumColumns);
-HWY_EXPORT(Relu);
 HWY_EXPORT(ReluBackward);
 HWY_EXPORT(SelfAttention);
 HWY_EXPORT(SelfAttentionBackward);
@@ -294,7 +315,6 @@ void add_bias(const AddBiasArgs& args) { HWY_DYNAMIC_DISPATCH(AddBias)(args); }
 void sum_columns(const float* x, int rows, int width, float* sum) {
   HWY_DYNAMIC_DISPATCH(SumColumns)(x, rows, width, sum);
 }
-void relu(float* x, int64_t count) { HWY_DYNAMIC_DISPATCH(Relu)(x, count); }
 void relu_backward(const float* y, float* dy, int64_t count) {
   HWY_DYNAMIC_DISPATCH(ReluBackward)(y, dy, count);
 }

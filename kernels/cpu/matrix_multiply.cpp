@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of the network's fixed widths. multiply: 8 rows x 48 columns (AVX-512) or 6 x 16 (AVX2) or 6 x 8
 // (SSE4) stay in registers while k walks upward; a panel of 48 columns is 24 KB at k = 128, so L1 keeps it
-// for the next rows. accumulate_outer: the tall products of the weight gradients, as many sums in registers
-// over blocks of 128 rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
+// for the next rows. Of one vector's columns it takes twice the rows, to hide the latency of fma.
+// accumulate_outer: the tall products of the weight gradients, as many sums in registers over blocks of 128
+// rows. A sum is one chain of fma whatever the tile, so its shape changes no bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/matrix_multiply.cpp"
 #include <hwy/cache_control.h>
@@ -19,12 +20,33 @@ namespace HWY_NAMESPACE {
 // Vectors of a register tile's width and rows of it: 24 sums on AVX-512 (32 registers), 12 elsewhere (16).
 inline constexpr int kTileVectors = kLanes == 16 ? 3 : 2;
 inline constexpr int kTileRows = kLanes == 16 ? 8 : 6;
+constexpr int rows_of_tile(int vectors) { return vectors == 1 ? 2 * kTileRows : kTileRows; }
 
 // Vectors of the next tile where `left` are left of the row. A tile of one vector has too few sums to hide
 // the latency of fma, so a last one that could have been two is avoided.
 HWY_INLINE int next_vectors(int left) {
   if (left == kTileVectors + 1) return 2;
   return left < kTileVectors ? left : kTileVectors;
+}
+
+// What a row's sums become, and where they go.
+template <int kVectors>
+HWY_INLINE void store_sums(const MultiplyArgs& a, int row, int column, const V* sum) {
+  const D d;
+  const int64_t at = static_cast<int64_t>(row) * a.ldy + column;
+  for (int j = 0; j < kVectors; ++j) {
+    float* y = a.y + at + j * kLanes;
+    V value = sum[j];
+    if (a.bias != nullptr) {
+      V base = hn::LoadU(d, a.bias + column + j * kLanes);
+      if (a.residual != nullptr) base = hn::Add(hn::LoadU(d, a.residual + at + j * kLanes), base);
+      value = hn::Add(base, value);
+      if (a.relu) value = hn::Max(value, hn::Zero(d));
+    } else if (a.accumulate) {
+      value = hn::Add(hn::LoadU(d, y), value);
+    }
+    hn::StoreU(value, d, y);
+  }
 }
 
 template <int kRows, int kVectors>
@@ -46,14 +68,7 @@ HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
       for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(s, b[j], sum[i][j]);
     }
   }
-  for (int i = 0; i < kRows; ++i) {
-    float* y = a.y + static_cast<int64_t>(row + i) * a.ldy + column;
-    for (int j = 0; j < kVectors; ++j) {
-      V value = sum[i][j];
-      if (a.accumulate) value = hn::Add(hn::LoadU(d, y + j * kLanes), value);
-      hn::StoreU(value, d, y + j * kLanes);
-    }
-  }
+  for (int i = 0; i < kRows; ++i) store_sums<kVectors>(a, row + i, column, sum[i]);
 }
 
 // The last rows, kRows of them or fewer.
@@ -70,9 +85,10 @@ HWY_INLINE void multiply_rest(const MultiplyArgs& a, int row, int column) {
 template <int kVectors>
 HWY_INLINE void multiply_panel(const MultiplyArgs& a, int vectors, int column) {
   if (vectors == kVectors) {
+    constexpr int kRows = rows_of_tile(kVectors);
     int row = 0;
-    for (; row + kTileRows <= a.rows; row += kTileRows) multiply_tile<kTileRows, kVectors>(a, row, column);
-    multiply_rest<kTileRows - 1, kVectors>(a, row, column);
+    for (; row + kRows <= a.rows; row += kRows) multiply_tile<kRows, kVectors>(a, row, column);
+    multiply_rest<kRows - 1, kVectors>(a, row, column);
   } else if constexpr (kVectors > 1) {
     multiply_panel<kVectors - 1>(a, vectors, column);
   }

@@ -214,7 +214,7 @@ TEST_CASE("layer norm and its gradient against double") {
 
 // --- The small ones, in their written order ---
 
-TEST_CASE("embedding, bias, ReLU and column sums") {
+TEST_CASE("embedding, bias, the way back through a ReLU, and column sums") {
   on_each_target([](const CpuTarget& target) {
     constexpr int kRows = 7;
     const std::vector<float> features = random_floats(2 * kRows, 1), table = random_floats(2 * kH, 2);
@@ -238,14 +238,10 @@ TEST_CASE("embedding, bias, ReLU and column sums") {
     }
     CHECK(all);
     std::vector<float> y = x, dy = out;
-    cpu::relu(y.data(), kRows * kH);
+    for (float& value : y) value = std::max(value, 0.0f);
     cpu::relu_backward(y.data(), dy.data(), kRows * kH);
-    for (size_t i = 0; i < x.size(); ++i) {
-      all = all && y[i] == std::max(x[i], 0.0f) && dy[i] == (x[i] > 0.0f ? out[i] : 0.0f);
-    }
+    for (size_t i = 0; i < x.size(); ++i) all = all && dy[i] == (x[i] > 0.0f ? out[i] : 0.0f);
     CHECK(all);
-    cpu::add_bias({nullptr, table.data(), out.data(), kRows, kH});
-    CHECK(same_bits(std::vector<float>(out.end() - kH, out.end()), {table.begin(), table.begin() + kH}));
   });
 }
 

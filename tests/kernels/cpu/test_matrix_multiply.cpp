@@ -107,7 +107,7 @@ TEST_CASE("pack lays panels of 16 columns, of the matrix or of its transpose") {
 
 TEST_CASE("multiply: any number of rows, every width of tile") {
   on_each_target([](const CpuTarget& target) {
-    for (int rows = 1; rows <= 17; ++rows) {
+    for (int rows = 1; rows <= 33; ++rows) {
       for (int columns : {16, 32, 48, 64, 80, 112, 128}) check_product(Product(rows, 33, columns), target);
     }
   });
@@ -116,6 +116,32 @@ TEST_CASE("multiply: any number of rows, every width of tile") {
 TEST_CASE("multiply: any depth") {
   on_each_target([](const CpuTarget& target) {
     for (int k : {1, 2, 15, 16, 17, 31, 32, 33, 100, 127, 128, 512}) check_product(Product(7, k, 80), target);
+  });
+}
+
+TEST_CASE("multiply: bias, residual and ReLU are added to the finished sums") {
+  on_each_target([](const CpuTarget&) {
+    const Product p(19, 33, 80);
+    const std::vector<float> bias = random_floats(p.columns, 4), sums = p.run(false);
+    for (const bool residual : {false, true}) {
+      for (const bool relu : {false, true}) {
+        std::vector<float> y = p.before;  // the residual too, which y may be
+        cpu::multiply({p.x.data(), p.ldx, p.packed.data(), y.data(), p.ldy, p.rows, p.k, p.columns, false,
+                       bias.data(), residual ? y.data() : nullptr, relu});
+        int different = 0;
+        for (int i = 0; i < p.rows * p.ldy; ++i) {
+          const int c = i % p.ldy;
+          float expected = kUntouched;
+          if (c < p.columns) {
+            expected = (residual ? p.before[i] + bias[c] : bias[c]) + sums[i];
+            if (relu) expected = std::max(expected, 0.0f);
+          }
+          different += !same_bits(y[i], expected);
+        }
+        INFO("residual " << residual << ", relu " << relu);
+        CHECK(different == 0);
+      }
+    }
   });
 }
 
