@@ -59,7 +59,7 @@ Command add_bench(CLI::App& parent) {
   add_flag(*app, "--json", flags->json, "The same as --format json");
   add_option(*app, "-m,--model", flags->model, "A TSP model (path or name); default: fresh parameters");
   add_option(*app, "--encoder", flags->encoder, "Of fresh parameters; default: lstm, decode measures both")
-      ->check(CLI::IsMember({"lstm", "attention"}));
+      ->check(CLI::IsMember(std::vector<std::string>{name_of(Encoder::kLstm), name_of(Encoder::kAttention)}));
   add_option(*app, "--torch", flags->torch,
              "Python with torch and numpy, or none; default: python3, then "
              "/usr/bin/python3");

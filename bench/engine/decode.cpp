@@ -79,10 +79,6 @@ Work encode_work(const ModelConfig& config, int n) {
   return attention_encoding_work(n, config.layers, config.feed_forward, slices);
 }
 
-const char* encoder_name(const Model& model) {
-  return model.config.encoder == Encoder::kLstm ? "lstm" : "attention";
-}
-
 void add_task(Session& session, Caller& caller, TorchTwin* twin, const Task& task, int batch) {
   const double seconds = session.flags.seconds;
   std::vector<double> ours, torch, ratios;
@@ -102,7 +98,7 @@ void add_task(Session& session, Caller& caller, TorchTwin* twin, const Task& tas
   if (!session.goes_on()) return;
   const Statistics rate = statistics_of(ours);
   Json row = {{"name", task.name},
-              {"encoder", encoder_name(caller.model)},
+              {"encoder", name_of(caller.model.config.encoder)},
               {"n", caller.n},
               {"batch", batch},
               {"ours", rate.median},
@@ -171,7 +167,7 @@ void bench_threads(Session& session) {
     }
     if (!session.goes_on()) return;
     session.add({{"name", std::string(task.name) + "_threads"},
-                 {"encoder", encoder_name(session.model)},
+                 {"encoder", name_of(session.model.config.encoder)},
                  {"n", size.n},
                  {"batch", batch},
                  {"threads", threads},

@@ -94,7 +94,8 @@ Model fresh_model(Encoder encoder, uint64_t seed) {
 
 Model bench_model(const Flags& flags, uint64_t seed) {
   if (flags.model.empty())
-    return fresh_model(flags.encoder == "attention" ? Encoder::kAttention : Encoder::kLstm, seed);
+    return fresh_model(flags.encoder == name_of(Encoder::kAttention) ? Encoder::kAttention : Encoder::kLstm,
+                       seed);
   if (!flags.encoder.empty()) throw UsageError("--encoder: comes from the model; leave it out");
   Model model = read_model(find_model(flags.model));
   if (model.config.problem != ProblemKind::kTsp) throw UsageError("--model: the bench needs a model for tsp");
