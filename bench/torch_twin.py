@@ -255,7 +255,9 @@ class Twin:
         """features, r: of B instances; h, c: [B k, H], k rollouts of each. choose(t, log p) -> items [B k].
         Returns orders [B k, n] and log p [B k]."""
         batch, n = h.shape[0], features.shape[1]
-        inputs = (features @ f["decoder"]["in"] + f["decoder"]["bias"]).view(-1, 4 * H)
+        points, table = features.reshape(-1, 2), None
+        if not torch.is_grad_enabled():
+            table = torch.addmm(f["decoder"]["bias"], points, f["decoder"]["in"])
         rows = torch.arange(batch, device=self.device)
         first = rows // (batch // features.shape[0]) * n  # row of the rollout's item 0
         prior = None
@@ -276,9 +278,13 @@ class Twin:
                 closed, open_ = closed.clone(), open_.clone()
             closed[rows, chosen] = -float("inf")
             open_[rows, chosen] = 0.0
-            x = inputs.index_select(0, first + chosen)
+            present = first + chosen
+            if table is not None:
+                x = table.index_select(0, present)
+            else:  # the gradient of a table would be one as large at each step
+                x = torch.addmm(f["decoder"]["bias"], points.index_select(0, present), f["decoder"]["in"])
             if f["prior"] is not None:
-                prior = distances.index_select(0, first + chosen) * -f["prior"]
+                prior = distances.index_select(0, present) * -f["prior"]
             orders.append(chosen)
         return torch.stack(orders, 1), total
 
