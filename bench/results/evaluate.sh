@@ -4,7 +4,7 @@
 #
 #   bench/results/evaluate.sh [--scratch] DATA OUTPUT [MODEL ...]
 #
-#   DATA       folder of {tsp20,tsp50,tsp100,knap50,knap100,knap200}_test.npy and of the optima, *_test.opt.npy
+#   DATA       folder of {tsp20,tsp50,tsp100,knap50,knap100,knap200}_test.npy and tsp200.npy, and of their optima, *.opt.npy
 #   OUTPUT     for MODEL.jsonl, a row a strategy, and MODEL_temperature.jsonl, the search for its T* on other
 #              instances. A file that is there is complete and stays; one that was interrupted starts again
 #   MODEL      a name (default: those of the six sets, as far as they are there); how it begins names its set
@@ -27,20 +27,24 @@ mkdir -p "$output"
 
 is_there() { "$pointsman" info "$1" --format json >"$folder/info" 2>&1; }
 
-# first SOURCE COUNT TARGET: the first rows of a NumPy file, whose header stays as long as it was.
+# orders: what makes an LSTM model read the items in other orders; the attention encoder has no use for it. After is_there.
+orders() { grep -q '"encoder": *"attention"' "$folder/info" || echo +shuffle; }
+
+# first SOURCE COUNT TARGET: the first rows of a NumPy file, at most all of them; its header stays as long as it was.
 first() {
   python3 - "$@" <<'END'
 import re, sys
-source, count, target = sys.argv[1:]
+source, count, target = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 with open(source, "rb") as file:
     data = file.read()
 start = 10 + int.from_bytes(data[8:10], "little")
 header = data[10:start].decode()
 rows = re.search(r"'shape': \((\d+)", header)
-shorter = (header[:rows.start(1)] + count + header[rows.end(1):]).rstrip()
+count = min(count, int(rows[1]))
+shorter = (header[:rows.start(1)] + str(count) + header[rows.end(1):]).rstrip()
 with open(target, "wb") as file:
     file.write(data[:10] + shorter.ljust(len(header) - 1).encode() + b"\n")
-    file.write(data[start:start + (len(data) - start) // int(rows[1]) * int(count)])
+    file.write(data[start:start + (len(data) - start) // int(rows[1]) * count])
 END
 }
 
@@ -70,19 +74,25 @@ END
 
 # After `choose_set`: the rows of a model, and of what needs none, on all instances, then on the first 100, 20 or 10.
 tsp_rows() {
-  local best=sample+1280+x8+shuffle temperature tuned=
-  temperature=$(tune "$1" $best)
+  local shuffle best temperature tuned= unshuffled=
+  shuffle=$(orders) best=sample+1280+x8$shuffle
+  if [ -n "$shuffle" ]; then unshuffled=sample+1280+x8,; fi
+  temperature=$(tune "$1" "$best")
   if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
-  evaluate "$1" "$all" "greedy,greedy+x8,greedy+x8+improve,local,local+$n,local+$((10 * n)),random+1280"
-  evaluate "$1" "$first100" "sample+128,sample+1280,sample+1280+x8,$best$tuned,sample+1280+x8+improve"
+  # 16 tours: greedy ones where orders give so many, else the coldest samples.
+  local sixteen=${shuffle:+greedy+16+x8+shuffle}
+  sixteen=${sixteen:-sample+16+x8+t0.35}
+  evaluate "$1" "$all" "greedy,greedy+x8,$sixteen,greedy+x8+improve,local,local+$n,local+$((10 * n)),random+1280"
+  evaluate "$1" "$first100" "sample+128,sample+1280,$unshuffled$best$tuned,sample+1280+x8+improve"
   evaluate "$1" "$first_few" sample+12800,sample+12800+x8,active+12800+x8 # 100 steps of 128
 }
 knapsack_rows() {
-  local best=sample+1280+shuffle temperature tuned=
-  temperature=$(tune "$1" $best)
+  local shuffle best temperature tuned=
+  shuffle=$(orders) best=sample+1280$shuffle
+  temperature=$(tune "$1" "$best")
   if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
   evaluate "$1" "$all" greedy,ratio,exact,random+1280
-  evaluate "$1" "$first100" "sample+128,sample+1280,$best$tuned"
+  evaluate "$1" "$first100" "sample+128${shuffle:+,sample+1280},$best$tuned"
   evaluate "$1" "$first_few" sample+12800,active+12800
 }
 
@@ -116,7 +126,9 @@ END
 
 # choose_set SET: problem, n, capacity and where the instances lie.
 choose_set() {
-  n=${1//[a-z]/} problem=tsp capacity=() all=$data/$1_test.npy first100=$folder/$1_first100.npy
+  n=${1//[a-z]/} problem=tsp capacity=() all=$data/$1_test.npy
+  if [ ! -f "$all" ]; then all=$data/$1.npy; fi
+  first100=$folder/$1_first100.npy
   few=$([ "$n" -lt 100 ] && echo 20 || echo 10)
   first_few=$folder/$1_first$few.npy
   if [[ $1 = knap* ]]; then
@@ -136,7 +148,7 @@ keep() {
   mv "$1.part" "$1"
 }
 
-[ $# -gt 0 ] || set -- tsp20 tsp50 tsp100 knap50 knap100 knap200
+[ $# -gt 0 ] || set -- {tsp20,tsp50,tsp100,tsp200,knap50,knap100,knap200}{,-lstm}
 for model in "$@"; do
   if [[ ! $model =~ ^(tsp|knap)[0-9]+ ]]; then
     echo "$model: expected a name that begins with its set, as tsp50" >&2 && exit 2

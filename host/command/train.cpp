@@ -307,6 +307,7 @@ Command add_train(CLI::App& parent) {
              "the clip; off: the paper's literal form",
              CLI::IsMember(on_off));
   add_training_options(*app, *flags);
+  add_training_files(*app, *flags);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_train(*flags, *app, *common); }};
 }
