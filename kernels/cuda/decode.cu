@@ -26,6 +26,7 @@
 #include "kernels/common/rules.h"
 #include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
+#include "kernels/cuda/prior.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
 #include "kernels/cuda/tile_multiply_mma.cuh"
 
@@ -45,6 +46,7 @@ struct DecodeRow {
   int32_t weighed;    // made among two items or more
   int32_t learnt;     // both
   int32_t direct;     // steps with a row outside the factored tanh's range
+  int32_t last;       // item chosen last; -1: none
   bool infeasible;    // a forced order asked for what cannot be chosen
 };
 static_assert(kTileRows * sizeof(DecodeRow) % sizeof(float4) == 0);  // the references follow them
@@ -122,6 +124,7 @@ __device__ __forceinline__ DecodeRollout start_rollout(HalfWarp w, const DecodeA
   if (w.lane == 0) {
     memory.rows[row] = {};
     memory.rows[row].remaining = rollout.remaining;
+    memory.rows[row].last = -1;
   }
   __syncwarp(w.mask);
   rollout.remaining = __shfl_sync(w.mask, rollout.remaining, 0, kHalfWarp);
@@ -149,12 +152,27 @@ __device__ __forceinline__ double accumulate_prefix(const float* logits, float l
   return want_entropy ? static_cast<double>(log_f32(running)) - weighted / running : 0.0;
 }
 
-// Logits and running sums of the row's remaining items.
-template <Precision kPrecision>
-__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                               const float* references, int count,
-                                               const DecodeMemory& memory) {
+// Scores relative to the first one's, `first` -> logits.
+template <typename Rules>
+__device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const DecodeArgs& args,
+                                                         const DecodeTile& tile, const DecodeMemory& memory,
+                                                         const DecodeRollout& rollout, float first) {
   const int at = own_row();
+  const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
+  const Prior<Rules> prior =
+      prior_of(args.prior, tile.set, rules_of<Rules>(args, tile, rollout), features, memory.rows[at].last);
+  const int32_t* items = memory.items + at * memory.padded;
+  return clipped_logits(w, memory.logits + at * memory.padded, rollout.remaining, first,
+                        args.attention.centre,
+                        [&](int j, float t) { return prior.logit(t, args.attention.scale, items[j]); });
+}
+
+// Logits and running sums of the row's remaining items.
+template <typename Rules, Precision kPrecision>
+__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                               const float* references, const DecodeMemory& memory,
+                                               const DecodeRollout& rollout) {
+  const int at = own_row(), count = rollout.remaining;
   const AttentionWeights& p = args.attention;
   const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
   const AttentionView view{references,
@@ -171,7 +189,7 @@ __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& arg
   load_owned(w, memory.query + at * kHidden, query);
   const PointerScores scores = pointer_scores<kPrecision != Precision::kFp32>(
       w, view, query, memory.items + at * memory.padded, count, logits);
-  const PointerStatistics statistics = clipped_logits(w, logits, count, scores.first, p.centre, p.scale);
+  const PointerStatistics statistics = make_logits<Rules>(w, args, tile, memory, rollout, scores.first);
   const float largest = largest_of(w, logits, count);
   exponentials(w, logits, count, largest, prefix);
   if (w.lane == 0) {
@@ -261,7 +279,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
                                        DecodeRollout& rollout) {
   const int row = own_row(), count = rollout.remaining, step = rollout.step++;
   Softmax softmax{};
-  if (count > 1) softmax = weigh_items<kPrecision>(w, args, tile, references, count, memory);
+  if (count > 1) softmax = weigh_items<Rules, kPrecision>(w, args, tile, references, memory, rollout);
   const int position = pick_position(w, args, tile, memory, count, step);
   rollout.remaining = 0;
   if (position == count && w.lane == 0) memory.rows[row].infeasible = true;
@@ -273,6 +291,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
   if (w.lane == 0) {
     DecodeRow& state = memory.rows[row];
     ++state.taken;
+    state.last = item;
     state.input = reinterpret_cast<const float2*>(
         args.features)[static_cast<int64_t>(sequence_of(tile, row)) * args.n + item];
     args.results.orders[(tile.result + row) * args.n + step] = item;
@@ -364,7 +383,7 @@ __device__ __forceinline__ bool group_chooses(const DecodeMemory& memory, const 
   return any_chooses(memory, group.first_row);
 }
 
-// The encoder's last state.
+// What the encoder made of the sequence.
 __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeTile& tile,
                                            const DecodeMemory& memory, DecodeGroup& group) {
 #pragma unroll
@@ -373,8 +392,8 @@ __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeT
     float h = 0.0f, c = 0.0f;
     if (row < tile.rows) {
       const int64_t sequence = sequence_of(tile, row);
-      h = args.encoder_h[(sequence * (args.n + 1) + args.n) * kHidden + group.unit];
-      c = args.encoder_c[sequence * kHidden + group.unit];
+      h = args.start_h[sequence * args.start_stride + group.unit];
+      c = args.start_c[sequence * kHidden + group.unit];
       if (args.record.h != nullptr) {
         const int64_t at = (tile.result + row) * (args.n + 1) * kHidden + group.unit;
         args.record.h[at] = h;
@@ -476,8 +495,8 @@ __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeT
   for (int at = 0; at < kTileRows; ++at) {
     const int row = share.row_of(at / 2, at % 2), unit = share.unit_of(at / 2);
     const int64_t sequence = sequence_of(tile, row < tile.rows ? row : 0);
-    h[at] = args.encoder_h[(sequence * (args.n + 1) + args.n) * kHidden + unit];
-    group.c[at] = args.encoder_c[sequence * kHidden + unit];
+    h[at] = args.start_h[sequence * args.start_stride + unit];
+    group.c[at] = args.start_c[sequence * kHidden + unit];
   }
   store_h(memory, group, h);
 }

@@ -11,8 +11,9 @@ __global__ void __launch_bounds__(kSumThreads) sum_rows_kernel(SumRowsArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, partial);
   const SetRange range = a.ranges.data[blockIdx.x];
   const int column = blockIdx.y * kSumColumns + threadIdx.x % kSumColumns;
-  const float* in = column < a.width ? a.in + range.first_row * a.ld + column : nullptr;
-  const float sum = sum_column(in, a.ld, range.rows, partial);
+  const int64_t first = static_cast<int64_t>(range.first_row) * a.items;
+  const float* in = column < a.width ? a.in + first * a.ld + column : nullptr;
+  const float sum = sum_column(in, a.ld, range.rows * a.items, partial);
   if (threadIdx.x < kSumColumns && in != nullptr) a.out.data[range.set * a.out.stride + column] += sum;
 }
 
@@ -28,9 +29,9 @@ __global__ void __launch_bounds__(kSumThreads) start_gradient_kernel(StartGradie
   const float sum = sum_column(in, kHidden, rows, partial);
   if (threadIdx.x >= kSumColumns) return;
   if (of_h) {
-    a.dh[(sequence * (a.n + 1) + a.n) * kHidden + unit] += sum;
+    a.h[sequence * a.h_stride + unit] += sum;
   } else {
-    a.dc_last[sequence * kHidden + unit] = sum;
+    a.c[sequence * kHidden + unit] = sum;
   }
 }
 
