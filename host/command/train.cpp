@@ -270,7 +270,7 @@ Command add_train(CLI::App& parent) {
              CLI::Range(0.0, 1e12));
   const std::vector<std::string> on_off = {"on", "off"};
   add_option(*app, "--encoder", flags->encoder,
-             "lstm: the paper's; attention: three layers of self-attention (CPU only)",
+             "lstm: the paper's; attention: three layers of self-attention",
              CLI::IsMember(std::vector<std::string>{"lstm", "attention"}));
   add_option(
       *app, "--prior", flags->prior,

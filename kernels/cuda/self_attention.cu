@@ -221,18 +221,18 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 
 // ---------------------------------------------------------------------------- backward
 
-// A query's softmax: p_j = exp((score_j - largest) scale) / total; mean: of the gradients of p under p.
+// A query's softmax: p_j = exp((score_j - largest) scale) inverse; mean: of the gradients of p under p.
 struct QuerySoftmax {
-  float largest, total, mean;
+  float largest, inverse, mean;
 };
 
-// largest and total of a query; nothing behind the last.
+// All but the mean, of a query; nothing behind the last.
 __device__ __forceinline__ QuerySoftmax load_softmax(const SelfAttentionArgs& a, const AttentionBlock& block,
                                                      int item) {
-  if (item >= a.n) return {0.0f, 1.0f, 0.0f};
+  if (item >= a.n) return {0.0f, 0.0f, 0.0f};
   const float2 found =
       reinterpret_cast<const float2*>(a.softmax)[(block.first_row + item) * a.heads + block.head];
-  return {found.x, found.y, 0.0f};
+  return {found.x, 1.0f / found.y, 0.0f};
 }
 
 // dout . out of own query i, by all lanes.
@@ -281,10 +281,10 @@ struct ScorePair {
   float score[kOwnItems], dp[kOwnItems];  // the products q k and dout v
 };
 
-// p and the gradient of the score, where both are one of the sequence's.
+// p and the gradient of the score.
 __device__ __forceinline__ float2 score_gradient(const QuerySoftmax& query, float score, float dp,
                                                  float scale) {
-  const float p = exp_f32((score - query.largest) * scale) / query.total;
+  const float p = exp_f32((score - query.largest) * scale) * query.inverse;
   return make_float2(p, p * (dp - query.mean) * scale);
 }
 
