@@ -33,6 +33,7 @@ AttentionGradients::AttentionGradients(Placement& placement, const ModelConfig& 
   dnormed = dattended = take(kHidden);
   dqkv = dhidden = take(std::max<size_t>(3 * kHidden, wide));
   means = take(config.heads);
+  ones = take(1);
   for (float** vectors : {&dmean, &dstart_h, &dstart_c}) *vectors = placement.take<float>(s * kHidden);
 }
 
@@ -143,6 +144,7 @@ class AttentionBackward {
         n_(plan.shape.n) {}
 
   void run(const float* dh) const {
+    fill(a_.ones, 1.0f, rows(), stream_);
     start(dh);
     for (int l = static_cast<int>(p_.layers.size()) - 1; l >= 0; --l) {
       feed_forward(l);
@@ -219,8 +221,10 @@ class AttentionBackward {
         plan_.sequence_ranges);
   }
 
+  // The sums over the rows, by a product with ones: far too few threads would share them otherwise.
   void sum(const float* rows, int width, size_t offset, int items) const {
-    sum_rows({rows, width, width, p_.gradient_tensor(offset), inputs_.sequence_ranges, items}, stream_);
+    context_.cublas.accumulate_outer({a_.ones, 1, rows, width, p_.gradient_tensor(offset), 1, width, items},
+                                     plan_.sequence_ranges);
   }
 
   const CudaContext& context_;

@@ -40,6 +40,7 @@ struct AttentionGradients {
   float *dqkv = nullptr, *dhidden = nullptr;    // [3H], [feed_forward]
   float* dattended = nullptr;                   // [H]
   float* means = nullptr;                       // [heads]
+  float* ones = nullptr;                        // [1]
   float *dmean = nullptr, *dstart_h = nullptr, *dstart_c = nullptr;  // [sequences][H]
 };
 

@@ -92,7 +92,7 @@ struct LayerNormArgs {
 };
 void layer_norm(const LayerNormArgs& args, cudaStream_t stream);
 
-// dx += its gradient. Gradients of the weight and the bias are sums over the rows of dweight and of dy.
+// dx += its gradient. Gradients of the weight and of the bias are the sums over the rows of dweight and of dy.
 struct LayerNormBackwardArgs {
   const float* x;   // [rows][H]
   SetArray weight;  // [H]
@@ -106,6 +106,8 @@ void layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream)
 
 // dy = 0 where y = relu(x) is 0.
 void relu_backward(const float* y, float* dy, int64_t count, cudaStream_t stream);
+
+void fill(float* x, float value, int64_t count, cudaStream_t stream);
 
 // mean[s] = mean of the sequence's items, upward. The state number 0 becomes zero.
 struct MeanItemsArgs {
@@ -456,7 +458,6 @@ struct SumRowsArgs {
   int width;
   MutableSetArray out;
   SetRanges ranges;
-  int items = 1;  // rows of `in` that belong to a row of the ranges
 };
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream);
 

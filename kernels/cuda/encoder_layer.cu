@@ -9,6 +9,7 @@
 // mean_items_kernel: a block a sequence; n H operations, 4 n H bytes.
 // mean_backward_kernel: a thread four elements; 8 H bytes an item.
 // relu_backward_kernel, tanh_backward_kernel: a thread four elements or one; 12 bytes an element.
+// fill_kernel: a thread an element; 4 bytes.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
@@ -126,6 +127,11 @@ __global__ void __launch_bounds__(kElementThreads)
   if (at < count) dh[at] *= 1.0f - h[at] * h[at];
 }
 
+__global__ void __launch_bounds__(kElementThreads) fill_kernel(float* x, float value, int64_t count) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kElementThreads + threadIdx.x;
+  if (at < count) x[at] = value;
+}
+
 __global__ void __launch_bounds__(kHidden) mean_items_kernel(MeanItemsArgs a) {
   const int64_t sequence = blockIdx.x;
   float* h = a.h + sequence * (a.n + 1) * kHidden + threadIdx.x;
@@ -181,6 +187,11 @@ void relu_backward(const float* y, float* dy, int64_t count, cudaStream_t stream
 void tanh_backward(const float* h, float* dh, int64_t count, cudaStream_t stream) {
   if (count == 0) return;
   launch(tanh_backward_kernel, dim3(blocks_of(count)), dim3(kElementThreads), 0, stream, h, dh, count);
+}
+
+void fill(float* x, float value, int64_t count, cudaStream_t stream) {
+  if (count == 0) return;
+  launch(fill_kernel, dim3(blocks_of(count)), dim3(kElementThreads), 0, stream, x, value, count);
 }
 
 void mean_items(const MeanItemsArgs& args, cudaStream_t stream) {

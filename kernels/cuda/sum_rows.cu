@@ -11,9 +11,8 @@ __global__ void __launch_bounds__(kSumThreads) sum_rows_kernel(SumRowsArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, partial);
   const SetRange range = a.ranges.data[blockIdx.x];
   const int column = blockIdx.y * kSumColumns + threadIdx.x % kSumColumns;
-  const int64_t first = static_cast<int64_t>(range.first_row) * a.items;
-  const float* in = column < a.width ? a.in + first * a.ld + column : nullptr;
-  const float sum = sum_column(in, a.ld, range.rows * a.items, partial);
+  const float* in = column < a.width ? a.in + range.first_row * a.ld + column : nullptr;
+  const float sum = sum_column(in, a.ld, range.rows, partial);
   if (threadIdx.x < kSumColumns && in != nullptr) a.out.data[range.set * a.out.stride + column] += sum;
 }
 

@@ -219,6 +219,16 @@ TEST_CASE("mean_items and its gradient") {
   }
 }
 
+TEST_CASE("fill writes its elements and no other") {
+  const std::vector<float> before = random_floats(300, 1);
+  DeviceArray<float> x(before);
+  fill(x.data() + 3, 2.5f, 290, nullptr);
+  const std::vector<float> after = x.download();
+  int different = 0;
+  for (int i = 0; i < 300; ++i) different += !same_bits(after[i], i < 3 || i >= 293 ? before[i] : 2.5f);
+  CHECK(different == 0);
+}
+
 TEST_CASE("relu_backward and tanh_backward, element by element") {
   for (int count : {16, 48, 2000}) {
     std::vector<float> y = random_floats(count, 1), dy = random_floats(count, 2);
