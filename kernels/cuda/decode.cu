@@ -8,7 +8,7 @@
 //
 // Shared memory: h and query, 2 x 512 B a row; logits, running sums and the list, 12 B a row and item (items
 // rounded up to 16); when all rows are of one sequence and it fits, that sequence's references, 512 B an item
-// and projection. 32 rows of n = 100 with three projections: 231,680 B.
+// and projection. 32 rows of n = 100 with three projections: 231,936 B.
 //
 // A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
 // elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
@@ -39,15 +39,16 @@ static_assert(kMaxDecodeRows * kHalfWarp == kMaxDecodeThreads);
 // A row's results so far, written by lane 0 of its half-warp.
 struct DecodeRow {
   double log_prob, entropy, mean_logit, saturated;
-  float2 input;       // features of the item chosen last
-  int32_t remaining;  // items to choose from; below two the row needs no more network
-  int32_t steps;      // choices made
-  int32_t taken;      // of them part of the order
-  int32_t weighed;    // made among two items or more
-  int32_t learnt;     // both
-  int32_t direct;     // steps with a row outside the factored tanh's range
-  int32_t last;       // item chosen last; -1: none
-  bool infeasible;    // a forced order asked for what cannot be chosen
+  double capacity_left;  // of rules with capacities
+  float2 input;          // features of the item chosen last
+  int32_t remaining;     // items to choose from; below two the row needs no more network
+  int32_t steps;         // choices made
+  int32_t taken;         // of them part of the order
+  int32_t weighed;       // made among two items or more
+  int32_t learnt;        // both
+  int32_t direct;        // steps with a row outside the factored tanh's range
+  int32_t last;          // item chosen last; -1: none
+  bool infeasible;       // a forced order asked for what cannot be chosen
 };
 static_assert(kTileRows * sizeof(DecodeRow) % sizeof(float4) == 0);  // the references follow them
 
@@ -86,9 +87,8 @@ struct DecodeMemory {
 
 // What all lanes hold in registers; the rest of a row's state is a DecodeRow.
 struct DecodeRollout {
-  double capacity_left = 0.0;  // of rules with capacities
-  int remaining = 0;           // items to choose from
-  int step = 0;                // of the next choice
+  int remaining = 0;  // items to choose from
+  int step = 0;       // of the next choice
 };
 
 __device__ __forceinline__ int own_row() { return threadIdx.x / kHalfWarp; }
@@ -99,9 +99,10 @@ __device__ __forceinline__ int sequence_of(const DecodeTile& tile, int row) {
 // The rules as they stand, made anew where they are asked: registers are scarce in between.
 template <typename Rules>
 __device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTile& tile,
-                                          const DecodeRollout& rollout) {
+                                          const DecodeMemory& memory) {
   if constexpr (Rules::kHasCapacity) {
-    return Rules::make(args.rules.inputs(sequence_of(tile, own_row()), args.n, rollout.capacity_left));
+    return Rules::make(
+        args.rules.inputs(sequence_of(tile, own_row()), args.n, memory.rows[own_row()].capacity_left));
   } else {
     return Rules::make({});
   }
@@ -113,18 +114,17 @@ __device__ __forceinline__ DecodeRollout start_rollout(HalfWarp w, const DecodeA
                                                        const DecodeTile& tile, const DecodeMemory& memory) {
   const int row = own_row();
   DecodeRollout rollout;
-  if (row < tile.rows) {
-    if constexpr (Rules::kHasCapacity) rollout.capacity_left = args.rules.capacities[sequence_of(tile, row)];
-    if (w.lane == 0) {
-      int32_t* items = memory.items + row * memory.padded;
-      for (int j = args.n; j < memory.padded; ++j) items[j] = 0;
-      rollout.remaining = initial_remaining(rules_of<Rules>(args, tile, rollout), items, args.n);
-    }
-  }
   if (w.lane == 0) {
     memory.rows[row] = {};
-    memory.rows[row].remaining = rollout.remaining;
     memory.rows[row].last = -1;
+    if (row < tile.rows) {
+      if constexpr (Rules::kHasCapacity)
+        memory.rows[row].capacity_left = args.rules.capacities[sequence_of(tile, row)];
+      int32_t* items = memory.items + row * memory.padded;
+      for (int j = args.n; j < memory.padded; ++j) items[j] = 0;
+      rollout.remaining = initial_remaining(rules_of<Rules>(args, tile, memory), items, args.n);
+    }
+    memory.rows[row].remaining = rollout.remaining;
   }
   __syncwarp(w.mask);
   rollout.remaining = __shfl_sync(w.mask, rollout.remaining, 0, kHalfWarp);
@@ -160,7 +160,7 @@ __device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const Decod
   const int at = own_row();
   const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
   const Prior<Rules> prior =
-      prior_of(args.prior, tile.set, rules_of<Rules>(args, tile, rollout), features, memory.rows[at].last);
+      prior_of(args.prior, tile.set, rules_of<Rules>(args, tile, memory), features, memory.rows[at].last);
   const int32_t* items = memory.items + at * memory.padded;
   return clipped_logits(w, memory.logits + at * memory.padded, rollout.remaining, first,
                         args.attention.centre,
@@ -255,8 +255,9 @@ __device__ __forceinline__ int pick_position(HalfWarp w, const DecodeArgs& args,
 // After rules.step(items[position]): the new count. Looking for misfits is shared by the lanes, moving them
 // is not.
 template <typename Rules>
-__device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, int32_t* items, int count,
-                                             int position) {
+__device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, const DecodeMemory& memory,
+                                             int count, int position) {
+  int32_t* items = memory.items + own_row() * memory.padded;
   bool misfit = false;
   if constexpr (Rules::kDropsItems) {
     for (int j = w.lane; j < count; j += kHalfWarp) misfit |= j != position && !rules.feasible(items[j]);
@@ -265,6 +266,7 @@ __device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, int
   __syncwarp(w.mask);
   int left = 0;
   if (w.lane == 0) {
+    if constexpr (Rules::kHasCapacity) memory.rows[own_row()].capacity_left = rules.capacity_left;
     left = remove_item(items, count, position);
     if (misfit) left = filter_remaining(rules, items, left);
   }
@@ -286,7 +288,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
   if (position < 0 || position == count) return;
   int32_t* items = memory.items + row * memory.padded;
   const int32_t item = items[position];
-  Rules rules = rules_of<Rules>(args, tile, rollout);
+  Rules rules = rules_of<Rules>(args, tile, memory);
   if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
   if (w.lane == 0) {
     DecodeRow& state = memory.rows[row];
@@ -302,8 +304,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
     }
   }
   rules.step(item);
-  if constexpr (Rules::kHasCapacity) rollout.capacity_left = rules.capacity_left;
-  rollout.remaining = remove_chosen(w, rules, items, count, position);
+  rollout.remaining = remove_chosen(w, rules, memory, count, position);
 }
 
 // A choice, and the one that needs no network when it leaves one item.
