@@ -119,7 +119,7 @@ TEST_CASE("cuda: an attention encoder of seventy items, of several parameter set
   RolloutRequest request = sampling(batch);
   request.sequences.parameter_sets = sets.data();
   const RolloutResult expected = roll_out(*with(make_cpu_backend(1), config, 3), request);
-  for (int64_t limit : {int64_t{0}, int64_t{900'000}})  // a sequence takes about 600 kB
+  for (int64_t limit : {int64_t{0}, int64_t{900'000}})  // a sequence takes about 370 kB
     CHECK(same_answers(roll_out(*with(make_cuda_backend(0, limit), config, 3), request), expected));
 }
 
