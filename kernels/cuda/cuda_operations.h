@@ -92,7 +92,7 @@ struct LayerNormArgs {
 };
 void layer_norm(const LayerNormArgs& args, cudaStream_t stream);
 
-// dx += its gradient. Gradients of the weight and of the bias are the sums over the rows of dweight and of dy.
+// dx += its gradient. The sums over the rows of dweight and of dy are the gradients of weight and bias.
 struct LayerNormBackwardArgs {
   const float* x;   // [rows][H]
   SetArray weight;  // [H]
