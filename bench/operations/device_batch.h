@@ -30,10 +30,9 @@ struct DeviceNetwork : cuda::CudaContext {
 
 // What is on the device of a batch.
 struct BatchArrays {
-  BatchArrays(Placement& placement, const Projections& projections, const cuda::ChunkShape& shape,
-              bool record)
+  BatchArrays(Placement& placement, const ModelConfig& config, const cuda::ChunkShape& shape, bool record)
       : inputs(placement, shape),
-        activations(placement, projections, shape, record),
+        activations(placement, config, shape, record),
         results(placement, shape.n, shape.rows, shape.tiles) {}
 
   cuda::Piece<cuda::ChunkArrays> inputs;
@@ -101,11 +100,10 @@ class DeviceBatch {
   }
 
   BatchArrays place(bool record) {
-    const Projections& projections = network_.parameters->projections;
     Placement counted;
-    BatchArrays(counted, projections, plan_.shape, record);
+    BatchArrays(counted, network_.config, plan_.shape, record);
     Placement placed(block_.reserve(counted.bytes()));
-    return {placed, projections, plan_.shape, record};
+    return {placed, network_.config, plan_.shape, record};
   }
 
   DeviceNetwork& network_;

@@ -29,8 +29,6 @@ class CudaBackend final : public Backend {
   }
 
   void configure(const ModelConfig& config, int sets) override {
-    if (config.encoder != Encoder::kLstm || config.has_prior)
-      throw DeviceError("CUDA has neither attention encoder nor prior yet; use --device cpu");
     context_.make_current();
     context_.parameters.reset();
     context_.memory.release();

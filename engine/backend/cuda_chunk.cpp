@@ -91,10 +91,11 @@ std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chu
 
 }  // namespace
 
-CudaChunk whole_batch(const SequenceBatch& batch) {
+CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts) {
   CudaChunk chunk;
-  chunk.sequences = chunk.rows = batch.count;
-  for (int s = 0; s < batch.count; ++s) chunk.first_row.push_back(s + 1);
+  chunk.sequences = batch.count;
+  for (int s = 0; s < batch.count; ++s)
+    chunk.first_row.push_back(chunk.rows += counts == nullptr ? 1 : counts[s]);
   return chunk;
 }
 

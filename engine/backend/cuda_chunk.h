@@ -19,7 +19,8 @@ struct CudaChunk {
   std::vector<int32_t> first_row{0};  // [sequences + 1]
 };
 
-CudaChunk whole_batch(const SequenceBatch& batch);  // one rollout a sequence
+// All sequences. counts: rollouts a sequence, here and below; null: 1 each.
+CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts);
 
 // Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows.
 struct ChunkNeed {
@@ -30,7 +31,7 @@ using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
 // Whether so many sequences and rows fit at once.
 bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows);
 
-// counts: rollouts a sequence; null: 1 each. What memory holds of a tape goes where it leaves no room for a
+// What memory holds of a tape goes where it leaves no room for a
 // single rollout; throws DeviceError when one does not fit even then.
 std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
                                        const int32_t* counts, const MeasureChunk& measure);

@@ -3,16 +3,25 @@
 
 namespace pointsman::cuda {
 
-Activations::Activations(Placement& placement, const Projections& projections, const ChunkShape& shape,
+Activations::Activations(Placement& placement, const ModelConfig& config, const ChunkShape& shape,
                          bool record) {
   const size_t s = shape.sequences, r = shape.rows, n = shape.n, states = n + 1;
   const auto recorded = [&](size_t count) { return record ? placement.take<float>(count) : nullptr; };
-  references = placement.take<float>(s * projections.count * n * kHidden);
+  references = placement.take<float>(s * projections_of(config.glimpses).count * n * kHidden);
   bounds = placement.take<float>(s * 2);
   encoder_h = placement.take<float>(s * states * kHidden);
-  encoder_last = placement.take<float>(s * kHidden);
-  encoder_c = recorded(s * states * kHidden);
-  encoder_cells = recorded(s * n * kLstmCell);
+  if (config.encoder == Encoder::kLstm) {
+    start_h = encoder_h == nullptr ? nullptr : encoder_h + n * kHidden;
+    start_stride = static_cast<int64_t>(states) * kHidden;
+    start_c = placement.take<float>(s * kHidden);
+    encoder_c = recorded(s * states * kHidden);
+    encoder_cells = recorded(s * n * kLstmCell);
+  } else {
+    attention = AttentionStates(placement, config, shape, record);
+    start_h = attention.start_h;
+    start_stride = kHidden;
+    start_c = attention.start_c;
+  }
   decoder.h = recorded(r * states * kHidden);
   decoder.c = recorded(r * states * kHidden);
   decoder.cells = recorded(r * n * kLstmCell);
@@ -42,14 +51,23 @@ AttentionWeights attention_weights(const CudaContext& context, const Policy& pol
                       [&](size_t offset) { return context.parameters->tensor(offset); });
 }
 
+PriorWeights prior_weights(const CudaContext& context, const Policy& policy) {
+  if (context.layout->priors == 0) return {};
+  return {context.parameters->tensor(context.layout->prior), 1.0f / policy.temperature};
+}
+
 void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
             const Activations& to, Precision precision) {
   const CudaParameters& parameters = *context.parameters;
-  const PreparedLstm& lstm = parameters.encoder.prepared;
-  lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.encoder_last,
-                to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.n, precision,
-                parameters.tensor(parameters.encoder.offsets.weight_hh)},
-               context.stream.get());
+  if (context.config.encoder == Encoder::kLstm) {
+    const PreparedLstm& lstm = parameters.encoder.prepared;
+    lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.start_c,
+                  to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.n, precision,
+                  parameters.tensor(parameters.encoder.offsets.weight_hh)},
+                 context.stream.get());
+  } else {
+    encode_by_attention(context, shape, inputs, to.attention, to.encoder_h);
+  }
   project_references({parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
                       inputs.sequence_ranges, shape.n},
                      context.stream.get());
@@ -69,11 +87,13 @@ void decode(const CudaContext& context, const RolloutRequest& request, const Chu
   args.start_bias = lstm.start_bias;
   args.query = parameters.query;
   args.attention = attention_weights(context, request.policy);
+  args.prior = prior_weights(context, request.policy);
   args.projections = parameters.projections;
   args.references = activations.references;
   args.bounds = activations.bounds;
-  args.encoder_h = activations.encoder_h;
-  args.encoder_c = activations.encoder_last;
+  args.start_h = activations.start_h;
+  args.start_stride = activations.start_stride;
+  args.start_c = activations.start_c;
   args.features = inputs.features;
   args.rules = {inputs.item_weights, inputs.capacities, request.policy.stop_at_first_misfit};
   args.instance_keys = inputs.keys;

@@ -2,20 +2,24 @@
 // Encoder and decoder of a chunk, and what they leave on the device for a backward pass.
 #pragma once
 
+#include "engine/backend/cuda_attention_encoder.h"
 #include "engine/backend/cuda_chunk.h"
 
 namespace pointsman::cuda {
 
-// What attention and the backward pass read of a chunk's forward pass. Without `record` only the references
-// and the encoder's h and last c; the rest is null.
+// What attention and the backward pass read of a chunk's forward pass. Without `record` only the references,
+// the encoder's h and the decoder's start; the rest is null.
 struct Activations {
-  Activations(Placement& placement, const Projections& projections, const ChunkShape& shape, bool record);
+  Activations(Placement& placement, const ModelConfig& config, const ChunkShape& shape, bool record);
   float* references;     // [sequences][projections][n][H]
   float* bounds;         // [sequences][2]
-  float* encoder_h;      // [sequences][n + 1][H]
-  float* encoder_last;   // [sequences][H] last c
-  float* encoder_c;      // [sequences][n + 1][H]
-  float* encoder_cells;  // [sequences][n][5H]
+  float* encoder_h;      // [sequences][n + 1][H] of either encoder
+  const float* start_h;  // [sequences][H] of the decoder, rows start_stride floats apart
+  int64_t start_stride;
+  float* start_c;                  // [sequences][H]
+  float* encoder_c = nullptr;      // [sequences][n + 1][H] of the LSTM, as
+  float* encoder_cells = nullptr;  // [sequences][n][5H]
+  AttentionStates attention;       // of the attention encoder
   DecodeRecord decoder;
 };
 
@@ -30,6 +34,7 @@ struct RolloutArrays : DecodeResults {
 int tile_rows(const CudaContext& context, int n, int64_t rollouts);
 
 AttentionWeights attention_weights(const CudaContext& context, const Policy& policy);
+PriorWeights prior_weights(const CudaContext& context, const Policy& policy);
 
 // Activations are recorded in fp32 only.
 void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/backend/cuda_calls.h"
+#include "kernels/common/rules.h"
 
 namespace pointsman::cuda {
 
@@ -12,10 +13,13 @@ namespace {
 struct BackwardArrays {
   BackwardArrays(Placement& placement, const ModelConfig& config, const ChunkShape& shape) {
     const size_t s = shape.sequences, r = shape.rows, states = shape.n + 1, most = std::max(s, r);
+    const bool lstm = config.encoder == Encoder::kLstm;
     const int projections = projections_of(config.glimpses).count;
     dqueries = placement.take<float>(r * states * kHidden);
     dreferences = placement.take<float>(s * states * projections * kHidden);
     dv = placement.take<float>(s * 2 * kHidden);
+    const size_t priors = with_rules(config.problem, []<typename Rules>() { return Rules::kPriors; });
+    dprior = placement.take<float>(config.has_prior ? s * priors : 0);
     dh_start = placement.take<float>(r * kHidden);
     dc_start = placement.take<float>(r * kHidden);
     dc_last = placement.take<float>(s * kHidden);
@@ -24,20 +28,24 @@ struct BackwardArrays {
                  input_gradient_scratch(shape.rows, std::min(shape.sequences, shape.rows))));
     Placement recurrences(placement.next());
     dh = recurrences.take<float>(most * states * kHidden);
-    dgates = recurrences.take<float>(most * states * kGates);
+    Placement layers = recurrences;
+    dgates = recurrences.take<float>((lstm ? most : r) * states * kGates);
+    if (!lstm) attention = AttentionGradients(layers, config, shape);
     const auto scratch =
         static_cast<size_t>(pointer_gradient_scratch(shape.rows, shape.sequences, shape.n, config.glimpses));
-    shared = placement.take<std::byte>(std::max(recurrences.bytes(), scratch));
+    shared = placement.take<std::byte>(std::max({recurrences.bytes(), layers.bytes(), scratch}));
   }
 
   float* dqueries;             // [rows][n + 1][H]
   float* dreferences;          // [sequences][n + 1][projections * H]
   float* dv;                   // [sequences][2][H]
+  float* dprior;               // [sequences][priors]
   float *dh_start, *dc_start;  // [rows][H]
   float* dc_last;              // [sequences][H]
   float* sums;                 // scratch of input_gradient
   std::byte* shared;           // scratch of pointer_gradient, or
-  float *dh, *dgates;          // [rows or sequences][n + 1][H], [..][4H]
+  float *dh, *dgates;          // [rows or sequences][n + 1][H], [..][4H], or, behind dh,
+  AttentionGradients attention;
 };
 
 // A chunk's device memory beside its activations.
@@ -51,7 +59,7 @@ struct BackwardWork {
 // Of a gradient without a tape: the forced decode writes results that nobody reads.
 struct GradientWork {
   GradientWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
-      : activations(placement, projections_of(config.glimpses), shape, true),
+      : activations(placement, config, shape, true),
         rest(placement, config, shape),
         unread(placement, shape.n, shape.rows, shape.tiles) {}
   Activations activations;
@@ -88,12 +96,12 @@ class Gradient {
  private:
   // Returns false when memory had to grow, and lost what it held.
   bool run_from_tape() {
-    const CudaChunk chunk = whole_batch(batch_);
+    const CudaChunk chunk = whole_batch(batch_, request_.counts);
     const ChunkPlan plan(batch_, chunk, shape());
     const auto work = context_.memory.place<BackwardWork>(context_.config, plan.shape);
     if (!context_.memory.holds()) return false;
     Placement held(context_.memory.held());
-    const Activations activations(held, parameters_.projections, plan.shape, true);
+    const Activations activations(held, context_.config, plan.shape, true);
     upload(plan, work.inputs);
     parameters_.clear_folds(plan.first_set(), plan.sets());
     backward(plan, activations, work);
@@ -155,6 +163,8 @@ class Gradient {
     args.orders = in.orders;
     args.row_steps = activations.decoder.row_steps;
     args.weights = in.weights;
+    args.features = in.features;
+    args.prior = prior_weights(context_, request_.policy);
     args.rules = {in.item_weights, in.capacities, request_.policy.stop_at_first_misfit};
     args.first_row = in.first_row;
     args.sequence_of = in.sequence_of;
@@ -165,13 +175,15 @@ class Gradient {
     args.dqueries = to.dqueries;
     args.dreferences = to.dreferences;
     args.dv = to.dv;
+    args.dprior = to.dprior;
     pointer_gradient(args, context_.stream.get());
-    const auto sum = [&](const float* rows, size_t offset) {
-      sum_rows({rows, 2 * kHidden, kHidden, parameters_.gradient_tensor(offset), in.sequence_ranges},
+    const auto sum = [&](const float* rows, int ld, int width, size_t offset) {
+      sum_rows({rows, ld, width, parameters_.gradient_tensor(offset), in.sequence_ranges},
                context_.stream.get());
     };
-    if (context_.config.glimpses > 0) sum(to.dv, layout_.glimpse.v);
-    sum(to.dv + kHidden, layout_.pointer.v);
+    if (context_.config.glimpses > 0) sum(to.dv, 2 * kHidden, kHidden, layout_.glimpse.v);
+    sum(to.dv + kHidden, 2 * kHidden, kHidden, layout_.pointer.v);
+    if (layout_.priors > 0) sum(to.dprior, layout_.priors, layout_.priors, layout_.prior);
   }
 
   void decoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
@@ -212,9 +224,34 @@ class Gradient {
     context_.cublas.multiply(
         {arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden, states, false},
         plan.sequence_ranges);
-    start_gradient(
-        {arrays.dh_start, arrays.dc_start, in.first_row, arrays.dh, arrays.dc_last, shape.sequences, shape.n},
-        context_.stream.get());
+    if (context_.config.encoder == Encoder::kLstm) {
+      lstm_encoder(plan, in, activations, arrays);
+    } else {
+      attention_encoder(plan, in, activations, arrays);
+    }
+  }
+
+  void start(const ChunkShape& shape, const ChunkArrays& in, const BackwardArrays& arrays, float* h,
+             int64_t h_stride, float* c) const {
+    start_gradient({arrays.dh_start, arrays.dc_start, in.first_row, h, h_stride, c, shape.sequences},
+                   context_.stream.get());
+  }
+
+  void attention_encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
+                         const BackwardArrays& arrays) const {
+    const AttentionGradients& to = arrays.attention;
+    require(cudaMemsetAsync(to.dstart_h, 0, sizeof(float) * plan.shape.sequences * kHidden,
+                            context_.stream.get()),
+            "clearing sums");
+    start(plan.shape, in, arrays, to.dstart_h, kHidden, to.dstart_c);
+    attention_encoder_gradient(context_, plan, in, activations.attention, arrays.dh, to);
+  }
+
+  void lstm_encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
+                    const BackwardArrays& arrays) const {
+    const ChunkShape& shape = plan.shape;
+    start(shape, in, arrays, arrays.dh + static_cast<int64_t>(shape.n) * kHidden,
+          static_cast<int64_t>(shape.n + 1) * kHidden, arrays.dc_last);
     const CudaParameters::Lstm& lstm = parameters_.encoder;
     add_lstm_gradient(context_, {lstm,
                                  {parameters_.tensor(lstm.offsets.weight_hh), activations.encoder_cells,
@@ -229,7 +266,7 @@ class Gradient {
   }
 
   void unfold(int first_set, int sets) const {
-    parameters_.unfold(parameters_.encoder, first_set, sets);
+    if (context_.config.encoder == Encoder::kLstm) parameters_.unfold(parameters_.encoder, first_set, sets);
     parameters_.unfold(parameters_.decoder, first_set, sets);
   }
 

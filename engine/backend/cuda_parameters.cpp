@@ -40,7 +40,11 @@ void CudaParameters::place(Placement placement) {
   const auto matrix = [&](int64_t size) {
     return MutableSetArray{placement.take<float>(sets_ * size), size};
   };
-  encoder = place_lstm(placement, layout_.encoder, 0);
+  if (config_.encoder == Encoder::kLstm) {
+    encoder = place_lstm(placement, layout_.encoder, 0);
+  } else {
+    place_attention_encoder(placement);
+  }
   decoder = place_lstm(placement, layout_.decoder, 2 * kGates);
   decoder.prepared.start_bias = matrix(kGates);
   decoder.start_gradient = {fold_at(6 * kGates), kFolds};
@@ -67,6 +71,23 @@ CudaParameters::Lstm CudaParameters::place_lstm(Placement& placement, const Lstm
   return lstm;
 }
 
+void CudaParameters::place_attention_encoder(Placement& placement) {
+  const auto linear = [&](size_t weight, size_t bias, int columns, int depth) {
+    const int64_t size = static_cast<int64_t>(columns) * depth;
+    return Linear{weight, bias, columns, depth, {placement.take<float>(sets_ * size), size}};
+  };
+  layers.clear();
+  for (const EncoderLayerOffsets& at : layout_.layers) {
+    const int wide = config_.feed_forward;
+    layers.push_back({linear(at.in_weight, at.in_bias, 3 * kHidden, kHidden),
+                      linear(at.out_weight, at.out_bias, kHidden, kHidden),
+                      linear(at.linear1_weight, at.linear1_bias, wide, kHidden),
+                      linear(at.linear2_weight, at.linear2_bias, kHidden, wide)});
+  }
+  start_h = linear(layout_.start.h_weight, layout_.start.h_bias, kHidden, kHidden);
+  start_c = linear(layout_.start.c_weight, layout_.start.c_bias, kHidden, kHidden);
+}
+
 namespace {
 
 MutableSetArray from_set(MutableSetArray array, int first) {
@@ -90,7 +111,19 @@ void CudaParameters::prepare(int first_set, int count) {
     prepare_square(parameters, static_cast<int64_t>(offset), from_set(to, first_set), place * kHidden,
                    places * kHidden, count, stream_);
   };
-  lstm(encoder);
+  const auto linear = [&](const Linear& l) {
+    prepare_matrix(parameters, static_cast<int64_t>(l.weight), l.columns, l.depth,
+                   from_set(l.prepared, first_set), count, stream_);
+  };
+  if (config_.encoder == Encoder::kLstm) {
+    lstm(encoder);
+  } else {
+    for (const EncoderLayer& layer : layers) {
+      for (const Linear* l : {&layer.in, &layer.out, &layer.linear1, &layer.linear2}) linear(*l);
+    }
+    linear(start_h);
+    linear(start_c);
+  }
   lstm(decoder);
   square(layout_.query, query);
   const auto tensors = projection_tensors(layout_, projections);

@@ -47,7 +47,20 @@ class CudaParameters {
     MutableSetArray fold_gradient;   // [2][4H]
     MutableSetArray start_gradient;  // [4H]; data null without a start
   };
-  Lstm encoder, decoder, critic_encoder;
+  Lstm encoder, decoder, critic_encoder;  // encoder: of Encoder::kLstm; the next three: of kAttention
+
+  // A matrix [columns][depth], as stored and transposed, and its bias.
+  struct Linear {
+    size_t weight, bias;  // in the layout
+    int columns, depth;
+    MutableSetArray prepared;
+  };
+  struct EncoderLayer {
+    Linear in, out, linear1, linear2;
+  };
+  std::vector<EncoderLayer> layers;
+  Linear start_h{}, start_c{};
+
   MutableSetArray query, references;                           // actor
   MutableSetArray critic_reference, critic_query, critic_fc1;  // critic
 
@@ -62,6 +75,7 @@ class CudaParameters {
   // Places all arrays; with a placement that only counts, they stay null.
   void place(Placement placement);
   Lstm place_lstm(Placement& placement, const LstmOffsets& offsets, int fold_offset) const;
+  void place_attention_encoder(Placement& placement);
 
   float* fold_at(int offset) const { return folds_ == nullptr ? nullptr : folds_ + offset; }
 

@@ -10,9 +10,9 @@ namespace {
 
 // A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
 struct RolloutWork {
-  RolloutWork(Placement& placement, const Projections& projections, const ChunkShape& shape, bool record,
+  RolloutWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape, bool record,
               bool best_only)
-      : activations(placement, projections, shape, record),
+      : activations(placement, config, shape, record),
         activation_bytes(placement.bytes()),
         inputs(placement, shape),
         answers(placement, shape.n, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
@@ -49,34 +49,35 @@ class Rollouts {
     }
   }
 
-  // All at once and onto the tape; false when sequences have several rollouts or when the activations and
-  // what a gradient adds to them do not fit.
-  bool run_onto_tape() {
-    if (request_.counts != nullptr) return false;
+  // All at once and onto the tape; false when the activations and what a gradient adds to them do not fit.
+  bool run_onto_tape(int64_t rollouts) {
     record_ = true;
-    ChunkNeed whole = need(batch_.count, batch_.count);
-    whole.device = std::max(whole.device, gradient_bytes(context_, batch_, batch_.count, batch_.count));
-    const auto measure = [&](int, int) { return whole; };
-    record_ = is_one_chunk(context_, measure, batch_.count, batch_.count);
+    ChunkNeed whole{};
+    const auto measure = [&](int sequences, int rows) {
+      whole = need(sequences, rows);
+      whole.device = std::max(whole.device, gradient_bytes(context_, batch_, sequences, rows));
+      return whole;
+    };
+    record_ = is_one_chunk(context_, measure, batch_.count, rollouts);
     if (!record_) return false;
     context_.memory.work(whole.device);
-    context_.memory.hold(run(whole_batch(batch_)));
+    context_.memory.hold(run(whole_batch(batch_, request_.counts)));
     return true;
   }
 
  private:
   ChunkNeed need(int sequences, int rows) const {
     Placement counted;
-    const RolloutWork work(counted, context_.parameters->projections,
-                           at_most(shape_, batch_, sequences, rows), record_, request_.best_only);
+    const RolloutWork work(counted, context_.config, at_most(shape_, batch_, sequences, rows), record_,
+                           request_.best_only);
     return {counted.bytes(), work.inputs.bytes, work.answers.bytes};
   }
 
   // Returns the bytes of its activations.
   size_t run(const CudaChunk& chunk) {
     const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tile_rows_));
-    const auto work = context_.memory.place<RolloutWork>(context_.parameters->projections, plan.shape,
-                                                         record_, request_.best_only);
+    const auto work =
+        context_.memory.place<RolloutWork>(context_.config, plan.shape, record_, request_.best_only);
     upload(context_, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
     encode(context_, plan.shape, work.inputs, work.activations, precision_);
     if (request_.best_only) {
@@ -161,7 +162,7 @@ void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult
   if (rollouts == 0) return;
   Rollouts calls(context, request, rollouts, result);
   if (request.tape != nullptr) context.memory.let_go();
-  if (request.tape != nullptr && calls.run_onto_tape()) {
+  if (request.tape != nullptr && calls.run_onto_tape(rollouts)) {
     context.tape_head.fill(request, result);
   } else {
     calls.run();

@@ -255,6 +255,10 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
              CLI::Range(1e-6, 1e6));
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations",
              CLI::Range(1.0, 1e12));
+}
+
+void add_training_files(CLI::App& app, TrainFlags& flags) {
+  TrainOptions& options = flags.options;
   add_option(
       app, "--instances", flags.instances,
       "Train on these instances of size -n, any format of `solve`, instead of uniform ones; the last tenth, "

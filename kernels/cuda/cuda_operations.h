@@ -63,6 +63,111 @@ void prepare_lstm(SetArray parameters, LstmOffsets offsets, PreparedLstm prepare
 void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepared, int column_offset,
                     int width, int sets, cudaStream_t stream);
 
+// prepared[k][j] = parameters[offset + j * depth + k]: a [columns][depth] matrix transposed.
+void prepare_matrix(SetArray parameters, int64_t offset, int columns, int depth, MutableSetArray prepared,
+                    int sets, cudaStream_t stream);
+
+// ------------------------------------------------------------------------------ encoder_layer.cu
+
+// The attention encoder's arrays are [sequences][n][width], an item a row: `items` (n) of them belong to a
+// row of the ranges. States arrays, [sequences][n + 1][width], have item i at number i + 1.
+
+// out = E features: fma(E[1], y, E[0] x).
+struct EmbedArgs {
+  SetArray embedding;     // [H][2] as stored
+  const float* features;  // [rows][2]
+  float* out;             // [rows][H]
+  SetRanges ranges;
+  int items;
+};
+void embed(const EmbedArgs& args, cudaStream_t stream);
+
+// y = (x - mean) s weight + bias of each row, s = 1 / sqrt(variance + kNormEpsilon).
+struct LayerNormArgs {
+  const float* x;         // [rows][H]
+  SetArray weight, bias;  // [H]
+  float* y;               // [rows][H]
+  SetRanges ranges;
+  int items;
+};
+void layer_norm(const LayerNormArgs& args, cudaStream_t stream);
+
+// dx += its gradient. The sums over the rows of dweight and of dy are the gradients of weight and bias.
+struct LayerNormBackwardArgs {
+  const float* x;   // [rows][H]
+  SetArray weight;  // [H]
+  const float* dy;  // [rows][H]
+  float* dx;        // [rows][H]
+  float* dweight;   // [rows][H] out
+  SetRanges ranges;
+  int items;
+};
+void layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream);
+
+// dy = 0 where y = relu(x) is 0.
+void relu_backward(const float* y, float* dy, int64_t count, cudaStream_t stream);
+
+void fill(float* x, float value, int64_t count, cudaStream_t stream);
+
+// mean[s] = mean of the sequence's items, upward. The state number 0 becomes zero.
+struct MeanItemsArgs {
+  float* h;     // [sequences][n + 1][H]
+  float* mean;  // [sequences][H] out
+  int sequences, n;
+};
+void mean_items(const MeanItemsArgs& args, cudaStream_t stream);
+
+// dh = (1 - h^2) dh, h = tanh(x).
+void tanh_backward(const float* h, float* dh, int64_t count, cudaStream_t stream);
+
+// out[s][i] = dh[s][i + 1] + dmean[s] / n: what reaches item i from its references and from the mean.
+struct MeanBackwardArgs {
+  const float* dh;     // [sequences][n + 1][H]
+  const float* dmean;  // [sequences][H]
+  float* out;          // [sequences][n][H]
+  int sequences, n;
+};
+void mean_backward(const MeanBackwardArgs& args, cudaStream_t stream);
+
+// ------------------------------------------------------------------------------ linear.cu
+
+// y = f((base + bias) + W x), the product over k upward with fma from 0.
+struct LinearArgs {
+  enum class Function { kNone, kRelu, kTanh };
+  SetArray weight;    // [depth][columns], transposed; depth a multiple of 16
+  SetArray bias;      // [columns]
+  const float* x;     // [rows][depth]
+  const float* base;  // [rows][columns]; null: none
+  float* y;           // [rows][columns] out, or with to_states a states array
+  int depth, columns;
+  Function function;
+  bool to_states;
+  SetRanges ranges;
+  int items;
+};
+void linear(const LinearArgs& args, cudaStream_t stream);
+
+// ------------------------------------------------------------------------------ self_attention.cu
+
+// Self-attention of the n items of each sequence (Vaswani et al. 2017, section 3.2): per head of
+// d = H / heads out_i = sum_j e_ij v_j / sum_j e_ij, e_ij = exp((q_i k_j - max_j q_i k_j) / sqrt(d)).
+struct SelfAttentionArgs {
+  const float* qkv;  // [sequences][n][3H] queries, keys, values; heads side by side
+  float* out;        // [sequences][n][H]
+  float* softmax;    // [sequences][n][heads][2] out: max_j q_i k_j, sum_j e_ij; null: not wanted
+  int sequences, n;
+  int heads;  // 1, 2, 4 or 8
+};
+void self_attention(const SelfAttentionArgs& args, cudaStream_t stream);
+
+struct SelfAttentionBackwardArgs {
+  SelfAttentionArgs forward;  // with what it wrote
+  const float* dout;          // [sequences][n][H]
+  float* means;               // [sequences][n][heads] scratch
+  float* dqkv;                // [sequences][n][3H] out
+};
+void self_attention_backward(const SelfAttentionBackwardArgs& args, cudaStream_t stream);
+
 // ------------------------------------------------------------------------------ lstm.cu
 
 // A whole sequence in one launch: a block takes a tile of rows through all steps, state in shared memory and
@@ -163,6 +268,12 @@ struct RuleArrays {
   }
 };
 
+// The weights of what the rules know of a candidate (Rules::priors); it is added to the candidate's logit.
+struct PriorWeights {
+  SetArray weights;           // [Rules::kPriors]; data null: the model has none
+  float inverse_temperature;  // 1 / T, their factor
+};
+
 // Backward of sum over rows of weight * log p(order): everything of all (row, step) at once; the forward is
 // computed again. First kernel: per (row, step) the gradients of scores and queries. Second: per (sequence,
 // item) the sums over rows and steps, which need the first's arrays. A step with one item left, or from
@@ -178,6 +289,8 @@ struct PointerGradientArgs {
   const int32_t* orders;     // [rows][n]
   const int32_t* row_steps;  // [rows] likewise
   const float* weights;      // [rows] weight of the row's log p
+  const float* features;     // [sequences][n][2]; with a prior
+  PriorWeights prior;
   RuleArrays rules;
   const int32_t* first_row;    // [sequences + 1]: rows first_row[s] .. first_row[s + 1] - 1 read sequence s
   const int32_t* sequence_of;  // [rows]
@@ -188,6 +301,7 @@ struct PointerGradientArgs {
   float* dreferences;  // [sequences][n + 1][count * H] out, natural order of H; number i + 1: item i;
                        // number 0 zero; glimpse and pointer include the factor v
   float* dv;           // [sequences][2][H] out: gradients of glimpse_v and pointer_v, summed over items
+  float* dprior;       // [sequences][Rules::kPriors] out: of the prior's weights; without a prior not written
 };
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses);  // bytes
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream);
@@ -230,11 +344,13 @@ struct DecodeArgs {
   SetArray recurrent, fold, bias, start_bias;  // decoder, as PreparedLstm
   SetArray query;                              // [H][H] the step's query projection, transposed
   AttentionWeights attention;
+  PriorWeights prior;
   Projections projections;
   const float* references;  // [sequences][count][n][H]
   const float* bounds;      // [sequences][2]
-  const float* encoder_h;   // [sequences][n + 1][H]; the last is the decoder's start
-  const float* encoder_c;   // [sequences][H] the encoder's last c
+  const float* start_h;     // [sequences][H] the decoder's start, rows start_stride apart
+  int64_t start_stride;     // floats
+  const float* start_c;     // [sequences][H]
   const float* features;    // [sequences][n][2]
   RuleArrays rules;
   const uint64_t* instance_keys;  // [sequences]; sampling
@@ -345,16 +461,16 @@ struct SumRowsArgs {
 };
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream);
 
-// start_h[s] += sum over the rows of sequence s of dh_start, likewise c: what the decoders of one encoded
-// sequence send back to its encoder's last state. dh: [sequences][n + 1][H], the last state; dc_last:
-// [sequences][H], overwritten.
+// h[s] += sum over the rows of sequence s of dh_start, c[s] = likewise of dc_start: what the decoders of one
+// encoded sequence send back to their start state.
 struct StartGradientArgs {
   const float* dh_start;     // [rows][H]
   const float* dc_start;     // [rows][H]
   const int32_t* first_row;  // [sequences + 1]
-  float* dh;
-  float* dc_last;
-  int sequences, n;
+  float* h;                  // [sequences][H], rows h_stride apart
+  int64_t h_stride;          // floats
+  float* c;                  // [sequences][H] out
+  int sequences;
 };
 void start_gradient(const StartGradientArgs& args, cudaStream_t stream);
 

@@ -8,7 +8,7 @@
 //
 // Shared memory: h and query, 2 x 512 B a row; logits, running sums and the list, 12 B a row and item (items
 // rounded up to 16); when all rows are of one sequence and it fits, that sequence's references, 512 B an item
-// and projection. 32 rows of n = 100 with three projections: 231,680 B.
+// and projection. 32 rows of n = 100 with three projections: 231,936 B.
 //
 // A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
 // elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
@@ -26,6 +26,7 @@
 #include "kernels/common/rules.h"
 #include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
+#include "kernels/cuda/prior.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
 #include "kernels/cuda/tile_multiply_mma.cuh"
 
@@ -38,14 +39,16 @@ static_assert(kMaxDecodeRows * kHalfWarp == kMaxDecodeThreads);
 // A row's results so far, written by lane 0 of its half-warp.
 struct DecodeRow {
   double log_prob, entropy, mean_logit, saturated;
-  float2 input;       // features of the item chosen last
-  int32_t remaining;  // items to choose from; below two the row needs no more network
-  int32_t steps;      // choices made
-  int32_t taken;      // of them part of the order
-  int32_t weighed;    // made among two items or more
-  int32_t learnt;     // both
-  int32_t direct;     // steps with a row outside the factored tanh's range
-  bool infeasible;    // a forced order asked for what cannot be chosen
+  double capacity_left;  // of rules with capacities
+  float2 input;          // features of the item chosen last
+  int32_t remaining;     // items to choose from; below two the row needs no more network
+  int32_t steps;         // choices made
+  int32_t taken;         // of them part of the order
+  int32_t weighed;       // made among two items or more
+  int32_t learnt;        // both
+  int32_t direct;        // steps with a row outside the factored tanh's range
+  int32_t last;          // item chosen last; -1: none
+  bool infeasible;       // a forced order asked for what cannot be chosen
 };
 static_assert(kTileRows * sizeof(DecodeRow) % sizeof(float4) == 0);  // the references follow them
 
@@ -84,9 +87,8 @@ struct DecodeMemory {
 
 // What all lanes hold in registers; the rest of a row's state is a DecodeRow.
 struct DecodeRollout {
-  double capacity_left = 0.0;  // of rules with capacities
-  int remaining = 0;           // items to choose from
-  int step = 0;                // of the next choice
+  int remaining = 0;  // items to choose from
+  int step = 0;       // of the next choice
 };
 
 __device__ __forceinline__ int own_row() { return threadIdx.x / kHalfWarp; }
@@ -97,9 +99,10 @@ __device__ __forceinline__ int sequence_of(const DecodeTile& tile, int row) {
 // The rules as they stand, made anew where they are asked: registers are scarce in between.
 template <typename Rules>
 __device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTile& tile,
-                                          const DecodeRollout& rollout) {
+                                          const DecodeMemory& memory) {
   if constexpr (Rules::kHasCapacity) {
-    return Rules::make(args.rules.inputs(sequence_of(tile, own_row()), args.n, rollout.capacity_left));
+    return Rules::make(
+        args.rules.inputs(sequence_of(tile, own_row()), args.n, memory.rows[own_row()].capacity_left));
   } else {
     return Rules::make({});
   }
@@ -111,16 +114,16 @@ __device__ __forceinline__ DecodeRollout start_rollout(HalfWarp w, const DecodeA
                                                        const DecodeTile& tile, const DecodeMemory& memory) {
   const int row = own_row();
   DecodeRollout rollout;
-  if (row < tile.rows) {
-    if constexpr (Rules::kHasCapacity) rollout.capacity_left = args.rules.capacities[sequence_of(tile, row)];
-    if (w.lane == 0) {
-      int32_t* items = memory.items + row * memory.padded;
-      for (int j = args.n; j < memory.padded; ++j) items[j] = 0;
-      rollout.remaining = initial_remaining(rules_of<Rules>(args, tile, rollout), items, args.n);
-    }
-  }
   if (w.lane == 0) {
     memory.rows[row] = {};
+    memory.rows[row].last = -1;
+    if (row < tile.rows) {
+      if constexpr (Rules::kHasCapacity)
+        memory.rows[row].capacity_left = args.rules.capacities[sequence_of(tile, row)];
+      int32_t* items = memory.items + row * memory.padded;
+      for (int j = args.n; j < memory.padded; ++j) items[j] = 0;
+      rollout.remaining = initial_remaining(rules_of<Rules>(args, tile, memory), items, args.n);
+    }
     memory.rows[row].remaining = rollout.remaining;
   }
   __syncwarp(w.mask);
@@ -149,12 +152,27 @@ __device__ __forceinline__ double accumulate_prefix(const float* logits, float l
   return want_entropy ? static_cast<double>(log_f32(running)) - weighted / running : 0.0;
 }
 
-// Logits and running sums of the row's remaining items.
-template <Precision kPrecision>
-__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                               const float* references, int count,
-                                               const DecodeMemory& memory) {
+// Scores relative to the first one's, `first` -> logits.
+template <typename Rules>
+__device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const DecodeArgs& args,
+                                                         const DecodeTile& tile, const DecodeMemory& memory,
+                                                         const DecodeRollout& rollout, float first) {
   const int at = own_row();
+  const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
+  const Prior<Rules> prior =
+      prior_of(args.prior, tile.set, rules_of<Rules>(args, tile, memory), features, memory.rows[at].last);
+  const int32_t* items = memory.items + at * memory.padded;
+  return clipped_logits(w, memory.logits + at * memory.padded, rollout.remaining, first,
+                        args.attention.centre,
+                        [&](int j, float t) { return prior.logit(t, args.attention.scale, items[j]); });
+}
+
+// Logits and running sums of the row's remaining items.
+template <typename Rules, Precision kPrecision>
+__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                               const float* references, const DecodeMemory& memory,
+                                               const DecodeRollout& rollout) {
+  const int at = own_row(), count = rollout.remaining;
   const AttentionWeights& p = args.attention;
   const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
   const AttentionView view{references,
@@ -171,7 +189,7 @@ __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& arg
   load_owned(w, memory.query + at * kHidden, query);
   const PointerScores scores = pointer_scores<kPrecision != Precision::kFp32>(
       w, view, query, memory.items + at * memory.padded, count, logits);
-  const PointerStatistics statistics = clipped_logits(w, logits, count, scores.first, p.centre, p.scale);
+  const PointerStatistics statistics = make_logits<Rules>(w, args, tile, memory, rollout, scores.first);
   const float largest = largest_of(w, logits, count);
   exponentials(w, logits, count, largest, prefix);
   if (w.lane == 0) {
@@ -237,8 +255,9 @@ __device__ __forceinline__ int pick_position(HalfWarp w, const DecodeArgs& args,
 // After rules.step(items[position]): the new count. Looking for misfits is shared by the lanes, moving them
 // is not.
 template <typename Rules>
-__device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, int32_t* items, int count,
-                                             int position) {
+__device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, const DecodeMemory& memory,
+                                             int count, int position) {
+  int32_t* items = memory.items + own_row() * memory.padded;
   bool misfit = false;
   if constexpr (Rules::kDropsItems) {
     for (int j = w.lane; j < count; j += kHalfWarp) misfit |= j != position && !rules.feasible(items[j]);
@@ -247,6 +266,7 @@ __device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, int
   __syncwarp(w.mask);
   int left = 0;
   if (w.lane == 0) {
+    if constexpr (Rules::kHasCapacity) memory.rows[own_row()].capacity_left = rules.capacity_left;
     left = remove_item(items, count, position);
     if (misfit) left = filter_remaining(rules, items, left);
   }
@@ -261,18 +281,19 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
                                        DecodeRollout& rollout) {
   const int row = own_row(), count = rollout.remaining, step = rollout.step++;
   Softmax softmax{};
-  if (count > 1) softmax = weigh_items<kPrecision>(w, args, tile, references, count, memory);
+  if (count > 1) softmax = weigh_items<Rules, kPrecision>(w, args, tile, references, memory, rollout);
   const int position = pick_position(w, args, tile, memory, count, step);
   rollout.remaining = 0;
   if (position == count && w.lane == 0) memory.rows[row].infeasible = true;
   if (position < 0 || position == count) return;
   int32_t* items = memory.items + row * memory.padded;
   const int32_t item = items[position];
-  Rules rules = rules_of<Rules>(args, tile, rollout);
+  Rules rules = rules_of<Rules>(args, tile, memory);
   if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
   if (w.lane == 0) {
     DecodeRow& state = memory.rows[row];
     ++state.taken;
+    state.last = item;
     state.input = reinterpret_cast<const float2*>(
         args.features)[static_cast<int64_t>(sequence_of(tile, row)) * args.n + item];
     args.results.orders[(tile.result + row) * args.n + step] = item;
@@ -283,8 +304,7 @@ __device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const
     }
   }
   rules.step(item);
-  if constexpr (Rules::kHasCapacity) rollout.capacity_left = rules.capacity_left;
-  rollout.remaining = remove_chosen(w, rules, items, count, position);
+  rollout.remaining = remove_chosen(w, rules, memory, count, position);
 }
 
 // A choice, and the one that needs no network when it leaves one item.
@@ -364,7 +384,7 @@ __device__ __forceinline__ bool group_chooses(const DecodeMemory& memory, const 
   return any_chooses(memory, group.first_row);
 }
 
-// The encoder's last state.
+// What the encoder made of the sequence.
 __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeTile& tile,
                                            const DecodeMemory& memory, DecodeGroup& group) {
 #pragma unroll
@@ -373,8 +393,8 @@ __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeT
     float h = 0.0f, c = 0.0f;
     if (row < tile.rows) {
       const int64_t sequence = sequence_of(tile, row);
-      h = args.encoder_h[(sequence * (args.n + 1) + args.n) * kHidden + group.unit];
-      c = args.encoder_c[sequence * kHidden + group.unit];
+      h = args.start_h[sequence * args.start_stride + group.unit];
+      c = args.start_c[sequence * kHidden + group.unit];
       if (args.record.h != nullptr) {
         const int64_t at = (tile.result + row) * (args.n + 1) * kHidden + group.unit;
         args.record.h[at] = h;
@@ -476,8 +496,8 @@ __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeT
   for (int at = 0; at < kTileRows; ++at) {
     const int row = share.row_of(at / 2, at % 2), unit = share.unit_of(at / 2);
     const int64_t sequence = sequence_of(tile, row < tile.rows ? row : 0);
-    h[at] = args.encoder_h[(sequence * (args.n + 1) + args.n) * kHidden + unit];
-    group.c[at] = args.encoder_c[sequence * kHidden + unit];
+    h[at] = args.start_h[sequence * args.start_stride + unit];
+    group.c[at] = args.start_c[sequence * kHidden + unit];
   }
   store_h(memory, group, h);
 }

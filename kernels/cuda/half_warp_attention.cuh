@@ -378,9 +378,10 @@ struct PointerStatistics {
   float saturated;  // share of items with |tanh| > 0.99
 };
 
-// Scores relative to `first` -> scale tanh(u - mean), or scale tanh(u) without `centre`.
+// Scores relative to `first` -> logit(j, t) of t = tanh(u - mean), or of tanh(u) without `centre`.
+template <typename Logit>
 __device__ __forceinline__ PointerStatistics clipped_logits(HalfWarp w, float* u, int count, float first,
-                                                            bool centre, float scale) {
+                                                            bool centre, const Logit& logit) {
   const float mean = mean_of(u, count);
   __syncwarp(w.mask);
   const float shift = centre ? mean : -first;
@@ -388,7 +389,7 @@ __device__ __forceinline__ PointerStatistics clipped_logits(HalfWarp w, float* u
   for (int j = w.lane; j < count; j += kHalfWarp) {
     const float t = tanh_f32(u[j] - shift);
     saturated += t > 0.99f || t < -0.99f;
-    u[j] = t * scale;
+    u[j] = logit(j, t);
   }
   saturated = sum_lanes(w, saturated);
   __syncwarp(w.mask);

@@ -9,6 +9,7 @@
 // item_gradients_kernel: a half-warp a (sequence, projection, item), 8 a block; the sums over rows and steps,
 //   in order (identity 9). No shared memory.
 // sum_v_kernel: a block a sequence; gradients of v, over the items in order.
+// sum_prior_kernel: a warp a sequence; gradients of the prior's weights, over rows and steps.
 //
 // A row of n steps has E = 64 n (n + 1) elements (item, d) a pass; with misfits masked fewer. For each,
 // in single-precision operations (special-function ones): scores 5.3 (1/4) and back 7.3 (1/4) in the first
@@ -22,12 +23,14 @@
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
+#include "kernels/cuda/prior.cuh"
 #include "kernels/cuda/set_ranges.cuh"
 
 namespace pointsman::cuda {
 
 inline constexpr int kGradientThreads = 128;
 inline constexpr int kGradientHalfWarps = kGradientThreads / kHalfWarp;
+inline constexpr int kMostPriors = 2;  // of any rules
 
 // What the kernels hand to each other.
 struct PointerGradientScratch {
@@ -41,6 +44,7 @@ struct PointerGradientScratch {
     direct = placement.take<int32_t>(steps * passes);
     dout = placement.take<float>(steps * glimpses * kHidden);
     dv = placement.take<double>(sequences * n * 2 * kHidden);
+    dprior = placement.take<double>(steps * kMostPriors);
   }
 
   int32_t* chosen_at;  // [rows][n] step that took the item; n: none
@@ -51,6 +55,7 @@ struct PointerGradientScratch {
   int32_t* direct;  // [rows][passes][n] the query's range is kDirect
   float* dout;      // [rows][glimpses][n][H] gradient of the readout, reference_index order
   double* dv;       // [sequences][n][2][H] an item's share of the gradients of glimpse_v and pointer_v
+  double* dprior;   // [rows][n][kMostPriors] a step's share of the gradient of the prior's weights
 };
 
 // ---------------------------------------------------------------------------- small things
@@ -215,36 +220,69 @@ __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g
   }
 }
 
+// The prior as it was in the step.
+template <typename Rules>
+__device__ __forceinline__ Prior<Rules> prior_of(const StepGradient& g) {
+  const PointerGradientArgs& a = g.a;
+  const int64_t sequence = a.sequence_of[g.row];
+  const int last = g.step > 0 ? a.orders[static_cast<int64_t>(g.row) * a.n + g.step - 1] : -1;
+  return prior_of(a.prior, set_of_row(a, g.row), rules_of<Rules>(g), a.features + 2 * sequence * a.n, last);
+}
+
+// The step's share of the gradient of the prior's weights; dlogit(j): gradient of the logit in log p.
+template <typename Rules, typename Gradient>
+__device__ __forceinline__ void prior_gradient(HalfWarp w, const StepGradient& g, const Prior<Rules>& prior,
+                                               const Gradient& dlogit) {
+  double sum[Rules::kPriors] = {};
+  for (int j = w.lane; j < g.count; j += kHalfWarp) {
+    float raw[Rules::kPriors];
+    prior.numbers(g.items[j], raw);
+    const double gradient = static_cast<double>(g.a.weights[g.row]) * dlogit(j);
+#pragma unroll
+    for (int k = 0; k < Rules::kPriors; ++k) sum[k] += gradient * static_cast<double>(raw[k]);
+  }
+  double* out = g.s.dprior + (static_cast<int64_t>(g.row) * g.a.n + g.step) * kMostPriors;
+#pragma unroll
+  for (int k = 0; k < Rules::kPriors; ++k) {
+    sum[k] = sum_lanes(w, sum[k]);
+    if (w.lane == 0) out[k] = sum[k];
+  }
+}
+
 // Scores -> du of weight * log p(chosen), as log_softmax_gradient() on the CPU: in double up to the last
 // rounding, for over nearly equal references the gradient of v is what is left after du cancels over the
-// items.
+// items. Until then du holds the logits.
+template <typename Rules>
 __device__ __forceinline__ void log_softmax_gradient(HalfWarp w, const StepGradient& g, float first) {
   float* t = g.scores;
   const float shift = g.a.attention.centre ? mean_of(t, g.count) : -first, scale = g.a.attention.scale;
+  const Prior<Rules> prior = prior_of<Rules>(g);
+  float* du = g.du(g.view.glimpses);
   __syncwarp(w.mask);
-  float largest = -1.0f;
+  float largest = -INFINITY;
   for (int j = w.lane; j < g.count; j += kHalfWarp) {
     t[j] = tanh_f32(t[j] - shift);
-    largest = fmaxf(largest, t[j]);
+    du[g.items[j]] = prior.logit(t[j], scale, g.items[j]);
+    largest = fmaxf(largest, du[g.items[j]]);
   }
-  largest = largest_lane(w, largest) * scale;
+  largest = largest_lane(w, largest);
+  const auto exponential = [&](int j) { return static_cast<double>(exp_f32(du[g.items[j]] - largest)); };
   double total = 0.0;
-  for (int j = w.lane; j < g.count; j += kHalfWarp)
-    total += static_cast<double>(exp_f32(t[j] * scale - largest));
+  for (int j = w.lane; j < g.count; j += kHalfWarp) total += exponential(j);
   const double inverse = 1.0 / sum_lanes(w, total);
   const double factor = static_cast<double>(g.a.weights[g.row]) * static_cast<double>(scale);
   const int chosen = g.a.orders[static_cast<int64_t>(g.row) * g.a.n + g.step];
+  const auto dlogit = [&](int j) { return (g.items[j] == chosen ? 1.0 : 0.0) - exponential(j) * inverse; };
   const auto dcentred = [&](int j) {
-    const double p = static_cast<double>(exp_f32(t[j] * scale - largest)) * inverse;
     const double slope = 1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]);
-    return factor * ((g.items[j] == chosen ? 1.0 : 0.0) - p) * slope;
+    return factor * dlogit(j) * slope;
   };
   double mean = 0.0;
   if (g.a.attention.centre) {
     for (int j = w.lane; j < g.count; j += kHalfWarp) mean += dcentred(j);
     mean = sum_lanes(w, mean) / g.count;
   }
-  float* du = g.du(g.view.glimpses);
+  if (prior.exists()) prior_gradient(w, g, prior, dlogit);
   for (int j = w.lane; j < g.count; j += kHalfWarp) {
     t[j] = static_cast<float>(dcentred(j) - mean);
     du[g.items[j]] = t[j];
@@ -368,7 +406,7 @@ __global__ void __launch_bounds__(kGradientThreads)
 #pragma unroll 1
     for (int pass = g.view.glimpses; pass >= 0; --pass) {
       if (pass == g.view.glimpses) {
-        log_softmax_gradient(w, g, first);
+        log_softmax_gradient<Rules>(w, g, first);
       } else {
         readout_gradient(w, g, pass, dquery);
       }
@@ -506,6 +544,29 @@ __global__ void __launch_bounds__(2 * kHidden) sum_v_kernel(PointerGradientArgs 
   a.dv[sequence * 2 * kHidden + threadIdx.x] = static_cast<float>(sum);
 }
 
+// ---------------------------------------------------------------------------- the prior
+
+// The steps that were learnt from, lane by lane; then the tree.
+template <typename Rules>
+__global__ void __launch_bounds__(32) sum_prior_kernel(PointerGradientArgs a, PointerGradientScratch s) {
+  const int64_t sequence = blockIdx.x;
+  double sum[Rules::kPriors] = {};
+  for (int64_t row = a.first_row[sequence]; row < a.first_row[sequence + 1]; ++row) {
+    for (int step = threadIdx.x; step < a.row_steps[row]; step += 32) {
+#pragma unroll
+      for (int k = 0; k < Rules::kPriors; ++k) sum[k] += s.dprior[(row * a.n + step) * kMostPriors + k];
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < Rules::kPriors; ++k) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+      sum[k] += __shfl_xor_sync(0xFFFFFFFFu, sum[k], distance);
+    if (threadIdx.x == 0)
+      a.dprior[sequence * Rules::kPriors + k] = static_cast<float>(sum[k]) * a.prior.inverse_temperature;
+  }
+}
+
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses) {
   Placement counted;
   PointerGradientScratch(counted, rows, sequences, n, glimpses);
@@ -530,6 +591,11 @@ void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream) {
   launch(item_gradients_kernel, args.sequences * args.projections.count * tiles, kGradientThreads, 0, stream,
          args, scratch);
   launch(sum_v_kernel, args.sequences, 2 * kHidden, 0, stream, args, scratch);
+  if (args.prior.weights.data == nullptr) return;
+  with_rules(args.problem, [&]<typename Rules>() {
+    static_assert(Rules::kPriors <= kMostPriors);
+    launch(sum_prior_kernel<Rules>, args.sequences, 32, 0, stream, args, scratch);
+  });
 }
 
 }  // namespace pointsman::cuda

@@ -17,15 +17,16 @@ inline constexpr size_t kTransposeShared = sizeof(float) * kTransposeTile * (kTr
 inline constexpr int kFoldRows = 32, kFoldThreads = 4 * kFoldRows;
 inline constexpr size_t kFoldShared = sizeof(float) * kFoldRows * (kHidden + 1);
 
-// out[k][column_offset + j] = in[offset + j H + k], rows of out `width` long.
+// out[k][column_offset + j] = in[offset + j depth + k], j = 0 .. columns - 1, rows of out `width` long.
 struct TransposeArgs {
   SetArray in;
   int64_t offset;
+  int columns, depth;
   MutableSetArray out;
   int column_offset, width;
 };
 
-// Grid: (columns / 32, H / 32, sets).
+// Grid: (columns / 32, depth / 32, sets), rounded up.
 __global__ void __launch_bounds__(kTransposeThreads) transpose_kernel(TransposeArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, tile);
   constexpr int kLine = kTransposeTile + 1;
@@ -36,12 +37,14 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_kernel(TransposeA
   float* out = a.out.data + set * a.out.stride + a.column_offset;
 #pragma unroll
   for (int j = first; j < kTransposeTile; j += kTransposeRows) {
-    tile[j * kLine + lane] = in[(column + j) * kHidden + k + lane];
+    if (column + j < a.columns && k + lane < a.depth)
+      tile[j * kLine + lane] = in[static_cast<int64_t>(column + j) * a.depth + k + lane];
   }
   __syncthreads();
 #pragma unroll
   for (int i = first; i < kTransposeTile; i += kTransposeRows) {
-    out[static_cast<int64_t>(k + i) * a.width + column + lane] = tile[lane * kLine + i];
+    if (column + lane < a.columns && k + i < a.depth)
+      out[static_cast<int64_t>(k + i) * a.width + column + lane] = tile[lane * kLine + i];
   }
 }
 
@@ -87,8 +90,9 @@ __global__ void __launch_bounds__(kFoldThreads)
 
 namespace {
 
-void transpose(const TransposeArgs& args, int columns, int sets, cudaStream_t stream) {
-  const dim3 grid(columns / kTransposeTile, kHidden / kTransposeTile, sets);
+void transpose(const TransposeArgs& args, int sets, cudaStream_t stream) {
+  const auto tiles = [](int size) { return (size + kTransposeTile - 1) / kTransposeTile; };
+  const dim3 grid(tiles(args.columns), tiles(args.depth), sets);
   launch(transpose_kernel, grid, dim3(kTransposeThreads), kTransposeShared, stream, args);
 }
 
@@ -96,14 +100,19 @@ void transpose(const TransposeArgs& args, int columns, int sets, cudaStream_t st
 
 void prepare_lstm(SetArray parameters, LstmOffsets offsets, PreparedLstm prepared, int sets,
                   cudaStream_t stream) {
-  transpose({parameters, offsets.weight_hh, prepared.recurrent, 0, kGates}, kGates, sets, stream);
+  transpose({parameters, offsets.weight_hh, kGates, kHidden, prepared.recurrent, 0, kGates}, sets, stream);
   launch(fold_input_kernel, dim3(kGates / kFoldRows, sets), dim3(kFoldThreads), kFoldShared, stream,
          parameters, offsets, prepared);
 }
 
 void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepared, int column_offset,
                     int width, int sets, cudaStream_t stream) {
-  transpose({parameters, offset, prepared, column_offset, width}, kHidden, sets, stream);
+  transpose({parameters, offset, kHidden, kHidden, prepared, column_offset, width}, sets, stream);
+}
+
+void prepare_matrix(SetArray parameters, int64_t offset, int columns, int depth, MutableSetArray prepared,
+                    int sets, cudaStream_t stream) {
+  transpose({parameters, offset, columns, depth, prepared, 0, columns}, sets, stream);
 }
 
 }  // namespace pointsman::cuda

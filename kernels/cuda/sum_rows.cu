@@ -28,9 +28,9 @@ __global__ void __launch_bounds__(kSumThreads) start_gradient_kernel(StartGradie
   const float sum = sum_column(in, kHidden, rows, partial);
   if (threadIdx.x >= kSumColumns) return;
   if (of_h) {
-    a.dh[(sequence * (a.n + 1) + a.n) * kHidden + unit] += sum;
+    a.h[sequence * a.h_stride + unit] += sum;
   } else {
-    a.dc_last[sequence * kHidden + unit] = sum;
+    a.c[sequence * kHidden + unit] = sum;
   }
 }
 

@@ -23,23 +23,18 @@ __device__ __forceinline__ void load_weights(const float* weights, int ld, float
   }
 }
 
-// sum[c][r] = sum over k of x[r][k] weights[k][c kStride], k = 0 .. 127 upward with fma from 0: the CPU's
-// bits. x: shared memory, 16-byte aligned, rows ldx (a multiple of 4) apart. weights: device memory, at the
-// thread's first column, rows ld apart.
+// sum[c][r] += sum over k of x[r][k] weights[k][c kStride], k = 0 .. depth - 1 upward with fma. x: shared
+// memory, 16-byte aligned, rows ldx (a multiple of 4) apart. weights: device memory, at the thread's first
+// column, rows ld apart. depth: a multiple of 4.
 template <int kColumns, int kStride = kHidden>
-__device__ __forceinline__ void tile_multiply(const float* x, int ldx, const float* weights, int ld,
-                                              float (&sum)[kColumns][kTileRows]) {
-#pragma unroll
-  for (int c = 0; c < kColumns; ++c) {
-#pragma unroll
-    for (int r = 0; r < kTileRows; ++r) sum[c][r] = 0.0f;
-  }
+__device__ __forceinline__ void tile_multiply_add(const float* x, int ldx, const float* weights, int ld,
+                                                  int depth, float (&sum)[kColumns][kTileRows]) {
   float w[4][kColumns];
   load_weights<kColumns, kStride>(weights, ld, w);
 #pragma unroll 1
-  for (int k = 0; k < kHidden; k += 4) {
+  for (int k = 0; k < depth; k += 4) {
     // The last round reads its own weights again rather than past the matrix.
-    const int next = k + 4 < kHidden ? k + 4 : k;
+    const int next = k + 4 < depth ? k + 4 : k;
     float w_next[4][kColumns];
     load_weights<kColumns, kStride>(weights + static_cast<size_t>(next) * ld, ld, w_next);
 #pragma unroll
@@ -59,6 +54,18 @@ __device__ __forceinline__ void tile_multiply(const float* x, int ldx, const flo
       for (int c = 0; c < kColumns; ++c) w[j][c] = w_next[j][c];
     }
   }
+}
+
+// The same from 0 over k = 0 .. 127: the CPU's bits.
+template <int kColumns, int kStride = kHidden>
+__device__ __forceinline__ void tile_multiply(const float* x, int ldx, const float* weights, int ld,
+                                              float (&sum)[kColumns][kTileRows]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+#pragma unroll
+    for (int r = 0; r < kTileRows; ++r) sum[c][r] = 0.0f;
+  }
+  tile_multiply_add<kColumns, kStride>(x, ldx, weights, ld, kHidden, sum);
 }
 
 }  // namespace pointsman::cuda

@@ -564,7 +564,6 @@ TEST_CASE("costs are those of a double recomputation") {
 
 // An attention encoder and its prior: all n whatever the batch, the threads and the order of its instances.
 TEST_CASE("an attention encoder's rollouts are the reference's, alone and in a batch, on any threads") {
-  if (!kIsCpuBackend) return;  // CUDA has no attention encoder yet
   for (ProblemKind problem : kProblems) {
     for (int n : {1, 2, 20, 33}) {
       const RandomBatch all(problem, n, 9, 4);

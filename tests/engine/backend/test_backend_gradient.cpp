@@ -100,7 +100,6 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
 }
 
 TEST_CASE("the attention encoder's gradients and the prior's are within 1e-4 of the reference's") {
-  if (!kIsCpuBackend) return;  // CUDA has no attention encoder yet
   for (ProblemKind problem : kProblems) {
     for (int heads : {8, 2}) {
       const int n = 19;  // no multiple of a vector
@@ -128,7 +127,6 @@ TEST_CASE("the attention encoder's gradients and the prior's are within 1e-4 of 
 }
 
 TEST_CASE("rollouts of one attention encoding go onto a tape, and its gradient has the same bits") {
-  if (!kIsCpuBackend) return;
   for (ProblemKind problem : kProblems) {
     const RandomBatch batch(problem, 14, 7, 1);
     const ModelConfig config = with_attention(config_for(problem, 14));

@@ -80,6 +80,91 @@ TEST_CASE("cuda: the same orders, log p and costs as on the CPU, to the last bit
   }
 }
 
+// Heads as many as there may be, layers whose width is no multiple of a tile's.
+std::vector<ModelConfig> attention_configs(ProblemKind problem, int n) {
+  std::vector<ModelConfig> configs;
+  for (int heads : {1, 2, 4, 8}) {
+    configs.push_back(with_attention(config_for(problem, n, heads % 3), 1 + heads % 3, heads));
+    configs.back().feed_forward = heads == 8 ? 512 : 16 * heads;
+    configs.back().has_prior = heads != 2;
+  }
+  configs.push_back(config_for(problem, n));  // an LSTM with a prior
+  configs.back().has_prior = true;
+  return configs;
+}
+
+TEST_CASE("cuda: an attention encoder and priors roll out as on the CPU, to the last bit") {
+  const std::vector<int32_t> counts{3, 1, 0, 6};
+  for (ProblemKind problem : kProblems) {
+    for (int n : {1, 2, 3, 21}) {
+      const RandomBatch batch(problem, n, 4, 21);
+      for (const ModelConfig& config : attention_configs(problem, n)) {
+        const auto cpu = with(make_cpu_backend(1), config), cuda = with(make_cuda_backend(0), config);
+        RolloutRequest request = sampling(batch);
+        request.counts = counts.data();
+        request.policy.temperature = 1.5f;
+        INFO(name_of(problem) << ", n = " << n << ", " << config.heads << " heads");
+        CHECK(same_answers(roll_out(*cuda, request), roll_out(*cpu, request)));
+        request.decode = Decode::kGreedy;
+        CHECK(same_answers(roll_out(*cuda, request), roll_out(*cpu, request)));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: an attention encoder of seventy items, of several parameter sets, in chunks") {
+  const RandomBatch batch(ProblemKind::kTsp, 70, 3, 27);
+  const ModelConfig config = with_attention(config_for(ProblemKind::kTsp, 70), 2, 8);
+  const std::vector<int32_t> sets{0, 0, 2};
+  RolloutRequest request = sampling(batch);
+  request.sequences.parameter_sets = sets.data();
+  const RolloutResult expected = roll_out(*with(make_cpu_backend(1), config, 3), request);
+  for (int64_t limit : {int64_t{0}, int64_t{900'000}})  // a sequence takes about 370 kB
+    CHECK(same_answers(roll_out(*with(make_cuda_backend(0, limit), config, 3), request), expected));
+}
+
+TEST_CASE("cuda: gradients of an attention encoder and of priors against the CPU, on a tape and without") {
+  const std::vector<int32_t> counts{3, 1, 0, 4}, sets{0, 0, 1, 1};
+  for (ProblemKind problem : kProblems) {
+    const RandomBatch batch(problem, 19, 4, 28);
+    for (const ModelConfig& config : attention_configs(problem, 19)) {
+      for (bool taped : {false, true}) {
+        const auto both = cpu_against_cuda(config, 2);
+        RolloutRequest request = sampling(batch);
+        request.sequences.parameter_sets = sets.data();
+        request.counts = counts.data();
+        request.policy.temperature = 1.5f;
+        Tape tape;
+        if (taped) request.tape = &tape;
+        const RolloutResult result = roll_out(*both, request);
+        const std::vector<float> weights = some_weights(result.costs.size());
+        GradientRequest gradient = gradient_of(request, result, weights);
+        gradient.tape = request.tape;
+        both->gradient(gradient);
+        CHECK(both->update(0, 2, {}).at(1).actor > 0.0);
+        roll_out(*both, request);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: a training step of an attention encoder against the CPU", "[race]") {
+  const RandomBatch batch(ProblemKind::kKnapsack, 5, 2, 29);
+  const ModelConfig config = with_attention(config_for(ProblemKind::kKnapsack, 5), 1);
+  const auto both = cpu_against_cuda(config);
+  const std::vector<int32_t> counts{2, 1};
+  RolloutRequest request = sampling(batch);
+  Tape tape;
+  request.counts = counts.data();
+  request.tape = &tape;
+  const RolloutResult result = roll_out(*both, request);
+  const std::vector<float> weights = some_weights(result.costs.size());
+  GradientRequest gradient = gradient_of(request, result, weights);
+  gradient.tape = &tape;
+  both->gradient(gradient);
+  CHECK(both->update(0, 1, {}).at(0).actor > 0.0);
+}
+
 TEST_CASE("cuda: training steps of actor and critic against the CPU", "[race]") {
   const RandomBatch batch(ProblemKind::kTsp, 5, 6, 22);
   const ModelConfig config = config_for(ProblemKind::kTsp, 5);

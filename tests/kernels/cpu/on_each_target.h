@@ -44,6 +44,9 @@ void on_each_target(const Body& body) {
   hwy::GetChosenTarget().DeInit();
 }
 
+// Whether the CPU's bits are the written ones: without fma it rounds twice.
+inline bool cpu_has_fma() { return (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX2)) != 0; }
+
 // Uniform in (-scale, scale), the same on every machine.
 inline std::vector<float> random_floats(size_t count, uint32_t seed, float scale = 1.0f) {
   std::mt19937 random(seed);

@@ -100,8 +100,8 @@ struct Step {
     cpu::pointer_logits({&references, &weights, query.data(), items.data(), count(), nullptr, logits.data(),
                          activations.data(), &unused});
     const std::vector<float> kept = activations;
-    cpu::pointer_gradient({&references, &weights, query.data(), items.data(), count(), nullptr, activations.data(),
-                           chosen, weight, &sums, dquery, nullptr, scratch.data()});
+    cpu::pointer_gradient({&references, &weights, query.data(), items.data(), count(), nullptr,
+                           activations.data(), chosen, weight, &sums, dquery, nullptr, scratch.data()});
     CHECK(scratch.back() == 77.0f);
     CHECK(activations.back() == 77.0f);
     CHECK(same_bits(activations, kept));

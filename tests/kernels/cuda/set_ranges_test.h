@@ -18,4 +18,15 @@ inline std::vector<SetRange> make_ranges(const std::vector<int>& lengths) {
   return ranges;
 }
 
+inline int rows_of(const std::vector<SetRange>& ranges) {
+  return ranges.back().first_row + ranges.back().rows;
+}
+
+inline int set_of(const std::vector<SetRange>& ranges, int row) {
+  for (const SetRange& r : ranges) {
+    if (row < r.first_row + r.rows) return r.set;
+  }
+  return -1;
+}
+
 }  // namespace pointsman::cuda

@@ -201,9 +201,6 @@ std::vector<float> cpu_values(const Problem& p, std::vector<std::vector<float>>*
   return values;
 }
 
-// Without fma the CPU rounds twice, and its bits are others.
-bool cpu_has_fma() { return std::string(cpu::instruction_set()) != "SSE4"; }
-
 void check_values(const Problem& p) {
   const Device device(p);
   const std::vector<float> found = device.values.download(), expected = cpu_values(p);

@@ -169,8 +169,9 @@ DeviceDecode on_device(const Fixture& f, bool record) {
   decoder.fill(model, f.c.temperature, args);
   args.references = references.data();
   args.bounds = bounds.data();
-  args.encoder_h = h.data();
-  args.encoder_c = c.data();
+  args.start_h = h.data() + n * kHidden;
+  args.start_stride = (n + 1) * kHidden;
+  args.start_c = c.data();
   args.features = features.data();
   args.rules = {weights.data(), capacities.data(), f.c.stop_at_first_misfit};
   args.instance_keys = keys.data();

@@ -40,18 +40,6 @@ struct Weights {
   const float* bias_of(int set) const { return bias.data() + set * kGates; }
 };
 
-int rows_of(const std::vector<SetRange>& ranges) { return ranges.back().first_row + ranges.back().rows; }
-
-int set_of(const std::vector<SetRange>& ranges, int row) {
-  for (const SetRange& r : ranges) {
-    if (row < r.first_row + r.rows) return r.set;
-  }
-  return -1;
-}
-
-// Without fma the CPU rounds twice, and its bits are others.
-bool cpu_has_fma() { return std::string(cpu::instruction_set()) != "SSE4"; }
-
 bool equal(const float* a, const float* b, size_t count) {
   return std::equal(a, a + count, b, [](float x, float y) { return same_bits(x, y); });
 }

@@ -148,7 +148,8 @@ double sensitivity(const ModelConfig& config, const std::vector<float>& paramete
       for (size_t i = offset; i < offset + count; ++i)
         changed[i] *= 1.0 + (random() % 2 ? relative : -relative);
     };
-    change(layout.encoder.weight_hh, kGates * kHidden);
+    // The attention encoder is always in single precision.
+    if (config.encoder == Encoder::kLstm) change(layout.encoder.weight_hh, kGates * kHidden);
     change(layout.decoder.weight_hh, kGates * kHidden);
     change(layout.glimpse.w_q, kHidden * kHidden);
     const reference::Network other(config, changed);
@@ -181,14 +182,14 @@ TEST_CASE("precision: products within what their factors lose") {
 }
 
 TEST_CASE("precision: log p beside double, the same from run to run") {
-  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+  const auto check = [](ProblemKind problem, bool attention) {
     const int n = problem == ProblemKind::kTsp ? 9 : 14;
     const RandomBatch batch(problem, n, 9, 31);
-    const ModelConfig config = config_for(problem, n);
-    const std::vector<float> parameters = scaled_parameters(config, 3.0f);
+    const ModelConfig lstm = config_for(problem, n), config = attention ? with_attention(lstm) : lstm;
+    const std::vector<float> parameters = scaled_parameters(config, attention ? 1.5f : 3.0f);
     const reference::Network network(config, parameters);
     for (const Precision precision : kPrecisions) {
-      INFO(name_of(precision));
+      INFO(name_of(precision) << (attention ? ", attention encoder and prior" : ""));
       const auto backend = cuda_with(precision, config, parameters);
       CHECK(backend->info().detail.find(name_of(precision)) != std::string::npos);
       const RolloutResult result = sample(*backend, batch, std::vector<int32_t>(batch.count, 1));
@@ -210,6 +211,9 @@ TEST_CASE("precision: log p beside double, the same from run to run") {
       const std::unique_ptr<Backend> cpu = cpu_with(config, parameters);
       CHECK(!same_bytes(roll_out(*cpu, request).log_probs, result.log_probs));
     }
+  };
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    for (const bool attention : {false, true}) check(problem, attention);
   }
 }
 

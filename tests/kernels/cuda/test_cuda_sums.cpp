@@ -89,9 +89,9 @@ TEST_CASE("start_gradient sums the rows of each sequence", "[race]") {
   const DeviceArray<float> device_h(dh_start), device_c(dc_start);
   const DeviceArray<int32_t> device_first(first_row);
   DeviceArray<float> dh(before), dc_last(static_cast<size_t>(sequences) * kHidden);
-  start_gradient(
-      {device_h.data(), device_c.data(), device_first.data(), dh.data(), dc_last.data(), sequences, n},
-      nullptr);
+  start_gradient({device_h.data(), device_c.data(), device_first.data(), dh.data() + n * kHidden,
+                  (n + 1) * kHidden, dc_last.data(), sequences},
+                 nullptr);
   const std::vector<float> h = dh.download(), c = dc_last.download();
   double worst = 0.0;
   for (int s = 0; s < sequences; ++s) {
