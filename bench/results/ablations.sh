@@ -43,7 +43,7 @@ make_examples() {
 train() {
   local n=$1 flags=" ${*:2} " start="--init $output/start.safetensors"
   if [[ $flags == *SUPERVISED* ]]; then make_examples "$n"; fi
-  if [[ $flags == *FRESH* ]]; then start=; fi
+  if [[ $flags == *FRESH* ]]; then start="--encoder lstm --prior off"; fi
   flags=${flags/SUPERVISED/-b 128 --rollouts 1 --instances $scratch/examples$n.npy --solutions $scratch/examples$n.tours.npy}
   # shellcheck disable=SC2086 # several words
   "$program" train tsp -n "$n" ${flags/FRESH/} $start -t "$threads" -f -q >"$scratch/answer"

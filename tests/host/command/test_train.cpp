@@ -100,6 +100,19 @@ TEST_CASE("train writes a model that solve finds by name") {
   CHECK(sandbox.run("info tsp8").parsed().at("model").at("n") == 8);
 }
 
+TEST_CASE("of two models of a size the one whose name ends in -lstm is taken only where it is alone") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 9 -b 1 -o set.npy").code == 0);
+  const std::string train = "train tsp -n 9 --steps 1 -b 2 -q -o models/tsp9";
+  const auto chosen = [&] {
+    return sandbox.run("solve -q --mode greedy set.npy").parsed().at("summary").at("model");
+  };
+  REQUIRE(sandbox.run(train + "-lstm.safetensors --encoder lstm --prior off").code == 0);
+  CHECK(chosen() == "tsp9-lstm");
+  REQUIRE(sandbox.run(train + ".safetensors").code == 0);
+  CHECK(chosen() == "tsp9");
+}
+
 TEST_CASE("train goes on from a model, with another clip where told") {
   const Sandbox sandbox;
   const std::string train = "train tsp -n 8 --steps 1 -b 2 -f -q ";

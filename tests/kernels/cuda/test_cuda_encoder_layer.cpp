@@ -159,10 +159,9 @@ void check_linear(const std::vector<int>& lengths, int items, Shape shape, int v
     const int set = rows.set(row);
     cpu::pack({weight.of(set), columns, columns, depth, true, packed.data()});
     const float* own = base.data() + static_cast<size_t>(row) * columns;
-    cpu::add_bias({with_base ? own : nullptr, bias.of(set), expected.data(), 1, columns});
     cpu::multiply({x.data() + static_cast<size_t>(row) * depth, depth, packed.data(), expected.data(),
-                   columns, 1, depth, columns, true});
-    if (function == Function::kRelu) cpu::relu(expected.data(), columns);
+                   columns, 1, depth, columns, false, bias.of(set), with_base ? own : nullptr,
+                   function == Function::kRelu});
     const size_t number = to_states ? row + row / items + 1 : row;
     for (int j = 0; j < columns; ++j) {
       const float value = function == Function::kTanh ? tanh_f32(expected[j]) : expected[j];
