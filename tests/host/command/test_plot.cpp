@@ -331,7 +331,7 @@ TEST_CASE("a training curve skips what was not measured") {
   CHECK(shows(entropy.out, "mean entropy of a step (nats)"));
   CHECK(shows(entropy.out, "training time (seconds)"));
 
-  const std::string supervised = POINTSMAN_SOURCE_DIR "/bench/results/curves/tsp50_2_supervised.jsonl";
+  const std::string supervised = POINTSMAN_SOURCE_DIR "/bench/results/curves/tsp50-lstm_2_supervised.jsonl";
   const Answer given = sandbox.run("plot curve --y cross_entropy " + supervised);
   REQUIRE(given.code == 0);
   CHECK(shows(given.out, "-log p of a given answer (nats)"));
