@@ -108,7 +108,8 @@ void parse_encoder(MetadataReader& reader, ModelConfig& config) {
   if (!reader.has("encoder")) return;
   const std::string encoder = reader.text("encoder");
   if (encoder == name_of(Encoder::kLstm)) return;
-  if (encoder != name_of(Encoder::kAttention)) reader.fail("encoder", "attention or lstm", in_quotes(encoder));
+  if (encoder != name_of(Encoder::kAttention))
+    reader.fail("encoder", "attention or lstm", in_quotes(encoder));
   config.encoder = Encoder::kAttention;
   config.layers = reader.number("layers", 1, 64);
   config.heads = reader.number("heads", 1, kHidden / 16);

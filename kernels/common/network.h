@@ -29,9 +29,7 @@ enum class Encoder {
   kAttention,  // layers of self-attention (Kool et al. 2019, pre-norm): the order of the items does not
                // matter
 };
-constexpr const char* name_of(Encoder encoder) {
-  return encoder == Encoder::kLstm ? "lstm" : "attention";
-}
+constexpr const char* name_of(Encoder encoder) { return encoder == Encoder::kLstm ? "lstm" : "attention"; }
 
 inline constexpr float kNormEpsilon = 1e-5f;  // of the layer norms, added to the variance
 
