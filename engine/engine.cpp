@@ -37,13 +37,11 @@ void check_instances(const Model* model, const InstanceBatch& instances) {
 
 SamplingOptions sampling_options(const SolveOptions& options, const Model& model, bool improve) {
   const Problem& problem = problem_of(model.config.problem);
-  // The attention encoder reads all orders of the items alike.
-  const bool orders_matter = model.config.encoder == Encoder::kLstm;
   const bool automatic = options.mode == Mode::kAuto;
   SamplingOptions sampling;
   sampling.greedy = options.mode == Mode::kGreedy;
   sampling.augment = options.augment.value_or(automatic && problem.has_symmetries ? 8 : 1);
-  sampling.shuffle = orders_matter && options.shuffle.value_or(automatic);
+  sampling.shuffle = reads_order(model.config.encoder) && options.shuffle.value_or(automatic);
   sampling.samples = options.samples.value_or(sampling.greedy ? sampling.augment : sampling.samples);
   if (sampling.greedy && !sampling.shuffle) {
     sampling.samples = std::min<int64_t>(sampling.samples, sampling.augment);
@@ -127,7 +125,7 @@ SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const 
   } else if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search)) {
     report.samples = static_cast<int64_t>(active->steps) * active->replicas;
     report.augment = active->augment;
-    report.shuffle = model->config.encoder == Encoder::kLstm;
+    report.shuffle = reads_order(model->config.encoder);
   }
   return report;
 }

@@ -248,12 +248,12 @@ Model read_model(const std::filesystem::path& path) {
 
   Model model;
   model.config = parse_metadata(header.metadata, name);
-  model.config.has_critic = std::any_of(header.tensors.begin(), header.tensors.end(), [](const auto& tensor) {
-    return tensor.name.starts_with("critic.");
-  });
-  model.config.has_prior = std::any_of(header.tensors.begin(), header.tensors.end(), [](const auto& tensor) {
-    return tensor.name == "actor.prior.weight";
-  });
+  const auto has = [&](std::string_view beginning) {
+    return std::any_of(header.tensors.begin(), header.tensors.end(),
+                       [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
+  };
+  model.config.has_critic = has("critic.");
+  model.config.has_prior = has("actor.prior.weight");
   const ParameterLayout layout(model.config);
   const auto in_file_order = match_tensors(header, layout, name);
   model.parameters.resize(layout.size);

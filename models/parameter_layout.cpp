@@ -65,6 +65,11 @@ struct Appender {
 
 }  // namespace
 
+int priors_of(const ModelConfig& config) {
+  if (!config.has_prior) return 0;
+  return with_rules(config.problem, []<typename Rules>() { return Rules::kPriors; });
+}
+
 ParameterLayout::ParameterLayout(const ModelConfig& config) {
   const int hidden = config.hidden;
   const Appender add{*this, hidden};
@@ -84,8 +89,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
   if (config.glimpses > 0) glimpse = add.attention("actor.glimpse");
   pointer = add.attention("actor.pointer");
   query = config.glimpses > 0 ? glimpse.w_q : pointer.w_q;
-  if (config.has_prior) {
-    priors = with_rules(config.problem, []<typename Rules>() { return Rules::kPriors; });
+  priors = priors_of(config);
+  if (priors > 0) {
     prior = add.tensor("actor.prior.weight", {priors});
   }
   actor_size = size;

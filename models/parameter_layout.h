@@ -54,7 +54,7 @@ struct ParameterLayout {
   StartOffsets start{};
   size_t attention_begin = 0, attention_end = 0;  // all tensors of layers and start
   size_t prior = 0;                               // [priors] weights of the rules' priors
-  int priors = 0;                                 // Rules::kPriors with config.has_prior, else 0
+  int priors = 0;                                 // priors_of(config)
   AttentionOffsets glimpse{}, pointer{};          // glimpse is absent (all zero) when config.glimpses == 0
   size_t query = 0;  // [H, H] W_q of the decoder's states: the glimpse's, without glimpses the pointer's
 
@@ -66,8 +66,13 @@ struct ParameterLayout {
   } critic{};
 };
 
+// How many numbers the rules know of a candidate (Rules::kPriors); 0 without a prior.
+int priors_of(const ModelConfig& config);
+
 // Every parameter from U(-0.08, 0.08) (Bello et al., section 5), drawn from Philox on the initialisation
-// stream: a function of (config, seed) only. The critic's output bias starts at 0.
+// stream: a function of (config, seed) only. The critic's output bias starts at 0. With Encoder::kAttention
+// the embedding and the encoder's matrices are from U(-1, 1) / sqrt(inputs), its norms 1 and its biases 0;
+// the prior starts from Rules::prior_start.
 std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed);
 
 // The prior's weights of a model for instances of `from` items, for config.n items: Adam's steps are too

@@ -15,7 +15,7 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
     tile = {};
   };
   for (int s = 0; s < sequences.count; ++s) {
-    const int count = counts == nullptr ? 1 : counts[s];
+    const int count = rollouts_of(counts, s);
     if (!tile.pieces.empty() && sequences.set_of(tile.pieces.back().sequence) != sequences.set_of(s)) flush();
     if (whole && count <= max_rollouts && tile.rollouts + count > max_rollouts) flush();
     for (int first = 0; first < count;) {

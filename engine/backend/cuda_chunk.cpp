@@ -94,8 +94,7 @@ std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chu
 CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts) {
   CudaChunk chunk;
   chunk.sequences = batch.count;
-  for (int s = 0; s < batch.count; ++s)
-    chunk.first_row.push_back(chunk.rows += counts == nullptr ? 1 : counts[s]);
+  for (int s = 0; s < batch.count; ++s) chunk.first_row.push_back(chunk.rows += rollouts_of(counts, s));
   return chunk;
 }
 
@@ -111,7 +110,7 @@ std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch
   for (int s = 0; counts != nullptr && s < batch.count; ++s) rows += counts[s];
   if (context.memory.holds() && !is_one_chunk(context, measure, 1, 1)) context.memory.let_go();
   Cutter cutter(context, measure, batch.count, rows);
-  for (int s = 0; s < batch.count; ++s) cutter.add(s, counts == nullptr ? 1 : counts[s]);
+  for (int s = 0; s < batch.count; ++s) cutter.add(s, rollouts_of(counts, s));
   return cutter.finish();
 }
 

@@ -31,8 +31,8 @@ using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
 // Whether so many sequences and rows fit at once.
 bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows);
 
-// What memory holds of a tape goes where it leaves no room for a
-// single rollout; throws DeviceError when one does not fit even then.
+// What memory holds of a tape goes where it leaves no room for a single rollout; throws DeviceError when one
+// does not fit even then.
 std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
                                        const int32_t* counts, const MeasureChunk& measure);
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "engine/backend/cuda_calls.h"
-#include "kernels/common/rules.h"
 
 namespace pointsman::cuda {
 
@@ -18,8 +17,7 @@ struct BackwardArrays {
     dqueries = placement.take<float>(r * states * kHidden);
     dreferences = placement.take<float>(s * states * projections * kHidden);
     dv = placement.take<float>(s * 2 * kHidden);
-    const size_t priors = with_rules(config.problem, []<typename Rules>() { return Rules::kPriors; });
-    dprior = placement.take<float>(config.has_prior ? s * priors : 0);
+    dprior = placement.take<float>(s * priors_of(config));
     dh_start = placement.take<float>(r * kHidden);
     dc_start = placement.take<float>(r * kHidden);
     dc_last = placement.take<float>(s * kHidden);

@@ -9,14 +9,20 @@
 
 namespace pointsman {
 
+// How many rollouts a request has of sequence s, and of its first `sequences`. counts: a number each;
+// null: 1.
+inline int rollouts_of(const int32_t* counts, int s) { return counts == nullptr ? 1 : counts[s]; }
+inline int64_t count_rollouts(const int32_t* counts, int sequences) {
+  int64_t rollouts = 0;
+  for (int s = 0; s < sequences; ++s) rollouts += rollouts_of(counts, s);
+  return rollouts;
+}
+
 // How many rollouts the request asks for. Throws std::invalid_argument where its fields exclude each other.
 inline int64_t count_rollouts(const RolloutRequest& request) {
   if (request.best_only && (request.tape != nullptr || request.decode == Decode::kForced))
     throw std::invalid_argument("rollout: best_only goes with neither a tape nor forced orders");
-  int64_t rollouts = 0;
-  for (int s = 0; s < request.sequences.count; ++s)
-    rollouts += request.counts == nullptr ? 1 : request.counts[s];
-  return rollouts;
+  return count_rollouts(request.counts, request.sequences.count);
 }
 
 // `entries` rollouts of n items that nobody has made yet.
@@ -38,7 +44,7 @@ inline void choose_best(const RolloutRequest& request, RolloutResult& result) {
   best.statistics = result.statistics;
   auto first = result.costs.begin();
   for (int s = 0; s < count; ++s) {
-    const auto last = first + (request.counts == nullptr ? 1 : request.counts[s]);
+    const auto last = first + rollouts_of(request.counts, s);
     if (first == last) continue;
     const auto winner = std::min_element(first, last);  // the first of equals
     const auto row = winner - result.costs.begin();

@@ -3,7 +3,7 @@
 // another backend since, is never taken for the one that this head filled.
 #pragma once
 
-#include "engine/backend/backend.h"
+#include "engine/backend/rollout_request.h"
 #include "kernels/common/fnv1a.h"
 
 namespace pointsman {
@@ -12,8 +12,6 @@ namespace pointsman {
 inline uint64_t fingerprint_of(const SequenceBatch& batch, const int32_t* counts, const Policy& policy,
                                const int32_t* orders) {
   const size_t items = static_cast<size_t>(batch.count) * batch.n;
-  int64_t rollouts = 0;
-  for (int s = 0; s < batch.count; ++s) rollouts += counts == nullptr ? 1 : counts[s];
   uint64_t hash = kFnvStart;
   const auto add = [&](const auto* values, size_t count) {
     if (values != nullptr) hash = hash_array(values, count * sizeof *values, hash);
@@ -31,7 +29,7 @@ inline uint64_t fingerprint_of(const SequenceBatch& batch, const int32_t* counts
   add(batch.weights, items);
   add(batch.capacities, batch.count);
   add(counts, batch.count);
-  add(orders, static_cast<size_t>(rollouts) * batch.n);
+  add(orders, static_cast<size_t>(count_rollouts(counts, batch.count)) * batch.n);
   return hash;
 }
 

@@ -46,7 +46,7 @@ class ActiveSearch {
         instances_(batch.instances),
         keys_(batch.keys),
         options_(options),
-        shares_encodings_(config.encoder == Encoder::kAttention),
+        shares_encodings_(!reads_order(config.encoder)),
         packer_(instances_, config.capacity),
         searched_(instances_.size()) {}
 

@@ -75,12 +75,13 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
 }
 
 Examples split_off(Examples& examples, size_t most) {
-  Examples last = examples;
-  if (examples.count() < 10) return last;
+  if (examples.count() < 10) return examples;
+  Examples last{examples.problem, examples.n};
   const size_t kept = examples.count() - std::min(examples.count() / 10, most);
   const auto move_rows = [&](auto& all, auto& end, size_t width) {
-    end.assign(all.begin() + static_cast<int64_t>(std::min(kept * width, all.size())), all.end());
-    all.resize(std::min(kept * width, all.size()));
+    const size_t first = std::min(kept * width, all.size());
+    end.assign(all.begin() + static_cast<int64_t>(first), all.end());
+    all.resize(first);
   };
   move_rows(examples.features, last.features, 2 * static_cast<size_t>(examples.n));
   move_rows(examples.orders, last.orders, static_cast<size_t>(examples.n));

@@ -10,19 +10,15 @@ namespace {
 
 constexpr uint64_t kEpochSalt = 0x65706F6368ull;  // the order of an epoch is not that of any input
 
-// The weights are those that the network reads.
-void fill_weights(const ModelConfig& config, TrainingBatch& batch) {
+// Parameter set 0 and, where there are weights, those that the network reads; the first sample where none was
+// named.
+void complete(const ModelConfig& config, TrainingBatch& batch) {
+  batch.parameter_sets.assign(batch.count, 0);
+  batch.first_samples.resize(batch.count, 0);
   if (!problem_of(batch.problem).has_capacity) return;
   batch.weights.resize(static_cast<size_t>(batch.count) * batch.n);
   for (size_t i = 0; i < batch.weights.size(); ++i) batch.weights[i] = batch.features[2 * i];
   batch.capacities.assign(batch.count, config.capacity);
-}
-
-// What sequences that are instances as they are have in common.
-void complete(const ModelConfig& config, TrainingBatch& batch) {
-  batch.first_samples.assign(batch.count, 0);
-  batch.parameter_sets.assign(batch.count, 0);
-  fill_weights(config, batch);
 }
 
 // Copy number `rollout` of instance i of `plain`, appended to `batch`.
@@ -53,8 +49,7 @@ TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, u
   for (int i = 0; i < plain.count; ++i) {
     for (int rollout = 0; rollout < rollouts; ++rollout) append_copy(plain, i, seed, rollout, batch);
   }
-  batch.parameter_sets.assign(batch.count, 0);
-  fill_weights(config, batch);
+  complete(config, batch);
   return batch;
 }
 
@@ -76,8 +71,7 @@ TrainingBatch shared_encodings_of(const TrainingBatch& plain, const ModelConfig&
     }
   }
   batch.counts.assign(batch.count, options.rollouts / options.symmetries);
-  batch.parameter_sets.assign(batch.count, 0);
-  fill_weights(config, batch);
+  complete(config, batch);
   return batch;
 }
 
@@ -95,7 +89,6 @@ int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order
 TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                             EpochOrder& order) {
   const Examples& examples = *options.examples;
-  const ModelConfig& config = options.model;
   TrainingBatch batch{{examples.problem, examples.n}, count};
   const auto n = static_cast<size_t>(examples.n);
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
@@ -112,7 +105,7 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
     }
     batch.keys.push_back(key);
   }
-  complete(config, batch);
+  complete(options.model, batch);
   return batch;
 }
 
@@ -161,7 +154,7 @@ TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrd
   const TrainingBatch plain = drawn_batch(options, seed, first, options.batch, order);
   if (options.is_supervised()) return copies_of(plain, options.model, seed, options.rollouts);
   if (options.baseline != Baseline::kShared) return plain;
-  if (options.model.encoder == Encoder::kAttention) return shared_encodings_of(plain, options.model, options);
+  if (!reads_order(options.model.encoder)) return shared_encodings_of(plain, options.model, options);
   return copies_of(plain, options.model, seed, options.rollouts);
 }
 

@@ -299,8 +299,7 @@ Command add_train(CLI::App& parent) {
              CLI::IsMember(std::vector<std::string>{name_of(Encoder::kAttention), name_of(Encoder::kLstm)}));
   add_option(*app, "--prior", flags->prior,
              "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; "
-             "off: the "
-             "paper's form",
+             "off: the paper's form",
              CLI::IsMember(on_off));
   add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer", CLI::Range(0, 4));
   add_option(*app, "--clip", model.clip,

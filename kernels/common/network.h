@@ -29,6 +29,8 @@ enum class Encoder {
   kAttention,  // layers of self-attention (Kool et al. 2019, pre-norm): the order of the items does not
                // matter
 };
+// Whether the same items in another order are another input.
+constexpr bool reads_order(Encoder encoder) { return encoder == Encoder::kLstm; }
 constexpr const char* name_of(Encoder encoder) { return encoder == Encoder::kLstm ? "lstm" : "attention"; }
 
 inline constexpr float kNormEpsilon = 1e-5f;  // of the layer norms, added to the variance

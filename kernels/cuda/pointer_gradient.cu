@@ -233,6 +233,7 @@ __device__ __forceinline__ Prior<Rules> prior_of(const StepGradient& g) {
 template <typename Rules, typename Gradient>
 __device__ __forceinline__ void prior_gradient(HalfWarp w, const StepGradient& g, const Prior<Rules>& prior,
                                                const Gradient& dlogit) {
+  static_assert(Rules::kPriors <= kMostPriors);
   double sum[Rules::kPriors] = {};
   for (int j = w.lane; j < g.count; j += kHalfWarp) {
     float raw[Rules::kPriors];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a block finds its rows: every SetRange is cut into tiles of tile_rows rows, so that no tile reads two
-// parameter sets. TanhRange r's tiles are numbered from first_row / tile_rows + r on: they fit before the
+// parameter sets. Range r's tiles are numbered from first_row / tile_rows + r on: they fit before the
 // next range's, and a block finds its range by bisection. At most one number a range is left without rows.
 #pragma once
 
