@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/backend/rollout_request.h"
+
 namespace pointsman {
 
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,

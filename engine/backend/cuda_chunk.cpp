@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/backend/rollout_request.h"
+
 namespace pointsman::cuda {
 
 namespace {
