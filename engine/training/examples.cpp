@@ -76,7 +76,9 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
 
 Examples split_off(Examples& examples, size_t most) {
   if (examples.count() < 10) return examples;
-  Examples last{examples.problem, examples.n};
+  Examples last;
+  last.problem = examples.problem;
+  last.n = examples.n;
   const size_t kept = examples.count() - std::min(examples.count() / 10, most);
   const auto move_rows = [&](auto& all, auto& end, size_t width) {
     const size_t first = std::min(kept * width, all.size());
