@@ -28,9 +28,11 @@ Json model_json(const Model& model, const std::string& path) {
                {"problem", name_of(config.problem)},
                {"n", config.n}};
   if (problem_of(config.problem).has_capacity) json["capacity"] = config.capacity;
-  json.update({{"hidden", config.hidden},
-               {"encoder", name_of(config.encoder)},
-               {"prior", config.has_prior},
+  json.update({{"hidden", config.hidden}, {"encoder", name_of(config.encoder)}});
+  if (config.encoder == Encoder::kAttention) {
+    json.update({{"layers", config.layers}, {"heads", config.heads}, {"feed_forward", config.feed_forward}});
+  }
+  json.update({{"prior", config.has_prior},
                {"glimpses", config.glimpses},
                {"clip", config.clip},
                {"centre_logits", config.centre_logits},

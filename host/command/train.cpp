@@ -63,6 +63,8 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
   config.centre_logits = flags.centre_logits == "on";
   config.has_critic = flags.options.baseline == Baseline::kCritic;
   config.encoder = flags.encoder == name_of(Encoder::kLstm) ? Encoder::kLstm : Encoder::kAttention;
+  if (config.encoder == Encoder::kLstm && app.count("--layers"))
+    throw UsageError("--layers: the LSTM encoder has none; leave it out");
   config.has_prior = flags.prior == "on";
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (flags.init.empty()) return initial_parameters(config, config.seed);
@@ -71,7 +73,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
     throw UsageError("--init " + flags.init + ": is a model for " + name_of(model.config.problem) + ", not " +
                      name_of(config.problem));
   }
-  for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--prior"}) {
+  for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--layers", "--prior"}) {
     if (app.count(name))
       throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
   }
@@ -294,9 +296,9 @@ Command add_train(CLI::App& parent) {
   add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
              CLI::Range(0.0, 1e12));
   const std::vector<std::string> on_off = {"on", "off"};
-  add_option(*app, "--encoder", flags->encoder,
-             "attention: three layers of self-attention; lstm: the paper's",
+  add_option(*app, "--encoder", flags->encoder, "attention: layers of self-attention; lstm: the paper's",
              CLI::IsMember(std::vector<std::string>{name_of(Encoder::kAttention), name_of(Encoder::kLstm)}));
+  add_option(*app, "--layers", model.layers, "Of the attention encoder", CLI::Range(1, 64));
   add_option(*app, "--prior", flags->prior,
              "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; "
              "off: the paper's form",

@@ -69,6 +69,11 @@ TEST_CASE("train makes an attention encoder with a prior, or the paper's network
   CHECK(paper.at("encoder") == "lstm");
   CHECK(paper.at("prior") == false);
   CHECK(paper.at("learning_rate") == 1e-3);
+  CHECK(usual.at("layers") == 3);
+  CHECK(made("--layers 1").at("layers") == 1);
+  const Answer refused = sandbox.run("train tsp -n 8 --encoder lstm --layers 2");
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("--layers: the LSTM encoder has none") != std::string::npos);
 }
 
 TEST_CASE("the attention encoder has no use for --shuffle, and solve says so once") {
