@@ -16,6 +16,7 @@
 
 #include "kernels/common/rules.h"
 #include "models/atomic_file.h"
+#include "models/crc32c.h"
 #include "models/json_text.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
@@ -26,6 +27,10 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "model files are read as little-endian floats");
 
 using Strings = std::map<std::string, std::string>;
+
+// The CRC32C of the whole file, in hex, with these blanks in its own place.
+constexpr const char* kChecksum = "checksum";
+constexpr std::string_view kBlankChecksum = "        ";
 
 Strings to_metadata(const ModelConfig& config) {
   Strings strings = {{"problem", name_of(config.problem)},
@@ -40,7 +45,8 @@ Strings to_metadata(const ModelConfig& config) {
                      {"learning_rate", number_text(config.learning_rate)},
                      {"training_tours", number_text(config.training_tours)},
                      {"seed", number_text(config.seed)},
-                     {"version", config.version}};
+                     {"version", config.version},
+                     {kChecksum, std::string(kBlankChecksum)}};
   if (config.encoder == Encoder::kAttention) {
     strings["encoder"] = name_of(config.encoder);
     strings["layers"] = number_text(config.layers);
@@ -89,6 +95,13 @@ class MetadataReader {
     if (value != only && value != alias) fail(key, only, in_quotes(value) + ", which is not supported");
   }
 
+  std::optional<std::string> checksum() {
+    if (!has(kChecksum)) return std::nullopt;
+    const std::string value = text(kChecksum);
+    if (value.size() != kBlankChecksum.size()) fail(kChecksum, "8 hexadecimal digits", in_quotes(value));
+    return value;
+  }
+
   void finish() const {
     if (!strings_.empty()) fail(strings_.begin()->first, "no such key", "it");
   }
@@ -119,7 +132,8 @@ void parse_encoder(MetadataReader& reader, ModelConfig& config) {
     reader.fail("feed_forward", "a multiple of 16", number_text(config.feed_forward));
 }
 
-ModelConfig parse_metadata(Strings strings, const std::string& path) {
+// `checksum` becomes the file's, where it names one.
+ModelConfig parse_metadata(Strings strings, const std::string& path, std::optional<std::string>& checksum) {
   constexpr double kLargest = 1e300;
   MetadataReader reader(std::move(strings), path);
   ModelConfig config;
@@ -139,6 +153,9 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   config.training_tours = reader.number<int64_t>("training_tours", 0, std::numeric_limits<int64_t>::max());
   config.seed = reader.number<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
   config.version = reader.text("version");
+  checksum = reader.checksum();
+  if (!checksum && !config.version.starts_with("0.1."))
+    reader.fail(kChecksum, "one, as every version since 0.2 writes it", "none");
   reader.finish();
   return config;
 }
@@ -238,6 +255,31 @@ std::string read_header(HashedFile& file, const std::string& path) {
   return header;
 }
 
+// Where the checksum's value begins in the text of a header that has one; anywhere else when its key is
+// spelled in escapes, which no writer does.
+size_t checksum_place(std::string_view header) {
+  return header.find('"', header.find(':', header.find(in_quotes(kChecksum)))) + 1;
+}
+
+std::string checksum_text(uint32_t sum) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", sum);
+  return text;
+}
+
+// Of the file with this header and these tensors, which stand in the file one after the other.
+std::string checksum_of(std::string header, const std::vector<const Tensor*>& in_file_order,
+                        const std::vector<float>& parameters) {
+  const uint64_t length = header.size();
+  const size_t place = checksum_place(header);
+  header.replace(place, kBlankChecksum.size(), kBlankChecksum);
+  uint32_t sum = crc32c(&length, sizeof length);
+  sum = crc32c(header.data(), header.size(), sum);
+  for (const Tensor* tensor : in_file_order)
+    sum = crc32c(parameters.data() + tensor->offset, tensor->size * sizeof(float), sum);
+  return checksum_text(sum);
+}
+
 }  // namespace
 
 Model read_model(const std::filesystem::path& path) {
@@ -247,7 +289,8 @@ Model read_model(const std::filesystem::path& path) {
   const SafetensorsHeader header = parse_safetensors_header(json, file.size() - 8 - json.size(), name);
 
   Model model;
-  model.config = parse_metadata(header.metadata, name);
+  std::optional<std::string> checksum;
+  model.config = parse_metadata(header.metadata, name, checksum);
   const auto has = [&](std::string_view beginning) {
     return std::any_of(header.tensors.begin(), header.tensors.end(),
                        [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
@@ -260,6 +303,13 @@ Model read_model(const std::filesystem::path& path) {
   for (const Tensor* tensor : in_file_order) {
     file.read(model.parameters.data() + tensor->offset, tensor->size * sizeof(float));
     check_finite(*tensor, model.parameters, name);
+  }
+  model.has_checksum = checksum.has_value();
+  if (model.has_checksum) {
+    const std::string sum = checksum_of(json, in_file_order, model.parameters);
+    if (*checksum != sum)
+      throw_model_file_error(name, "checksum", *checksum + ", as the header says",
+                             sum + ": the file is damaged");
   }
   model.name = path.stem().string();
   model.sha256 = file.digest();
@@ -281,7 +331,8 @@ void write_model(const std::filesystem::path& path, const ModelConfig& config,
                  const std::vector<float>& parameters) {
   const std::string name = path.string();
   const Strings metadata = to_metadata(config);
-  parse_metadata(metadata, name);  // never write what read_model would refuse
+  std::optional<std::string> checksum;
+  parse_metadata(metadata, name, checksum);  // never write what read_model would refuse
   const ParameterLayout layout(config);
   if (parameters.size() != layout.size) {
     throw_model_file_error(name, "parameters", std::to_string(layout.size),
@@ -290,6 +341,8 @@ void write_model(const std::filesystem::path& path, const ModelConfig& config,
   for (const Tensor& tensor : layout.tensors) check_finite(tensor, parameters, name);
   std::string bytes = make_safetensors_header(metadata, layout.tensors);
   bytes.append(reinterpret_cast<const char*>(parameters.data()), parameters.size() * sizeof(float));
+  bytes.replace(checksum_place(bytes), kBlankChecksum.size(),
+                checksum_text(crc32c(bytes.data(), bytes.size())));
   write_file_atomically(path, bytes);
 }
 

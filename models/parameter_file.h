@@ -18,6 +18,7 @@ struct Model {
   std::vector<float> parameters;  // ParameterLayout(config).size floats
   std::string name;               // the file's stem, for messages
   std::string sha256;             // of the file's bytes, lower-case hex
+  bool has_checksum = true;       // of a file: damage to it would have been found
 };
 
 // A file that is not a valid model. what() is "path: place: expected .., found ..".
@@ -26,8 +27,9 @@ class ModelFileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Reads and checks a whole model file. Throws ModelFileError; never allocates more than the file's size + 64
-// KiB before the header is validated.
+// Reads and checks a whole model file, its checksum too where it has one: files that versions before 0.2
+// wrote have none. Throws ModelFileError; never allocates more than the file's size + 64 KiB before the
+// header is validated.
 Model read_model(const std::filesystem::path& path);
 
 // Problem and size, as the header of a model file claims them; nothing for a file without such a header.

@@ -46,7 +46,7 @@ Json model_json(const Model& model, const std::string& path) {
 
 int describe_model(const std::string& name, const CommonOptions& common, OutputFile& file) {
   const auto path = find_model(name);
-  const Model model = read_model(path);
+  const Model model = load_model(path);
   Json json = model_json(model, path.string());
   std::string text = as_text(json) + "tensors\n";
   Json tensors = Json::array();

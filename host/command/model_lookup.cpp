@@ -74,6 +74,15 @@ fs::path find_model(const std::string& model) {
                        "; found none (`pointsman info` lists the models)");
 }
 
+Model load_model(const fs::path& path) {
+  Model model = read_model(path);
+  if (!model.has_checksum) {
+    log_info(path.string() + ": has no checksum, as version " + model.config.version +
+             " wrote it; damage to its weights is not noticed");
+  }
+  return model;
+}
+
 fs::path ModelStore::choose(ProblemKind problem, int n) {
   if (!listings_) listings_ = list_models();
   const ModelListing* best = nullptr;
@@ -109,7 +118,7 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
   const fs::path path = requested_.empty() ? choose(problem, n) : find_model(requested_);
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
-    model = std::make_unique<Model>(read_model(path));
+    model = std::make_unique<Model>(load_model(path));
     log_info(printed("model %s: %s, trained on n = %d%s", model->name.c_str(), name_of(model->config.problem),
                      model->config.n,
                      requested_.empty() ? (model->config.n == n ? " (the instance's own size)"

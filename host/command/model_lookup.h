@@ -34,6 +34,9 @@ std::vector<ModelListing> list_models();
 // the directories. Throws ModelFileError when there is none, naming the places looked in.
 std::filesystem::path find_model(const std::string& model);
 
+// As read_model(); says on the log when the file has no checksum.
+Model load_model(const std::filesystem::path& path);
+
 // Models by request. A run looks for each file once and reads it once.
 class ModelStore {
  public:

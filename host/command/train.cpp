@@ -68,7 +68,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
   config.has_prior = flags.prior == "on";
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (flags.init.empty()) return initial_parameters(config, config.seed);
-  const Model model = read_model(find_model(flags.init));
+  const Model model = load_model(find_model(flags.init));
   if (model.config.problem != config.problem) {
     throw UsageError("--init " + flags.init + ": is a model for " + name_of(model.config.problem) + ", not " +
                      name_of(config.problem));

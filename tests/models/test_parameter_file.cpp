@@ -12,11 +12,13 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <random>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "models/atomic_file.h"
+#include "models/crc32c.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
@@ -76,6 +78,17 @@ struct Parts {
     data = bytes.substr(8 + length);
   }
   std::string joined() const { return little_endian(header.size()) + header + data; }
+
+  // With the checksum of what it holds now.
+  std::string sealed() const {
+    std::string bytes = joined();
+    const std::string key = "\"checksum\":\"";
+    const size_t place = bytes.find(key) + key.size();
+    bytes.replace(place, 8, 8, ' ');
+    char sum[9];
+    std::snprintf(sum, sizeof sum, "%08x", crc32c(bytes.data(), bytes.size()));
+    return bytes.replace(place, 8, sum);
+  }
 };
 
 const Parts& valid_parts() {
@@ -211,7 +224,7 @@ TEST_CASE("tensors may lie in any order") {
   parts.header = replaced(parts.header, "\"data_offsets\":[0,1024]", "\"data_offsets\":[512,1536]");
   parts.header = replaced(parts.header, "\"data_offsets\":[1024,1536]", "\"data_offsets\":[0,512]");
   parts.data = parts.data.substr(1024, 512) + parts.data.substr(0, 1024) + parts.data.substr(1536);
-  write_bytes(folder / "m", parts.joined());
+  write_bytes(folder / "m", parts.sealed());
   CHECK((read_model(folder / "m").parameters == parameters));
 }
 
@@ -432,27 +445,65 @@ TEST_CASE("every changed byte of a header is refused or harmless") {
   CHECK(accepted >= static_cast<int>(header.size()));  // among them the unchanged ones
 }
 
-TEST_CASE("every changed byte of a model's header is refused or leaves the weights alone") {
+TEST_CASE("CRC32C is that of RFC 3720, in one piece or several") {
+  CHECK(crc32c("123456789", 9) == 0xE3069283);
+  CHECK(crc32c(std::string(32, '\0').data(), 32) == 0x8A9136AA);
+  CHECK(crc32c(std::string(32, '\xff').data(), 32) == 0x62A8AB43);
+  const std::string text = read_bytes(POINTSMAN_SOURCE_DIR "/LICENSE");
+  for (const size_t cut : {0, 1, 7, 8, 9, 100}) {
+    const uint32_t first = crc32c(text.data(), cut);
+    CHECK(crc32c(text.data() + cut, text.size() - cut, first) == crc32c(text.data(), text.size()));
+  }
+}
+
+TEST_CASE("a flipped bit of a model file is refused: all of its header, and bits of its tensors") {
   const Folder folder;
   const Parts& valid = valid_parts();
-  const std::vector<float> parameters = initial_parameters(small_config(), 1);
   const fs::path path = folder / "m";
-  write_bytes(path, valid.joined());
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   const std::string original = valid.joined();
+  write_bytes(path, original);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   const auto put = [&](size_t i, char byte) {
     file.seekp(static_cast<std::streamoff>(i));
     file.put(byte).flush();
   };
-  for (size_t i = 0; i < 8 + valid.header.size(); ++i) {
-    put(i, static_cast<char>(original[i] ^ 1));
-    try {
-      if (read_model(path).parameters != parameters) FAIL("byte " << i << " changes the weights");
-    } catch (const ModelFileError&) {
+  const auto flip = [&](size_t bit) {
+    put(bit / 8, static_cast<char>(original[bit / 8] ^ (1 << bit % 8)));
+    if (complaint_about(path) == "accepted") FAIL("bit " << bit << " of " << 8 * original.size());
+    put(bit / 8, original[bit / 8]);
+  };
+  const size_t header_bits = 8 * (8 + valid.header.size()), tensor_bits = 8 * valid.data.size();
+  for (size_t bit = 0; bit < header_bits; ++bit) flip(bit);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 500; ++i) flip(header_bits + random() % tensor_bits);
+  CHECK(complaint_about(path) == "accepted");
+}
+
+TEST_CASE("only files older than version 0.2 may lack a checksum") {
+  const Folder folder;
+  Parts parts = valid_parts();
+  const size_t begin = parts.header.find("\"checksum\"");
+  parts.header.erase(begin, parts.header.find(',', begin) + 1 - begin);
+  const std::string none = "\"version\":\"\"";
+  for (const std::string version : {"0.1.0", "0.1.7", "", "0.2.0", "0.10.0", "1.0.0"}) {
+    CAPTURE(version);
+    Parts older = parts;
+    older.header = replaced(parts.header, none, "\"version\":\"" + version + "\"");
+    write_bytes(folder / "m", older.joined());
+    if (version.starts_with("0.1.")) {
+      CHECK_FALSE(read_model(folder / "m").has_checksum);
+    } else {
+      check_words(complaint_about(folder / "m"), "metadata \"checksum\": expected one");
     }
-    put(i, original[i]);
   }
-  CHECK((read_model(path).parameters == parameters));
+  write_bytes(folder / "m", valid_parts().joined());
+  CHECK(read_model(folder / "m").has_checksum);
+  Parts wrong = valid_parts();
+  wrong.data[5] = static_cast<char>(wrong.data[5] ^ 1);
+  write_bytes(folder / "m", wrong.joined());
+  check_words(complaint_about(folder / "m"), ": the file is damaged");
+  write_bytes(folder / "m", wrong.sealed());
+  CHECK(complaint_about(folder / "m") == "accepted");
 }
 
 TEST_CASE("shape products are checked over the grid of dangerous extents") {
