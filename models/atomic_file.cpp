@@ -2,10 +2,10 @@
 #include "models/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -46,6 +46,11 @@ std::string follow_links(const std::string& path) {
   return at.string();
 }
 
+// Takes the lock else. A file system without locks has no other writers that could be told apart.
+bool is_locked_by_another(int descriptor) {
+  return ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, bool force) : force_(force) {
@@ -66,27 +71,40 @@ OutputFile::OutputFile(const std::string& path, bool force) : force_(force) {
   if (exists && !force) throw OutputRefused(path + ": is there already; --force replaces it");
   if (exists) mode_ = status.st_mode & 0777;
   target_ = follow_links(path);
-  if (::access(folder_of(target_).c_str(), W_OK | X_OK) != 0) fail(path);
-  static std::atomic<int> files_opened{0};
   const std::filesystem::path whole = target_;
-  temporary_ = whole.parent_path() / ("." + whole.filename().string() + "." + std::to_string(::getpid()) +
-                                      "." + std::to_string(files_opened++) + ".tmp");
+  temporary_ = whole.parent_path() / ("." + whole.filename().string() + ".tmp");
+  open_temporary();
 }
 
+// A temporary file that is there has either a writer, who holds its lock, or none any more. In the second
+// case it is removed under that lock. Whoever finds another file under the name than the one it locked begins
+// again.
 void OutputFile::open_temporary() {
-  ::unlink(temporary_.c_str());  // of a killed process that had our number
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0 || (mode_ != 0 && ::fchmod(descriptor_, mode_) != 0)) fail(target_);
+  for (;;) {
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor_ < 0) fail(target_);
+    if (is_locked_by_another(descriptor_)) {
+      ::close(std::exchange(descriptor_, -1));
+      fail(target_ + ": another process is writing it", EBUSY);
+    }
+    struct stat own {
+    }, named{};
+    const bool is_named = ::fstat(descriptor_, &own) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&
+                          own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+    if (is_named && own.st_size == 0) break;
+    if (is_named) ::unlink(temporary_.c_str());
+    ::close(std::exchange(descriptor_, -1));
+  }
+  if (mode_ != 0) ::fchmod(descriptor_, mode_);  // where permissions mean nothing, nothing is lost
 }
 
 OutputFile::~OutputFile() {
   if (!owned_ || descriptor_ < 0) return;
-  ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  ::close(descriptor_);
 }
 
 void OutputFile::write(std::string_view bytes) {
-  if (descriptor_ < 0) open_temporary();
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -95,22 +113,40 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
+// The temporary file becomes the target. From then on it is closed.
+void OutputFile::publish() {
+  if (!synced(descriptor_)) fail(target_);
+  // Without force a hard link, which does not replace a file that came in the meantime; a rename would.
+  const bool linked = !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
+  if (!force_ && !linked && errno == EEXIST) {
+    throw OutputRefused(target_ + ": is there already; --force replaces it");
+  }
+  if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
+  if (linked) ::unlink(temporary_.c_str());
+  close_written();
+  sync_folder(target_);
+}
+
+void OutputFile::close_written() {
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_);
+}
+
 void OutputFile::commit() {
   if (!owned_) return;
-  if (!temporary_.empty()) {
-    if (descriptor_ < 0) open_temporary();
-    if (!synced(descriptor_)) fail(target_);
-    // Without force a hard link, which does not replace a file that came in the meantime; a rename would.
-    const bool linked = !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
-    if (!force_ && !linked && errno == EEXIST) {
-      throw OutputRefused(target_ + ": is there already; --force replaces it");
-    }
-    if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
-    if (linked) ::unlink(temporary_.c_str());
-    temporary_.clear();
-    sync_folder(target_);
+  if (temporary_.empty()) {
+    close_written();
+  } else {
+    publish();
   }
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_);
+}
+
+void OutputFile::save(std::string_view bytes) {
+  if (descriptor_ < 0) open_temporary();
+  if (::ftruncate(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0) fail(target_);
+  write(bytes);
+  publish();
+  force_ = true;  // the file that is there now is ours
+  open_temporary();
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {

@@ -327,9 +327,8 @@ std::optional<ModelClaim> peek_model(const std::filesystem::path& path) {
   }
 }
 
-void write_model(const std::filesystem::path& path, const ModelConfig& config,
-                 const std::vector<float>& parameters) {
-  const std::string name = path.string();
+std::string model_bytes(const ModelConfig& config, const std::vector<float>& parameters,
+                        const std::string& name) {
   const Strings metadata = to_metadata(config);
   std::optional<std::string> checksum;
   parse_metadata(metadata, name, checksum);  // never write what read_model would refuse
@@ -343,7 +342,12 @@ void write_model(const std::filesystem::path& path, const ModelConfig& config,
   bytes.append(reinterpret_cast<const char*>(parameters.data()), parameters.size() * sizeof(float));
   bytes.replace(checksum_place(bytes), kBlankChecksum.size(),
                 checksum_text(crc32c(bytes.data(), bytes.size())));
-  write_file_atomically(path, bytes);
+  return bytes;
+}
+
+void write_model(const std::filesystem::path& path, const ModelConfig& config,
+                 const std::vector<float>& parameters) {
+  write_file_atomically(path, model_bytes(config, parameters, path.string()));
 }
 
 }  // namespace pointsman

@@ -40,7 +40,12 @@ struct ModelClaim {
 };
 std::optional<ModelClaim> peek_model(const std::filesystem::path& path);
 
-// Writes atomically (temporary file in the same directory, fsync, rename, fsync of the directory).
+// The bytes of a model file. Throws ModelFileError, naming the file as `name`, for what read_model() would
+// refuse.
+std::string model_bytes(const ModelConfig& config, const std::vector<float>& parameters,
+                        const std::string& name);
+
+// Writes them atomically (temporary file in the same directory, fsync, rename, fsync of the directory).
 // Throws std::system_error when the disk refuses; an older file of that name then stays intact.
 void write_model(const std::filesystem::path& path, const ModelConfig& config,
                  const std::vector<float>& parameters);

@@ -22,6 +22,8 @@ struct SearchControl {
   std::function<bool()> interrupted;  // may be empty
   std::function<void(const std::string&)> trace =
       {};  // may be empty; told of every batch and every backend call
+  std::function<void(const std::string&)> warn =
+      {};  // may be empty; told of what went wrong and is tried again
 
   // kDone while the search may go on.
   Status check() const {

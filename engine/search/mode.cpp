@@ -9,17 +9,17 @@ namespace {
 
 // In the order of the enumerators.
 constexpr ModeInfo kModes[] = {
-    {Mode::kAuto, "auto", "sample with --augment 8 and --shuffle, then --improve on", true, true, "samples",
-     nullptr},
-    {Mode::kGreedy, "greedy", "one pass of the network", true, false, "samples", nullptr},
-    {Mode::kSample, "sample", "the best of many samples", true, true, "samples", nullptr},
-    {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, "samples", nullptr},
-    {Mode::kLocal, "local", "nearest neighbours, 2-opt and Or-opt, then kicks", false, false, "kicks",
+    {Mode::kAuto, "auto", "sample with --augment 8 and --shuffle, then --improve on", true, false, true,
+     "samples", nullptr},
+    {Mode::kGreedy, "greedy", "one pass of the network", true, false, false, "samples", nullptr},
+    {Mode::kSample, "sample", "the best of many samples", true, false, true, "samples", nullptr},
+    {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, false, "samples", nullptr},
+    {Mode::kLocal, "local", "nearest neighbours, 2-opt and Or-opt, then kicks", false, false, false, "kicks",
      &Problem::has_local_search},
-    {Mode::kRandom, "random", "the best of many random orders", false, false, "orders", nullptr},
-    {Mode::kRatio, "ratio", "items by falling value per weight", false, false, nullptr,
+    {Mode::kRandom, "random", "the best of many random orders", false, true, false, "orders", nullptr},
+    {Mode::kRatio, "ratio", "items by falling value per weight", false, true, false, nullptr,
      &Problem::has_capacity},
-    {Mode::kExact, "exact", "branch and bound", false, false, nullptr, &Problem::has_capacity},
+    {Mode::kExact, "exact", "branch and bound", false, false, false, nullptr, &Problem::has_capacity},
 };
 
 }  // namespace

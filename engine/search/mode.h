@@ -16,6 +16,7 @@ struct ModeInfo {
   const char* name;
   const char* summary;
   bool has_network;      // the rest needs no model
+  bool only_rival;       // a yardstick of `eval`, nothing that `solve` offers
   bool draws;            // samples of the policy: a temperature means something
   const char* number;    // what a number of `eval` counts; null: it takes none
   bool Problem::*needs;  // of the problem; null: nothing

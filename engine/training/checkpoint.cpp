@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/training/checkpoint.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <type_traits>
@@ -231,6 +233,18 @@ void check_values(const Checkpoint& checkpoint, const Reader& reader) {
   if (state.optimiser.first_moment.size() != size || state.optimiser.second_moment.size() != size) {
     reader.refuse("optimiser", "not the size of the model");
   }
+  const auto is_finite = [](double value) { return std::isfinite(value); };
+  const auto are_finite = [&](const std::vector<float>& values) {
+    return std::all_of(values.begin(), values.end(), is_finite);
+  };
+  if (!are_finite(state.parameters) || !are_finite(state.baseline_parameters))
+    reader.refuse("parameters", "not finite");
+  const std::vector<float>& squares = state.optimiser.second_moment;
+  if (!are_finite(state.optimiser.first_moment) || !are_finite(squares) ||
+      std::any_of(squares.begin(), squares.end(), [](float square) { return square < 0.0f; })) {
+    reader.refuse("optimiser", "no moments");
+  }
+  if (!is_finite(state.average) || !is_finite(state.seconds)) reader.refuse("average, seconds", "not finite");
   if (state.baseline_parameters.size() != (checkpoint.options.baseline == Baseline::kRollout ? size : 0)) {
     reader.refuse("baseline_parameters", "not the size that the baseline needs");
   }

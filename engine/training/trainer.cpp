@@ -90,6 +90,7 @@ class Trainer {
     backend_.load_parameters(kActorSet, initial);
     if (options_.baseline == Baseline::kRollout) backend_.load_parameters(kFrozenSet, initial);
     log_.emplace(options_.log);
+    open_outputs();
   }
 
   void resume(const std::filesystem::path& path) {
@@ -101,9 +102,11 @@ class Trainer {
     if (options_.baseline == Baseline::kRollout)
       backend_.load_parameters(kFrozenSet, state_.baseline_parameters);
     log_.emplace(options_.log, state_.step, is_log_step(state_.step));
+    open_outputs();
   }
 
   TrainResult run(const SearchControl& control, const std::function<void(const TrainProgress&)>& progress) {
+    warn_ = control.warn;
     earlier_seconds_ = state_.seconds;
     first_step_ = state_.step;
     start_ = Clock::now();
@@ -120,11 +123,17 @@ class Trainer {
       }
       if (state_.step % options_.checkpoint_every == 0 && state_.step < options_.steps) save();
     }
-    save();
+    if (!save() && !save()) std::rethrow_exception(failure_);
+    if (log_failure_) std::rethrow_exception(log_failure_);
     return {written_config(), state_.parameters, status};
   }
 
  private:
+  void open_outputs() {
+    if (!options_.checkpoint.empty()) checkpoint_.emplace(options_.checkpoint.string(), true);
+    if (!options_.output.empty()) output_.emplace(options_.output.string(), true);
+  }
+
   bool is_validation_step(int64_t step) const { return step % options_.validation_every == 0; }
   bool is_log_step(int64_t step) const { return step % kLogEvery == 0 || is_validation_step(step); }
 
@@ -330,7 +339,7 @@ class Trainer {
         options_.is_supervised() ? sums.cross_entropy / steps : std::numeric_limits<double>::quiet_NaN();
     line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
                        static_cast<double>(options_.steps - state_.step);
-    log_->write(line);
+    if (!log_failure_) attempt([&] { log_->write(line); }, log_failure_);
     if (progress) progress(line);
   }
 
@@ -340,7 +349,19 @@ class Trainer {
     return config;
   }
 
-  void save() {
+  // What the disk refuses ends no training: it is told, and kept as the training's own failure.
+  void attempt(const std::function<void()>& write, std::exception_ptr& failure) const {
+    try {
+      write();
+    } catch (const std::system_error& error) {
+      failure = std::current_exception();
+      if (warn_) warn_(error.what());
+    }
+  }
+
+  // False when a file could not be written; the others are written all the same.
+  bool save() {
+    failure_ = nullptr;
     state_.seconds = earlier_seconds_ + seconds_since(start_);
     state_.parameters.resize(layout_.size);
     backend_.read_parameters(kActorSet, state_.parameters);
@@ -350,9 +371,13 @@ class Trainer {
         state_.baseline_parameters.resize(layout_.size);
         backend_.read_parameters(kFrozenSet, state_.baseline_parameters);
       }
-      write_file_atomically(options_.checkpoint, checkpoint_bytes(options_, state_));
+      attempt([&] { checkpoint_->save(checkpoint_bytes(options_, state_)); }, failure_);
     }
-    if (!options_.output.empty()) write_model(options_.output, written_config(), state_.parameters);
+    if (output_) {
+      const std::string name = options_.output.string();
+      attempt([&] { output_->save(model_bytes(written_config(), state_.parameters, name)); }, failure_);
+    }
+    return !failure_;
   }
 
   Backend& backend_;
@@ -363,6 +388,9 @@ class Trainer {
   TrainState state_;
   Tape tape_;  // of the step's rollouts
   std::optional<TrainLog> log_;
+  std::optional<OutputFile> checkpoint_, output_;
+  std::function<void(const std::string&)> warn_;
+  std::exception_ptr failure_, log_failure_;  // of the last save; of the log, which ends there
   Clock::time_point start_{};
   double earlier_seconds_ = 0.0;  // of the runs before this one
   int64_t first_step_ = 0;        // of this run

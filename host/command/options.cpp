@@ -105,6 +105,7 @@ SearchControl search_control(const CommonOptions& options) {
   }
   control.interrupted = [] { return interrupt_exit_code() != 0; };
   if (options.verbose) control.trace = log_debug;
+  control.warn = log_warning;
   return control;
 }
 

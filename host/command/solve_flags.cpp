@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 std::pair<Names, std::string> solve_modes() {
   std::pair<Names, std::string> modes;
   for (const ModeInfo& mode : all_modes()) {
-    if (!mode.has_network) continue;  // the rivals of `eval`
+    if (mode.only_rival) continue;
     modes.first.emplace_back(mode.name);
     modes.second += (modes.second.empty() ? "" : "; ") + std::string(mode.name) + ": " + mode.summary;
   }
@@ -98,6 +98,12 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   if (!flags.improve.empty()) options.improve = flags.improve == "on";
   options.untrained = flags.init == "random";
   const bool active = options.mode == Mode::kActive;
+  if (!info_of(options.mode).has_network) {
+    refuse_typed(app,
+                 {"--model", "--samples", "--first-sample", "--shuffle", "--augment", "--temperature",
+                  "--clip", "--improve", "--stop-at-first-misfit"},
+                 "is not for --mode " + flags.mode);
+  }
   if (active) {
     refuse_typed(app, {"--samples", "--first-sample", "--shuffle", "--temperature"},
                  "is not for --mode active");
@@ -119,6 +125,10 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
 std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance) {
   const std::string name = instance.id.empty() ? "" : instance.id + ": ";
   const Problem& problem = problem_of(instance);
+  const ModeInfo& mode = info_of(options.mode);
+  if (mode.needs != nullptr && !(problem.*mode.needs)) {
+    return {kExitUsage, name + "--mode " + mode.name + ": is not for " + problem.title};
+  }
   if (!problem.has_symmetries && options.augment == 8) {
     return {kExitUsage,
             name + "--augment 8: turns the square, and " + problem.title + " has none; use --shuffle"};
@@ -129,6 +139,8 @@ std::pair<int, std::string> check_instance(const SolveOptions& options, const In
   return {0, ""};
 }
 
-bool improves(const SolveOptions& options) { return options.improve.value_or(options.mode == Mode::kAuto); }
+bool improves(const SolveOptions& options) {
+  return options.mode == Mode::kLocal || options.improve.value_or(options.mode == Mode::kAuto);
+}
 
 }  // namespace pointsman

@@ -2,6 +2,8 @@
 // `pointsman train`: a model from random instances made on the fly, or from given answers.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
@@ -16,6 +18,8 @@
 #include "models/parameter_layout.h"
 
 namespace pointsman {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -113,6 +117,23 @@ nlohmann::ordered_json summary(const TrainOptions& options, const TrainResult& r
   return json;
 }
 
+// What a training writes hours later must be possible now. A continued training replaces its own earlier
+// files.
+void check_outputs(const TrainFlags& flags, const CommonOptions& common) {
+  const std::pair<const char*, std::string> files[] = {
+      {"-o", common.output}, {"--checkpoint", flags.checkpoint}, {"--log", flags.log}};
+  std::map<fs::path, const char*> seen;
+  for (const auto& [flag, file] : files) {
+    if (file.empty()) continue;
+    const auto [other, is_new] = seen.emplace(fs::weakly_canonical(fs::absolute(file)), flag);
+    if (!is_new) throw UsageError(std::string(flag) + " " + file + ": is the file of " + other->second);
+    if (flag == std::string("--log") && fs::is_character_file(file)) continue;  // a terminal
+    if (fs::exists(file) && !fs::is_regular_file(file) && !fs::is_directory(file))
+      throw UsageError(std::string(flag) + " " + file + ": expected a file, found a device, socket or FIFO");
+    OutputFile refused_if_impossible(file, common.force || !flags.resume.empty());
+  }
+}
+
 void prepare(TrainFlags& flags, CommonOptions& common) {
   TrainOptions& options = flags.options;
   const auto found = std::find_if(kBaselines.begin(), kBaselines.end(),
@@ -130,8 +151,7 @@ void prepare(TrainFlags& flags, CommonOptions& common) {
   if (common.output.empty()) {
     common.output = problem.model_prefix + std::to_string(options.model.n) + ".safetensors";
   }
-  // A continued training replaces its own earlier model.
-  if (flags.resume.empty()) OutputFile refused_if_there(common.output, common.force);
+  check_outputs(flags, common);
   options.output = common.output;
   options.checkpoint = flags.checkpoint;
   options.log = flags.log;

@@ -40,8 +40,8 @@ JsonText summary_json(const SolveSummary& s) {
        {"augment", s.augment},
        {"shuffle", s.shuffle},
        {"improve", s.improve},
-       {"model", s.model},
-       {"model_sha256", s.model_sha256},
+       {"model", s.model.empty() ? JsonText() : JsonText(s.model)},  // no member where none was used
+       {"model_sha256", s.model.empty() ? JsonText() : JsonText(s.model_sha256)},
        {"device", s.device},
        {"seed", s.seed},
        {"version", s.version}});

@@ -40,8 +40,8 @@ std::string write_text_answers(const Answer& answer) {
                                           : "") +
       ", gap " + percent(s.gap) + ", mode " + s.mode + ", " + std::to_string(s.samples) +
       " samples, augment " + std::to_string(s.augment) + ", shuffle " + (s.shuffle ? "on" : "off") +
-      ", improve " + (s.improve ? "on" : "off") + ", model " + s.model + ", seed " + std::to_string(s.seed) +
-      "\n";
+      ", improve " + (s.improve ? "on" : "off") + (s.model.empty() ? "" : ", model " + s.model) + ", seed " +
+      std::to_string(s.seed) + "\n";
   return out;
 }
 

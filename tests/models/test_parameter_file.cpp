@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model files: what is written is read back, and nothing malformed is taken for a model.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -14,10 +11,8 @@
 #include <limits>
 #include <random>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "models/atomic_file.h"
 #include "models/crc32c.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
@@ -537,52 +532,4 @@ TEST_CASE("nothing is written that would not be read") {
   parameters[5] = std::numeric_limits<float>::infinity();
   CHECK_THROWS_AS(write_model(folder / "m", config, parameters), ModelFileError);
   CHECK(folder.files() == 0);
-}
-
-TEST_CASE("a write that fails leaves the older file and nothing else") {
-  const Folder folder;
-  const fs::path path = folder / "m";
-  write_file_atomically(path, "old");
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit full{1000, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &full);
-  bool refused = false;
-  try {
-    write_file_atomically(path, std::string(5000, 'x'));
-  } catch (const std::system_error& error) {
-    refused = error.code() == std::errc::file_too_large;
-  }
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, SIG_DFL);
-  CHECK(refused);
-  CHECK(read_bytes(path) == "old");
-  CHECK(folder.files() == 1);
-  CHECK_THROWS_AS(write_file_atomically(folder / "none/m", "x"), std::system_error);
-  CHECK_THROWS_AS(write_file_atomically(folder.path, "x"), std::system_error);
-  CHECK_THROWS_AS(write_file_atomically("/dev/null", "x"), std::system_error);
-  CHECK(fs::is_character_file("/dev/null"));
-}
-
-TEST_CASE("an atomic write follows links and takes a bare name") {
-  const Folder folder;
-  write_file_atomically(folder / "real", "old");
-  fs::create_symlink("real", folder / "link");
-  write_file_atomically(folder / "link", "new");
-  CHECK(fs::is_symlink(folder / "link"));
-  CHECK(read_bytes(folder / "real") == "new");
-  fs::create_symlink("later", folder / "dangling");
-  write_file_atomically(folder / "dangling", "there");
-  CHECK(fs::is_symlink(folder / "dangling"));
-  CHECK(read_bytes(folder / "later") == "there");
-  const fs::path before = fs::current_path();
-  fs::current_path(folder.path);
-  write_file_atomically("bare", std::string("\0x", 2));
-  write_file_atomically("-", "a file");  // and not standard output
-  CHECK_THROWS(write_file_atomically("", "nowhere"));
-  fs::current_path(before);
-  CHECK(read_bytes(folder / "bare") == std::string("\0x", 2));
-  CHECK(read_bytes(folder / "-") == "a file");
-  CHECK(folder.files() == 6);
 }

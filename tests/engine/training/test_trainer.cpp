@@ -671,6 +671,46 @@ TEST_CASE("an interruption saves the checkpoint and the model") {
   CHECK(result.config.training_tours == 1000 + 3 * 15);
 }
 
+TEST_CASE("a checkpoint that cannot be written is told, tried again, and loses no model") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
+  options.model.hidden = kHidden;
+  options.checkpoint = folder / "x.ckpt";
+  options.output = folder / "x.safetensors";
+  options.checkpoint_every = options.validation_every = 10;
+  for (const bool mended : {true, false}) {
+    int warnings = 0;
+    SearchControl control;
+    control.warn = [&](const std::string& text) {
+      CHECK(text.find("x.ckpt") != std::string::npos);
+      ++warnings;
+    };
+    const auto in_the_way = options.checkpoint / "in the way";
+    const auto progress = [&](const TrainProgress& line) {
+      if (line.step == 10) fs::create_directories(in_the_way);
+      if (line.step == 30 && mended) fs::remove_all(options.checkpoint);
+    };
+    LinearBackend backend;
+    TrainResult result;
+    if (mended) {
+      result = run(backend, options, {}, control, progress);
+      CHECK(read_checkpoint(options.checkpoint).state.step == options.steps);
+      fs::remove(options.checkpoint);
+    } else {
+      try {
+        run(backend, options, {}, control, progress);
+        FAIL("the training ended as if it were well");
+      } catch (const std::system_error& error) {
+        CHECK(error.code() == std::errc::is_a_directory);
+      }
+    }
+    CHECK(warnings == (mended ? 2 : 5));  // at steps 10, 20, 30 and, tried twice, 40
+    CHECK(read_model(options.output).config.training_tours == options.steps * options.batch);
+    fs::remove_all(options.checkpoint);
+    CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 1);
+  }
+}
+
 TEST_CASE("checkpoints are written on the way, and a gradient that is not finite ends the training") {
   const TemporaryFolder folder;
   TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
@@ -790,6 +830,13 @@ TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused
       [&](TrainOptions& o, TrainState&) { o.model.hidden = 1 << 20; },
       [&](TrainOptions& o, TrainState&) { o.model.glimpses = 5; },
       [&](TrainOptions&, TrainState& s) { s.step = -1; },
+      [&](TrainOptions&, TrainState& s) { s.parameters[3] = std::nanf(""); },
+      [&](TrainOptions&, TrainState& s) { s.baseline_parameters[3] = -INFINITY; },
+      [&](TrainOptions&, TrainState& s) { s.optimiser.first_moment[3] = INFINITY; },
+      [&](TrainOptions&, TrainState& s) { s.optimiser.second_moment[3] = std::nanf(""); },
+      [&](TrainOptions&, TrainState& s) { s.optimiser.second_moment[3] = -1.0f; },
+      [&](TrainOptions&, TrainState& s) { s.average = std::nan(""); },
+      [&](TrainOptions&, TrainState& s) { s.seconds = INFINITY; },
       [&](TrainOptions&, TrainState& s) { s.optimiser.actor_steps = -1; },
   };
   for (size_t i = 0; i < changes.size(); ++i) {

@@ -231,3 +231,32 @@ TEST_CASE("verbose runs log the model, the batches and the backend's calls") {
     CHECK(plain.err.find(text) == std::string::npos);
   }
 }
+
+TEST_CASE("local and exact answer without a model, and as eval does") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 30 -b 4 -o set.npy").code == 0);
+  REQUIRE(sandbox.run("generate knapsack -n 30 -b 4 -o knap.npz").code == 0);
+  const auto check = [&](const std::string& mode, const std::string& flags, const std::string& set) {
+    CAPTURE(mode);
+    const json answer =
+        sandbox.run("solve --mode " + mode + flags + " " + set, "POINTSMAN_MODEL=none").parsed();
+    const json row = sandbox.run("eval " + set + " --modes " + mode + (flags.empty() ? "" : "+50"))
+                         .parsed()
+                         .at("rows")
+                         .at(0);
+    CHECK(answer.at("summary").at("mean_cost") == row.at("mean_cost"));
+    CHECK_FALSE(answer.at("summary").contains("model"));
+    CHECK(answer.at("solutions").size() == 4);
+    return answer.at("summary").at("mean_cost").get<double>();
+  };
+  CHECK(check("local", " --kicks 50", "set.npy") <= check("local", "", "set.npy"));
+  check("exact", "", "knap.npz");
+  CHECK(sandbox.run("solve --mode exact set.npy").code == 2);
+  CHECK(sandbox.run("solve --mode local knap.npz").code == 2);
+  CHECK(sandbox.run("solve --mode random set.npy").code == 2);
+  for (const char* flag :
+       {"-m tsp20", "-n 5", "--augment 8", "--shuffle", "--temperature 2", "--improve off"}) {
+    CAPTURE(flag);
+    CHECK(sandbox.run(std::string("solve --mode local set.npy ") + flag).code == 2);
+  }
+}

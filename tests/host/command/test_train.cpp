@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman train` as a user meets it.
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "tests/catch.h"
@@ -143,6 +145,36 @@ TEST_CASE("train goes on with the glimpses of a model") {
   REQUIRE(sandbox.run(train + "--glimpses 2 -o two.safetensors").code == 0);
   REQUIRE(sandbox.run(train + "--init two.safetensors -o more.safetensors").code == 0);
   CHECK(sandbox.run("info more.safetensors").parsed().at("model").at("glimpses") == 2);
+}
+
+TEST_CASE("train refuses before its first step what it could not write after its last") {
+  const Sandbox sandbox;
+  sandbox.write("there", "precious");
+  REQUIRE(sandbox.run("generate tsp -n 8 -b 1 -o folder/set.npy").code == 4);  // makes no folder
+  REQUIRE(mkfifo((sandbox / "fifo").c_str(), 0600) == 0);
+  const std::string train = "train tsp -n 8 --steps 100000 -l 5 -q ";
+  const std::pair<const char*, int> cases[] = {{"-o there", 2},
+                                               {"-o models -f", 2},
+                                               {"-o fifo -f", 2},
+                                               {"-o none/x.safetensors", 4},
+                                               {"-o x --checkpoint there", 2},
+                                               {"-o x --checkpoint models -f", 2},
+                                               {"-o x --checkpoint fifo", 2},
+                                               {"-o x --checkpoint none/x", 4},
+                                               {"-o x --checkpoint ./x", 2},
+                                               {"-o x --log there", 2},
+                                               {"-o x --log models -f", 2},
+                                               {"-o x --log fifo", 2},
+                                               {"-o x --log none/x", 4},
+                                               {"-o x --log models/../x", 2},
+                                               {"-o x --checkpoint y --log y", 2}};
+  for (const auto& [files, code] : cases) {
+    CAPTURE(files);
+    CHECK(sandbox.run(train + files).code == code);
+  }
+  CHECK(sandbox.read("there") == "precious");
+  CHECK(!sandbox.exists("x"));
+  CHECK(sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o x --log /dev/null").code == 0);
 }
 
 TEST_CASE("a checkpoint that is none is bad input") {

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <system_error>
-#include <thread>
 
 #include "host/files/formats.h"
 #include "host/files/read_instances.h"
@@ -39,7 +29,6 @@ class Folder {
   }
   ~Folder() { fs::remove_all(path_); }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
 
  private:
   std::string path_;
@@ -49,12 +38,6 @@ std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE(file.good());
   return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-void put(const std::string& path, const std::string& bytes, bool force) {
-  OutputFile file(path, force);
-  file.write(bytes);
-  file.commit();
 }
 
 Instance square() {
@@ -194,19 +177,19 @@ TEST_CASE("every output format that holds answers reads back to them") {
     const OutputFormat output = format_named(answer_formats(), name)->kind;
     const std::string path = folder / (std::string("tsp.") + name);
     CHECK(format_by_suffix(answer_formats(), path)->kind == output);
-    put(path, format_solutions(output, {square(), square()}, {square_tour(), square_tour()}, {}, summary()),
-        false);
+    write_file_atomically(
+        path, format_solutions(output, {square(), square()}, {square_tour(), square_tour()}, {}, summary()));
     const SolutionBatch tours = read_solutions(path, {square(), square()});
     REQUIRE(tours.size() == 2);
     CHECK(tours[1].order == square_tour().order);
     if (output != OutputFormat::kNpy) CHECK(tours[1].objective == 4.0);
     const std::string sack_path = folder / (std::string("sack.") + name);
-    put(sack_path, format(output, sack(), sack_items()), false);
+    write_file_atomically(sack_path, format(output, sack(), sack_items()));
     std::vector<int32_t> items = read_solutions(sack_path, {sack()})[0].order;
     std::sort(items.begin(), items.end());
     CHECK(items == std::vector<int32_t>{0, 1});
   }
-  put(folder / "a.tour", format(OutputFormat::kTour, square(), square_tour()), false);
+  write_file_atomically(folder / "a.tour", format(OutputFormat::kTour, square(), square_tour()));
   CHECK(read_solutions(folder / "a.tour", {square()})[0].order == std::vector<int32_t>{0, 1, 2, 3});
 }
 
@@ -272,83 +255,4 @@ TEST_CASE("TSPLIB has no unrounded metric: unit-square instances are scaled up, 
   CHECK(text.find("COMMENT : coordinates times 1000000") != std::string::npos);
   CHECK(parse_instances(text, "x.tsp").instances[0].values ==
         std::vector<double>{0, 0, 1e6, 0, 1e6, 1e6, 0, 1e6});
-}
-
-TEST_CASE("a file is there whole or not at all, and nothing else is left") {
-  const Folder folder;
-  const std::string path = folder / "out.json";
-  {
-    OutputFile dropped(path, false);
-    dropped.write("half");
-    CHECK_FALSE(fs::exists(path));
-  }
-  CHECK(folder.entries() == 0);
-  put(path, "one", false);
-  CHECK(bytes_of(path) == "one");
-  CHECK_THROWS_AS(OutputFile(path, false), OutputRefused);
-  CHECK(::chmod(path.c_str(), 0600) == 0);
-  put(path, "two", true);
-  CHECK(bytes_of(path) == "two");
-  CHECK((fs::status(path).permissions() & fs::perms::all) ==
-        (fs::perms::owner_read | fs::perms::owner_write));
-  CHECK(folder.entries() == 1);
-}
-
-TEST_CASE("a file that comes in the meantime is not replaced without force") {
-  const Folder folder;
-  OutputFile late(folder / "a", false);
-  late.write("late");
-  put(folder / "a", "first", false);
-  CHECK_THROWS_AS(late.commit(), OutputRefused);
-  CHECK(bytes_of(folder / "a") == "first");
-}
-
-TEST_CASE("symbolic links are followed, folders refused") {
-  const Folder folder;
-  put(folder / "target", "old", false);
-  fs::create_symlink("target", folder / "link");
-  fs::create_symlink("new", folder / "dangling");
-  put(folder / "link", "new bytes", true);
-  put(folder / "dangling", "more", false);
-  CHECK(fs::is_symlink(folder / "link"));
-  CHECK(bytes_of(folder / "target") == "new bytes");
-  CHECK(bytes_of(folder / "new") == "more");
-  CHECK_THROWS_AS(OutputFile(folder / ".", false), OutputRefused);
-  CHECK_THROWS_AS(OutputFile(folder / "none/a", false), std::system_error);
-}
-
-TEST_CASE("what is not a regular file is written through and stays what it was") {
-  const Folder folder;
-  const std::string fifo = folder / "fifo";
-  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
-  std::string got;
-  std::thread reader([&] { got = bytes_of(fifo); });
-  put(fifo, "through", false);
-  reader.join();
-  CHECK(got == "through");
-  CHECK(fs::is_fifo(fifo));
-  put("/dev/null", "gone", false);
-  CHECK(fs::is_character_file("/dev/null"));
-}
-
-TEST_CASE("a full disk is told and leaves the old file") {
-  const Folder folder;
-  put(folder / "a", "old", false);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const struct rlimit limit = {4096, 4096};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    try {
-      put(folder / "a", std::string(10000, 'x'), true);
-    } catch (const std::system_error& error) {
-      ::_exit(error.code().value() == EFBIG ? 0 : 1);
-    }
-    ::_exit(2);
-  }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-  CHECK(bytes_of(folder / "a") == "old");
-  CHECK(folder.entries() == 1);
 }

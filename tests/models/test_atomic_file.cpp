@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output files: whole or absent, one writer at a time, nothing left behind.
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "models/atomic_file.h"
+#include "tests/catch.h"
+
+using namespace pointsman;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/pointsman_test_XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
+
+ private:
+  std::string path_;
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file.good());
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+void put(const std::string& path, const std::string& bytes, bool force) {
+  OutputFile file(path, force);
+  file.write(bytes);
+  file.commit();
+}
+
+// 0 when no error comes.
+int error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a file is there whole or not at all, and nothing else is left") {
+  const Folder folder;
+  const std::string path = folder / "out.json";
+  {
+    OutputFile dropped(path, false);
+    dropped.write("half");
+    CHECK_FALSE(fs::exists(path));
+  }
+  CHECK(folder.entries() == 0);
+  put(path, "one", false);
+  CHECK(bytes_of(path) == "one");
+  CHECK_THROWS_AS(OutputFile(path, false), OutputRefused);
+  CHECK(::chmod(path.c_str(), 0600) == 0);
+  put(path, "two", true);
+  CHECK(bytes_of(path) == "two");
+  CHECK((fs::status(path).permissions() & fs::perms::all) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a file that comes in the meantime is not replaced without force") {
+  const Folder folder;
+  OutputFile late(folder / "a", false);
+  late.write("late");
+  std::ofstream(folder / "a") << "first";
+  CHECK_THROWS_AS(late.commit(), OutputRefused);
+  CHECK(bytes_of(folder / "a") == "first");
+}
+
+TEST_CASE("symbolic links are followed, folders refused") {
+  const Folder folder;
+  put(folder / "target", "old", false);
+  fs::create_symlink("target", folder / "link");
+  fs::create_symlink("new", folder / "dangling");
+  put(folder / "link", "new bytes", true);
+  put(folder / "dangling", "more", false);
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(bytes_of(folder / "target") == "new bytes");
+  CHECK(bytes_of(folder / "new") == "more");
+  CHECK_THROWS_AS(OutputFile(folder / ".", false), OutputRefused);
+  CHECK_THROWS_AS(OutputFile(folder / "none/a", false), std::system_error);
+}
+
+TEST_CASE("what is not a regular file is written through and stays what it was") {
+  const Folder folder;
+  const std::string fifo = folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  std::string got;
+  std::thread reader([&] { got = bytes_of(fifo); });
+  put(fifo, "through", false);
+  reader.join();
+  CHECK(got == "through");
+  CHECK(fs::is_fifo(fifo));
+  put("/dev/null", "gone", false);
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("a write that fails leaves the older file and nothing else") {
+  const Folder folder;
+  const fs::path path = folder / "m";
+  write_file_atomically(path, "old");
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{1000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  bool refused = false;
+  try {
+    write_file_atomically(path, std::string(5000, 'x'));
+  } catch (const std::system_error& error) {
+    refused = error.code() == std::errc::file_too_large;
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  CHECK(refused);
+  CHECK(bytes_of(path) == "old");
+  CHECK(folder.entries() == 1);
+  CHECK_THROWS_AS(write_file_atomically(folder / "none/m", "x"), std::system_error);
+  CHECK_THROWS_AS(write_file_atomically(folder.path(), "x"), std::system_error);
+  CHECK_THROWS_AS(write_file_atomically("/dev/null", "x"), std::system_error);
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("an atomic write follows links and takes a bare name") {
+  const Folder folder;
+  write_file_atomically(folder / "real", "old");
+  fs::create_symlink("real", folder / "link");
+  write_file_atomically(folder / "link", "new");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(bytes_of(folder / "real") == "new");
+  fs::create_symlink("later", folder / "dangling");
+  write_file_atomically(folder / "dangling", "there");
+  CHECK(fs::is_symlink(folder / "dangling"));
+  CHECK(bytes_of(folder / "later") == "there");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  write_file_atomically("bare", std::string("\0x", 2));
+  write_file_atomically("-", "a file");  // and not standard output
+  CHECK_THROWS(write_file_atomically("", "nowhere"));
+  fs::current_path(before);
+  CHECK(bytes_of(folder / "bare") == std::string("\0x", 2));
+  CHECK(bytes_of(folder / "-") == "a file");
+  CHECK(folder.entries() == 6);
+}
+
+TEST_CASE("a file has one writer at a time") {
+  const Folder folder;
+  const std::string path = folder / "a";
+  {
+    OutputFile first(path, true);
+    first.write("first");
+    CHECK(error_of([&] { OutputFile second(path, true); }) == EBUSY);
+    first.commit();
+    CHECK(error_of([&] { OutputFile second(path, true); }) == 0);
+  }
+  CHECK(bytes_of(path) == "first");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("what a killed writer left is gone after the next one") {
+  const Folder folder;
+  const std::string path = folder / "a";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputFile file(path, false);
+    file.write("half");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(fs::exists(folder / ".a.tmp"));
+  put(path, "whole", false);
+  CHECK(bytes_of(path) == "whole");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("writers that find the file of a killed one at the same time do not mix") {
+  const Folder folder;
+  for (int round = 0; round < 200; ++round) {
+    std::ofstream(folder / ".a.tmp") << "left";
+    std::atomic<int> written{0};
+    std::vector<std::thread> writers;
+    for (const char byte : {'x', 'y', 'z'}) {
+      writers.emplace_back([&, byte] {
+        const int error = error_of([&] { put(folder / "a", std::string(3000, byte), true); });
+        if (error == 0) ++written;
+        if (error != 0 && error != EBUSY) written = -100;
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    REQUIRE(written >= 1);
+    const std::string bytes = bytes_of(folder / "a");
+    REQUIRE(bytes == std::string(3000, bytes[0]));
+    REQUIRE(folder.entries() == 1);
+  }
+}
+
+TEST_CASE("a file that is saved several times is whole each time, also after a save that failed") {
+  const Folder folder;
+  const std::string path = folder / "a";
+  {
+    OutputFile file(path, false);
+    file.save("one, the longest");
+    CHECK(bytes_of(path) == "one, the longest");
+    CHECK(error_of([&] { OutputFile second(path, true); }) == EBUSY);
+    file.save("two");
+    CHECK(bytes_of(path) == "two");
+    fs::remove(path);
+    fs::create_directories(path + "/in the way");
+    CHECK(error_of([&] { file.save("three"); }) == EISDIR);
+    fs::remove_all(path);
+    file.save("four");
+    CHECK(bytes_of(path) == "four");
+  }
+  CHECK(folder.entries() == 1);
+}
