@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,12 @@ struct Instance {
 
 using InstanceBatch = std::vector<Instance>;
 
-enum class Status { kDone, kTimeLimit, kInterrupted };
+// kUnsolved: a limit or a signal came first; there is no order and no objective.
+enum class Status { kDone, kTimeLimit, kInterrupted, kUnsolved };
 
 // As the JSON says it.
 inline const char* name_of(Status status) {
-  constexpr const char* kNames[] = {"done", "time_limit", "interrupted"};
+  constexpr const char* kNames[] = {"done", "time_limit", "interrupted", "unsolved"};
   return kNames[static_cast<int>(status)];
 }
 
@@ -51,6 +53,15 @@ struct Solution {
 };
 
 using SolutionBatch = std::vector<Solution>;
+
+// Of an instance that no search came to.
+inline Solution unsolved() {
+  Solution solution;
+  solution.objective = solution.unrounded = solution.weight = std::numeric_limits<double>::quiet_NaN();
+  solution.log_prob = solution.network_objective = std::numeric_limits<double>::quiet_NaN();
+  solution.status = Status::kUnsolved;
+  return solution;
+}
 
 // Row number, or the 64-bit hash (FNV-1a) of the file's own id: what the random draws of the instance depend
 // on.

@@ -65,6 +65,7 @@ struct Batch {
 // behind it; only an interruption stops it.
 Solution improve_candidates(const Instance& instance, Candidates candidates, const ImproveOptions& options,
                             const SearchControl& control) {
+  if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
   ImproveOptions descent = options;
   descent.kicks = 0;
@@ -115,8 +116,10 @@ class Scheduler {
   std::vector<Candidates> search(const Batch& batch, const InstanceSearch& one,
                                  const SearchControl& control) {
     std::vector<Candidates> candidates(batch.instances.size());
+    const bool alone = candidates.size() == 1;
     workers_.for_each(static_cast<int64_t>(candidates.size()), [&](int64_t i, int) {
-      candidates[i].push_back(one(batch.instances[i], batch.keys[i], control));
+      const bool too_late = !alone && control.is_over();
+      candidates[i].push_back(too_late ? unsolved() : one(batch.instances[i], batch.keys[i], control));
     });
     return candidates;
   }
@@ -153,6 +156,7 @@ PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, co
   Scheduler scheduler(backend, config, plan);
   std::map<size_t, Solution> waiting;  // for the answers before them, by place
   size_t next = 0;
+  bool is_first = true;
   for (std::vector<size_t>& places : cut_batches(config, plan, instances)) {
     Batch batch;
     for (const size_t place : places) {
@@ -161,7 +165,11 @@ PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, co
     }
     batch.places = std::move(places);
     const double work = static_cast<double>(batch.instances.size()) * rollout_work(batch.instances[0].n());
-    SolutionBatch answers = scheduler.solve(batch, share_time(control, work, work_left));
+    // The first batch is begun in any case: it may hold the only instance.
+    SolutionBatch answers = !is_first && control.is_over()
+                                ? SolutionBatch(batch.places.size(), unsolved())
+                                : scheduler.solve(batch, share_time(control, work, work_left));
+    is_first = false;
     work_left -= work;
     for (size_t i = 0; i < answers.size(); ++i) waiting.emplace(batch.places[i], std::move(answers[i]));
     for (; !waiting.empty() && waiting.begin()->first == next; waiting.erase(waiting.begin())) {

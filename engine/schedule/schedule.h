@@ -27,10 +27,11 @@ struct SolvePlan {
 // Takes the answer of the instance in place `index`, in input order.
 using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
 
-// Solves instances of one problem. Every instance gets a valid answer: where a limit strikes first it is the
-// best so far, and its status says so. A deadline is shared among the batches by their work. The instance in
-// place i draws with instance_key(instance, first_row + i). ActiveSearchProgress::instance is a place too.
-// control.interrupted may be asked from several threads at once. Returns what the backend counted.
+// Solves instances of one problem. Every answer is valid: where a limit strikes first it is the best
+// so far, and its status says so. Instances that no search came to are unsolved; one that is alone is so only
+// after a signal. A deadline is shared among the batches by their work. The instance in place i draws with
+// instance_key(instance, first_row + i). ActiveSearchProgress::instance is a place too. control.interrupted
+// may be asked from several threads at once. Returns what the backend counted.
 PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
                                  std::span<const Instance> instances, uint64_t first_row,
                                  const SearchControl& control, const SolutionSink& sink);

@@ -136,7 +136,7 @@ class ActiveSearch {
     SearchResult result;
     for (Searched& own : searched_) {
       own.best.status = status;
-      result.candidates.push_back({std::move(own.best)});
+      result.candidates.push_back({status == Status::kUnsolved ? unsolved() : std::move(own.best)});
     }
     result.statistics = statistics_;
     return result;
@@ -232,8 +232,9 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
   ActiveSearch search(backend, config, batch, options);
   Status status = control.check();
   if (status != Status::kDone) {
-    search.draw(0, 1);
-    return search.result(status);
+    const bool answers = !control.is_over() || (sets == 1 && status == Status::kTimeLimit);
+    if (answers) search.draw(0, 1);
+    return search.result(answers ? status : Status::kUnsolved);
   }
   const Clock::time_point start = Clock::now();
   for (int step = 0; step < options.steps && status == Status::kDone; ++step) {

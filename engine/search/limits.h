@@ -18,12 +18,20 @@ using Clock = std::chrono::steady_clock;
 
 // Asked between backend calls. Both limits keep the best found so far.
 struct SearchControl {
-  std::optional<Clock::time_point> deadline;
-  std::function<bool()> interrupted;  // may be empty
+  std::optional<Clock::time_point> deadline;  // of the whole run, or of a part of it
+  std::function<bool()> interrupted;          // may be empty
   std::function<void(const std::string&)> trace =
       {};  // may be empty; told of every batch and every backend call
   std::function<void(const std::string&)> warn =
       {};  // may be empty; told of what went wrong and is tried again
+
+  std::optional<Clock::time_point> end = {};  // of the whole run, where `deadline` is a part's
+
+  // Nothing more is to be begun, not even a first answer to an instance.
+  bool is_over() const {
+    const auto& last = end ? end : deadline;
+    return (interrupted && interrupted()) || (last && Clock::now() >= *last);
+  }
 
   // kDone while the search may go on.
   Status check() const {
@@ -91,6 +99,7 @@ inline SearchControl share_time(const SearchControl& control, double work, doubl
   const Clock::time_point now = Clock::now();
   if (*control.deadline <= now) return share;
   const std::chrono::duration<double> left = *control.deadline - now;
+  share.end = control.end ? control.end : control.deadline;
   share.deadline = now + std::chrono::duration_cast<Clock::duration>(left * (work / all_work));
   return share;
 }

@@ -108,10 +108,14 @@ class Sampler {
     return end == end_ ? Status::kDone : control_.check();
   }
 
-  // The first sample of every instance that a limit left without an answer.
+  // The first sample of every instance that a limit left without an answer, while the run itself goes on; of
+  // an instance alone also past its end.
   void draw_missing() {
+    const bool answers_late = instances_.size() == 1 && !(control_.interrupted && control_.interrupted());
     for (size_t i = 0; i < instances_.size(); ++i) {
-      if (drawn_[i] == 0) plan(i, options_.first_sample, options_.first_sample + 1);
+      if (drawn_[i] > 0) continue;
+      if (plan_.empty() && control_.is_over() && !answers_late) return;
+      plan(i, options_.first_sample, options_.first_sample + 1);
       if (planned_rollouts_ >= pacer_.size()) flush();
     }
     flush();
@@ -199,6 +203,7 @@ class Sampler {
   }
 
   std::vector<Solution> finish(size_t i, Status status) {
+    if (kept_[i].empty()) return {unsolved()};
     std::vector<Solution> best;
     for (Answer& answer : kept_[i]) {
       Solution solution;

@@ -69,12 +69,13 @@ struct Answers {
   ProgressLine line{};
 
   void add(size_t i, const Solution& solution) {
+    status = std::max(status, solution.status);
+    ++seen;
+    if (solution.status == Status::kUnsolved) return;
     double& best = objectives[i];
     if (std::isnan(best) || is_better(instances[i].problem, solution.objective, best))
       best = solution.objective;
-    status = std::max(status, solution.status);
     sum += solution.objective;
-    ++seen;
     if (seen < instances.size() && line.due()) {
       line.update(name + ": " + std::to_string(seen) + "/" + std::to_string(instances.size()) +
                   ", mean cost " + std::to_string(sum / static_cast<double>(seen)));

@@ -27,7 +27,9 @@ void install_signal_handlers() {
   // No SA_RESTART: a blocking read of stdin must return, so that what was read so far is answered.
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 int interrupt_exit_code() { return arrived.load() == 0 ? 0 : 128 + arrived.load(); }

@@ -31,7 +31,7 @@ constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors       a model of your own
 `pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a
 --config file. Exit codes: 0 done, 1 internal, 2 usage, 3 bad input or model, 4 memory, disk or device, 5 a check
-failed, 130/143 interrupted with the best kept.)";
+failed, 130/143/129 interrupted with the best kept.)";
 
 // What went wrong, as the error JSON says it.
 struct Failure {

@@ -86,6 +86,7 @@ SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const Solve
                        double loading_ms) {
   SolveSummary summary;
   summary.instances = totals.instances;
+  summary.unsolved = totals.unsolved;
   summary.mean_cost = totals.mean_objective();
   summary.gap = totals.mean_gap();
   if (run.report.improve) summary.mean_network_cost = totals.mean_network_objective();
@@ -106,10 +107,11 @@ SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const Solve
 
 void log_end(const SolveRun& run, const SolveTotals& totals) {
   const SolveReport& report = run.report;
-  std::string text = std::to_string(totals.instances) + " solved";
+  std::string text = std::to_string(totals.solved()) + " solved";
   const auto add = [&](const std::string& format, double value) {
     if (!std::isnan(value)) text += printed(format.c_str(), value);
   };
+  if (totals.unsolved > 0) text += ", " + std::to_string(totals.unsolved) + " not";
   if (totals.failed > 0) text += ", " + std::to_string(totals.failed) + " could not be";
   if (totals.problem) {
     add(std::string(", mean ") + problem_of(*totals.problem).objective_key + " %.6g",
@@ -118,7 +120,9 @@ void log_end(const SolveRun& run, const SolveTotals& totals) {
   if (report.improve) add(" (the network alone %.6g)", totals.mean_network_objective());
   add(", gap %.3f%%", 100 * totals.mean_gap());
   add(", %.2f s", milliseconds_since(process_start()) / 1000);
-  text += totals.interrupted ? ", interrupted" : totals.time_limit ? ", stopped by the time limit" : "";
+  text += !totals.is_cut_short()       ? ""
+          : interrupt_exit_code() != 0 ? ", interrupted"
+                                       : ", stopped by the time limit";
   log_info(text + printed("; mode %s, %lld samples, augment %d, shuffle %s, improve %s",
                           info_of(report.mode).name, static_cast<long long>(report.samples), report.augment,
                           report.shuffle ? "on" : "off", report.improve ? "on" : "off"));
@@ -148,8 +152,10 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
       if (line.due()) line.update(step_text(at));
     };
     run.solve(instances, loaded.rows, options, control, [&](size_t i, Solution&& found) {
-      if (!incumbents.empty() && is_better(instances[i].problem, incumbents[i].objective, found.objective)) {
-        incumbents[i].status = found.status;
+      const bool is_solved = found.status != Status::kUnsolved;
+      if (!incumbents.empty() &&
+          (!is_solved || is_better(instances[i].problem, incumbents[i].objective, found.objective))) {
+        incumbents[i].status = is_solved ? found.status : control.check();
         incumbents[i].network_objective = found.network_objective;
         found = std::move(incumbents[i]);
       }
@@ -163,7 +169,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     });
   }
   SolveSummary summary = summarise(run, flags, totals, loaded.loading_ms);
-  summary.code = totals.interrupted ? interrupt_exit_code() : kExitDone;
+  summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
   file.write(
       format_of_kind(answer_formats(), output_format(common)).write({instances, solutions, gaps, summary}));
   file.commit();

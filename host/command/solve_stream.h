@@ -18,31 +18,40 @@ namespace pointsman {
 
 // Running sums over the answers of a run.
 struct SolveTotals {
-  int64_t instances = 0, failed = 0;  // failed: lines of a stream that were no instance
+  int64_t instances = 0, unsolved = 0;  // of all instances, unsolved ones included
+  int64_t cut_short = 0;                // whose status is not done
+  int64_t failed = 0;                   // lines of a stream that were no instance
   double objective = 0, gap = 0, network_objective = 0;
   int64_t with_gap = 0, with_network = 0;
   std::optional<ProblemKind> problem;  // of all answers; none: several
-  bool interrupted = false, time_limit = false;
 
   void add(const Instance& instance, const Solution& solution, double solution_gap) {
     ++instances;
     problem = instances == 1 || problem == instance.problem ? std::optional(instance.problem) : std::nullopt;
+    cut_short += solution.status != Status::kDone;
+    if (solution.status == Status::kUnsolved) {
+      ++unsolved;
+      return;
+    }
     objective += solution.objective;
     if (!std::isnan(solution_gap)) gap += solution_gap, ++with_gap;
     if (!std::isnan(solution.network_objective))
       network_objective += solution.network_objective, ++with_network;
-    interrupted |= solution.status == Status::kInterrupted;
-    time_limit |= solution.status == Status::kTimeLimit;
   }
+
+  int64_t solved() const { return instances - unsolved; }
+  // A limit or a signal left less than was asked for.
+  bool is_cut_short() const { return cut_short > 0; }
 
   // NaN when there is nothing to average, and for a mix of lengths and values.
   double mean_objective() const {
-    return problem ? objective / static_cast<double>(instances) : std::nan("");
+    return problem && solved() > 0 ? objective / static_cast<double>(solved()) : std::nan("");
   }
   double mean_gap() const { return with_gap > 0 ? gap / static_cast<double>(with_gap) : std::nan(""); }
   double mean_network_objective() const {
-    return problem && with_network == instances ? network_objective / static_cast<double>(instances)
-                                                : std::nan("");
+    return problem && with_network == solved() && solved() > 0
+               ? network_objective / static_cast<double>(solved())
+               : std::nan("");
   }
 };
 

@@ -31,6 +31,7 @@ JsonText known(double value) { return std::isfinite(value) ? JsonText(value) : J
 JsonText summary_json(const SolveSummary& s) {
   return json_object(
       {{"instances", s.instances},
+       {"unsolved", s.unsolved > 0 ? JsonText(s.unsolved) : JsonText()},
        {"mean_cost", s.mean_cost},
        {"mean_network_cost", known(s.mean_network_cost)},
        {"gap", s.gap},
@@ -64,20 +65,21 @@ bool is_ndjson(std::string_view bytes, const std::string& file) {
 
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
-  const bool is_map = problem.fields == ItemFields::kCoordinates;
+  const bool is_solved = solution.status != Status::kUnsolved;
+  const bool has_length = is_solved && problem.fields == ItemFields::kCoordinates;
+  const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
   return json_object({{"index", index},
                       {"id", instance.id},
                       {"problem", name_of(problem.kind)},
                       {"n", instance.n()},
                       {"status", name_of(solution.status)},
-                      {problem.objective_key, solution.objective},
-                      {"cost_euclidean", is_map ? JsonText(solution.unrounded) : JsonText()},
-                      {"weight", problem.has_capacity ? JsonText(solution.weight) : JsonText()},
+                      {problem.objective_key, is_solved ? JsonText(solution.objective) : JsonText()},
+                      {"cost_euclidean", has_length ? JsonText(solution.unrounded) : JsonText()},
+                      {"weight", is_solved && problem.has_capacity ? JsonText(solution.weight) : JsonText()},
                       {"gap", gap},
                       {"log_prob", solution.log_prob},
                       {"network_cost", known(solution.network_objective)},
-                      {problem.order_key,
-                       json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; })}})
+                      {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}})
       .text;
 }
 

@@ -75,6 +75,10 @@ std::string write_npy_answers(const Answer& answer) {
   const bool has_all_items = problem_of(answer.instances[0]).has_all_items;
   std::string out = npy_header(has_all_items ? "<i4" : "|u1", {answer.solutions.size(), n});
   for (const Solution& solution : answer.solutions) {
+    if (solution.status == Status::kUnsolved) {  // a row of -1
+      out.append(n * (has_all_items ? sizeof(int32_t) : 1), '\xFF');
+      continue;
+    }
     std::string taken(n, '\0');
     for (const int32_t item : solution.order) {
       if (has_all_items) append_bytes(out, item);

@@ -11,6 +11,8 @@ constexpr const char* kRow = "%6s  %-20.40s %6s %16s %16s %9s  %s\n";
 
 std::string short_number(double value) { return printed("%.10g", value); }
 
+std::string number_or_dash(double value) { return std::isfinite(value) ? short_number(value) : "-"; }
+
 std::string percent(double gap) { return std::isfinite(gap) ? printed("%.3g%%", 100.0 * gap) : "-"; }
 
 // For a person: control bytes of an id must not reach the terminal.
@@ -30,12 +32,13 @@ std::string write_text_answers(const Answer& answer) {
     const Solution& solution = answer.solutions[i];
     out += printed(
         kRow, std::to_string(i).c_str(), visible(instance.id).c_str(), std::to_string(instance.n()).c_str(),
-        short_number(solution.objective).c_str(),
-        short_number(problem_of(instance).has_capacity ? solution.weight : solution.unrounded).c_str(),
+        number_or_dash(solution.objective).c_str(),
+        number_or_dash(problem_of(instance).has_capacity ? solution.weight : solution.unrounded).c_str(),
         percent(answer.gap(i)).c_str(), name_of(solution.status));
   }
   out +=
-      std::to_string(s.instances) + " solved, mean " + short_number(s.mean_cost) +
+      std::to_string(s.instances - s.unsolved) + " solved, " +
+      (s.unsolved > 0 ? std::to_string(s.unsolved) + " not, " : "") + "mean " + short_number(s.mean_cost) +
       (std::isfinite(s.mean_network_cost) ? " (the network alone " + short_number(s.mean_network_cost) + ")"
                                           : "") +
       ", gap " + percent(s.gap) + ", mode " + s.mode + ", " + std::to_string(s.samples) +

@@ -248,6 +248,8 @@ std::string write_tour(const Answer& answer) {
   }
   const Instance& instance = answer.instances[0];
   const Solution& solution = answer.solutions[0];
+  if (solution.status == Status::kUnsolved)
+    throw OutputRefused("no tour was found before the run was stopped");
   const std::string cost = number_text(solution.objective);
   std::string out =
       "NAME : " + on_one_line(instance.id.empty() ? "tour" : instance.id) + "." + cost +

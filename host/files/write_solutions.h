@@ -18,8 +18,8 @@ inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();  /
 
 // "summary" of the JSON answer (docs/file-formats.md).
 struct SolveSummary {
-  int code = 0;  // of the whole answer: 0, or 130 and 143 when a signal ended the run
-  int64_t instances = 0;
+  int code = 0;                         // of the whole answer: 0, or 130 and 143 when a signal ended the run
+  int64_t instances = 0, unsolved = 0;  // unsolved: those of them without an answer, which no mean counts
   double mean_cost = kNoNumber;
   double mean_network_cost = kNoNumber;  // before any improvement; left out when not known
   double gap = kNoNumber;                // mean over the instances, as a fraction

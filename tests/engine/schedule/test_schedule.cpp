@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 #include <variant>
@@ -50,8 +51,13 @@ SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceB
                                                         solutions.push_back(std::move(solution));
                                                       });
   CHECK(solutions.size() == instances.size());
-  CHECK((statistics.steps > 0) == !std::holds_alternative<InstanceSearch>(plan.search));
+  if (std::holds_alternative<InstanceSearch>(plan.search)) CHECK(statistics.steps == 0);
   for (size_t i = 0; i < instances.size(); ++i) {
+    if (solutions[i].status == Status::kUnsolved) {
+      CHECK(solutions[i].order.empty());
+      continue;
+    }
+    CHECK((statistics.steps > 0) == !std::holds_alternative<InstanceSearch>(plan.search));
     Solution again = solutions[i];
     REQUIRE(validate_solution(instances[i], again).empty());
     CHECK(again.objective == solutions[i].objective);
@@ -140,19 +146,34 @@ TEST_CASE("active search is scheduled by size too") {
   for (const Solution& solution : improved) CHECK(solution.objective <= solution.network_objective);
 }
 
-TEST_CASE("limits leave every instance with a valid answer and its status") {
+TEST_CASE("limits leave valid answers with their status, and the rest unsolved") {
   const InstanceBatch instances = mixed_instances();
   FakeBackend backend;
   for (const bool improve : {false, true}) {
     const SolvePlan plan = sampling_plan(1000, improve);
-    for (const Solution& solution :
-         solve(backend, plan, instances, {Clock::now() - std::chrono::seconds(1), {}})) {
-      CHECK(solution.status == Status::kTimeLimit);
+    const SearchControl late = {Clock::now() - std::chrono::seconds(1), {}},
+                        interrupted = {{}, [] { return true; }};
+    for (const SearchControl& control : {late, interrupted}) {
+      for (const Solution& solution : solve(backend, plan, instances, control))
+        CHECK(solution.status == Status::kUnsolved);
     }
-    for (const Solution& solution : solve(backend, plan, instances, {{}, [] { return true; }})) {
-      CHECK(solution.status == Status::kInterrupted);
-    }
+    CHECK(backend.drawn.empty());
+    CHECK(solve(backend, plan, {instances[0]}, late)[0].status == Status::kTimeLimit);
+    backend.drawn.clear();
   }
+  // A limit within the run: what came before it is solved, what comes after it is not, and it is soon.
+  FakeBackend long_run;
+  long_run.time_per_rollout = std::chrono::microseconds(100);
+  InstanceBatch many;
+  for (uint32_t i = 0; i < 20000; ++i) many.push_back(random_tsp(5, i));
+  const Clock::time_point start = Clock::now();
+  std::map<Status, int> statuses;
+  SolvePlan greedy = sampling_plan(1, false);
+  for (const Solution& solution : solve(long_run, greedy, many, {start + std::chrono::milliseconds(300), {}}))
+    ++statuses[solution.status];
+  CHECK(Clock::now() - start < std::chrono::milliseconds(800));
+  CHECK(statuses[Status::kDone] > 0);
+  CHECK(statuses[Status::kUnsolved] > 10000);
   // All samples drawn, but no time left: only the best is improved.
   FakeBackend late;
   late.time_per_rollout = std::chrono::milliseconds(2);

@@ -287,11 +287,14 @@ TEST_CASE("a limit ends the search with the best so far for every instance") {
   }
   Run late;
   late.instances = run.instances;
-  for (const Solution& answer : late.search(options, {{}, [] { return true; }})) {
-    CHECK(answer.order.size() == 10);
-    CHECK(answer.status == Status::kInterrupted);
+  const SearchControl past = {Clock::now() - std::chrono::seconds(1), {}};
+  for (const SearchControl& control : {SearchControl{{}, [] { return true; }}, past}) {
+    for (const Solution& answer : late.search(options, control)) CHECK(answer.status == Status::kUnsolved);
   }
-  CHECK(late.backend.drawn.size() == 4);
+  CHECK(late.backend.drawn.empty());
+  late.instances.resize(1);
+  CHECK(late.search(options, past)[0].order.size() == 10);
+  CHECK(late.backend.drawn.size() == 1);
   CHECK(late.backend.update_calls == 0);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string>
@@ -244,21 +245,33 @@ TEST_CASE("calls are bounded in size and instances of many samples are cut") {
   CHECK(drawn_of(backend, 11) == 20000);
 }
 
-TEST_CASE("every instance gets a sample however early a limit strikes") {
+TEST_CASE("a limit that strikes early leaves instances unsolved, an instance alone gets a sample") {
   std::vector<Instance> instances;
   for (uint32_t i = 0; i < 40; ++i) instances.push_back(random_tsp(10, i));
   SamplingOptions options;
   options.samples = 1000;
   FakeBackend backend;
-  for (const auto& answer :
-       sample(backend, instances, options, {Clock::now() - std::chrono::seconds(1), {}})) {
-    REQUIRE(answer.size() == 1);
+  const SearchControl late = {Clock::now() - std::chrono::seconds(1), {}},
+                      interrupted = {{}, [] { return true; }};
+  for (const SearchControl& control : {late, interrupted}) {
+    for (const auto& answer : sample(backend, instances, options, control)) {
+      REQUIRE(answer.size() == 1);
+      CHECK(answer[0].status == Status::kUnsolved);
+      CHECK(answer[0].order.empty());
+      CHECK(std::isnan(answer[0].objective));
+    }
+    CHECK(backend.drawn.empty());
+  }
+  CHECK(sample(backend, {instances[0]}, options, interrupted)[0][0].status == Status::kUnsolved);
+  CHECK(sample(backend, {instances[0]}, options, late)[0][0].status == Status::kTimeLimit);
+  CHECK(backend.drawn.size() == 1);
+  // The end of a part of the run is not the run's.
+  FakeBackend shared;
+  SearchControl part = late;
+  part.end = Clock::now() + std::chrono::hours(1);
+  for (const auto& answer : sample(shared, instances, options, part))
     CHECK(answer[0].status == Status::kTimeLimit);
-  }
-  CHECK(backend.drawn.size() == 40);
-  for (const auto& answer : sample(backend, instances, options, {{}, [] { return true; }})) {
-    CHECK(answer[0].status == Status::kInterrupted);
-  }
+  CHECK(shared.drawn.size() == 40);
   // Halfway: at 20 us a rollout the 40,000 take 0.8 s.
   FakeBackend slow;
   slow.time_per_rollout = std::chrono::microseconds(20);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -108,6 +109,34 @@ TEST_CASE("the time limit ends an endless search with its best and exit code 0")
   CHECK(answer.parsed().at("solutions")[0].at("tour").size() == 45);
   CHECK(seconds >= 0.7);
   CHECK(seconds < 5.0);  // a step takes some 50 ms; the rest is for a loaded machine
+}
+
+TEST_CASE("a limit or a signal leaves what was not begun unsolved, soon") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 60 -b 60000 -o set.npy").code == 0);
+  const std::string solve = "solve -t 1 --mode greedy -m tsp20 set.npy -f -o answer.json";
+  const auto check = [&](const Answer& answer, int code, std::chrono::steady_clock::time_point start) {
+    CHECK(std::chrono::steady_clock::now() - start <
+          std::chrono::seconds(8));  // of some 20; sanitizers are slow
+    REQUIRE(answer.code == code);
+    const json written = json::parse(sandbox.read("answer.json"));
+    const int64_t unsolved = written.at("summary").at("unsolved");
+    CHECK(unsolved > 0);
+    CHECK(std::count_if(written.at("solutions").begin(), written.at("solutions").end(),
+                        [](const json& solution) {
+                          return solution.at("status") == "unsolved" && solution.at("tour").is_null();
+                        }) == unsolved);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  check(sandbox.run(solve + " -l 1"), 0, start);
+  for (const auto& [signal, code] : {std::pair(SIGINT, 130), {SIGTERM, 143}, {SIGHUP, 129}}) {
+    CAPTURE(code);
+    const auto begun = std::chrono::steady_clock::now();
+    const pid_t child = sandbox.start(solve);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(child, signal);
+    check(sandbox.finish(child), code, begun);
+  }
 }
 
 TEST_CASE("a signal keeps the best") {

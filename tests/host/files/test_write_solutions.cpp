@@ -170,6 +170,30 @@ TEST_CASE("a .tour starts at city 1 and goes towards its lower-numbered neighbou
                   OutputRefused);
 }
 
+TEST_CASE("an unsolved instance has no cost, and null or -1 for its answer") {
+  SolveSummary one_left = summary();
+  one_left.instances = 2;
+  one_left.unsolved = 1;
+  const auto written = [&](const char* name, const Instance& instance, const Solution& solution) {
+    return format_solutions(format_named(answer_formats(), name)->kind, {instance, instance},
+                            {solution, unsolved()}, {}, one_left);
+  };
+  const nlohmann::json json = nlohmann::json::parse(written("json", square(), square_tour()));
+  CHECK(json.at("summary").at("unsolved") == 1);
+  const nlohmann::json& left = json.at("solutions").at(1);
+  CHECK(left.at("status") == "unsolved");
+  CHECK(left.at("tour").is_null());
+  for (const char* key : {"cost", "cost_euclidean"}) CHECK_FALSE(left.contains(key));
+  const nlohmann::json pack =
+      nlohmann::json::parse(written("json", sack(), sack_items())).at("solutions").at(1);
+  CHECK(pack.at("items").is_null());
+  for (const char* key : {"value", "weight"}) CHECK_FALSE(pack.contains(key));
+  CHECK(written("npy", square(), square_tour()).ends_with(std::string(16, '\xFF')));
+  CHECK(written("npy", sack(), sack_items()).ends_with(std::string("\1\1\0\xFF\xFF\xFF", 6)));
+  CHECK(written("text", square(), square_tour()).find("1 solved, 1 not, ") != std::string::npos);
+  CHECK_THROWS_AS(format(OutputFormat::kTour, square(), unsolved()), OutputRefused);
+}
+
 TEST_CASE("every output format that holds answers reads back to them") {
   const Folder folder;
   for (const char* name : {"json", "ndjson", "npy", "npz"}) {
