@@ -247,6 +247,7 @@ std::vector<std::string> load_models(const EvalFlags& flags, const std::vector<E
 }
 
 int run_eval(const EvalFlags& flags, const CommonOptions& common) {
+  refuse_inputs(common, flags.files);
   OutputFile file = open_output(common);
   const EvalSet set = load_set(flags);
   const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);

@@ -2,9 +2,11 @@
 // The program `pointsman`: parses the command line, runs one subcommand and turns every failure into one line
 // on stderr, the JSON error where JSON was asked for, and the documented exit code.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -173,6 +175,9 @@ int run(const Command& command) {
 bool answered(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() != 0) return false;
   app.exit(error);
+  std::cout.flush();
+  if (!std::cout)
+    throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "standard output");
   return true;
 }
 
@@ -201,7 +206,11 @@ int main_program(int argc, char** argv) {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (answered(app, error)) return kExitDone;
+    try {
+      if (answered(app, error)) return kExitDone;
+    } catch (const std::system_error&) {
+      return report(describe(std::current_exception()), false);
+    }
     return report({kExitUsage, std::string(error.what()) + " (see --help)", "", 0}, is_json_on_stdout(guess));
   } catch (...) {
     return report(describe(std::current_exception()), is_json_on_stdout(guess));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "host/files/formats.h"
@@ -27,6 +28,14 @@ bool is_json_on_stdout(const CommonOptions& options) {
 
 OutputFile open_output(const CommonOptions& options) {
   return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force);
+}
+
+void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs) {
+  std::error_code absent;
+  for (const std::string& input : inputs) {
+    if (std::filesystem::equivalent(options.output, input, absent))
+      throw UsageError("-o " + options.output + ": is read as " + input);
+  }
 }
 
 void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "host/command/options.h"
 #include "host/files/write_solutions.h"
@@ -19,6 +20,9 @@ bool is_json_on_stdout(const CommonOptions& options);
 // Opens -o or stdout. Call it before the work: throws OutputRefused for a file that is there already without
 // --force. std::system_error when the disk refuses, then and later.
 OutputFile open_output(const CommonOptions& options);
+
+// Throws UsageError when -o is one of the files that are read.
+void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs);
 
 // The answer of the subcommands that have no format of their own: `json` indented, or `text` as it is.
 void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,

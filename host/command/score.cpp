@@ -35,6 +35,7 @@ nlohmann::ordered_json row_json(size_t index, const Instance& instance, const So
 }
 
 int run_score(const ScoreFlags& flags, const CommonOptions& common) {
+  refuse_inputs(common, {flags.file, flags.solutions});
   OutputFile file = open_output(common);
   const InstanceBatch instances = load_instances(flags.file, flags.input);
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);

@@ -181,9 +181,9 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
   if (!flags.init.empty() && !flags.options.untrained) throw UsageError("--init FILE: needs --format json");
   double reference = std::nan("");
   if (!flags.ref.empty()) {
-    char* end = nullptr;
-    reference = std::strtod(flags.ref.c_str(), &end);
-    if (*end != '\0') throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
+    const auto number = reference_number(flags.ref);
+    if (!number) throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
+    reference = *number;
   }
   const SearchControl control = search_control(common);
   SolveStream stream(run, flags, control, file, reference);
@@ -199,6 +199,7 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
 
 int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& common) {
   finish_solve_flags(flags, app, common);
+  refuse_inputs(common, flags.files);
   OutputFile file = open_output(common);
   SolveRun run(backend_options(common), flags.model, flags.options.untrained);
   log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +

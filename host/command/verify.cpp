@@ -64,6 +64,7 @@ nlohmann::ordered_json row_json(size_t index, const Instance& instance, const So
 }
 
 int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
+  refuse_inputs(common, {flags.instances, flags.solutions});
   OutputFile file = open_output(common);
   const InstanceBatch instances = load_instances(flags.instances, flags.input);
   SolutionBatch solutions = read_solutions(flags.solutions, instances);

@@ -4,6 +4,7 @@
 #include "engine/problem/validate.h"
 #include "host/files/formats.h"
 #include "host/files/npy_array.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 namespace {
@@ -50,9 +51,9 @@ void check_solutions(SolutionBatch& solutions, const InstanceBatch& instances, c
   }
 }
 
-std::vector<double> read_reference(const std::string& what, const InstanceBatch& instances) {
-  double value = 0.0;
-  if (parse_number(what, value)) return std::vector<double>(instances.size(), value);
+namespace {
+
+std::vector<double> read_costs(const std::string& what, const InstanceBatch& instances) {
   const std::string bytes = read_file(what);
   std::vector<double> costs;
   if (bytes.starts_with(kNpyMagic)) {
@@ -76,6 +77,27 @@ std::vector<double> read_reference(const std::string& what, const InstanceBatch&
   SolutionBatch solutions = parse_solutions(bytes, what, instances);
   check_solutions(solutions, instances, what);
   for (const Solution& solution : solutions) costs.push_back(solution.objective);
+  return costs;
+}
+
+}  // namespace
+
+std::optional<double> reference_number(const std::string& what) {
+  double value = 0.0;
+  if (!parse_number(what, value)) return std::nullopt;
+  if (value < 0.0) throw std::invalid_argument("--ref " + what + ": expected a cost of 0 or more");
+  return value;
+}
+
+std::vector<double> read_reference(const std::string& what, const InstanceBatch& instances) {
+  if (const auto number = reference_number(what)) return std::vector<double>(instances.size(), *number);
+  std::vector<double> costs = read_costs(what, instances);
+  for (size_t i = 0; i < costs.size(); ++i) {
+    if (costs[i] >= 0.0) continue;  // nor is it NaN
+    throw InputError(
+        what, 0,
+        "cost " + std::to_string(i) + ": expected a number of 0 or more, found " + number_text(costs[i]));
+  }
   return costs;
 }
 

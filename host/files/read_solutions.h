@@ -10,12 +10,16 @@
 
 namespace pointsman {
 
+// `what` as a number; nothing where it is none. Throws as read_reference().
+std::optional<double> reference_number(const std::string& what);
+
 // The costs to compare with, [instances]. `what` is a plain number (for every instance), or a file:
 //   .npy    (B,) floats
 //   text    one number a line
 //   .tour   one TSPLIB tour, measured under the instance's metric; .npy or .npz of tours likewise
 //   .json   {"costs":[..]}, or the program's own output (JSON or NDJSON), its solutions measured again
-// Throws InputError.
+// None may be negative or NaN. Throws InputError; std::invalid_argument for such a number on the command
+// line.
 std::vector<double> read_reference(const std::string& what, const InstanceBatch& instances);
 
 // The answers of a file, [instances]: the program's own output (JSON or NDJSON), a TSPLIB tour, .npy (orders

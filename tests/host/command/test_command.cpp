@@ -116,6 +116,9 @@ TEST_CASE("bad input is named with file and line, exit code 3") {
 TEST_CASE("outputs: full disk 4, existing file 2, --force 0, failures leave no file") {
   const Sandbox sandbox;
   CHECK(sandbox.run("solve -n 4 " + kMap + " >/dev/full").code == 4);
+  CHECK(sandbox.run("--help >/dev/full").code == 4);
+  CHECK(sandbox.run("solve --help >/dev/full").code == 4);
+  CHECK(sandbox.run("--version >/dev/full").code == 4);
   CHECK(sandbox.run("solve -n 4 -o /dev/full " + kMap).code == 4);
   CHECK(sandbox.run("solve -n 4 -o missing/x.json " + kMap).code == 4);
   sandbox.write("here.json", "precious");

@@ -139,6 +139,27 @@ TEST_CASE("a limit or a signal leaves what was not begun unsolved, soon") {
   }
 }
 
+TEST_CASE("an input is never the output, and a reference is no negative number") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 8 -b 1 -o set.npy").code == 0);
+  const std::string before = sandbox.read("set.npy");
+  fs::create_symlink("set.npy", sandbox / "link.npy");
+  for (const char* command : {"solve set.npy", "eval set.npy", "verify set.npy set.npy",
+                              "score set.npy -m tsp20 --solutions x", "solve link.npy"}) {
+    CAPTURE(command);
+    CHECK(sandbox.run(std::string(command) + " -f -o ./set.npy").code == 2);
+  }
+  CHECK(sandbox.read("set.npy") == before);
+  for (const char* format : {"json", "ndjson"}) {
+    CHECK(sandbox.run(std::string("solve set.npy --mode local --ref -1 --format ") + format).code == 2);
+    CHECK(sandbox.run(std::string("solve set.npy --mode local --ref 1 --format ") + format).code == 0);
+  }
+  for (const char* cost : {"-2.5", "nan"}) {
+    sandbox.write("costs.json", std::string("{\"costs\":[") + cost + "]}");
+    CHECK(sandbox.run("solve set.npy --mode local --ref costs.json").code == 3);
+  }
+}
+
 TEST_CASE("a signal keeps the best") {
   const Sandbox sandbox;
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
