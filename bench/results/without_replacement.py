@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Samples without replacement (stochastic beam search: Kool, van Hoof, Welling, ICML 2019) against as many samples, in
+PyTorch, as docs/experiments.md tells. For TSP models with a prior.
+
+    python3 bench/results/without_replacement.py MODEL.safetensors SET.npy INSTANCES SAMPLES TEMPERATURE ...
+
+Both spread their samples over the 8 symmetries of the square. A line a temperature: the mean best cost of each, and
+the mean difference with its 95% confidence interval.
+"""
+import os
+import pathlib
+import sys
+
+os.environ["POINTSMAN_TWIN_TUNED"] = "1"  # the twin's tuning needs a process of its own
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch_twin  # noqa: E402
+
+H = torch_twin.H
+
+
+def dihedral(points, copy):
+    x, y = points[:, 0], points[:, 1]
+    x, y = (1 - x if copy & 1 else x), (1 - y if copy & 2 else y)
+    return torch.stack([y, x] if copy & 4 else [x, y], 1)
+
+
+class Beam:
+    """k different prefixes of one instance, in the order of their perturbed log-probabilities; rows that are not `alive`
+    wait until there are so many."""
+
+    def __init__(self, k):
+        self.log_p, self.perturbed, self.alive = torch.zeros(k), torch.zeros(k), torch.zeros(k, dtype=torch.bool)
+        self.alive[0] = True
+
+    def extend(self, log_p, closed):
+        """log_p [k, n] of every next city -> (rows, cities) of the k best continuations: algorithm 1 of the paper."""
+        n = log_p.shape[1]
+        log_p = self.log_p[:, None] + log_p
+        gumbel = torch.where(closed, torch.tensor(-1e30), log_p - torch.empty_like(log_p).exponential_().log())
+        most = gumbel.max(1, keepdim=True)[0]
+        v = self.perturbed[:, None] - gumbel + torch.log1p(-torch.exp((gumbel - most).clamp(max=0)))
+        perturbed = self.perturbed[:, None] - v.relu() - torch.log1p(torch.exp(-v.abs()))
+        perturbed[closed | ~self.alive[:, None]] = -torch.inf
+        top, chosen = perturbed.flatten().topk(len(self.alive))
+        self.alive = top > -torch.inf
+        chosen = torch.where(self.alive, chosen, chosen[0])  # the others wait as copies of the first
+        self.perturbed = torch.where(self.alive, top, torch.zeros(()))
+        self.log_p = log_p.flatten()[chosen]
+        return torch.div(chosen, n, rounding_mode="floor"), chosen % n
+
+
+@torch.no_grad()
+def best_cost(twin, points, k, temperature, without_replacement):
+    """The cost of the best of k tours of one instance [n, 2]."""
+    f, n, rows = twin.actor, points.shape[0], torch.arange(k)
+    references, h, c = twin.encode(f, points[None])
+    projected = twin.project(f, references)
+    inputs = torch.addmm(f["decoder"]["bias"], points, f["decoder"]["in"])
+    weighted = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist") * -f["prior"]
+    h, c = h.repeat(k, 1), c.repeat(k, 1)
+    closed, tours, beam = torch.zeros(k, n, dtype=torch.bool), torch.zeros(k, n, dtype=torch.long), Beam(k)
+    x, recurrent, prior = f["start"].expand(k, 4 * H), h @ f["decoder"]["hh"], None
+    for t in range(n):
+        walls = torch.zeros(k, n).masked_fill(closed, -torch.inf)
+        recurrent, c, log_p = twin.step(f, projected, x, recurrent, c, walls, prior, (~closed).float(),
+                                        torch.tensor(float(n - t)))
+        log_p = torch.log_softmax(log_p / temperature, 1)
+        if without_replacement:
+            parents, cities = beam.extend(log_p, closed)
+            recurrent, c, closed, tours = recurrent[parents], c[parents], closed[parents], tours[parents]
+        else:
+            cities = (log_p.exp() / torch.empty_like(log_p).exponential_()).argmax(1)
+        tours[:, t] = cities
+        closed[rows, cities] = True
+        x, prior = inputs[cities], weighted[cities]
+    return torch_twin.tour_length(points.expand(k, n, 2), tours).min().item()
+
+
+def main():
+    model, data, count, samples = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    torch.set_num_threads(1)
+    torch.manual_seed(5)
+    twin = torch_twin.Twin(model)
+    instances = torch.tensor(np.load(data)[:count].astype("f4"))
+    for temperature in map(float, sys.argv[5:]):
+        best = np.array([[min(best_cost(twin, dihedral(points, copy), samples // 8, temperature, without)
+                              for copy in range(8)) for without in (False, True)] for points in instances])
+        difference = best[:, 1] - best[:, 0]
+        print(f"T = {temperature:g}: samples {best[:, 0].mean():.4f}, without replacement {best[:, 1].mean():.4f}, "
+              f"difference {difference.mean():.4f} +- {1.96 * difference.std(ddof=1) / len(best) ** 0.5:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
