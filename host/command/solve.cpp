@@ -36,11 +36,13 @@ struct LoadedFiles {
   double loading_ms = 0;
 };
 
-LoadedFiles load_all(const SolveFlags& flags) {
+LoadedFiles load_all(const SolveFlags& flags, const SearchControl& control) {
   const Clock::time_point start = Clock::now();
   LoadedFiles loaded;
+  InstanceFlags input = flags.input;
+  input.stop = [&] { return control.is_over(); };
   for (const std::string& path : flags.files) {
-    InstanceBatch instances = load_instances(path, flags.input);
+    InstanceBatch instances = load_instances(path, input);
     for (size_t row = 0; row < instances.size(); ++row) loaded.rows.push_back(row);
     std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
   }
@@ -136,7 +138,7 @@ std::string step_text(const ActiveSearchProgress& at) {
 
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
   const SearchControl control = search_control(common);
-  const LoadedFiles loaded = load_all(flags);
+  const LoadedFiles loaded = load_all(flags, control);
   const InstanceBatch& instances = loaded.instances;
   check_format(output_format(common), instances);
   const std::vector<double> reference =

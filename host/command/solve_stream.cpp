@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/solve_stream.h"
 
-#include <pthread.h>
-#include <signal.h>
-
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -21,99 +19,83 @@ constexpr size_t kLinesAtOnce = 1024;  // when the stream runs ahead of the sear
 constexpr size_t kFlushBytes = 1 << 16;
 constexpr auto kFlushAfter = std::chrono::milliseconds(100);
 
-// Wakes the reader from a blocking read(2), which then returns EINTR. The handler has nothing to do.
-constexpr int kWakeSignal = SIGUSR1;
-constexpr int kWakeTries = 20;
-constexpr auto kWakeEvery = std::chrono::milliseconds(10);
-
-void install_wake_handler() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) {};
-  sigemptyset(&action.sa_mask);
-  sigaction(kWakeSignal, &action, nullptr);
-}
-
-// What the reading thread and its queue share.
-struct Reader {
-  std::unique_ptr<InstanceInput> input;
-  const size_t capacity;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<InstanceLine> lines;
-  std::exception_ptr error;
-  bool ended = false, stopped = false;
-  std::thread thread;
-
-  void read() {
-    std::exception_ptr thrown;
-    try {
-      while (auto line = input->next_line()) {
-        std::unique_lock<std::mutex> lock(mutex);
-        changed.wait(lock, [&] { return stopped || lines.size() < capacity; });
-        if (stopped) break;
-        lines.push_back(std::move(*line));
-        changed.notify_all();
-      }
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    const std::lock_guard<std::mutex> lock(mutex);
-    error = thrown;
-    ended = true;
-    changed.notify_all();
-  }
-};
-
 // Lines read by a thread of its own, so that a search never waits for lines that have not come yet and a
 // producer that pauses still gets its answers at once.
 class LineQueue {
  public:
-  // capacity: lines read ahead.
-  LineQueue(std::unique_ptr<InstanceInput> input, size_t capacity)
-      : state_(std::make_shared<Reader>(std::move(input), capacity)) {
-    install_wake_handler();
-    state_->thread = std::thread([state = state_] { state->read(); });
+  // capacity: lines read ahead. The wait for a line that is late ends with the queue, and when `control` says
+  // stop.
+  LineQueue(const std::string& path, ReadOptions options, size_t capacity, const SearchControl& control)
+      : control_(control), capacity_(capacity) {
+    options.stop = [this] { return stopped_ || control_.is_over(); };
+    input_ = std::make_unique<InstanceInput>(path, options);
   }
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
   ~LineQueue() {
-    std::unique_lock<std::mutex> lock(state_->mutex);
-    state_->stopped = true;
-    state_->changed.notify_all();
-    // The signal may arrive just before the read begins, so it is sent until the reader is seen to have
-    // ended. A file stream (a FIFO by name) reads on after EINTR: such a reader is left behind, and the
-    // process ends without it.
-    for (int i = 0; i < kWakeTries && !state_->ended; ++i) {
-      pthread_kill(state_->thread.native_handle(), kWakeSignal);
-      state_->changed.wait_for(lock, kWakeEvery);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopped_ = true;
     }
-    const bool ended = state_->ended;
-    lock.unlock();
-    ended ? state_->thread.join() : state_->thread.detach();
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // What is not a stream is for its caller to read.
+  InstanceInput& input() { return *input_; }
+  void start() {
+    thread_ = std::thread([this] { read(); });
   }
 
   // Waits for a line, then takes all that have come, at most `limit`. Empty at the end of the stream and when
   // `control` says stop. Rethrows what the reader threw.
-  std::vector<InstanceLine> take(size_t limit, const SearchControl& control) {
-    Reader& state = *state_;
-    std::unique_lock<std::mutex> lock(state.mutex);
-    while (state.lines.empty() && !state.ended && control.check() == Status::kDone) {
-      state.changed.wait_for(lock, std::chrono::milliseconds(20));
+  std::vector<InstanceLine> take(size_t limit) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (lines_.empty() && !ended_ && control_.check() == Status::kDone) {
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
     std::vector<InstanceLine> taken;
-    if (control.interrupted && control.interrupted()) return taken;
-    while (!state.lines.empty() && taken.size() < limit) {
-      taken.push_back(std::move(state.lines.front()));
-      state.lines.pop_front();
+    if (control_.interrupted && control_.interrupted()) return taken;
+    while (!lines_.empty() && taken.size() < limit) {
+      taken.push_back(std::move(lines_.front()));
+      lines_.pop_front();
     }
-    state.changed.notify_all();
-    if (taken.empty() && state.error) std::rethrow_exception(state.error);
+    changed_.notify_all();
+    if (taken.empty() && error_) std::rethrow_exception(error_);
     return taken;
   }
 
  private:
-  // The thread's too: it may have to be left behind in a read that never returns.
-  std::shared_ptr<Reader> state_;
+  void read() {
+    std::exception_ptr thrown;
+    try {
+      while (auto line = input_->next_line()) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [&] { return stopped_ || lines_.size() < capacity_; });
+        if (stopped_) break;
+        lines_.push_back(std::move(*line));
+        changed_.notify_all();
+      }
+    } catch (const InputStopped&) {
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    error_ = thrown;
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  const SearchControl& control_;
+  const size_t capacity_;
+  std::unique_ptr<InstanceInput> input_;
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<InstanceLine> lines_;
+  std::exception_ptr error_;
+  bool ended_ = false;
+  std::thread thread_;
 };
 
 }  // namespace
@@ -123,23 +105,24 @@ bool SolveStream::stopped() const { return control_.check() != Status::kDone; }
 void SolveStream::solve_file(const std::string& path, const ReadOptions& options) {
   next_row_ = 0;
   try {
-    auto input = std::make_unique<InstanceInput>(path, options);
-    if (!input->is_stream()) {
-      InstanceFile whole = input->read_all();
+    const auto& batch_size = flags_.options.batch_size;
+    const size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kLinesAtOnce;
+    LineQueue queue(path, options, 2 * at_once, control_);
+    if (!queue.input().is_stream()) {
+      InstanceFile whole = queue.input().read_all();
       for (const std::string& warning : whole.warnings) log_warning(warning);
       std::vector<InstanceLine> lines;
       for (Instance& instance : whole.instances) lines.push_back({0, std::move(instance), std::nullopt});
       solve_lines(std::move(lines));
       return;
     }
-    const auto& batch_size = flags_.options.batch_size;
-    const size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kLinesAtOnce;
-    LineQueue queue(std::move(input), 2 * at_once);
+    queue.start();
     for (;;) {
-      std::vector<InstanceLine> lines = queue.take(at_once, control_);
+      std::vector<InstanceLine> lines = queue.take(at_once);
       if (lines.empty()) return;
       solve_lines(std::move(lines));
     }
+  } catch (const InputStopped&) {  // the exit code tells it
   } catch (const InputError& error) {
     write_error(kExitInput, error.what(), error.file(), error.line(), next_index_++);
     write_errors_before(next_index_);

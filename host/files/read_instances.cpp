@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/read_instances.h"
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <iostream>
-#include <system_error>
-
 #include "host/files/formats.h"
 
 namespace pointsman {
@@ -49,56 +43,15 @@ void check_problem(const Instance& instance, const ReadOptions& options, const s
                        problem_of(instance).title + " one");
 }
 
-// Reads up to and with the next newline; false at the end.
-bool read_line(std::istream& stream, std::string& line) {
-  if (!std::getline(stream, line)) return false;
-  if (!stream.eof()) line += '\n';
-  return true;
-}
-
-void check_stream(const std::istream& stream, const std::string& name) {
-  if (stream.bad()) throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), name);
-}
-
-// Its name in messages.
-std::string input_name(const std::string& path) { return path == "-" ? "stdin" : path; }
-
-// Standard input, or `file` opened. Throws InputError.
-std::istream& open_input(const std::string& path, std::ifstream& file) {
-  if (path == "-") return std::cin;
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw InputError(path, 0, "expected a file, found a directory");
-  errno = 0;
-  file.open(path, std::ios::binary);
-  if (!file) throw InputError(path, 0, std::string("cannot be opened: ") + std::strerror(errno));
-  return file;
-}
-
-// What is left of a stream.
-std::string read_rest(std::istream& stream, const std::string& name) {
-  std::string bytes;
-  std::vector<char> buffer(64 * 1024);
-  while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
-    bytes.append(buffer.data(), static_cast<size_t>(stream.gcount()));
-  }
-  check_stream(stream, name);
-  return bytes;
-}
-
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  std::ifstream file;
-  return read_rest(open_input(path, file), input_name(path));
-}
+std::string read_file(const std::string& path) { return InputFile(path, {}).read_rest(); }
 
 InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options)
-    : name_(input_name(path)), options_(options), format_(options.format), stream_(open_input(path, file_)) {
+    : options_(options), format_(options.format), file_(path, options.stop) {
   if (format_ != InputFormat::kAuto) return;  // a stream whose first line is late is waited for later
-  read_line(stream_, head_.emplace());
-  check_stream(stream_, name_);
-  format_ = detect_format(name_, *head_, head_->ends_with('\n'));
+  file_.read_line(head_.emplace());
+  format_ = detect_format(file_.name(), *head_, head_->ends_with('\n'));
 }
 
 std::optional<InstanceLine> InstanceInput::next_line() {
@@ -107,8 +60,7 @@ std::optional<InstanceLine> InstanceInput::next_line() {
     if (head_) {
       text = std::move(*head_);
       head_.reset();
-    } else if (!read_line(stream_, text)) {
-      check_stream(stream_, name_);
+    } else if (!file_.read_line(text)) {
       return std::nullopt;
     }
     ++line_;
@@ -117,8 +69,8 @@ std::optional<InstanceLine> InstanceInput::next_line() {
   out.line = line_;
   try {
     if (text.back() == '\n') text.pop_back();
-    out.instance = parse_json_instance(text, name_, line_);
-    check_problem(*out.instance, options_, name_, line_);
+    out.instance = parse_json_instance(text, file_.name(), line_);
+    check_problem(*out.instance, options_, file_.name(), line_);
   } catch (const InputError& error) {
     out.instance.reset();
     out.error = error;
@@ -127,10 +79,10 @@ std::optional<InstanceLine> InstanceInput::next_line() {
 }
 
 InstanceFile InstanceInput::read_all() {
-  const std::string bytes = head_.value_or("") + read_rest(stream_, name_);
+  const std::string bytes = head_.value_or("") + file_.read_rest();
   ReadOptions options = options_;
   options.format = format_;
-  return parse_instances(bytes, name_, options);
+  return parse_instances(bytes, file_.name(), options);
 }
 
 InstanceFile read_instances(const std::string& path, const ReadOptions& options) {

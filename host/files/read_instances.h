@@ -5,8 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
-#include <istream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include "engine/problem/instance.h"
 #include "host/files/input_error.h"
+#include "host/files/input_file.h"
 
 namespace pointsman {
 
@@ -25,6 +25,7 @@ struct ReadOptions {
   // numbers that it has, unless this names another. An .npy file is TSP unless this is set.
   std::optional<ProblemKind> problem;
   std::optional<double> capacity;  // where the file has none of its own
+  std::function<bool()> stop;      // asked while an input is waited for (input_file.h); may be empty
 };
 
 struct InstanceFile {
@@ -43,7 +44,8 @@ struct InstanceLine {
 // first line.
 class InstanceInput {
  public:
-  // path "-" is standard input. Throws InputError when it cannot be opened or its kind cannot be told.
+  // path "-" is standard input. Throws InputError when it cannot be opened or its kind cannot be told. All of
+  // it throws InputStopped.
   explicit InstanceInput(const std::string& path, const ReadOptions& options = {});
 
   // True for NDJSON: then next_line() may be used, so that a bad line does not end the run.
@@ -56,11 +58,9 @@ class InstanceInput {
   InstanceFile read_all();
 
  private:
-  std::string name_;
   ReadOptions options_;
   InputFormat format_ = InputFormat::kAuto;
-  std::ifstream file_;
-  std::istream& stream_;
+  InputFile file_;
   std::optional<std::string> head_;  // the first line with its newline, where it was read to tell the format
   int64_t line_ = 0;
 };

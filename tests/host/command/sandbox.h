@@ -77,7 +77,6 @@ class Sandbox {
   }
   std::string read(const std::string& name) const { return read_file(directory_ / name); }
   bool exists(const std::string& name) const { return fs::exists(directory_ / name); }
-  fs::path operator/(const std::string& name) const { return directory_ / name; }
   std::string path(const std::string& name) const { return (directory_ / name).string(); }
 
   void add_model(const std::string& problem, int n, double capacity, uint64_t seed = 1) const {

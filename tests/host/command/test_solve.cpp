@@ -99,6 +99,28 @@ TEST_CASE("a stream is answered while its producer still writes") {
   CHECK(sandbox.finish(child).code == 143);
 }
 
+TEST_CASE("an input that does not come is waited for until the limit or a signal") {
+  const Sandbox sandbox;
+  const std::string pipe = sandbox.path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string stream = " --format ndjson --input-format ndjson";
+  for (const auto& [flags, code] : {std::pair(std::string(), 3), {stream, 0}}) {
+    for (const bool has_writer : {false, true}) {
+      CAPTURE(flags, has_writer);
+      const auto start = std::chrono::steady_clock::now();
+      const pid_t limited = sandbox.start("solve -q pipe -l 0.5" + flags);
+      std::ofstream silent;
+      if (has_writer) silent.open(pipe);
+      CHECK(sandbox.finish(limited).code == code);
+      const pid_t child = sandbox.start("solve -q pipe" + flags);
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      kill(child, SIGINT);
+      CHECK(sandbox.finish(child).code == 130);
+      CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(6));
+    }
+  }
+}
+
 TEST_CASE("the time limit ends an endless search with its best and exit code 0") {
   const Sandbox sandbox;
   const auto start = std::chrono::steady_clock::now();
@@ -143,7 +165,7 @@ TEST_CASE("an input is never the output, and a reference is no negative number")
   const Sandbox sandbox;
   REQUIRE(sandbox.run("generate tsp -n 8 -b 1 -o set.npy").code == 0);
   const std::string before = sandbox.read("set.npy");
-  fs::create_symlink("set.npy", sandbox / "link.npy");
+  fs::create_symlink("set.npy", sandbox.path("link.npy"));
   for (const char* command : {"solve set.npy", "eval set.npy", "verify set.npy set.npy",
                               "score set.npy -m tsp20 --solutions x", "solve link.npy"}) {
     CAPTURE(command);

@@ -151,7 +151,7 @@ TEST_CASE("train refuses before its first step what it could not write after its
   const Sandbox sandbox;
   sandbox.write("there", "precious");
   REQUIRE(sandbox.run("generate tsp -n 8 -b 1 -o folder/set.npy").code == 4);  // makes no folder
-  REQUIRE(mkfifo((sandbox / "fifo").c_str(), 0600) == 0);
+  REQUIRE(mkfifo(sandbox.path("fifo").c_str(), 0600) == 0);
   const std::string train = "train tsp -n 8 --steps 100000 -l 5 -q ";
   const std::pair<const char*, int> cases[] = {{"-o there", 2},
                                                {"-o models -f", 2},

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/input_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace pointsman {
+namespace {
+
+constexpr size_t kBlockBytes = 64 * 1024;
+constexpr int kPatience = 20;  // milliseconds
+
+}  // namespace
+
+InputFile::InputFile(const std::string& path, std::function<bool()> stop)
+    : name_(path == "-" ? "stdin" : path), stop_(std::move(stop)) {
+  if (path == "-") return;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw InputError(path, 0, "expected a file, found a directory");
+  // Without O_NONBLOCK a FIFO would be waited for here until it has a writer.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) throw InputError(path, 0, std::string("cannot be opened: ") + std::strerror(errno));
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ > 0) ::close(descriptor_);
+}
+
+bool InputFile::fill() {
+  for (;;) {
+    pollfd ready = {descriptor_, POLLIN, 0};
+    const int count = ::poll(&ready, 1, stop_ ? kPatience : -1);
+    if (count <= 0) {
+      if (count < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), name_);
+      if (stop_ && stop_())
+        throw InputStopped(name_, 0, "the run was stopped before the end of the input came");
+      continue;
+    }
+    buffer_.erase(0, std::exchange(start_, 0));
+    const size_t held = buffer_.size();
+    buffer_.resize(held + kBlockBytes);
+    const ssize_t got = ::read(descriptor_, buffer_.data() + held, kBlockBytes);
+    const int error = errno;
+    buffer_.resize(held + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got >= 0) return got > 0;
+    if (error != EINTR && error != EAGAIN) throw std::system_error(error, std::generic_category(), name_);
+  }
+}
+
+bool InputFile::read_line(std::string& line) {
+  size_t searched = start_, end;
+  while ((end = buffer_.find('\n', searched)) == std::string::npos) {
+    const size_t unread = buffer_.size() - start_;
+    if (fill()) {
+      searched = start_ + unread;
+      continue;
+    }
+    line = buffer_.substr(start_);
+    start_ = buffer_.size();
+    return !line.empty();
+  }
+  line = buffer_.substr(start_, end + 1 - start_);
+  start_ = end + 1;
+  return true;
+}
+
+std::string InputFile::read_rest() {
+  while (fill()) {
+  }
+  buffer_.erase(0, std::exchange(start_, 0));
+  return std::move(buffer_);
+}
+
+}  // namespace pointsman

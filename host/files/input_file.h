@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a file, a pipe or standard input, for readers that must not wait for ever.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "host/files/input_error.h"
+
+namespace pointsman {
+
+// A limit or a signal came while the input was waited for.
+class InputStopped : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+class InputFile {
+ public:
+  // path "-" is standard input, descriptor 0. `stop` may be empty; it is asked only while nothing comes, some
+  // 50 times a second. Throws InputError when the file cannot be opened.
+  InputFile(const std::string& path, std::function<bool()> stop);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& name() const { return name_; }  // in messages
+
+  // Both throw InputStopped, and std::system_error when the disk fails.
+  bool read_line(std::string& line);  // up to and with the next newline; false at the end
+  std::string read_rest();
+
+ private:
+  bool fill();  // false at the end
+
+  std::string name_;
+  std::function<bool()> stop_;
+  int descriptor_ = 0;
+  std::string buffer_;  // read and not yet taken: from start_ on
+  size_t start_ = 0;
+};
+
+}  // namespace pointsman
