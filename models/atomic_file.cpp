@@ -87,8 +87,7 @@ void OutputFile::open_temporary() {
       ::close(std::exchange(descriptor_, -1));
       fail(target_ + ": another process is writing it", EBUSY);
     }
-    struct stat own {
-    }, named{};
+    struct stat own = {}, named = {};
     const bool is_named = ::fstat(descriptor_, &own) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&
                           own.st_dev == named.st_dev && own.st_ino == named.st_ino;
     if (is_named && own.st_size == 0) break;

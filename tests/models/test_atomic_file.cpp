@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -20,33 +19,12 @@
 
 #include "models/atomic_file.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 using namespace pointsman;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder that goes away with the test.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/pointsman_test_XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
-
- private:
-  std::string path_;
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file.good());
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 void put(const std::string& path, const std::string& bytes, bool force) {
   OutputFile file(path, force);
@@ -67,8 +45,8 @@ int error_of(const std::function<void()>& action) {
 }  // namespace
 
 TEST_CASE("a file is there whole or not at all, and nothing else is left") {
-  const Folder folder;
-  const std::string path = folder / "out.json";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "out.json").string();
   {
     OutputFile dropped(path, false);
     dropped.write("half");
@@ -87,7 +65,7 @@ TEST_CASE("a file is there whole or not at all, and nothing else is left") {
 }
 
 TEST_CASE("a file that comes in the meantime is not replaced without force") {
-  const Folder folder;
+  const TemporaryFolder folder;
   OutputFile late(folder / "a", false);
   late.write("late");
   std::ofstream(folder / "a") << "first";
@@ -96,7 +74,7 @@ TEST_CASE("a file that comes in the meantime is not replaced without force") {
 }
 
 TEST_CASE("symbolic links are followed, folders refused") {
-  const Folder folder;
+  const TemporaryFolder folder;
   put(folder / "target", "old", false);
   fs::create_symlink("target", folder / "link");
   fs::create_symlink("new", folder / "dangling");
@@ -110,8 +88,8 @@ TEST_CASE("symbolic links are followed, folders refused") {
 }
 
 TEST_CASE("what is not a regular file is written through and stays what it was") {
-  const Folder folder;
-  const std::string fifo = folder / "fifo";
+  const TemporaryFolder folder;
+  const std::string fifo = (folder / "fifo").string();
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   std::string got;
   std::thread reader([&] { got = bytes_of(fifo); });
@@ -124,7 +102,7 @@ TEST_CASE("what is not a regular file is written through and stays what it was")
 }
 
 TEST_CASE("a write that fails leaves the older file and nothing else") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path path = folder / "m";
   write_file_atomically(path, "old");
   std::signal(SIGXFSZ, SIG_IGN);
@@ -150,7 +128,7 @@ TEST_CASE("a write that fails leaves the older file and nothing else") {
 }
 
 TEST_CASE("an atomic write follows links and takes a bare name") {
-  const Folder folder;
+  const TemporaryFolder folder;
   write_file_atomically(folder / "real", "old");
   fs::create_symlink("real", folder / "link");
   write_file_atomically(folder / "link", "new");
@@ -172,8 +150,8 @@ TEST_CASE("an atomic write follows links and takes a bare name") {
 }
 
 TEST_CASE("a file has one writer at a time") {
-  const Folder folder;
-  const std::string path = folder / "a";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
   {
     OutputFile first(path, true);
     first.write("first");
@@ -186,8 +164,8 @@ TEST_CASE("a file has one writer at a time") {
 }
 
 TEST_CASE("what a killed writer left is gone after the next one") {
-  const Folder folder;
-  const std::string path = folder / "a";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
   const pid_t child = ::fork();
   if (child == 0) {
     OutputFile file(path, false);
@@ -204,7 +182,7 @@ TEST_CASE("what a killed writer left is gone after the next one") {
 }
 
 TEST_CASE("writers that find the file of a killed one at the same time do not mix") {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (int round = 0; round < 200; ++round) {
     std::ofstream(folder / ".a.tmp") << "left";
     std::atomic<int> written{0};
@@ -225,8 +203,8 @@ TEST_CASE("writers that find the file of a killed one at the same time do not mi
 }
 
 TEST_CASE("a file that is saved several times is whole each time, also after a save that failed") {
-  const Folder folder;
-  const std::string path = folder / "a";
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
   {
     OutputFile file(path, false);
     file.save("one, the longest");

@@ -18,33 +18,12 @@
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 using namespace pointsman;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A directory of its own, removed at the end.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "pointsman_model_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path operator/(const std::string& name) const { return path / name; }
-  long files() const { return std::distance(fs::directory_iterator(path), fs::directory_iterator()); }
-};
-
-void write_bytes(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-std::string read_bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 ModelConfig small_config() {
   ModelConfig config;
@@ -63,10 +42,10 @@ std::string little_endian(uint64_t value) {
 struct Parts {
   std::string header, data;
   Parts() {
-    const Folder folder;
+    const TemporaryFolder folder;
     const ModelConfig config = small_config();
     write_model(folder / "m", config, initial_parameters(config, 1));
-    const std::string bytes = read_bytes(folder / "m");
+    const std::string bytes = bytes_of(folder / "m");
     uint64_t length = 0;
     std::memcpy(&length, bytes.data(), 8);
     header = bytes.substr(8, length);
@@ -172,7 +151,7 @@ TEST_CASE("initial parameters are uniform in +-0.08, a function of the seed") {
 }
 
 TEST_CASE("a model is read back as it was written") {
-  const Folder folder;
+  const TemporaryFolder folder;
   ModelConfig config;
   config.problem = ProblemKind::kKnapsack;
   config.n = 50;
@@ -203,15 +182,15 @@ TEST_CASE("a model is read back as it was written") {
     CHECK(model.config.training_tours == config.training_tours);
     CHECK(model.config.seed == config.seed);
     CHECK(model.config.version == config.version);
-    const std::string bytes = read_bytes(folder / "knap50.safetensors");
+    const std::string bytes = bytes_of(folder / "knap50.safetensors");
     CHECK(model.sha256 == sha256sum(folder / "knap50.safetensors"));
     CHECK((bytes.size() - parameters.size() * sizeof(float)) % 64 == 0);
   }
-  CHECK(folder.files() == 1);
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("tensors may lie in any order") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const ModelConfig config = small_config();
   const std::vector<float> parameters = initial_parameters(config, 1);
   // Swap the data of the first two tensors, [128, 2] and [128], and their offsets.
@@ -303,7 +282,7 @@ TEST_CASE("malformed headers are refused in words") {
       {"actor.decoder.start", "actor.glimpse.v", "\"actor.glimpse.v\": expected no such tensor"},
       {"actor.decoder.start", "evil\\u001b[2J", "\"evil?[2J\": expected no such tensor"},
   };
-  const Folder folder;
+  const TemporaryFolder folder;
   REQUIRE(valid_parts().header.find(start) != std::string::npos);
   REQUIRE(valid_parts().header.find(metadata) == 0);
   for (const Case& test : cases) {
@@ -322,7 +301,7 @@ TEST_CASE("malformed headers are refused in words") {
 }
 
 TEST_CASE("malformed files are refused in words") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Parts& valid = valid_parts();
   const auto complaint = [&](const std::string& bytes) {
     write_bytes(folder / "bad", bytes);
@@ -338,7 +317,7 @@ TEST_CASE("malformed files are refused in words") {
   check_words(complaint(valid.joined() + "x"), "data: expected");
   check_words(complaint(valid.joined().substr(0, valid.joined().size() - 1)), "data: expected");
   check_words(complaint_about(folder / "none"), "a readable file");
-  check_words(complaint_about(folder.path), "a readable file");
+  check_words(complaint_about(folder.path()), "a readable file");
   check_words(complaint_about("/dev/zero"), "a readable file");
 
   std::string header = "{";
@@ -350,7 +329,7 @@ TEST_CASE("malformed files are refused in words") {
 }
 
 TEST_CASE("a look at a file tells what its header claims, whatever its tensors are") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Parts& valid = valid_parts();
   const auto claim = [&](const std::string& bytes) {
     write_bytes(folder / "m", bytes);
@@ -369,7 +348,7 @@ TEST_CASE("a look at a file tells what its header claims, whatever its tensors a
 }
 
 TEST_CASE("a weight that is not finite is refused in every tensor") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const ModelConfig config = small_config();
   const float bad_values[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                               -std::numeric_limits<float>::infinity()};
@@ -385,11 +364,11 @@ TEST_CASE("a weight that is not finite is refused in every tensor") {
 }
 
 TEST_CASE("the critic is there wholly or not at all") {
-  const Folder folder;
+  const TemporaryFolder folder;
   ModelConfig config = small_config();
   config.has_critic = true;
   write_model(folder / "m", config, initial_parameters(config, 1));
-  std::string bytes = read_bytes(folder / "m");
+  std::string bytes = bytes_of(folder / "m");
   const std::string last = "\"critic.head.fc2.bias\"";
   const size_t place = bytes.find(last);
   REQUIRE(place != bytes.npos);
@@ -401,7 +380,7 @@ TEST_CASE("the critic is there wholly or not at all") {
 }
 
 TEST_CASE("every truncation is refused") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Parts& valid = valid_parts();
   const fs::path path = folder / "m";
   write_bytes(path, valid.joined());
@@ -444,7 +423,7 @@ TEST_CASE("CRC32C is that of RFC 3720, in one piece or several") {
   CHECK(crc32c("123456789", 9) == 0xE3069283);
   CHECK(crc32c(std::string(32, '\0').data(), 32) == 0x8A9136AA);
   CHECK(crc32c(std::string(32, '\xff').data(), 32) == 0x62A8AB43);
-  const std::string text = read_bytes(POINTSMAN_SOURCE_DIR "/LICENSE");
+  const std::string text = bytes_of(POINTSMAN_SOURCE_DIR "/LICENSE");
   for (const size_t cut : {0, 1, 7, 8, 9, 100}) {
     const uint32_t first = crc32c(text.data(), cut);
     CHECK(crc32c(text.data() + cut, text.size() - cut, first) == crc32c(text.data(), text.size()));
@@ -452,7 +431,7 @@ TEST_CASE("CRC32C is that of RFC 3720, in one piece or several") {
 }
 
 TEST_CASE("a flipped bit of a model file is refused: all of its header, and bits of its tensors") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Parts& valid = valid_parts();
   const fs::path path = folder / "m";
   const std::string original = valid.joined();
@@ -475,7 +454,7 @@ TEST_CASE("a flipped bit of a model file is refused: all of its header, and bits
 }
 
 TEST_CASE("only files older than version 0.2 may lack a checksum") {
-  const Folder folder;
+  const TemporaryFolder folder;
   Parts parts = valid_parts();
   const size_t begin = parts.header.find("\"checksum\"");
   parts.header.erase(begin, parts.header.find(',', begin) + 1 - begin);
@@ -522,7 +501,7 @@ TEST_CASE("shape products are checked over the grid of dangerous extents") {
 }
 
 TEST_CASE("nothing is written that would not be read") {
-  const Folder folder;
+  const TemporaryFolder folder;
   ModelConfig config = small_config();
   std::vector<float> parameters = initial_parameters(config, 1);
   CHECK_THROWS_AS(write_model(folder / "m", config, {}), ModelFileError);
@@ -531,5 +510,5 @@ TEST_CASE("nothing is written that would not be read") {
   config.glimpses = 0;
   parameters[5] = std::numeric_limits<float>::infinity();
   CHECK_THROWS_AS(write_model(folder / "m", config, parameters), ModelFileError);
-  CHECK(folder.files() == 0);
+  CHECK(folder.entries() == 0);
 }

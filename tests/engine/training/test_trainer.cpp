@@ -28,36 +28,12 @@
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
 #include "tests/engine/linear_backend.h"
+#include "tests/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace pointsman;
 
 namespace {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(fs::temp_directory_path() / ("pointsman_trainer_" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directory(path_);
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void write_bytes(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 TrainOptions small_options(ProblemKind problem, Baseline baseline) {
   TrainOptions options;
@@ -707,7 +683,7 @@ TEST_CASE("a checkpoint that cannot be written is told, tried again, and loses n
     CHECK(warnings == (mended ? 2 : 5));  // at steps 10, 20, 30 and, tried twice, 40
     CHECK(read_model(options.output).config.training_tours == options.steps * options.batch);
     fs::remove_all(options.checkpoint);
-    CHECK(std::distance(fs::directory_iterator(folder / ""), {}) == 1);
+    CHECK(folder.entries() == 1);
   }
 }
 

@@ -11,20 +11,12 @@
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 namespace pointsman {
 namespace {
 
 constexpr int kSteps = 40;
-
-struct Scratch {
-  Scratch()
-      : path(std::filesystem::temp_directory_path() / ("pointsman_resume_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path);
-  }
-  ~Scratch() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
 
 TrainOptions small_options(const std::filesystem::path& directory, Baseline baseline) {
   TrainOptions options;
@@ -56,9 +48,9 @@ std::string train_to(int64_t steps, TrainOptions options, bool resume, int threa
 }  // namespace
 
 TEST_CASE("stopping at any step and resuming gives the same model file", "[training]") {
-  const Scratch scratch;
+  const TemporaryFolder folder;
   const Baseline baseline = GENERATE(Baseline::kShared, Baseline::kCritic);
-  const TrainOptions options = small_options(scratch.path, baseline);
+  const TrainOptions options = small_options(folder.path(), baseline);
   const std::string expected = train_to(kSteps, options, false, 1);
   REQUIRE(train_to(kSteps - 1, options, false, 1) != expected);
   for (int stop = 1; stop < kSteps; ++stop) {

@@ -16,6 +16,7 @@
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 namespace pointsman {
 
@@ -38,23 +39,19 @@ inline std::string read_file(const fs::path& path) {
 class Sandbox {
  public:
   Sandbox() {
-    std::string pattern = (fs::temp_directory_path() / "pointsman_command_XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    directory_ = pattern;
-    fs::create_directory(directory_ / "models");
+    fs::create_directory(folder_ / "models");
     add_model("tsp", 20, 0.0);
     add_model("knapsack", 50, 12.5);
   }
-  ~Sandbox() { fs::remove_all(directory_); }
 
   // Starts `environment pointsman arguments` in the folder. The shell's own redirections may follow in
   // `arguments`.
   pid_t start(const std::string& arguments, const std::string& environment = "") const {
     const pid_t child = fork();
     if (child == 0) {
-      const std::string command = "cd '" + directory_.string() + "' && export POINTSMAN_MODEL_PATH=models " +
-                                  environment + " && exec '" POINTSMAN_BINARY "' >out 2>err </dev/null " +
-                                  arguments;
+      const std::string command = "cd '" + folder_.path().string() +
+                                  "' && export POINTSMAN_MODEL_PATH=models " + environment +
+                                  " && exec '" POINTSMAN_BINARY "' >out 2>err </dev/null " + arguments;
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       _exit(127);
     }
@@ -64,8 +61,8 @@ class Sandbox {
   Answer finish(pid_t child) const {
     int status = 0;
     waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory_ / "out"),
-            read_file(directory_ / "err")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder_ / "out"),
+            read_file(folder_ / "err")};
   }
 
   Answer run(const std::string& arguments, const std::string& environment = "") const {
@@ -73,11 +70,11 @@ class Sandbox {
   }
 
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(directory_ / name) << text;
+    std::ofstream(folder_ / name) << text;
   }
-  std::string read(const std::string& name) const { return read_file(directory_ / name); }
-  bool exists(const std::string& name) const { return fs::exists(directory_ / name); }
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string read(const std::string& name) const { return read_file(folder_ / name); }
+  bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   void add_model(const std::string& problem, int n, double capacity, uint64_t seed = 1) const {
     ModelConfig config;
@@ -85,12 +82,12 @@ class Sandbox {
     config.n = n;
     config.capacity = capacity;
     config.has_critic = false;
-    write_model(directory_ / "models" / (problem + std::to_string(n) + ".safetensors"), config,
+    write_model(folder_ / "models" / (problem + std::to_string(n) + ".safetensors"), config,
                 initial_parameters(config, seed));
   }
 
  private:
-  fs::path directory_;
+  TemporaryFolder folder_;
 };
 
 inline const std::string kMap = "'" POINTSMAN_SOURCE_DIR "/tests/data/capitals.tsp'";

@@ -16,6 +16,7 @@
 #include "host/files/svg_chart.h"
 #include "host/files/svg_tour.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 using namespace pointsman;
 namespace fs = std::filesystem;
@@ -32,32 +33,25 @@ struct Answer {
 // A folder of its own, and the program run in it.
 class Sandbox {
  public:
-  Sandbox() {
-    std::string pattern = (fs::temp_directory_path() / "pointsman_plot_XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    directory_ = pattern;
-  }
-  ~Sandbox() { fs::remove_all(directory_); }
-
   Answer run(const std::string& arguments, const std::string& environment = "") const {
-    const std::string command = "cd '" + directory_.string() + "' && " + environment +
+    const std::string command = "cd '" + folder_.path().string() + "' && " + environment +
                                 " '" POINTSMAN_BINARY "' >out 2>err </dev/null " + arguments;
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
   }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(directory_ / name, std::ios::binary) << text;
+    std::ofstream(folder_ / name, std::ios::binary) << text;
   }
   std::string read(const std::string& name) const {
     std::ostringstream text;
-    text << std::ifstream(directory_ / name, std::ios::binary).rdbuf();
+    text << std::ifstream(folder_ / name, std::ios::binary).rdbuf();
     return text.str();
   }
-  void make_folder(const std::string& name) const { fs::create_directory(directory_ / name); }
-  bool exists(const std::string& name) const { return fs::exists(directory_ / name); }
+  void make_folder(const std::string& name) const { fs::create_directory(folder_ / name); }
+  bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
 
  private:
-  fs::path directory_;
+  TemporaryFolder folder_;
 };
 
 // Tags nest, attributes are quoted, and nothing stands unescaped. Enough XML for what the program writes.

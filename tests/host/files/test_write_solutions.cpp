@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "host/files/formats.h"
@@ -12,33 +8,13 @@
 #include "host/files/write_solutions.h"
 #include "models/atomic_file.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 using namespace pointsman;
-namespace fs = std::filesystem;
 
 namespace {
 
 const std::string kData = std::string(POINTSMAN_SOURCE_DIR) + "/tests/data/";
-
-// A folder that goes away with the test.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/pointsman_test_XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file.good());
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 Instance square() {
   Instance instance;
@@ -195,11 +171,11 @@ TEST_CASE("an unsolved instance has no cost, and null or -1 for its answer") {
 }
 
 TEST_CASE("every output format that holds answers reads back to them") {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (const char* name : {"json", "ndjson", "npy", "npz"}) {
     INFO(name);
     const OutputFormat output = format_named(answer_formats(), name)->kind;
-    const std::string path = folder / (std::string("tsp.") + name);
+    const std::string path = (folder / (std::string("tsp.") + name)).string();
     CHECK(format_by_suffix(answer_formats(), path)->kind == output);
     write_file_atomically(
         path, format_solutions(output, {square(), square()}, {square_tour(), square_tour()}, {}, summary()));
@@ -207,14 +183,15 @@ TEST_CASE("every output format that holds answers reads back to them") {
     REQUIRE(tours.size() == 2);
     CHECK(tours[1].order == square_tour().order);
     if (output != OutputFormat::kNpy) CHECK(tours[1].objective == 4.0);
-    const std::string sack_path = folder / (std::string("sack.") + name);
+    const std::string sack_path = (folder / (std::string("sack.") + name)).string();
     write_file_atomically(sack_path, format(output, sack(), sack_items()));
     std::vector<int32_t> items = read_solutions(sack_path, {sack()})[0].order;
     std::sort(items.begin(), items.end());
     CHECK(items == std::vector<int32_t>{0, 1});
   }
   write_file_atomically(folder / "a.tour", format(OutputFormat::kTour, square(), square_tour()));
-  CHECK(read_solutions(folder / "a.tour", {square()})[0].order == std::vector<int32_t>{0, 1, 2, 3});
+  CHECK(read_solutions((folder / "a.tour").string(), {square()})[0].order ==
+        std::vector<int32_t>{0, 1, 2, 3});
 }
 
 TEST_CASE("arrays need one problem and one size") {
