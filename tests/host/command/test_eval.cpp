@@ -218,6 +218,6 @@ TEST_CASE("each of several models of eval has its share of the time") {
   };
   const double one_sample_each = cost(" --modes sample+1");
   const auto start = std::chrono::steady_clock::now();
-  CHECK(cost(" --modes sample+100000000 -l 0.8") < one_sample_each);
-  CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(800));
+  CHECK(cost(" --modes sample+100000000 -l 4") < one_sample_each);
+  CHECK(std::chrono::steady_clock::now() - start >= std::chrono::seconds(4));
 }

@@ -135,11 +135,10 @@ TEST_CASE("the time limit ends an endless search with its best and exit code 0")
 
 TEST_CASE("a limit or a signal leaves what was not begun unsolved, soon") {
   const Sandbox sandbox;
-  REQUIRE(sandbox.run("generate tsp -n 60 -b 60000 -o set.npy").code == 0);
+  REQUIRE(sandbox.run("generate tsp -n 200 -b 4000 -o set.npy").code == 0);
   const std::string solve = "solve -t 1 --mode greedy -m tsp20 set.npy -f -o answer.json";
   const auto check = [&](const Answer& answer, int code, std::chrono::steady_clock::time_point start) {
-    CHECK(std::chrono::steady_clock::now() - start <
-          std::chrono::seconds(8));  // of some 20; sanitizers are slow
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));  // sanitizers are slow
     REQUIRE(answer.code == code);
     const json written = json::parse(sandbox.read("answer.json"));
     const int64_t unsolved = written.at("summary").at("unsolved");
