@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/common/tsp.h"
+
 namespace pointsman {
 namespace {
 
@@ -50,7 +52,7 @@ double city_distance(const Instance& instance, int a, int b) {
       return rounded < length ? rounded + 1.0 : rounded;
     }
     default:
-      return std::sqrt(squared);
+      return euclidean_length<double>(dx, dy);
   }
 }
 

@@ -2,9 +2,16 @@
 // Distances between cities as TSPLIB95, section 2, defines them.
 #pragma once
 
+#include <cmath>
+
 #include "engine/problem/instance.h"
 
 namespace pointsman {
+
+// What Metric::kGeo can measure: degrees, within +-90 and +-360.
+inline bool is_geographic(double latitude, double longitude) {
+  return std::abs(latitude) <= 90.0 && std::abs(longitude) <= 360.0;
+}
 
 // Under the instance's metric: nint, ceil, pseudo-Euclidean, great circle, or the plain Euclidean length.
 double city_distance(const Instance& instance, int a, int b);

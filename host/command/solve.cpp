@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
@@ -32,7 +33,7 @@ Ctrl-C keeps the best so far, writes it and ends with 130; a second one ends at 
 // All instances of a run whose answer is one document.
 struct LoadedFiles {
   InstanceBatch instances;
-  std::vector<uint64_t> rows;  // of each instance in its own file
+  std::vector<uint64_t> rows;  // of each instance, counted through all files
   double loading_ms = 0;
 };
 
@@ -43,9 +44,10 @@ LoadedFiles load_all(const SolveFlags& flags, const SearchControl& control) {
   input.stop = [&] { return control.is_over(); };
   for (const std::string& path : flags.files) {
     InstanceBatch instances = load_instances(path, input);
-    for (size_t row = 0; row < instances.size(); ++row) loaded.rows.push_back(row);
     std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
   }
+  loaded.rows.resize(loaded.instances.size());
+  std::iota(loaded.rows.begin(), loaded.rows.end(), 0);
   for (const Instance& instance : loaded.instances) {
     const auto [code, message] = check_instance(flags.options, instance);
     if (code != 0) throw UsageError(message);

@@ -103,7 +103,6 @@ class LineQueue {
 bool SolveStream::stopped() const { return control_.check() != Status::kDone; }
 
 void SolveStream::solve_file(const std::string& path, const ReadOptions& options) {
-  next_row_ = 0;
   try {
     const auto& batch_size = flags_.options.batch_size;
     const size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kLinesAtOnce;
@@ -145,7 +144,6 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines) {
   std::vector<int64_t> indices;
   for (InstanceLine& line : lines) {
     const int64_t index = next_index_++;
-    const uint64_t row = next_row_++;
     if (line.error) {
       write_error(kExitInput, line.error->what(), line.error->file(), line.error->line(), index);
       continue;
@@ -156,7 +154,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines) {
       continue;
     }
     instances.push_back(std::move(*line.instance));
-    rows.push_back(row);
+    rows.push_back(static_cast<uint64_t>(index));
     indices.push_back(index);
   }
   run_.solve(instances, rows, flags_.options, control_, [&](size_t i, Solution&& solution) {

@@ -84,7 +84,6 @@ class SolveStream {
   double reference_;
   SolveTotals totals_;
   int64_t next_index_ = 0;  // of all lines of all files
-  uint64_t next_row_ = 0;   // of this file
   std::string pending_;     // answers not yet written
   Clock::time_point flushed_ = Clock::now();
   std::deque<std::pair<int64_t, std::string>> errors_;  // of the lines in work, by index

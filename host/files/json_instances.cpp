@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON and NDJSON instances (docs/file-formats.md). Unknown keys are passed over: producers may carry their
 // own.
+#include "engine/problem/metric.h"
 #include "host/files/formats.h"
 #include "models/json_text.h"
 
@@ -35,6 +36,11 @@ void read_points(const JsonValue& object, Instance& instance) {
   const std::optional<Metric> metric = find_metric(type.text());
   if (!metric) type.fail_expected("EUCLIDEAN, EUC_2D, CEIL_2D, GEO or ATT");
   instance.metric = *metric;
+  if (instance.metric != Metric::kGeo) return;
+  for (int city = 0; city < instance.n(); ++city) {
+    if (!is_geographic(instance.first(city), instance.second(city)))
+      points[city].fail_expected("a latitude within +-90 and a longitude within +-360 (GEO)");
+  }
 }
 
 void read_weights_and_values(const JsonValue& object, Instance& instance) {

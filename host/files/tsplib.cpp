@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/problem/metric.h"
 #include "host/files/formats.h"
 #include "models/atomic_file.h"
 #include "models/json_text.h"
@@ -156,7 +157,7 @@ class TsplibReader {
     if (std::fabs(row.x) > kLargestNumber || std::fabs(row.y) > kLargestNumber) {
       fail_here("expected coordinates within +-1e100");
     }
-    if (metric_ == Metric::kGeo && (std::fabs(row.x) > 90.0 || std::fabs(row.y) > 360.0)) {
+    if (metric_ == Metric::kGeo && !is_geographic(row.x, row.y)) {
       fail_here("expected a latitude within +-90 and a longitude within +-360 (GEO), found " +
                 number_text(row.x) + " " + number_text(row.y));
     }

@@ -10,6 +10,16 @@
 
 namespace pointsman {
 
+// Of numbers so small that their squares underflow too; single precision has none such.
+template <typename Number>
+POINTSMAN_HOST_DEVICE inline double euclidean_length(double dx, double dy) {
+  const double squared = dx * dx + dy * dy;
+  if constexpr (sizeof(Number) == sizeof(double)) {
+    if (squared < 1e-280) return std::hypot(dx, dy);
+  }
+  return std::sqrt(squared);
+}
+
 // Length of the closed tour, equation (1): edges in order, the closing one last. Always double arithmetic, on
 // the kernels' float coordinates as on the validator's double ones. xy: [n][2]; order: [n], a permutation of
 // 0 .. n-1.
@@ -21,7 +31,7 @@ POINTSMAN_HOST_DEVICE inline double tour_length(const Number* xy, const int32_t*
     const Number* to = xy + 2 * static_cast<int64_t>(order[i + 1 < n ? i + 1 : 0]);
     const double dx = static_cast<double>(to[0]) - static_cast<double>(from[0]);
     const double dy = static_cast<double>(to[1]) - static_cast<double>(from[1]);
-    length += std::sqrt(dx * dx + dy * dy);
+    length += euclidean_length<Number>(dx, dy);
   }
   return length;
 }

@@ -201,6 +201,19 @@ TEST_CASE("pcb442 visited in file order has its published length") {
   CHECK(solution.objective == 221440);  // TSPLIB95's own check value
 }
 
+TEST_CASE("a tour of tiny edges has its length too") {
+  for (const double side : {1e-100, 1e-150, 1e-200, 1e-300}) {
+    Instance instance;
+    instance.values = {0, 0, side, 0, side, side};
+    Solution solution;
+    solution.order = {0, 1, 2};
+    CHECK(validate_solution(instance, solution).empty());
+    CHECK(solution.objective == Approx((2 + std::sqrt(2.0)) * side).epsilon(1e-12));
+    CHECK(problem_of(instance).objective(instance, solution.order) ==
+          Approx(solution.objective).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("a tour is valid when it is a permutation") {
   const Instance square = tsp({0, 0, 0, 2, 2, 2, 2, 0}, Metric::kAtt);
   Solution solution = with_order({0, 1, 2, 3});

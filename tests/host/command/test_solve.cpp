@@ -257,17 +257,19 @@ TEST_CASE("a bad line changes no draw of the lines behind it") {
   }
 }
 
-TEST_CASE("several files are answered as each alone") {
+TEST_CASE("a file cut in two gives the answers of the whole") {
   const Sandbox sandbox;
-  REQUIRE(sandbox.run("generate tsp -n 12 -b 2 -s 1 -o one.npy").code == 0);
-  REQUIRE(sandbox.run("generate tsp -n 12 -b 2 -s 2 -o two.npy").code == 0);
-  const auto tours = [&](const std::string& files) {
-    return tours_of(sandbox.run("solve -q --mode sample -n 2 -m tsp20 " + files));
+  REQUIRE(sandbox.run("generate tsp -n 12 -b 4 -o whole.ndjson").code == 0);
+  const std::vector<std::string> lines = lines_of(sandbox.read("whole.ndjson"));
+  REQUIRE(lines.size() == 4);
+  sandbox.write("first.ndjson", lines[0] + "\n");
+  sandbox.write("rest.ndjson", lines[1] + "\n" + lines[2] + "\n" + lines[3] + "\n");
+  const auto solved = [&](const std::string& files, const std::string& format) {
+    return sandbox.run("solve -q --mode sample -n 2 -m tsp20 " + files + " --format " + format);
   };
-  std::vector<json> alone = tours("one.npy");
-  for (json& tour : tours("two.npy")) alone.push_back(std::move(tour));
-  REQUIRE(alone.size() == 4);
-  CHECK(tours("one.npy two.npy") == alone);
+  CHECK(tours_of(solved("whole.ndjson", "json")) == tours_of(solved("first.ndjson rest.ndjson", "json")));
+  CHECK(solved("whole.ndjson", "ndjson").out == solved("first.ndjson rest.ndjson", "ndjson").out);
+  CHECK(lines_of(solved("whole.ndjson", "ndjson").out).size() == 4);
 }
 
 TEST_CASE("the tour to start from is improved where the run improves") {

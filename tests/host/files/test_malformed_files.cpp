@@ -222,6 +222,8 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", t("}", ",\"id\":\"b\"}"), 1, "duplicate key \"id\""},
       {"a.json", t("}", ",\"\\u0069d\":\"b\"}"), 1, "duplicate key \"id\""},
       {"a.json", t("}", ",\"edge_weight_type\":\"EXPLICIT\"}"), 1, "EUC_2D, CEIL_2D, GEO or ATT"},
+      {"a.json", replaced(t("}", ",\"edge_weight_type\":\"GEO\"}"), "[0.5,1]", "[1e99,1]"), 1,
+       "a latitude within +-90"},
       {"a.json", t("\"a\"", "\"\xff\""), 1, "ill-formed UTF-8"},
       {"a.json", t("\"a\"", "\"\xed\xa0\x80\""), 1, "ill-formed UTF-8"},
       {"a.json", t("\"a\"", "\"\\ud800\""), 1, "surrogate"},
