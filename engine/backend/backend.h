@@ -7,6 +7,7 @@
 // is the same call as inference with one model.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,6 +18,7 @@
 #include "kernels/common/policy.h"
 #include "kernels/common/precision.h"
 #include "kernels/common/rules.h"
+#include "kernels/common/stop_token.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -91,18 +93,21 @@ struct RolloutRequest {
   Tape* tape = nullptr;             // filled with these rollouts for their gradient; null: not wanted
   bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with a
                            // tape nor with kForced
+  StopToken stop;          // ends the call early: see RolloutResult::finished
 };
 
 // Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes
 // permutations). A forced order that asks for what cannot be chosen, or a forced tour that ends early, stops
 // there: cost and log p NaN. With best_only the entries are the sequences' best rollouts; that of a sequence
-// without rollouts has cost and log p NaN and no items.
+// without rollouts has cost and log p NaN and no items; so have rollouts that a stop left unfinished.
 struct RolloutResult {
   std::vector<int32_t> orders;    // [rollouts][n]; -1 after the last item of an answer without all of them
   std::vector<double> costs;      // [rollouts] what the policy minimises, in network units (Rules::cost)
   std::vector<double> log_probs;  // [rollouts]
   std::vector<int32_t> winners;   // best_only: [count] which rollout of its sequence, the lowest of equal
                                   // ones; -1: it has none. Else empty
+  std::vector<int32_t> finished;  // after a stop: [count] how many rollouts of a sequence were made. Else
+                                  // empty: all of them
   PolicyStatistics statistics;    // of all rollouts made
 };
 
@@ -116,7 +121,11 @@ struct GradientRequest {
   Policy policy;                    // of the rollouts
   Tape* tape = nullptr;  // of these rollouts, or null. Throws std::invalid_argument where the tape holds
                          // other rollouts: other sequences, orders or policy
+  StopToken stop;        // ends the call early with CallStopped: then the sets' gradients are of no use
 };
+
+// Is cost a less than b, where NaN, of a rollout that was not made, is more than all others?
+inline bool costs_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
 // One Adam step (Kingma & Ba 2015) on the accumulated gradients, which are zeroed. Actor and critic are
 // clipped to max_norm separately by their global L2 norms.
@@ -138,9 +147,10 @@ struct OptimiserState {
 };
 
 struct DeviceInfo {
-  std::string name;    // "cpu"
-  std::string detail;  // "AVX-512, 2 threads"
-  int threads = 1;     // of the host, for the work beside the device's
+  std::string name;       // "cpu"
+  std::string detail;     // "AVX-512, 2 threads"
+  int threads = 1;        // of the host, for the work beside the device's
+  bool uses_host = true;  // its calls keep those threads busy
 };
 
 class Backend {

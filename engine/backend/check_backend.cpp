@@ -121,10 +121,11 @@ class CheckBackend final : public Backend {
   }
 
  private:
-  // The request with a backend's own tape.
+  // The request with a backend's own tape, and without a stop: the two would end in different places.
   template <typename Request>
   static Request on(Request request, Tape Tapes::*own) {
     if (request.tape != nullptr) request.tape = &(request.tape->template storage<Tapes>().*own);
+    request.stop = {};
     return request;
   }
 

@@ -59,7 +59,7 @@ float* row_of(const AttentionStates& states, Buffer& activation, int first, int 
 
 // The first half of a layer, for `sequences` of them from first_sequence on: x -> residual.
 void attend(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
-            int first_sequence, int sequences) {
+            int first_sequence, int sequences, const StopToken& stop) {
   const EncoderLayerOffsets& at = p.layout.layers[l];
   const LayerProducts products = products_of(p, l);
   const float* flat = p.flat.data();
@@ -72,7 +72,8 @@ void attend(const CpuParameters& p, int l, AttentionStates& states, AttentionSta
   apply(p, products.in, normed, nullptr, qkv, rows);
   for (int s = 0; s < sequences; ++s) {
     const size_t own = floats_of(s * n, kHidden);
-    cpu::self_attention({qkv + 3 * own, attended + own, n, p.config.heads, states.scratch.data.data()});
+    cpu::self_attention(
+        {qkv + 3 * own, attended + own, n, p.config.heads, states.scratch.data.data(), &stop});
   }
   apply(p, products.out, attended, x, layer.residual.data.data() + floats_of(first, kHidden), rows);
 }
@@ -92,12 +93,14 @@ void feed_forward(const CpuParameters& p, int l, AttentionStates& states, Attent
 }
 
 void layer_forward(const CpuParameters& p, int l, AttentionStates& states, AttentionStates::Layer& layer,
-                   float* next) {
+                   float* next, const StopToken& stop) {
   const int rows = states.sequences * states.n, block = sequences_of_block(states.n);
   for (int s = 0; s < states.sequences; s += block)
-    attend(p, l, states, layer, s, std::min(block, states.sequences - s));
-  for (int first = 0; first < rows; first += kBlockRows)
+    attend(p, l, states, layer, s, std::min(block, states.sequences - s), stop);
+  for (int first = 0; first < rows; first += kBlockRows) {
+    stop.check();
     feed_forward(p, l, states, layer, first, std::min(kBlockRows, rows - first), next);
+  }
 }
 
 void make_room(const CpuParameters& p, AttentionStates& states) {
@@ -135,7 +138,7 @@ void start_forward(const CpuParameters& p, AttentionStates& states) {
 }  // namespace
 
 void attention_encoder_forward(const CpuParameters& p, const SequenceBatch& batch, const RolloutTile& tile,
-                               bool with_layers, AttentionStates& states) {
+                               bool with_layers, AttentionStates& states, const StopToken& stop) {
   states.sequences = static_cast<int>(tile.pieces.size());
   states.n = batch.n;
   states.with_layers = with_layers;
@@ -150,7 +153,7 @@ void attention_encoder_forward(const CpuParameters& p, const SequenceBatch& batc
     AttentionStates::Layer& layer = states.layers[with_layers ? l : 0];
     // A layer reads x to its end only as `residual`, so that without all layers the next x goes over it.
     Buffer& next = l + 1 == layers ? states.output : with_layers ? states.layers[l + 1].x : layer.x;
-    layer_forward(p, l, states, layer, next.data.data());
+    layer_forward(p, l, states, layer, next.data.data(), stop);
   }
   start_forward(p, states);
 }
@@ -165,6 +168,7 @@ class AttentionBackward {
   void run() {
     start();
     for (int l = static_cast<int>(p_.layers.size()) - 1; l >= 0; --l) {
+      a_.stop.check();
       feed_forward(l);
       self_attention(l);
     }
@@ -219,7 +223,7 @@ class AttentionBackward {
     for (int s = 0; s < states_.sequences; ++s) {
       const size_t first = floats_of(s * states_.n, kHidden);
       cpu::self_attention_backward({{layer.qkv.data.data() + 3 * first, nullptr, states_.n, p_.config.heads,
-                                     states_.scratch.data.data()},
+                                     states_.scratch.data.data(), &a_.stop},
                                     dattended + first,
                                     dqkv + 3 * first});
     }

@@ -4,6 +4,7 @@
 // threads; those of other rollouts are not, which changes no answer, only the last bits of PolicyStatistics
 // and its count of evaluations.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <thread>
@@ -102,12 +103,19 @@ class CpuBackend final : public Backend {
                                                : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
+    std::atomic<bool> stopped = false;
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      statistics[t] = roll_out_tile(parameters_of(batch, tiles[t]), request, tiles[t],
-                                    rollout_workspaces_[worker], tile_of(tape, t), result);
+      try {
+        request.stop.check();
+        statistics[t] = roll_out_tile(parameters_of(batch, tiles[t]), request, tiles[t],
+                                      rollout_workspaces_[worker], tile_of(tape, t), result);
+      } catch (const CallStopped&) {
+        stopped = true;
+      }
     });
-    if (tape != nullptr) tape_head_.fill(request, result);
+    if (tape != nullptr && !stopped) tape_head_.fill(request, result);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
+    if (stopped) count_finished(request, result);
     if (request.best_only) choose_best(request, result);
   }
 

@@ -66,7 +66,7 @@ class CriticTile {
   float* at(float* base, int step) const { return base + static_cast<size_t>(step) * rows_ * kHidden; }
 
   void encode() {
-    encode_states(p_.critic_encoder, request_.sequences, tile_, request_.targets != nullptr, states_);
+    encode_states(p_.critic_encoder, request_.sequences, tile_, request_.targets != nullptr, states_, {});
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     // [rows][n][H] W_ref r, then the states themselves
     references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);
@@ -157,7 +157,7 @@ class CriticTile {
     multiply_square(dreferences, p_.critic_reference_t, dh, total, true);
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
-    lstm_backward(p_.critic_encoder, states_, dh, dc, nullptr, folded.encoder);
+    lstm_backward(p_.critic_encoder, states_, dh, dc, nullptr, folded.encoder, {});
   }
 
   const CpuParameters& p_;

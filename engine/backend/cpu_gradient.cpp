@@ -22,7 +22,8 @@ class TileGradient {
         folded_(folded),
         n_(batch_.n),
         sequences_(static_cast<int>(tile.pieces.size())),
-        rows_(static_cast<int>(tile.rollouts)) {}
+        rows_(static_cast<int>(tile.rollouts)),
+        meter_(&request.stop) {}
 
   template <typename Rules>
   void run() {
@@ -58,14 +59,14 @@ class TileGradient {
   // Encoder of each sequence; decoder of each rollout, fed with what it chose. Rollouts that ended run on
   // with zero inputs (on a tape with old finite numbers), for no gradient ever enters those steps.
   void forward() {
-    encode(p_, batch_, tile_, true, a_.encoded);
+    encode(p_, batch_, tile_, true, a_.encoded, request_.stop);
     a_.decoder.resize(rows_, steps_, true);
     int row = 0;
     for (int s = 0; s < sequences_; ++s) {
       const RolloutPiece& piece = tile_.pieces[s];
       for (int i = 0; i < piece.count; ++i, ++row) start_decoder(s, piece.result + i, row);
     }
-    lstm_forward(p_.decoder, p_.decoder_start_bias.data(), false, a_.decoder);
+    lstm_forward(p_.decoder, p_.decoder_start_bias.data(), false, a_.decoder, request_.stop);
     const int total = steps_ * rows_;
     float* queries = a_.queries.get(static_cast<size_t>(total) * kHidden);
     multiply_square(a_.decoder.h_after(0), p_.query, queries, total);
@@ -148,6 +149,7 @@ class TileGradient {
       const int position = static_cast<int>(std::find(list, list + count, items[step]) - list);
       if (position == count) return;  // not an order that this problem allows: its rest has no gradient
       if (count > 1) {
+        meter_.check(count);
         const size_t at = static_cast<size_t>(step) * rows_ + row;
         const float* query = a_.queries.data.data() + at * kHidden;
         ask_for_next(step, at);
@@ -173,7 +175,7 @@ class TileGradient {
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
     float* dh_start = w_.dh_start.get(static_cast<size_t>(rows_) * kHidden);
-    lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start, folded_.decoder);
+    lstm_backward(p_.decoder, a_.decoder, dh, dc, dh_start, folded_.decoder, request_.stop);
   }
 
   // Sums of the references -> rows of [projections * H] as the encoder's, with the factor v that the sums
@@ -213,14 +215,14 @@ class TileGradient {
     std::fill_n(dc, floats, 0.0f);
     if (is_lstm()) {
       add_start_gradients(dh + (n_ - 1) * floats, dc);
-      lstm_backward(p_.encoder, a_.encoded.states, dh, dc, nullptr, folded_.encoder);
+      lstm_backward(p_.encoder, a_.encoded.states, dh, dc, nullptr, folded_.encoder, request_.stop);
       return;
     }
     float* dstart_h = w_.encoder_dh.get(floats);
     std::fill_n(dstart_h, floats, 0.0f);
     add_start_gradients(dstart_h, dc);
-    attention_encoder_backward(
-        {p_, batch_, tile_, a_.encoded.attention, dh, dstart_h, dc, w_.encoder, folded_.attention});
+    attention_encoder_backward({p_, batch_, tile_, a_.encoded.attention, dh, dstart_h, dc, w_.encoder,
+                                folded_.attention, request_.stop});
   }
 
   // The gradients of each sequence's start state, summed over its rollouts: dh, dc [sequences][H] +=.
@@ -246,6 +248,7 @@ class TileGradient {
   GradientWorkspace& w_;
   const FoldedActor& folded_;
   const int n_, sequences_, rows_;
+  StopMeter meter_;
   int steps_ = 0;
 };
 

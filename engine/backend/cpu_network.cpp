@@ -7,6 +7,12 @@
 
 namespace pointsman {
 
+namespace {
+
+constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as that many items in attention
+
+}  // namespace
+
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
                                         int max_sequences, int max_rollouts, bool whole) {
   std::vector<RolloutTile> tiles;
@@ -52,9 +58,12 @@ void LstmStates::resize(int new_rows, int new_steps, bool new_with_cells) {
   products.get(at(1) * kGates);
 }
 
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states) {
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states,
+                  const StopToken& stop) {
   float* products = states.products.data.data();
+  StopMeter meter(&stop);
   for (int step = 0; step < states.steps; ++step) {
+    meter.check(kStepItems * states.rows);
     if (step == 0 && zero_start) {
       std::fill_n(products, static_cast<size_t>(states.rows) * kGates, 0.0f);
     } else {
@@ -86,12 +95,13 @@ void steps_backward(const PackedLstm& lstm, LstmStates& states, int first, int e
 }  // namespace
 
 void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
-                   const LstmGradient& sums) {
+                   const LstmGradient& sums, const StopToken& stop) {
   // The weights' gradients of a block of steps are summed while the second-level cache still holds its gates.
   constexpr int kBlockRows = 128;
   const int block = std::max(1, kBlockRows / states.rows);
   for (int end = states.steps; end > 0;) {
     const int first = std::max(0, end - block);
+    stop.check();
     steps_backward(lstm, states, first, end, dh, dc);
     // An encoder starts from h = 0: its first step adds nothing to W_hh.
     const int from = first == 0 && dh_start == nullptr ? 1 : first;
@@ -109,7 +119,7 @@ void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float*
 }
 
 void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
-                   bool with_cells, LstmStates& states) {
+                   bool with_cells, LstmStates& states, const StopToken& stop) {
   const int rows = static_cast<int>(tile.pieces.size());
   states.resize(rows, batch.n, with_cells);
   std::fill_n(states.h_before(0), static_cast<size_t>(rows) * kHidden, 0.0f);
@@ -119,7 +129,7 @@ void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const 
     for (int step = 0; step < batch.n; ++step)
       std::copy_n(features + 2 * step, 2, states.input(step) + 2 * row);
   }
-  lstm_forward(encoder, nullptr, true, states);
+  lstm_forward(encoder, nullptr, true, states, stop);
 }
 
 void project_states(LstmStates& states, int row, const float* packed, float* out) {
@@ -128,14 +138,14 @@ void project_states(LstmStates& states, int row, const float* packed, float* out
 }
 
 void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
-            bool with_cells, EncodedTile& encoded) {
+            bool with_cells, EncodedTile& encoded, const StopToken& stop) {
   const bool lstm = parameters.config.encoder == Encoder::kLstm;
   if (lstm) {
-    encode_states(parameters.encoder, batch, tile, with_cells, encoded.states);
+    encode_states(parameters.encoder, batch, tile, with_cells, encoded.states, stop);
     encoded.start_h = encoded.states.h_after(batch.n - 1);
     encoded.start_c = encoded.states.c_after(batch.n - 1);
   } else {
-    attention_encoder_forward(parameters, batch, tile, with_cells, encoded.attention);
+    attention_encoder_forward(parameters, batch, tile, with_cells, encoded.attention, stop);
     encoded.start_h = encoded.attention.start_h.data.data();
     encoded.start_c = encoded.attention.start_c.data.data();
   }
@@ -146,6 +156,7 @@ void encode(const CpuParameters& parameters, const SequenceBatch& batch, const R
   for (size_t row = 0; row < rows; ++row) {
     const auto projected = [&](int i) { return i < 0 ? nullptr : storage + (row * p.count + i) * floats; };
     for (int i = 0; i < p.count; ++i) {
+      stop.check();
       const float* packed = parameters.references.data() + i * kSquare;
       if (lstm) {
         project_states(encoded.states, static_cast<int>(row), packed, projected(i));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rollouts, gradients and the critic share on the CPU: how a call is cut into tiles, a whole LSTM
 // sequence forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
-// [step][row][..].
+// [step][row][..]. A stop ends any of it with CallStopped.
 #pragma once
 
 #include <vector>
@@ -67,7 +67,8 @@ struct LstmStates {
 
 // Runs all steps from the states before the first. start_bias, when given, replaces bias and inputs in step 0
 // (the decoder's trainable first input). A zero start state (encoder) saves step 0's product.
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states);
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states,
+                  const StopToken& stop);
 
 // Gradient sums of one LSTM, folded: pointers into a tile's buffer.
 struct LstmGradient {
@@ -81,7 +82,7 @@ struct LstmGradient {
 // overwritten, as the cells are; dc: [rows][H] starts with that of the last c and ends with that of the c
 // before the first step. dh_start: [rows][H] out, gradient of the h before it; null: not wanted.
 void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
-                   const LstmGradient& sums);
+                   const LstmGradient& sums, const StopToken& stop);
 
 // Activations of the attention encoder for `sequences` sequences of n items; its rows are their items,
 // sequence by sequence.
@@ -113,11 +114,12 @@ struct EncodedTile {
 
 // Runs an encoder over the tile's sequences from the zero state.
 void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
-                   bool with_cells, LstmStates& states);
+                   bool with_cells, LstmStates& states, const StopToken& stop);
 
 // with_layers: all activations stay, for attention_encoder_backward().
 void attention_encoder_forward(const CpuParameters& parameters, const SequenceBatch& batch,
-                               const RolloutTile& tile, bool with_layers, AttentionStates& states);
+                               const RolloutTile& tile, bool with_layers, AttentionStates& states,
+                               const StopToken& stop);
 
 // Gradient sums of the attention encoder.
 struct AttentionGradient {
@@ -138,11 +140,12 @@ struct AttentionBackwardArgs {
   float *dstart_h, *dstart_c;  // [sequences][H] of the start states; overwritten
   AttentionBackwardBuffers& buffers;
   const AttentionGradient& sums;
+  const StopToken& stop;
 };
 void attention_encoder_backward(const AttentionBackwardArgs& args);
 
 void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
-            bool with_cells, EncodedTile& encoded);
+            bool with_cells, EncodedTile& encoded, const StopToken& stop);
 
 // What the backward pass of a tile needs of its forward pass.
 struct TileActivations {

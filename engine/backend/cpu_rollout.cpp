@@ -47,10 +47,11 @@ class TileRollout {
         encoded_(recorded == nullptr ? workspace.encoded : recorded->encoded),
         recorded_(recorded),
         result_(result),
-        n_(batch_.n) {}
+        n_(batch_.n),
+        meter_(&request.stop) {}
 
   PolicyStatistics run() {
-    encode(parameters_, batch_, tile_, recorded_ != nullptr, encoded_);
+    encode(parameters_, batch_, tile_, recorded_ != nullptr, encoded_, request_.stop);
     start();
     for (int step = 0; !groups_.empty(); ++step) advance(step);
     return statistics_;
@@ -147,8 +148,10 @@ class TileRollout {
     for (int first = 0; first < count; first += kBlock) {
       const int last = std::min(first + kBlock, count);
       const bool states = make_products(first, last);
-      for (int g = first; g < last; ++g)
+      for (int g = first; g < last; ++g) {
+        meter_.check(groups_[g].remaining);
         choose(g, step, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
+      }
     }
     groups_.swap(next_groups_);
     members_.swap(next_members_);
@@ -353,6 +356,7 @@ class TileRollout {
   TileActivations* const recorded_;
   RolloutResult& result_;
   const int n_;
+  StopMeter meter_;
   int side_ = 0;
   std::vector<Group<Rules>> groups_, next_groups_;
   std::vector<Member> members_, next_members_;

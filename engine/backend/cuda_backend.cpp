@@ -25,7 +25,7 @@ class CudaBackend final : public Backend {
         std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
             std::to_string(p.totalGlobalMem >> 30) + " GiB" +
             (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency())), false};
   }
 
   void configure(const ModelConfig& config, int sets) override {

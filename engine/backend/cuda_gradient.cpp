@@ -115,6 +115,7 @@ class Gradient {
     const int first_set = batch_.set_of(0), sets = batch_.set_of(batch_.count - 1) - first_set + 1;
     parameters_.clear_folds(first_set, sets);
     for (const CudaChunk& chunk : chunks) {
+      request_.stop.check();
       if (chunk.rows > 0) run(chunk);
     }
     unfold(first_set, sets);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 
 #include "engine/backend/cuda_calls.h"
 #include "engine/backend/rollout_request.h"
@@ -44,8 +45,10 @@ class Rollouts {
 
   void run() {
     const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
-    for (const CudaChunk& chunk : cut_into_chunks(context_, batch_, request_.counts, measure)) {
-      if (chunk.rows > 0) run(chunk);
+    const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      if (request_.stop.stops()) return count_finished(std::span(chunks).first(i));
+      if (chunks[i].rows > 0) run(chunks[i]);
     }
   }
 
@@ -91,6 +94,15 @@ class Rollouts {
     }
     download(plan, work.answers);
     return work.activation_bytes;
+  }
+
+  // The stop came after these chunks.
+  void count_finished(std::span<const CudaChunk> made) {
+    result_.finished.assign(batch_.count, 0);
+    for (const CudaChunk& chunk : made) {
+      for (int s = 0; s < chunk.sequences; ++s)
+        result_.finished[chunk.first_sequence + s] += chunk.first_row[s + 1] - chunk.first_row[s];
+    }
   }
 
   void fill(const CudaChunk& chunk, const ChunkArrays& to) const {

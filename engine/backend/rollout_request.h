@@ -32,7 +32,18 @@ inline void clear_rollouts(int64_t entries, int n, RolloutResult& result) {
   result.costs.assign(entries, kNaN);
   result.log_probs.assign(entries, kNaN);
   result.winners.clear();
+  result.finished.clear();
   result.statistics = {};
+}
+
+// After a stop, before choose_best(): counts each sequence's rollouts that have a cost.
+inline void count_finished(const RolloutRequest& request, RolloutResult& result) {
+  result.finished.assign(request.sequences.count, 0);
+  auto cost = result.costs.begin();
+  for (int s = 0; s < request.sequences.count; ++s) {
+    for (const auto last = cost + rollouts_of(request.counts, s); cost != last; ++cost)
+      result.finished[s] += !std::isnan(*cost);
+  }
 }
 
 // With best_only: reduces the result from all rollouts to the best of each sequence.
@@ -42,17 +53,18 @@ inline void choose_best(const RolloutRequest& request, RolloutResult& result) {
   clear_rollouts(count, n, best);
   best.winners.assign(count, -1);
   best.statistics = result.statistics;
-  auto first = result.costs.begin();
+  best.finished = std::move(result.finished);
+  auto last = result.costs.begin();
   for (int s = 0; s < count; ++s) {
-    const auto last = first + rollouts_of(request.counts, s);
-    if (first == last) continue;
-    const auto winner = std::min_element(first, last);  // the first of equals
+    const auto first = last;
+    last += rollouts_of(request.counts, s);
+    const auto winner = std::min_element(first, last, costs_less);  // the first of equals
+    if (winner == last || std::isnan(*winner)) continue;
     const auto row = winner - result.costs.begin();
     best.winners[s] = static_cast<int32_t>(winner - first);
     best.costs[s] = *winner;
     best.log_probs[s] = result.log_probs[row];
     std::copy_n(result.orders.begin() + row * n, n, best.orders.begin() + static_cast<int64_t>(s) * n);
-    first = last;
   }
   result = std::move(best);
 }

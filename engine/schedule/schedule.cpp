@@ -2,13 +2,19 @@
 #include "engine/schedule/schedule.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
 #include <map>
+#include <mutex>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/problem/problem.h"
+#include "engine/search/classical.h"
 #include "engine/search/limits.h"
 #include "kernels/common/worker_threads.h"
 
@@ -18,6 +24,9 @@ namespace {
 
 constexpr double kSearchShare = 0.9;     // of a batch's time, where improvement follows the search
 constexpr int kSearchedOneByOne = 4096;  // instances at once
+constexpr size_t kSearchers = 3;         // of a device that leaves the host free
+constexpr size_t kBatchesAhead = 2;      // searched and not yet improved
+constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only instance's first answer
 
 using Candidates = std::vector<Solution>;  // of one instance, best first
 
@@ -53,16 +62,20 @@ std::vector<std::vector<size_t>> cut_batches(const ModelConfig& config, const So
   return batches;
 }
 
-// Instances that are handled together.
-struct Batch {
+// Instances that are handled together, and what their search found.
+struct SearchedBatch {
+  size_t number;               // of the batch
   std::vector<size_t> places;  // in the input
   std::vector<Instance> instances;
   std::vector<uint64_t> keys;
+  SearchControl control;  // with the batch's part of the time
+  std::vector<Candidates> candidates;
+  PolicyStatistics statistics;
 };
 
 // The best answer after local search from each candidate; ties go to the one the network liked better. The
-// first candidate is always improved, past a deadline too, as that costs about as much as the one rollout
-// behind it; only an interruption stops it.
+// first candidate is improved past the deadline too, until the run ends: that costs about as much as the one
+// rollout behind it.
 Solution improve_candidates(const Instance& instance, Candidates candidates, const ImproveOptions& options,
                             const SearchControl& control) {
   if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
@@ -70,7 +83,8 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   ImproveOptions descent = options;
   descent.kicks = 0;
   TourSearch search(instance, descent);
-  bool finished = search.improve(candidates.front(), {{}, control.interrupted});
+  const SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
+  bool finished = search.improve(candidates.front(), to_the_end);
   for (size_t i = 1; i < candidates.size() && finished; ++i)
     finished = search.improve(candidates[i], control);
   Solution best = std::move(
@@ -83,67 +97,213 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   return best;
 }
 
-class Scheduler {
+// Batches on their way from search to improvement, in memory for a few. Several threads may search at once:
+// while one packs sequences or sorts out answers, another one's call keeps the device busy.
+class BatchQueue {
  public:
-  Scheduler(Backend& backend, const ModelConfig& config, const SolvePlan& plan)
-      : backend_(backend), config_(config), plan_(plan), workers_(std::max(backend.info().threads, 1)) {}
+  explicit BatchQueue(size_t capacity) : capacity_(capacity) {}
 
-  SolutionBatch solve(const Batch& batch, const SearchControl& control) {
-    const bool improve = plan_.improve && problem_of(batch.instances[0]).has_local_search;
-    if (control.trace) {
-      control.trace("batch: " + std::to_string(batch.instances.size()) +
-                    " instances of n = " + std::to_string(batch.instances[0].n()));
-    }
-    const SearchControl searching = improve ? share_time(control, kSearchShare, 1.0) : control;
-    std::vector<Candidates> candidates =
-        std::visit([&](const auto& options) { return search(batch, options, searching); }, plan_.search);
-    SolutionBatch solutions;
-    if (improve) {
-      solutions.resize(candidates.size());
-      workers_.for_each(static_cast<int64_t>(candidates.size()), [&](int64_t i, int) {
-        solutions[i] =
-            improve_candidates(batch.instances[i], std::move(candidates[i]), *plan_.improve, control);
-      });
-    } else {
-      for (Candidates& own : candidates) solutions.push_back(std::move(own.front()));
-    }
-    return solutions;
+  // For searching threads. False when nobody waits for batches any more.
+  bool put(SearchedBatch&& batch) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || batches_.size() < capacity_; });
+    if (ended_) return false;
+    batches_.push_back(std::move(batch));
+    changed_.notify_all();
+    return true;
+  }
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(error);
+    changed_.notify_all();
   }
 
-  const PolicyStatistics& statistics() const { return statistics_; }
+  // For the thread that improves. Rethrows what a search threw.
+  SearchedBatch take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return error_ || !batches_.empty(); });
+    if (error_) std::rethrow_exception(error_);
+    SearchedBatch batch = std::move(batches_.front());
+    batches_.pop_front();
+    changed_.notify_all();
+    return batch;
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
 
  private:
-  std::vector<Candidates> search(const Batch& batch, const InstanceSearch& one,
-                                 const SearchControl& control) {
-    std::vector<Candidates> candidates(batch.instances.size());
-    const bool alone = candidates.size() == 1;
-    workers_.for_each(static_cast<int64_t>(candidates.size()), [&](int64_t i, int) {
-      const bool too_late = !alone && control.is_over();
-      candidates[i].push_back(too_late ? unsolved() : one(batch.instances[i], batch.keys[i], control));
-    });
-    return candidates;
+  const size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<SearchedBatch> batches_;
+  std::exception_ptr error_;
+  bool ended_ = false;
+};
+
+class Scheduler {
+ public:
+  Scheduler(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+            std::span<const Instance> instances, uint64_t first_row, const SearchControl& control)
+      : backend_(backend),
+        config_(config),
+        plan_(plan),
+        instances_(instances),
+        first_row_(first_row),
+        control_(control),
+        workers_(std::max(backend.info().threads, 1)),
+        cut_(cut_batches(config, plan, instances)),
+        statistics_(cut_.size()) {
+    if (!backend.info().uses_host && std::holds_alternative<SamplingOptions>(plan.search))
+      searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, kSearchers));
+    for (const Instance& instance : instances) work_left_ += rollout_work(instance.n());
   }
 
-  template <typename Options>
-  std::vector<Candidates> search(const Batch& batch, Options options, const SearchControl& control) {
-    if constexpr (std::is_same_v<Options, ActiveSearchOptions>) {
-      if (options.on_step) {
-        options.on_step = [&batch, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
-          progress.instance = static_cast<int64_t>(batch.places[static_cast<size_t>(progress.instance)]);
-          on_step(progress);
-        };
-      }
+  PolicyStatistics run(const SolutionSink& sink) {
+    if (searchers_ > 1) {
+      run_ahead(sink);
+    } else {
+      while (auto batch = next_batch()) finish(search(std::move(*batch)), sink);
     }
-    SearchResult result = run_search(backend_, config_, {batch.instances, batch.keys}, options, control);
-    statistics_ += result.statistics;
-    return std::move(result.candidates);
+    PolicyStatistics all;
+    for (const PolicyStatistics& statistics : statistics_) all += statistics;
+    return all;
+  }
+
+ private:
+  // The device's threads search batches, this one improves them and hands them out.
+  void run_ahead(const SolutionSink& sink) {
+    BatchQueue queue(kBatchesAhead);
+    std::vector<std::thread> searchers;
+    const auto join = [&] {
+      queue.end();
+      for (std::thread& searcher : searchers) searcher.join();
+    };
+    try {
+      for (int i = 0; i < searchers_; ++i) searchers.emplace_back([&] { search_all(queue); });
+      for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), sink);
+    } catch (...) {
+      join();
+      throw;
+    }
+    join();
+  }
+
+  void search_all(BatchQueue& queue) {
+    try {
+      while (auto batch = next_batch()) {
+        if (!queue.put(search(std::move(*batch)))) return;
+      }
+    } catch (...) {
+      queue.fail(std::current_exception());
+    }
+  }
+
+  // The next one and its part of the time, in which all searchers share the device.
+  std::optional<SearchedBatch> next_batch() {
+    const std::lock_guard lock(next_mutex_);
+    if (next_ == cut_.size()) return std::nullopt;
+    SearchedBatch next;
+    next.number = next_++;
+    next.places = std::move(cut_[next.number]);
+    for (const size_t place : next.places) {
+      next.instances.push_back(instances_[place]);
+      next.keys.push_back(instance_key(instances_[place], first_row_ + place));
+    }
+    const int n = next.instances[0].n();
+    const double work = static_cast<double>(next.instances.size()) * rollout_work(n);
+    next.control = share_time(control_, searchers_ * work, work_left_);
+    work_left_ -= work;
+    if (control_.trace) {
+      control_.trace("batch: " + std::to_string(next.instances.size()) +
+                     " instances of n = " + std::to_string(n));
+    }
+    return next;
+  }
+
+  SearchedBatch search(SearchedBatch searched) {
+    if (searched.control.is_over()) {
+      searched.candidates.assign(searched.instances.size(), {unsolved()});
+      return searched;
+    }
+    const SearchControl searching =
+        improves(searched.instances[0]) ? share_time(searched.control, kSearchShare, 1.0) : searched.control;
+    std::visit([&](const auto& options) { search(searched, options, searching); }, plan_.search);
+    return searched;
+  }
+
+  void search(SearchedBatch& searched, const InstanceSearch& one, const SearchControl& control) {
+    searched.candidates.resize(searched.instances.size());
+    workers_.for_each(static_cast<int64_t>(searched.instances.size()), [&](int64_t i, int) {
+      searched.candidates[i] = {control.is_over() ? unsolved()
+                                                  : one(searched.instances[i], searched.keys[i], control)};
+    });
+  }
+
+  // As many samplers as there are threads of them call the device by turns.
+  void search(SearchedBatch& searched, const SamplingOptions& options, const SearchControl& control) {
+    const RolloutCall rollout = [this](const RolloutRequest& request, RolloutResult& result) {
+      const std::lock_guard lock(device_mutex_);
+      backend_.rollout(request, result);
+    };
+    take(run_search(rollout, config_, batch_of(searched), options, control), searched);
+  }
+
+  void search(SearchedBatch& searched, ActiveSearchOptions options, const SearchControl& control) {
+    if (options.on_step) {
+      options.on_step = [&, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
+        progress.instance = static_cast<int64_t>(searched.places[static_cast<size_t>(progress.instance)]);
+        on_step(progress);
+      };
+    }
+    take(run_search(backend_, config_, batch_of(searched), options, control), searched);
+  }
+
+  static SearchBatch batch_of(const SearchedBatch& searched) { return {searched.instances, searched.keys}; }
+  static void take(SearchResult&& result, SearchedBatch& searched) {
+    searched.candidates = std::move(result.candidates);
+    searched.statistics = result.statistics;
+  }
+
+  bool improves(const Instance& instance) const {
+    return plan_.improve && problem_of(instance).has_local_search;
+  }
+
+  // Improves a batch, then hands out all answers whose turn has come.
+  void finish(SearchedBatch&& searched, const SolutionSink& sink) {
+    statistics_[searched.number] = searched.statistics;
+    SolutionBatch answers(searched.candidates.size());
+    const auto answer = [&](int64_t i, int) {
+      Candidates& found = searched.candidates[i];
+      answers[i] =
+          improves(searched.instances[i])
+              ? improve_candidates(searched.instances[i], std::move(found), *plan_.improve, searched.control)
+              : std::move(found.front());
+    };
+    workers_.for_each(static_cast<int64_t>(answers.size()), answer);
+    for (size_t i = 0; i < answers.size(); ++i) waiting_.emplace(searched.places[i], std::move(answers[i]));
+    for (; !waiting_.empty() && waiting_.begin()->first == next_place_; waiting_.erase(waiting_.begin()))
+      sink(next_place_++, std::move(waiting_.begin()->second));
   }
 
   Backend& backend_;
   const ModelConfig& config_;
   const SolvePlan& plan_;
+  const std::span<const Instance> instances_;
+  const uint64_t first_row_;
+  const SearchControl& control_;
   WorkerThreads workers_;
-  PolicyStatistics statistics_;
+  std::mutex device_mutex_;
+  std::mutex next_mutex_;  // of the batches not yet begun
+  std::vector<std::vector<size_t>> cut_;
+  int searchers_ = 1;  // at once
+  size_t next_ = 0;
+  double work_left_ = 0.0;                    // of these
+  std::vector<PolicyStatistics> statistics_;  // [batches], summed in their order
+  std::map<size_t, Solution> waiting_;        // for the answers before them, by place
+  size_t next_place_ = 0;
 };
 
 }  // namespace
@@ -151,32 +311,18 @@ class Scheduler {
 PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
                                  std::span<const Instance> instances, uint64_t first_row,
                                  const SearchControl& control, const SolutionSink& sink) {
-  double work_left = 0.0;
-  for (const Instance& instance : instances) work_left += rollout_work(instance.n());
-  Scheduler scheduler(backend, config, plan);
-  std::map<size_t, Solution> waiting;  // for the answers before them, by place
-  size_t next = 0;
-  bool is_first = true;
-  for (std::vector<size_t>& places : cut_batches(config, plan, instances)) {
-    Batch batch;
-    for (const size_t place : places) {
-      batch.instances.push_back(instances[place]);
-      batch.keys.push_back(instance_key(instances[place], first_row + place));
-    }
-    batch.places = std::move(places);
-    const double work = static_cast<double>(batch.instances.size()) * rollout_work(batch.instances[0].n());
-    // The first batch is begun in any case: it may hold the only instance.
-    SolutionBatch answers = !is_first && control.is_over()
-                                ? SolutionBatch(batch.places.size(), unsolved())
-                                : scheduler.solve(batch, share_time(control, work, work_left));
-    is_first = false;
-    work_left -= work;
-    for (size_t i = 0; i < answers.size(); ++i) waiting.emplace(batch.places[i], std::move(answers[i]));
-    for (; !waiting.empty() && waiting.begin()->first == next; waiting.erase(waiting.begin())) {
-      sink(next++, std::move(waiting.begin()->second));
-    }
-  }
-  return scheduler.statistics();
+  if (instances.size() != 1 || !control.deadline)
+    return Scheduler(backend, config, plan, instances, first_row, control).run(sink);
+  SearchControl patient = control;
+  patient.end = *control.deadline + kPatience;
+  return Scheduler(backend, config, plan, instances, first_row, patient)
+      .run([&](size_t, Solution&& solution) {
+        if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit) {
+          solution = quick_answer(instances[0]);
+          solution.status = Status::kTimeLimit;
+        }
+        sink(0, std::move(solution));
+      });
 }
 
 }  // namespace pointsman

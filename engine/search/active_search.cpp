@@ -52,7 +52,8 @@ class ActiveSearch {
 
   // All replicas of step `step`, and the incumbents they improve. Each reads a sequence in an order of its
   // own, or where that makes no difference those of a symmetry share one.
-  void draw(int step, int replicas) {
+  // False when the stop left some of them unmade.
+  bool draw(int step, int replicas, const StopToken& stop) {
     const int n = instances_[0].n(), augment = options_.augment;
     const int sequences = shares_encodings_ ? std::min(augment, replicas) : replicas;
     packer_.clear();
@@ -81,15 +82,17 @@ class ActiveSearch {
     request.seed = options_.seed;
     request.policy = options_.policy;
     request.tape = &tape_;
+    request.stop = stop;
     backend_.rollout(request, result_);
     statistics_ += result_.statistics;
     for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas, sequences);
+    return result_.finished.empty();
   }
 
   // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, of the
   // free energy L + T log p in place of L. The baseline is the batch's own mean at the first step (a baseline
-  // of 0 would push every tour away).
-  void learn(int step, double temperature) {
+  // of 0 would push every tour away). Where a stop comes first nothing is learnt.
+  void learn(int step, double temperature, const StopToken& stop) {
     const int batch = options_.replicas;
     std::vector<float> weights(result_.costs.size());
     std::vector<double> energies(batch);
@@ -116,11 +119,20 @@ class ActiveSearch {
     request.weights = weights.data();
     request.policy = options_.policy;
     request.tape = &tape_;
-    backend_.gradient(request);
+    request.stop = stop;
+    try {
+      backend_.gradient(request);
+    } catch (const CallStopped&) {
+      return;
+    }
     UpdateRequest update;
     update.learning_rate = options_.learning_rate;
     update.max_norm = kMaxNorm;
     backend_.update(0, static_cast<int>(instances_.size()), update);
+  }
+
+  bool has_all() const {
+    return std::all_of(searched_.begin(), searched_.end(), [](const Searched& own) { return own.has_best; });
   }
 
   void report(int step) const {
@@ -136,7 +148,7 @@ class ActiveSearch {
     SearchResult result;
     for (Searched& own : searched_) {
       own.best.status = status;
-      result.candidates.push_back({status == Status::kUnsolved ? unsolved() : std::move(own.best)});
+      result.candidates.push_back({own.has_best ? std::move(own.best) : unsolved()});
     }
     result.statistics = statistics_;
     return result;
@@ -154,10 +166,10 @@ class ActiveSearch {
 
   void keep_best(size_t i, int replicas, int sequences) {
     const auto begin = result_.costs.begin() + static_cast<int64_t>(i) * replicas;
-    const size_t rollout = std::min_element(begin, begin + replicas) - result_.costs.begin();
+    const size_t rollout = std::min_element(begin, begin + replicas, costs_less) - result_.costs.begin();
     const double cost = result_.costs[rollout];
     Searched& own = searched_[i];
-    if (own.has_best && !(cost < own.least_cost)) return;
+    if (std::isnan(cost) || (own.has_best && !(cost < own.least_cost))) return;
     own.least_cost = cost;
     Solution solution;
     // The sequences of an instance that shares them have all the user's order.
@@ -230,26 +242,20 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
   // Loading zeroes moments and gradients too, so nothing that an earlier batch learnt is left.
   for (int set = 0; set < sets; ++set) backend.load_parameters(set, options.initial);
   ActiveSearch search(backend, config, batch, options);
-  Status status = control.check();
-  if (status != Status::kDone) {
-    const bool answers = !control.is_over() || (sets == 1 && status == Status::kTimeLimit);
-    if (answers) search.draw(0, 1);
-    return search.result(answers ? status : Status::kUnsolved);
-  }
   const Clock::time_point start = Clock::now();
+  Status status = control.check();
   for (int step = 0; step < options.steps && status == Status::kDone; ++step) {
     const Clock::time_point began = Clock::now();
-    search.draw(step, options.replicas);
-    const bool is_last = step + 1 == options.steps;
-    if (!is_last) status = control.check();
-    if (status == Status::kDone) {
-      const double left =
-          1.0 - std::max(static_cast<double>(step) / options.steps, time_used(control, start));
-      search.learn(step, options.entropy * left);
+    const double done = std::max(static_cast<double>(step) / options.steps, time_used(control, start));
+    const bool drawn = search.draw(step, options.replicas, control.stop());
+    if (drawn) {
+      search.learn(step, options.entropy * (1.0 - done), control.stop());
+      search.report(step);
     }
-    search.report(step);
+    if (!drawn || step + 1 < options.steps) status = control.check();
     control.trace_call("step", int64_t{sets} * options.replicas, began);
   }
+  if (!search.has_all() && !control.is_over()) search.draw(0, 1, control.stop_at_end());
   return search.result(status);
 }
 

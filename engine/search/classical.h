@@ -25,6 +25,10 @@ Solution local_search_tour(const Instance& instance, const ImproveOptions& optio
 Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
                        const SearchControl& control);
 
+// A first answer in n log n time: TSP along a Hilbert curve; else the items by falling ratio of value to
+// weight, passing over what does not fit.
+Solution quick_answer(const Instance& instance);
+
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
 Solution ratio_packing(const Instance& instance);
 

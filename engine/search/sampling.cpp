@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -50,27 +51,31 @@ void offer_answer(std::vector<Answer>& kept, Answer answer, size_t keep) {
 
 class Sampler {
  public:
-  Sampler(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+  Sampler(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
           const SamplingOptions& options, const SearchControl& control)
-      : backend_(backend),
+      : rollout_(rollout),
         instances_(batch.instances),
         keys_(batch.keys),
         options_(options),
         control_(control),
-        pacer_(control, instances_[0].n()),
+        largest_(largest_call(instances_[0].n())),
         packer_(instances_, config.capacity),
         kept_(instances_.size()),
         drawn_(instances_.size(), 0) {
-    // All of an instance's samples together share most work; under a time limit every instance gets its turn
-    // instead.
     end_ = options.first_sample + sample_count();
-    round_ = control.deadline ? kSamplesPerOrder * options.augment : sample_count();
   }
 
   SearchResult run() {
+    // All of an instance's samples together share most work. Under a time limit every instance gets its turn,
+    // first for few samples, and at most for what one call holds of them all.
+    const int64_t unit = unit_size(), largest_round = largest_ / static_cast<int64_t>(instances_.size());
+    int64_t round = control_.deadline ? unit : sample_count();
     Status status = control_.check();
-    for (int64_t begin = options_.first_sample; begin < end_ && status == Status::kDone; begin += round_) {
-      status = draw_all(begin, std::min(begin + round_, end_));
+    for (int64_t begin = options_.first_sample; begin < end_ && status == Status::kDone;) {
+      const int64_t end = std::min(begin + round, end_);
+      status = draw_all(begin, end);
+      begin = end;
+      if (4 * round <= largest_round) round *= 4;
     }
     if (status != Status::kDone) draw_missing();
     for (size_t i = 0; i < instances_.size(); ++i) result_.candidates.push_back(finish(i, status));
@@ -78,6 +83,9 @@ class Sampler {
   }
 
  private:
+  // Samples of the copies' first orders, or of as many without orders.
+  int64_t unit_size() const { return kSamplesPerOrder * options_.augment; }
+
   // Greedy rollouts of the same sequence are all the same.
   int64_t sample_count() const {
     const bool repeats = options_.greedy && !options_.shuffle;
@@ -87,13 +95,13 @@ class Sampler {
   // Samples begin .. end - 1 of every instance, unless a limit strikes. An instance is cut between two calls
   // only where it must be, and then between two input orders.
   Status draw_all(int64_t begin, int64_t end) {
-    const int64_t unit = kSamplesPerOrder * options_.augment;
+    const int64_t unit = unit_size();
     for (size_t i = 0; i < instances_.size(); ++i) {
       for (int64_t at = begin; at < end;) {
-        const int64_t room = pacer_.size() - planned_rollouts_;
+        const int64_t room = largest_ - planned_rollouts_;
         const int64_t left = end - at;
-        if (left > room && planned_rollouts_ > 0 && (left <= pacer_.size() || room < unit)) {
-          flush();
+        if (left > room && planned_rollouts_ > 0 && (left <= largest_ || room < unit)) {
+          flush(control_.stop());
           const Status status = control_.check();
           if (status != Status::kDone) return status;
           continue;
@@ -104,21 +112,18 @@ class Sampler {
         at = stop;
       }
     }
-    flush();
-    return end == end_ ? Status::kDone : control_.check();
+    const bool whole = flush(control_.stop());
+    return whole && end == end_ ? Status::kDone : control_.check();
   }
 
-  // The first sample of every instance that a limit left without an answer, while the run itself goes on; of
-  // an instance alone also past its end.
+  // The first sample of every instance that a limit left without an answer, until the run ends.
   void draw_missing() {
-    const bool answers_late = instances_.size() == 1 && !(control_.interrupted && control_.interrupted());
-    for (size_t i = 0; i < instances_.size(); ++i) {
+    for (size_t i = 0; i < instances_.size() && !control_.is_over(); ++i) {
       if (drawn_[i] > 0) continue;
-      if (plan_.empty() && control_.is_over() && !answers_late) return;
       plan(i, options_.first_sample, options_.first_sample + 1);
-      if (planned_rollouts_ >= pacer_.size()) flush();
+      if (planned_rollouts_ >= largest_) flush(control_.stop_at_end());
     }
-    flush();
+    flush(control_.stop_at_end());
   }
 
   // Samples begin .. end - 1 of one instance as sequences: one for each copy, or for each block of a copy.
@@ -143,8 +148,9 @@ class Sampler {
     drawn_[instance] += end - begin;
   }
 
-  void flush() {
-    if (plan_.empty()) return;
+  // Makes what is planned; false when the stop left some of it unmade.
+  bool flush(const StopToken& stop) {
+    if (plan_.empty()) return true;
     packer_.clear();
     std::vector<int32_t> counts;
     std::vector<uint64_t> keys;
@@ -168,19 +174,21 @@ class Sampler {
     request.seed = options_.seed;
     request.policy = options_.policy;
     request.best_only = options_.candidates <= 1;
+    request.stop = stop;
     const Clock::time_point start = Clock::now();
-    backend_.rollout(request, rollouts_);
-    pacer_.record(planned_rollouts_, Clock::now() - start);
+    rollout_(request, rollouts_);
     control_.trace_call("call", planned_rollouts_, start);
     result_.statistics += rollouts_.statistics;
     collect();
     plan_.clear();
     planned_rollouts_ = 0;
+    return rollouts_.finished.empty();
   }
 
   void collect() {
     size_t rollout = 0;
     for (size_t s = 0; s < plan_.size(); ++s) {
+      if (!rollouts_.finished.empty()) drawn_[plan_[s].instance] -= plan_[s].count - rollouts_.finished[s];
       if (!rollouts_.winners.empty()) {
         offer(s, rollouts_.winners[s], s);
         continue;
@@ -195,7 +203,7 @@ class Sampler {
     const auto keep = static_cast<size_t>(std::max(options_.candidates, 1));
     std::vector<Answer>& kept = kept_[sequence.instance];
     const double cost = rollouts_.costs[at];
-    if (!(kept.size() < keep || cost <= kept.back().cost)) return;
+    if (std::isnan(cost) || !(kept.size() < keep || cost <= kept.back().cost)) return;
     std::vector<int32_t> order = packer_.original_order(s, &rollouts_.orders[at * instances_[0].n()]);
     std::vector<int32_t> identity = problem_of(instances_[0]).canonical(order);
     const int64_t sample = sequence.first + j * options_.augment;
@@ -221,14 +229,14 @@ class Sampler {
     return best;
   }
 
-  Backend& backend_;
+  const RolloutCall& rollout_;
   const std::span<const Instance> instances_;
   const std::span<const uint64_t> keys_;
   const SamplingOptions& options_;
   const SearchControl& control_;
-  CallPacer pacer_;
+  const int64_t largest_;  // rollouts of a call
   SequencePacker packer_;
-  int64_t end_ = 0, round_ = 0;
+  int64_t end_ = 0;
   std::vector<PlannedSequence> plan_;
   int64_t planned_rollouts_ = 0;
   RolloutResult rollouts_;  // of the last call
@@ -259,10 +267,10 @@ int instances_at_once(const ModelConfig&, const SamplingOptions& options, int n)
   return static_cast<int>(std::clamp<int64_t>(largest_call(n) / samples, 1, 4096));
 }
 
-SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
                         const SamplingOptions& options, const SearchControl& control) {
   check_options(options, batch.instances[0].problem);
-  return Sampler(backend, config, batch, options, control).run();
+  return Sampler(rollout, config, batch, options, control).run();
 }
 
 }  // namespace pointsman

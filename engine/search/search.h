@@ -81,11 +81,12 @@ using InstanceSearch =
 
 using SearchOptions = std::variant<SamplingOptions, ActiveSearchOptions, InstanceSearch>;
 
-// Sampling reads parameter set 0 as it is loaded; active search configures the backend anew and leaves it so.
-// Where `control` says stop, the answers are the best so far, at least one sample's, and their status says
-// so. Throws std::invalid_argument for options that make no sense, std::logic_error when the network's answer
-// is invalid.
-SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
+// Sampling makes its rollouts by calls of Backend::rollout() with parameter set 0 as it is loaded; active
+// search configures the backend anew and leaves it so. Where `control` says stop, the answers are the best so
+// far, or unsolved, and their status says so. Throws std::invalid_argument for options that make no sense,
+// std::logic_error when the network's answer is invalid.
+using RolloutCall = std::function<void(const RolloutRequest& request, RolloutResult& result)>;
+SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
                         const SamplingOptions& options, const SearchControl& control);
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
                         const ActiveSearchOptions& options, const SearchControl& control);

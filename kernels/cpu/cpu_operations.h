@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/common/network.h"
+#include "kernels/common/stop_token.h"
 
 namespace pointsman::cpu {
 
@@ -260,10 +261,11 @@ void relu_backward(const float* y, float* dy, int64_t count);
 // sum of e is 16 strided partial sums and the tree.
 inline constexpr int kAttentionBlock = 32;
 struct SelfAttentionArgs {
-  const float* qkv;  // [n][3H] queries, keys, values; heads side by side
-  float* out;        // [n][H]
-  int n, heads;      // heads 1, 2, 4 or 8
-  float* scratch;    // self_attention_scratch(n) floats
+  const float* qkv;                 // [n][3H] queries, keys, values; heads side by side
+  float* out;                       // [n][H]
+  int n, heads;                     // heads 1, 2, 4 or 8
+  float* scratch;                   // self_attention_scratch(n) floats
+  const StopToken* stop = nullptr;  // ends the call with CallStopped
 };
 void self_attention(const SelfAttentionArgs& args);
 

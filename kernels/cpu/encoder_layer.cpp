@@ -209,11 +209,13 @@ void SelfAttention(const SelfAttentionArgs& a) {
   float* const keys = a.scratch;
   float* const values = keys + static_cast<int64_t>(padded(a.n)) * kHidden;
   float* const scores = values + static_cast<int64_t>(padded(a.n)) * kHidden;
+  StopMeter meter(a.stop);
   for (int h = 0; h < a.heads; ++h) {
     const Head head(a, h);
     pack_items(a.qkv + kHidden + head.column, head, keys);
     pack_columns(a.qkv + 2 * kHidden + head.column, head, values);
     for (int first = 0; first < a.n; first += kAttentionBlock) {
+      meter.check(a.n);
       const int rows = std::min(kAttentionBlock, a.n - first);
       const float* q = a.qkv + static_cast<int64_t>(first) * 3 * kHidden + head.column;
       float* out = a.out + static_cast<int64_t>(first) * kHidden + head.column;
@@ -262,6 +264,7 @@ void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
   const SelfAttentionArgs& f = a.forward;
   const BackwardScratch s(f.scratch, f.n);
   constexpr int kWidth = 3 * kHidden;
+  StopMeter meter(f.stop);
   for (int i = 0; i < f.n; ++i) std::fill_n(a.dqkv + static_cast<int64_t>(i) * kWidth, kWidth, 0.0f);
   for (int h = 0; h < f.heads; ++h) {
     const Head head(f, h);
@@ -269,6 +272,7 @@ void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
     pack_columns(f.qkv + kHidden + head.column, head, s.key_columns);
     pack_items(f.qkv + 2 * kHidden + head.column, head, s.value_items);
     for (int first = 0; first < f.n; first += kAttentionBlock) {
+      meter.check(f.n);
       const int rows = std::min(kAttentionBlock, f.n - first);
       const int64_t at = static_cast<int64_t>(first) * kWidth + head.column;
       const float *q = f.qkv + at, *dout = a.dout + static_cast<int64_t>(first) * kHidden + head.column;

@@ -65,21 +65,32 @@ class FakeBackend : public Backend {
     ++rollout_calls;
     result = {};
     const SequenceBatch& batch = request.sequences;
+    const auto start = std::chrono::steady_clock::now();
+    bool stopped = false;
     for (int s = 0; s < batch.count; ++s) {
       const int count = request.counts ? request.counts[s] : 1;
-      for (int j = 0; j < count; ++j) roll_one(request, s, j, result);
+      for (int j = 0; j < count; ++j) {
+        if (stopped || request.stop.stops()) {
+          stopped = true;
+          leave_out(batch.n, result);
+          continue;
+        }
+        roll_one(request, s, j, result);
+        std::this_thread::sleep_until(start + time_per_rollout * result.costs.size());
+      }
     }
+    if (stopped) count_finished(request, result);
     const int rollouts = static_cast<int>(result.costs.size());
     largest_call = std::max(largest_call, rollouts);
     result.statistics.steps = static_cast<int64_t>(rollouts) * batch.n;
     costs = result.costs;
     log_probs = result.log_probs;
     if (request.best_only) choose_best(request, result);
-    std::this_thread::sleep_for(time_per_rollout * rollouts);
   }
 
   // Sums |weights| of each set.
   void gradient(const GradientRequest& request) override {
+    request.stop.check();
     ++gradient_calls;
     weights.clear();
     size_t rollout = 0;
@@ -110,6 +121,12 @@ class FakeBackend : public Backend {
   }
 
  private:
+  static void leave_out(int n, RolloutResult& result) {
+    result.orders.insert(result.orders.end(), n, -1);
+    result.costs.push_back(std::nan(""));
+    result.log_probs.push_back(std::nan(""));
+  }
+
   void roll_one(const RolloutRequest& request, int s, int j, RolloutResult& result) {
     const SequenceBatch& batch = request.sequences;
     const int n = batch.n;

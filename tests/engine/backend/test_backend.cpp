@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Backend promises of rollouts, on whichever device is linked.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -32,6 +34,104 @@ RolloutResult in_batches(Backend& backend, const RandomBatch& all, int size, Dec
     append(part, all.n, 0, part.costs.size(), joined);
   }
   return joined;
+}
+
+// ------------------------------------------------------------------------------------------------ stops
+
+TEST_CASE("a stop keeps the rollouts that were made, as they are without it") {
+  const int n = fewer(60, 12), count = fewer(40, 6);
+  for (const bool attention : {false, true}) {
+    const ModelConfig plain = config_for(ProblemKind::kTsp, n);
+    const ModelConfig config = attention ? with_attention(plain) : plain;
+    const RandomBatch all(ProblemKind::kTsp, n, count, 8);
+    const std::vector<int32_t> counts(all.count, kSamples);
+    const auto backend = backend_with(config, scaled_parameters(config, 3.0f));
+    const RolloutResult whole = sample(*backend, all, counts);
+    CHECK(whole.finished.empty());
+    RolloutRequest request;
+    request.sequences = all.batch();
+    request.decode = Decode::kSample;
+    request.counts = counts.data();
+    request.instance_keys = all.keys.data();
+    for (const int answered : {0, 1, 5, 50, 200}) {
+      std::atomic<int> questions = 0;
+      request.stop = StopToken([&] { return questions++ >= answered; });
+      const RolloutResult part = roll_out(*backend, request);
+      if (part.finished.empty()) continue;  // it was over before
+      CHECK((answered > 0 || std::count(part.finished.begin(), part.finished.end(), 0) == all.count));
+      for (size_t r = 0; r < whole.costs.size(); ++r) {
+        if (std::isnan(part.costs[r])) continue;
+        CHECK(part.costs[r] == whole.costs[r]);
+        CHECK(items_of(part, n, r) == items_of(whole, n, r));
+      }
+      for (int s = 0; s < all.count; ++s) {
+        const auto cost = part.costs.begin() + s * kSamples;
+        CHECK(part.finished[s] == std::count_if(cost, cost + kSamples, [](double c) { return c == c; }));
+      }
+    }
+  }
+}
+
+TEST_CASE("a stop with best_only, on a tape and in a gradient") {
+  const int n = fewer(40, 12);
+  const ModelConfig config = with_attention(config_for(ProblemKind::kKnapsack, n));
+  const RandomBatch all(ProblemKind::kKnapsack, n, 20, 9);
+  const auto backend = backend_with(config, scaled_parameters(config, 3.0f));
+  RolloutRequest request;
+  request.sequences = all.batch();
+  request.stop = StopToken([] { return true; });
+  request.best_only = true;
+  const RolloutResult none = roll_out(*backend, request);
+  CHECK(none.winners == std::vector<int32_t>(all.count, -1));
+  CHECK(none.finished == std::vector<int32_t>(all.count, 0));
+  request.best_only = false;
+  request.stop = {};
+  Tape tape;
+  request.tape = &tape;
+  const RolloutResult made = roll_out(*backend, request);
+  const std::vector<float> weights(all.count, 1.0f);
+  GradientRequest gradient;
+  gradient.sequences = request.sequences;
+  gradient.orders = made.orders.data();
+  gradient.weights = weights.data();
+  gradient.tape = &tape;
+  gradient.stop = StopToken([] { return true; });
+  if (kIsCpuBackend) CHECK_THROWS_AS(backend->gradient(gradient), CallStopped);
+}
+
+TEST_CASE("long calls ask often whether they should stop") {
+  if (!kIsCpuBackend) return;
+  const int n = 1500;
+  const RandomBatch all(ProblemKind::kTsp, n, 1, 10);
+  for (const bool attention : {false, true}) {
+    const ModelConfig plain = config_for(ProblemKind::kTsp, n);
+    const ModelConfig config = attention ? with_attention(plain, 3) : plain;
+    const auto backend = backend_with(config, scaled_parameters(config, 1.0f));
+    std::vector<double> seconds;  // when it was asked
+    const auto start = std::chrono::steady_clock::now();
+    const auto now = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    const StopToken never([&] { return seconds.push_back(now()), false; });
+    RolloutRequest request;
+    request.sequences = all.batch();
+    request.stop = never;
+    Tape tape;
+    request.tape = &tape;
+    const RolloutResult made = roll_out(*backend, request);
+    const float weight = 1.0f;
+    backend->gradient({request.sequences, nullptr, made.orders.data(), &weight, {}, &tape, never});
+    seconds.push_back(now());
+    // Longer than 20 ms between two questions: not of the time, which a busy machine may take away, more than
+    // a twentieth.
+    double last = 0.0, late = 0.0;
+    for (const double at : seconds) {
+      if (at - last > 0.02) late += at - last;
+      last = at;
+    }
+    INFO(late << " of " << last << " s");
+    CHECK(late <= 0.05 * last);
+  }
 }
 
 // ------------------------------------------------------------------------------------------- the same bits

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -57,7 +61,8 @@ SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceB
       CHECK(solutions[i].order.empty());
       continue;
     }
-    CHECK((statistics.steps > 0) == !std::holds_alternative<InstanceSearch>(plan.search));
+    if (solutions[i].status == Status::kDone)
+      CHECK((statistics.steps > 0) == !std::holds_alternative<InstanceSearch>(plan.search));
     Solution again = solutions[i];
     REQUIRE(validate_solution(instances[i], again).empty());
     CHECK(again.objective == solutions[i].objective);
@@ -157,9 +162,12 @@ TEST_CASE("limits leave valid answers with their status, and the rest unsolved")
       for (const Solution& solution : solve(backend, plan, instances, control))
         CHECK(solution.status == Status::kUnsolved);
     }
+    // An instance alone is answered without the network.
+    const Solution alone = solve(backend, plan, {instances[0]}, late)[0];
+    CHECK(alone.status == Status::kTimeLimit);
+    CHECK(alone.order == quick_answer(instances[0]).order);
+    CHECK(solve(backend, plan, {instances[0]}, interrupted)[0].status == Status::kUnsolved);
     CHECK(backend.drawn.empty());
-    CHECK(solve(backend, plan, {instances[0]}, late)[0].status == Status::kTimeLimit);
-    backend.drawn.clear();
   }
   // A limit within the run: what came before it is solved, what comes after it is not, and it is soon.
   FakeBackend long_run;
@@ -192,6 +200,125 @@ TEST_CASE("limits leave valid answers with their status, and the rest unsolved")
   CHECK(slow.drawn.size() < 25000);
   CHECK(slow.drawn.count({0, 1}) == 1);
   CHECK(slow.drawn.count({1, 1}) == 1);
+}
+
+TEST_CASE("an instance alone has its first answer a little past the limit") {
+  FakeBackend backend;
+  const SearchControl just_over = {Clock::now(), {}};
+  const Instance instance = random_tsp(10, 1);
+  const Solution answer = solve(backend, sampling_plan(1000, false), {instance}, just_over)[0];
+  CHECK(answer.status == Status::kTimeLimit);
+  CHECK(backend.drawn.size() == 1);
+  CHECK(answer.network_objective == answer.objective);
+}
+
+// ------------------------------------------------------------------------------- ahead of a device
+
+namespace {
+
+// Answers at once with one tour for all and is busy as long as a device of so many rollouts a second.
+class Device final : public FakeBackend {
+ public:
+  explicit Device(double rollouts_per_second) : seconds_each_(1.0 / rollouts_per_second) {}
+
+  DeviceInfo info() const override { return {"device", "sleeps", 2, false}; }
+
+  void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    CHECK(++callers_ == 1);
+    const Clock::time_point start = Clock::now();
+    const int64_t rollouts = count_rollouts(request);
+    const int n = request.sequences.n;
+    clear_rollouts(rollouts, n, result);
+    for (int64_t r = 0; r < rollouts; ++r) {
+      // The first half of the items as they come, the rest turned by a number that differs.
+      for (int i = 0; i < n; ++i)
+        result.orders[r * n + i] = i < n / 2 ? i : n / 2 + static_cast<int>((i + r) % (n - n / 2));
+      result.costs[r] = 1.0 + static_cast<double>(r % 1021);
+      result.log_probs[r] = -1.0;
+    }
+    result.statistics.steps = rollouts * n;
+    if (request.best_only) choose_best(request, result);
+    const auto end = start + std::chrono::duration_cast<Clock::duration>(
+                                 std::chrono::duration<double>(seconds_each_ * rollouts));
+    for (auto now = start; now < end && !request.stop.stops(); now = Clock::now())
+      std::this_thread::sleep_until(std::min(end, now + std::chrono::milliseconds(2)));
+    if (Clock::now() < end) {
+      clear_rollouts(request.best_only ? request.sequences.count : rollouts, n, result);
+      result.finished.assign(request.sequences.count, 0);
+      if (request.best_only) result.winners.assign(request.sequences.count, -1);
+    }
+    busy += Clock::now() - start;
+    --callers_;
+    if (fails_after && --*fails_after == 0) throw DeviceError("device: lost");
+  }
+
+  Clock::duration busy{};
+  std::optional<int> fails_after;
+
+ private:
+  const double seconds_each_;
+  std::atomic<int> callers_{0};
+};
+
+}  // namespace
+
+TEST_CASE("a device is kept busy while the host packs, sorts out and improves") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 600; ++i) instances.push_back(random_tsp(i % 2 == 0 ? 20 : 25, i));
+  SolvePlan plan = sampling_plan(128, true);
+  plan.batch_size = 32;
+  std::get<SamplingOptions>(plan.search).shuffle = false;
+  double share = 0.0;
+  for (int attempt = 0; attempt < 5 && share < 0.95; ++attempt) {  // other programs may need the host
+    Device device(50'000);
+    const Clock::time_point start = Clock::now();
+    solve(device, plan, instances);
+    share = std::chrono::duration<double>(device.busy) / (Clock::now() - start);
+  }
+  CHECK(share >= 0.95);
+}
+
+TEST_CASE("what a device finds ahead is what it finds batch by batch") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(5 + i % 7, i));
+  const SolvePlan plan = sampling_plan(40, true);
+  class Ahead final : public FakeBackend {
+    DeviceInfo info() const override { return {"device", "ahead", 2, false}; }
+  } ahead;
+  FakeBackend plain;
+  CHECK(orders_of(solve(ahead, plan, instances)) == orders_of(solve(plain, plan, instances)));
+  SolvePlan small = plan;
+  small.batch_size = 7;
+  CHECK(orders_of(solve(ahead, small, instances)) == orders_of(solve(plain, plan, instances)));
+}
+
+TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(20, i));
+  SolvePlan plan = sampling_plan(16, true);
+  plan.batch_size = 10;
+  Device device(1e6);
+  device.fails_after = 7;
+  const auto ignore = [](size_t, Solution&&) {};
+  CHECK_THROWS_AS(solve_instances(device, {}, plan, instances, 0, {}, ignore), DeviceError);
+  Device whole(1e6);
+  const auto refuse = [](size_t place, Solution&&) {
+    if (place == 25) throw std::runtime_error("full");
+  };
+  CHECK_THROWS_WITH(solve_instances(whole, {}, plan, instances, 0, {}, refuse), "full");
+}
+
+TEST_CASE("a device's batches share the time limit and use it up") {
+  const SolvePlan endless = sampling_plan(1'000'000'000, false);
+  Device device(2e6);
+  SolvePlan plan = endless;
+  plan.batch_size = 1;
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 6; ++i) instances.push_back(random_tsp(10, i));
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(600);
+  for (const Solution& solution : solve(device, plan, instances, {deadline, {}}))
+    CHECK(solution.status == Status::kTimeLimit);
+  CHECK(Clock::now() >= deadline - std::chrono::milliseconds(20));
 }
 
 TEST_CASE("the last size has all the time that is left") {

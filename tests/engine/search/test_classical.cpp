@@ -193,3 +193,18 @@ TEST_CASE("a random search stops at a limit, but not before a sample") {
   CHECK_THROWS_AS(exact_packing(instance, {}), std::invalid_argument);
   CHECK_THROWS_AS(ratio_packing(instance), std::invalid_argument);
 }
+
+TEST_CASE("a quick answer runs through the cities along a curve, and takes items by ratio") {
+  for (const int n : {1, 2, 3, 1000, 100'000}) {
+    const Instance instance = random_tsp(n, 7);
+    const Solution tour = quick_answer(instance);
+    CHECK(tour.order.size() == static_cast<size_t>(n));
+    // Tours along Hilbert's curve are some 0.99 sqrt(n A) long, optimal ones 0.7124, random ones 0.52 n.
+    if (n >= 1000) CHECK(tour.objective < 1.05 * std::sqrt(static_cast<double>(n)));
+  }
+  Instance point = random_tsp(5, 1);
+  std::fill(point.values.begin(), point.values.end(), 0.25);
+  CHECK(quick_answer(point).objective == 0.0);
+  const Instance knapsack = random_knapsack(50, 3, 10.0);
+  CHECK(quick_answer(knapsack).order == ratio_packing(knapsack).order);
+}
