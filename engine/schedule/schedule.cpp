@@ -64,9 +64,9 @@ std::vector<std::vector<size_t>> cut_batches(const ModelConfig& config, const So
 
 // Instances that are handled together, and what their search found.
 struct SearchedBatch {
-  size_t number;               // of the batch
-  std::vector<size_t> places;  // in the input
-  std::vector<Instance> instances;
+  size_t number;                    // of the batch
+  std::vector<size_t> places;       // in the input
+  std::vector<Instance> instances;  // while they are searched
   std::vector<uint64_t> keys;
   SearchControl control;  // with the batch's part of the time
   std::vector<Candidates> candidates;
@@ -208,16 +208,12 @@ class Scheduler {
     SearchedBatch next;
     next.number = next_++;
     next.places = std::move(cut_[next.number]);
-    for (const size_t place : next.places) {
-      next.instances.push_back(instances_[place]);
-      next.keys.push_back(instance_key(instances_[place], first_row_ + place));
-    }
-    const int n = next.instances[0].n();
-    const double work = static_cast<double>(next.instances.size()) * rollout_work(n);
+    const int n = instances_[next.places[0]].n();
+    const double work = static_cast<double>(next.places.size()) * rollout_work(n);
     next.control = share_time(control_, searchers_ * work, work_left_);
     work_left_ -= work;
     if (control_.trace) {
-      control_.trace("batch: " + std::to_string(next.instances.size()) +
+      control_.trace("batch: " + std::to_string(next.places.size()) +
                      " instances of n = " + std::to_string(n));
     }
     return next;
@@ -225,8 +221,12 @@ class Scheduler {
 
   SearchedBatch search(SearchedBatch searched) {
     if (searched.control.is_over()) {
-      searched.candidates.assign(searched.instances.size(), {unsolved()});
+      searched.candidates.assign(searched.places.size(), {unsolved()});
       return searched;
+    }
+    for (const size_t place : searched.places) {
+      searched.instances.push_back(instances_[place]);
+      searched.keys.push_back(instance_key(instances_[place], first_row_ + place));
     }
     const SearchControl searching =
         improves(searched.instances[0]) ? share_time(searched.control, kSearchShare, 1.0) : searched.control;
@@ -276,11 +276,11 @@ class Scheduler {
     statistics_[searched.number] = searched.statistics;
     SolutionBatch answers(searched.candidates.size());
     const auto answer = [&](int64_t i, int) {
+      const Instance& instance = instances_[searched.places[i]];
       Candidates& found = searched.candidates[i];
-      answers[i] =
-          improves(searched.instances[i])
-              ? improve_candidates(searched.instances[i], std::move(found), *plan_.improve, searched.control)
-              : std::move(found.front());
+      answers[i] = improves(instance)
+                       ? improve_candidates(instance, std::move(found), *plan_.improve, searched.control)
+                       : std::move(found.front());
     };
     workers_.for_each(static_cast<int64_t>(answers.size()), answer);
     for (size_t i = 0; i < answers.size(); ++i) waiting_.emplace(searched.places[i], std::move(answers[i]));
