@@ -147,10 +147,11 @@ struct OptimiserState {
 };
 
 struct DeviceInfo {
-  std::string name;       // "cpu"
-  std::string detail;     // "AVX-512, 2 threads"
-  int threads = 1;        // of the host, for the work beside the device's
-  bool uses_host = true;  // its calls keep those threads busy
+  std::string name;        // "cpu"
+  std::string detail;      // "AVX-512, 2 threads"
+  int threads = 1;         // of the host, for the work beside the device's
+  bool uses_host = true;   // its calls keep those threads busy
+  int64_t rollouts = 512;  // of one call for its gradient that fill it
 };
 
 class Backend {

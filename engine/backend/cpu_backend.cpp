@@ -12,6 +12,7 @@
 #include "engine/backend/backends.h"
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_rollout.h"
+#include "engine/backend/host_memory.h"
 #include "engine/backend/rollout_request.h"
 #include "engine/backend/tape_head.h"
 #include "kernels/common/worker_threads.h"
@@ -25,7 +26,8 @@ constexpr int kMaxTileRollouts = 1024;
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
 constexpr int kGradientRows = 16;  // rollouts of a gradient tile: fixed, it decides the order of the sums
 constexpr size_t kSegments = 16;   // of a set's gradient tiles, at most; likewise
-constexpr size_t kTapeBytes = size_t{2} << 30;  // of a tape; activations beyond are computed again
+constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
+constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
 
 struct CpuTape final : Tape::Storage {
   std::vector<TileActivations> tiles;  // never fewer, for the next rollout
@@ -122,6 +124,7 @@ class CpuBackend final : public Backend {
   void gradient(const GradientRequest& request) override {
     CpuTape* const tape = tape_head_.use(request) ? &request.tape->storage<CpuTape>() : nullptr;
     const auto tiles = gradient_tiles(request.sequences, request.counts);
+    require_tile_memory(tiles.size(), request.sequences.n);
     const auto folded = [&](Placement& placement) {
       return FoldedActor(placement, *layout_, projections_of(config_.glimpses).count);
     };
@@ -189,10 +192,23 @@ class CpuBackend final : public Backend {
   CpuTape* open_tape(const RolloutRequest& request, size_t tiles) {
     if (request.tape == nullptr) return nullptr;
     tape_head_.forget();
+    require_tile_memory(tiles, request.sequences.n);
+    const size_t tile_bytes = tape_tile_bytes(request.sequences.n);
     CpuTape& tape = request.tape->storage<CpuTape>();
-    tape.count = std::min(tiles, kTapeBytes / tape_tile_bytes(request.sequences.n));
+    tape.count = std::min(tiles, tape_room(tiles * tile_bytes) / tile_bytes);
     if (tape.tiles.size() < tape.count) tape.tiles.resize(tape.count);
     return &tape;
+  }
+
+  // Each worker holds the activations of a tile.
+  void require_tile_memory(size_t tiles, int n) const {
+    const size_t bytes = std::min<size_t>(tiles, workers_.count()) * tape_tile_bytes(n);
+    if (bytes > kSmallBytes) require_memory("a gradient at n = " + std::to_string(n), bytes);
+  }
+
+  // How much of it a tape of so many bytes may have.
+  static size_t tape_room(size_t bytes) {
+    return bytes <= kSmallBytes ? bytes : std::min(kTapeBytes, available_memory() / 4);
   }
 
   size_t tape_tile_bytes(int n) const {

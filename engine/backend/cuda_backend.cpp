@@ -12,6 +12,8 @@ namespace pointsman {
 namespace cuda {
 namespace {
 
+constexpr int kRolloutsPerMultiprocessor = 128;  // some 16,900 in all fill an H100
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int index, int64_t memory_limit, Precision precision)
@@ -25,7 +27,8 @@ class CudaBackend final : public Backend {
         std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
             std::to_string(p.totalGlobalMem >> 30) + " GiB" +
             (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency())), false};
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency())), false,
+        int64_t{kRolloutsPerMultiprocessor} * p.multiProcessorCount};
   }
 
   void configure(const ModelConfig& config, int sets) override {

@@ -30,21 +30,23 @@ constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only inst
 
 using Candidates = std::vector<Solution>;  // of one instance, best first
 
-int chosen_batch_size(const ModelConfig& config, const SolvePlan& plan, int n) {
+int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n) {
   if (plan.batch_size) return *plan.batch_size;
   return std::visit(
       [&]<typename Options>(const Options& options) {
         if constexpr (std::is_same_v<Options, InstanceSearch>) {
           return kSearchedOneByOne;
+        } else if constexpr (std::is_same_v<Options, ActiveSearchOptions>) {
+          return instances_at_once(options, device);
         } else {
-          return instances_at_once(config, options, n);
+          return instances_at_once(options, n);
         }
       },
       plan.search);
 }
 
 // Instances of one size, by their places in the input, in the order of their first ones.
-std::vector<std::vector<size_t>> cut_batches(const ModelConfig& config, const SolvePlan& plan,
+std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, const SolvePlan& plan,
                                              std::span<const Instance> instances) {
   std::vector<std::vector<size_t>> batches;
   std::map<int, size_t> open;  // n -> the batch of that size that is not full
@@ -52,7 +54,7 @@ std::vector<std::vector<size_t>> cut_batches(const ModelConfig& config, const So
     const int n = instances[i].n();
     const auto found = open.find(n);
     if (found != open.end() &&
-        static_cast<int>(batches[found->second].size()) < chosen_batch_size(config, plan, n)) {
+        static_cast<int>(batches[found->second].size()) < chosen_batch_size(device, plan, n)) {
       batches[found->second].push_back(i);
     } else {
       open[n] = batches.size();
@@ -154,7 +156,7 @@ class Scheduler {
         first_row_(first_row),
         control_(control),
         workers_(std::max(backend.info().threads, 1)),
-        cut_(cut_batches(config, plan, instances)),
+        cut_(cut_batches(backend.info(), plan, instances)),
         statistics_(cut_.size()) {
     if (!backend.info().uses_host && std::holds_alternative<SamplingOptions>(plan.search))
       searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, kSearchers));

@@ -18,9 +18,9 @@ namespace pointsman {
 
 namespace {
 
-constexpr double kParameterBytes = 128.0 * (1 << 20);
-constexpr double kStepWork = 2.5e7;  // some 600 rollouts of 100 cities
-constexpr float kMaxNorm = 1.0f;     // global L2 norm that gradients are clipped to
+// For parameters, gradients and moments of all instances: in the host's memory, in a device's own.
+constexpr double kHostBytes = 128.0 * (1 << 20), kDeviceBytes = 32.0 * kHostBytes;
+constexpr float kMaxNorm = 1.0f;  // global L2 norm that gradients are clipped to
 
 // What one instance carries from step to step. Baseline and least cost are in network units.
 struct Searched {
@@ -228,10 +228,11 @@ double time_used(const SearchControl& control, Clock::time_point start) {
 
 }  // namespace
 
-int instances_at_once(const ModelConfig& config, const ActiveSearchOptions& options, int n) {
-  const double by_memory = kParameterBytes / (4.0 * sizeof(float) * ParameterLayout(config).size);
-  const double by_work = kStepWork / (options.replicas * rollout_work(n));
-  return static_cast<int>(std::clamp(std::min(by_memory, by_work), 1.0, 1024.0));
+int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device) {
+  const auto most = static_cast<int64_t>((device.uses_host ? kHostBytes : kDeviceBytes) /
+                                         (4.0 * sizeof(float) * options.initial.size()));
+  return static_cast<int>(
+      std::clamp<int64_t>(device.rollouts / options.replicas, 1, std::max<int64_t>(most, 1)));
 }
 
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
@@ -148,19 +151,41 @@ class Sampler {
     drawn_[instance] += end - begin;
   }
 
-  // Makes what is planned; false when the stop left some of it unmade.
+  // Makes what is planned; false when the stop left some of it unmade. Where memory runs out half of the
+  // rollouts are made at once, which changes no answer.
   bool flush(const StopToken& stop) {
-    if (plan_.empty()) return true;
+    const std::vector<PlannedSequence> planned = std::exchange(plan_, {});
+    planned_rollouts_ = 0;
+    return make(planned, stop);
+  }
+
+  bool make(std::span<const PlannedSequence> planned, const StopToken& stop) {
+    if (planned.empty()) return true;
+    try {
+      call(planned, stop);
+    } catch (const std::bad_alloc&) {
+      if (planned.size() == 1) throw;
+      const size_t half = planned.size() / 2;
+      const bool first = make(planned.first(half), stop);
+      return make(planned.subspan(half), stop) && first;
+    }
+    collect(planned);
+    return rollouts_.finished.empty();
+  }
+
+  void call(std::span<const PlannedSequence> planned, const StopToken& stop) {
     packer_.clear();
+    int64_t count = 0;
     std::vector<int32_t> counts;
     std::vector<uint64_t> keys;
     std::vector<uint32_t> firsts;
-    for (const PlannedSequence& sequence : plan_) {
+    for (const PlannedSequence& sequence : planned) {
       packer_.add(sequence.instance, sequence.copy,
                   options_.shuffle ? input_order(options_.seed, keys_[sequence.instance], sequence.replica,
                                                  instances_[0].n())
                                    : std::vector<int32_t>());
       counts.push_back(sequence.count);
+      count += sequence.count;
       keys.push_back(keys_[sequence.instance]);
       firsts.push_back(static_cast<uint32_t>(sequence.first));
     }
@@ -177,29 +202,25 @@ class Sampler {
     request.stop = stop;
     const Clock::time_point start = Clock::now();
     rollout_(request, rollouts_);
-    control_.trace_call("call", planned_rollouts_, start);
+    control_.trace_call("call", count, start);
     result_.statistics += rollouts_.statistics;
-    collect();
-    plan_.clear();
-    planned_rollouts_ = 0;
-    return rollouts_.finished.empty();
   }
 
-  void collect() {
+  void collect(std::span<const PlannedSequence> planned) {
     size_t rollout = 0;
-    for (size_t s = 0; s < plan_.size(); ++s) {
-      if (!rollouts_.finished.empty()) drawn_[plan_[s].instance] -= plan_[s].count - rollouts_.finished[s];
+    for (size_t s = 0; s < planned.size(); ++s) {
+      if (!rollouts_.finished.empty())
+        drawn_[planned[s].instance] -= planned[s].count - rollouts_.finished[s];
       if (!rollouts_.winners.empty()) {
-        offer(s, rollouts_.winners[s], s);
+        offer(planned[s], s, rollouts_.winners[s], s);
         continue;
       }
-      for (int32_t j = 0; j < plan_[s].count; ++j) offer(s, j, rollout++);
+      for (int32_t j = 0; j < planned[s].count; ++j) offer(planned[s], s, j, rollout++);
     }
   }
 
-  // The j-th rollout of planned sequence s, entry `at` of the result.
-  void offer(size_t s, int32_t j, size_t at) {
-    const PlannedSequence& sequence = plan_[s];
+  // The j-th rollout of a planned sequence, the s-th of the call, entry `at` of the result.
+  void offer(const PlannedSequence& sequence, size_t s, int32_t j, size_t at) {
     const auto keep = static_cast<size_t>(std::max(options_.candidates, 1));
     std::vector<Answer>& kept = kept_[sequence.instance];
     const double cost = rollouts_.costs[at];
@@ -262,7 +283,7 @@ void check_options(const SamplingOptions& options, ProblemKind problem) {
 
 }  // namespace
 
-int instances_at_once(const ModelConfig&, const SamplingOptions& options, int n) {
+int instances_at_once(const SamplingOptions& options, int n) {
   const int64_t samples = std::max<int64_t>(options.samples, 1);
   return static_cast<int>(std::clamp<int64_t>(largest_call(n) / samples, 1, 4096));
 }

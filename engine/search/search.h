@@ -91,9 +91,9 @@ SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, c
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
                         const ActiveSearchOptions& options, const SearchControl& control);
 
-// How many instances of n items one call of run_search() should be given: enough to fill it, few enough that
-// memory stays bounded and a limit is noticed soon.
-int instances_at_once(const ModelConfig& config, const SamplingOptions& options, int n);
-int instances_at_once(const ModelConfig& config, const ActiveSearchOptions& options, int n);
+// How many instances of n items one call of run_search() should be given: enough to fill the device, few
+// enough that memory stays bounded.
+int instances_at_once(const SamplingOptions& options, int n);
+int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device);
 
 }  // namespace pointsman

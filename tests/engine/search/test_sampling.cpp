@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <numeric>
 #include <set>
 #include <string>
@@ -297,6 +298,30 @@ TEST_CASE("the one sample past a limit is the first of its chunk") {
   sample(backend, {random_tsp(10, 1)}, options, part, 10);
   REQUIRE(backend.drawn.size() == 1);
   CHECK(backend.drawn.begin()->first == std::pair<uint64_t, uint32_t>(10, 5));
+}
+
+TEST_CASE("where memory runs out calls are halved, and the answers stay") {
+  class Small final : public FakeBackend {
+    void rollout(const RolloutRequest& request, RolloutResult& result) override {
+      if (count_rollouts(request) > 40) throw std::bad_alloc();
+      FakeBackend::rollout(request, result);
+    }
+  } small;
+  FakeBackend large;
+  std::vector<Instance> instances;
+  for (uint32_t i = 0; i < 20; ++i) instances.push_back(random_tsp(10, i));
+  SamplingOptions options;
+  options.samples = 100;
+  options.shuffle = true;
+  options.candidates = 3;
+  const auto expected = sample(large, instances, options), found = sample(small, instances, options);
+  CHECK(large.rollout_calls == 1);
+  CHECK(small.rollout_calls > 50);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    for (size_t k = 0; k < 3; ++k) CHECK(found[i][k].order == expected[i][k].order);
+  }
+  options.shuffle = false;  // a sequence of 100 samples cannot be halved
+  CHECK_THROWS_AS(sample(small, instances, options), std::bad_alloc);
 }
 
 TEST_CASE("what makes no sense is refused, an invalid answer is a defect") {
