@@ -163,11 +163,12 @@ void Engine::load(const Model& model) {
   is_loaded_ = true;
 }
 
-SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, uint64_t first_row,
+SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
                           const SolveOptions& options, const SearchControl& control,
                           const SolutionSink& sink) {
   const Clock::time_point start = Clock::now();
   check_instances(model, instances);
+  if (rows.size() != instances.size()) throw std::invalid_argument("solve: one row for each instance");
   if (instances.empty()) return {};
   if (model == nullptr && info_of(options.mode).has_network) {
     throw std::invalid_argument(std::string(info_of(options.mode).name) + ": needs a model");
@@ -186,7 +187,7 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, ui
   }
   SolveReport report = report_of(plan, options, model);
   report.statistics = solve_instances(*backend_, model == nullptr ? ModelConfig() : model->config, plan,
-                                      instances, first_row, control, sink);
+                                      instances, rows, control, sink);
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return report;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,9 @@ class Engine {
   }
 
   // Solves instances of one problem, of any sizes, with one model; null where the mode needs none.
-  // `first_row` is the row number of instances[0] in its file or stream: the draws depend on it (or on the
+  // rows[i] is the row number of instance i in its file or stream: its draws depend on it (or on the
   // instance's id), never on the batch. `sink` takes the answers in input order as they become final.
-  SolveReport solve(const Model* model, const InstanceBatch& instances, uint64_t first_row,
+  SolveReport solve(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
                     const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
 
   // log p of given solutions under the model, [instances]; NaN where the order is not feasible for the

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/problem/problem.h"
+#include "engine/schedule/answers_in_order.h"
 #include "engine/search/classical.h"
 #include "engine/search/limits.h"
 #include "kernels/common/worker_threads.h"
@@ -148,12 +149,12 @@ class BatchQueue {
 class Scheduler {
  public:
   Scheduler(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
-            std::span<const Instance> instances, uint64_t first_row, const SearchControl& control)
+            std::span<const Instance> instances, std::span<const uint64_t> rows, const SearchControl& control)
       : backend_(backend),
         config_(config),
         plan_(plan),
         instances_(instances),
-        first_row_(first_row),
+        rows_(rows),
         control_(control),
         workers_(std::max(backend.info().threads, 1)),
         cut_(cut_batches(backend.info(), plan, instances)),
@@ -164,10 +165,11 @@ class Scheduler {
   }
 
   PolicyStatistics run(const SolutionSink& sink) {
+    AnswersInOrder out(sink);
     if (searchers_ > 1) {
-      run_ahead(sink);
+      run_ahead(out);
     } else {
-      while (auto batch = next_batch()) finish(search(std::move(*batch)), sink);
+      while (auto batch = next_batch()) finish(search(std::move(*batch)), out);
     }
     PolicyStatistics all;
     for (const PolicyStatistics& statistics : statistics_) all += statistics;
@@ -176,7 +178,7 @@ class Scheduler {
 
  private:
   // The device's threads search batches, this one improves them and hands them out.
-  void run_ahead(const SolutionSink& sink) {
+  void run_ahead(AnswersInOrder& out) {
     BatchQueue queue(kBatchesAhead);
     std::vector<std::thread> searchers;
     const auto join = [&] {
@@ -185,7 +187,7 @@ class Scheduler {
     };
     try {
       for (int i = 0; i < searchers_; ++i) searchers.emplace_back([&] { search_all(queue); });
-      for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), sink);
+      for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), out);
     } catch (...) {
       join();
       throw;
@@ -228,7 +230,7 @@ class Scheduler {
     }
     for (const size_t place : searched.places) {
       searched.instances.push_back(instances_[place]);
-      searched.keys.push_back(instance_key(instances_[place], first_row_ + place));
+      searched.keys.push_back(instance_key(instances_[place], rows_[place]));
     }
     const SearchControl searching =
         improves(searched.instances[0]) ? share_time(searched.control, kSearchShare, 1.0) : searched.control;
@@ -273,8 +275,8 @@ class Scheduler {
     return plan_.improve && problem_of(instance).has_local_search;
   }
 
-  // Improves a batch, then hands out all answers whose turn has come.
-  void finish(SearchedBatch&& searched, const SolutionSink& sink) {
+  // Improves a batch.
+  void finish(SearchedBatch&& searched, AnswersInOrder& out) {
     statistics_[searched.number] = searched.statistics;
     SolutionBatch answers(searched.candidates.size());
     const auto answer = [&](int64_t i, int) {
@@ -285,16 +287,14 @@ class Scheduler {
                        : std::move(found.front());
     };
     workers_.for_each(static_cast<int64_t>(answers.size()), answer);
-    for (size_t i = 0; i < answers.size(); ++i) waiting_.emplace(searched.places[i], std::move(answers[i]));
-    for (; !waiting_.empty() && waiting_.begin()->first == next_place_; waiting_.erase(waiting_.begin()))
-      sink(next_place_++, std::move(waiting_.begin()->second));
+    for (size_t i = 0; i < answers.size(); ++i) out.put(searched.places[i], std::move(answers[i]));
   }
 
   Backend& backend_;
   const ModelConfig& config_;
   const SolvePlan& plan_;
   const std::span<const Instance> instances_;
-  const uint64_t first_row_;
+  const std::span<const uint64_t> rows_;
   const SearchControl& control_;
   WorkerThreads workers_;
   std::mutex device_mutex_;
@@ -304,27 +304,24 @@ class Scheduler {
   size_t next_ = 0;
   double work_left_ = 0.0;                    // of these
   std::vector<PolicyStatistics> statistics_;  // [batches], summed in their order
-  std::map<size_t, Solution> waiting_;        // for the answers before them, by place
-  size_t next_place_ = 0;
 };
 
 }  // namespace
 
 PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
-                                 std::span<const Instance> instances, uint64_t first_row,
+                                 std::span<const Instance> instances, std::span<const uint64_t> rows,
                                  const SearchControl& control, const SolutionSink& sink) {
-  if (instances.size() != 1 || !control.deadline)
-    return Scheduler(backend, config, plan, instances, first_row, control).run(sink);
+  if (instances.size() != 1 || !control.deadline || control.end)
+    return Scheduler(backend, config, plan, instances, rows, control).run(sink);
   SearchControl patient = control;
   patient.end = *control.deadline + kPatience;
-  return Scheduler(backend, config, plan, instances, first_row, patient)
-      .run([&](size_t, Solution&& solution) {
-        if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit) {
-          solution = quick_answer(instances[0]);
-          solution.status = Status::kTimeLimit;
-        }
-        sink(0, std::move(solution));
-      });
+  return Scheduler(backend, config, plan, instances, rows, patient).run([&](size_t, Solution&& solution) {
+    if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit) {
+      solution = quick_answer(instances[0]);
+      solution.status = Status::kTimeLimit;
+    }
+    sink(0, std::move(solution));
+  });
 }
 
 }  // namespace pointsman

@@ -28,12 +28,13 @@ struct SolvePlan {
 using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
 
 // Solves instances of one problem. Every answer is valid: where a limit strikes first it is the best
-// so far, and its status says so. Instances that no search came to are unsolved; one that is alone is so only
-// after a signal. A deadline is shared among the batches by their work. The instance in place i draws with
-// instance_key(instance, first_row + i). ActiveSearchProgress::instance is a place too. control.interrupted
-// may be asked from several threads at once. Returns what the backend counted.
+// so far, and its status says so. Instances that no search came to are unsolved; one that is alone, in a run
+// and not in a part of one (SearchControl::end), is so only after a signal. A deadline is shared among the
+// batches by their work. The instance in place i draws with instance_key(instance, rows[i]).
+// ActiveSearchProgress::instance is a place too. control.interrupted may be asked from several threads at
+// once. Returns what the backend counted.
 PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
-                                 std::span<const Instance> instances, uint64_t first_row,
+                                 std::span<const Instance> instances, std::span<const uint64_t> rows,
                                  const SearchControl& control, const SolutionSink& sink);
 
 }  // namespace pointsman

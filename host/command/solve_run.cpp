@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/solve_run.h"
 
+#include <map>
 #include <utility>
 
+#include "engine/schedule/answers_in_order.h"
+#include "engine/search/limits.h"
 #include "host/command/log.h"
 
 namespace pointsman {
@@ -26,31 +29,56 @@ SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool
   if (!engine.device_note().empty()) log_info(engine.device_note());
 }
 
+std::vector<SolveRun::Group> SolveRun::groups_of(const InstanceBatch& instances, bool has_network) {
+  std::vector<Group> groups;
+  std::map<std::pair<ProblemKind, const Model*>, size_t> known;
+  for (size_t place = 0; place < instances.size(); ++place) {
+    const Instance& instance = instances[place];
+    const Model* model = has_network ? &models.get(instance.problem, instance.n()) : nullptr;
+    const auto [at, is_new] = known.try_emplace({instance.problem, model}, groups.size());
+    if (is_new) groups.push_back({model});
+    groups[at->second].places.push_back(place);
+    groups[at->second].work += rollout_work(instance.n());
+  }
+  return groups;
+}
+
+void SolveRun::solve_group(const Group& group, const InstanceBatch& instances,
+                           const std::vector<uint64_t>& rows, SolveOptions options,
+                           const SearchControl& control, const SolutionSink& sink) {
+  if (group.model != nullptr) used.add(*group.model);
+  const bool all = group.places.size() == instances.size();
+  InstanceBatch copies;
+  std::vector<uint64_t> own_rows;
+  for (const size_t place : group.places) {
+    if (!all) copies.push_back(instances[place]);
+    own_rows.push_back(rows[place]);
+  }
+  if (options.on_step) {
+    options.on_step = [&, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
+      progress.instance = static_cast<int64_t>(group.places[static_cast<size_t>(progress.instance)]);
+      on_step(progress);
+    };
+  }
+  const double earlier_ms = report.solving_ms;
+  report = engine.solve(group.model, all ? instances : copies, own_rows, options, control, sink);
+  report.solving_ms += earlier_ms;
+  if (options.shuffle.value_or(false) && !report.shuffle && !std::exchange(told_of_shuffle_, true))
+    log_info("--shuffle: ignored, the attention encoder reads all orders of the items alike");
+}
+
 void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows,
                      const SolveOptions& options, const SearchControl& control, const SolutionSink& sink) {
-  const bool has_network = info_of(options.mode).has_network;
-  const auto model_of = [&](const Instance& instance) {
-    return has_network ? &models.get(instance.problem, instance.n()) : nullptr;
-  };
-  for (size_t begin = 0; begin < instances.size();) {
-    const Model* model = model_of(instances[begin]);
-    size_t end = begin + 1;
-    while (end < instances.size() && instances[end].problem == instances[begin].problem &&
-           rows[end] == rows[end - 1] + 1 && model_of(instances[end]) == model) {
-      ++end;
-    }
-    if (model != nullptr) used.add(*model);
-    InstanceBatch copy;
-    const bool whole = begin == 0 && end == instances.size();
-    if (!whole) copy.assign(&instances[begin], &instances[begin] + (end - begin));
-    const double earlier_ms = report.solving_ms;
-    report =
-        engine.solve(model, whole ? instances : copy, rows[begin], options, control,
-                     [&](size_t index, Solution&& solution) { sink(begin + index, std::move(solution)); });
-    report.solving_ms += earlier_ms;
-    if (options.shuffle.value_or(false) && !report.shuffle && !std::exchange(told_of_shuffle_, true))
-      log_info("--shuffle: ignored, the attention encoder reads all orders of the items alike");
-    begin = end;
+  const std::vector<Group> groups = groups_of(instances, info_of(options.mode).has_network);
+  double work_left = 0.0;
+  for (const Group& group : groups) work_left += group.work;
+  AnswersInOrder answers(sink);
+  for (const Group& group : groups) {
+    SearchControl part = share_time(control, group.work, work_left);
+    if (groups.size() > 1 && !part.end) part.end = part.deadline;  // no instance is alone
+    work_left -= group.work;
+    solve_group(group, instances, rows, options, part,
+                [&](size_t i, Solution&& solution) { answers.put(group.places[i], std::move(solution)); });
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "engine/engine.h"
 #include "host/command/model_lookup.h"
@@ -19,17 +20,28 @@ struct ModelsUsed {
 struct SolveRun {
   SolveRun(const BackendOptions& backend, const std::string& model, bool untrained);
 
-  // Solves `instances`; rows[i] is the row of instance i in its file or stream. Cuts them where the model
-  // changes or the rows do not follow each other. `sink` is called in input order as answers become final.
+  // Solves `instances`, those of a model together; rows[i] is the row of instance i in its file or stream.
+  // A time limit is shared among the models by their work. `sink` is called in input order as answers become
+  // final.
   void solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows, const SolveOptions& options,
              const SearchControl& control, const SolutionSink& sink);
 
   Engine engine;
   ModelStore models;
   ModelsUsed used;
-  SolveReport report;  // of the last part; solving_ms is the sum of all
+  SolveReport report;  // of the last model; solving_ms is the sum of all
 
  private:
+  // Instances of one problem that one model solves.
+  struct Group {
+    const Model* model = nullptr;  // null: the mode needs none
+    std::vector<size_t> places = {};
+    double work = 0.0;
+  };
+  std::vector<Group> groups_of(const InstanceBatch& instances, bool has_network);
+  void solve_group(const Group& group, const InstanceBatch& instances, const std::vector<uint64_t>& rows,
+                   SolveOptions options, const SearchControl& control, const SolutionSink& sink);
+
   bool told_of_shuffle_ = false;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facade over the CPU backend, with untrained models.
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -31,9 +32,11 @@ SolveOptions with_mode(Mode mode) {
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
                     const SolveOptions& options, SolveReport* report = nullptr) {
   SolutionBatch solutions;
-  const SolveReport done = engine.solve(&model, instances, 0, options, {}, [&](size_t, Solution&& solution) {
-    solutions.push_back(std::move(solution));
-  });
+  std::vector<uint64_t> rows(instances.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  const SolveReport done =
+      engine.solve(&model, instances, rows, options, {},
+                   [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); });
   if (report != nullptr) *report = done;
   return solutions;
 }

@@ -56,7 +56,9 @@ std::vector<double> optima(const Shipped& shipped) {
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
                     const SolveOptions& options) {
   SolutionBatch solutions;
-  engine.solve(&model, instances, 0, options, {},
+  std::vector<uint64_t> rows(instances.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  engine.solve(&model, instances, rows, options, {},
                [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); });
   return solutions;
 }

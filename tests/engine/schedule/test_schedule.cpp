@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -45,11 +46,18 @@ SolvePlan sampling_plan(int64_t samples, bool improve) {
   return plan;
 }
 
+std::vector<uint64_t> rows_from(uint64_t first_row, const InstanceBatch& instances) {
+  std::vector<uint64_t> rows(instances.size());
+  std::iota(rows.begin(), rows.end(), first_row);
+  return rows;
+}
+
 SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceBatch& instances,
                     const SearchControl& control = {}, uint64_t first_row = 0,
                     const ModelConfig& config = {}) {
   SolutionBatch solutions;
-  const PolicyStatistics statistics = solve_instances(backend, config, plan, instances, first_row, control,
+  const std::vector<uint64_t> rows = rows_from(first_row, instances);
+  const PolicyStatistics statistics = solve_instances(backend, config, plan, instances, rows, control,
                                                       [&](size_t place, Solution&& solution) {
                                                         CHECK(place == solutions.size());
                                                         solutions.push_back(std::move(solution));
@@ -300,12 +308,12 @@ TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {
   Device device(1e6);
   device.fails_after = 7;
   const auto ignore = [](size_t, Solution&&) {};
-  CHECK_THROWS_AS(solve_instances(device, {}, plan, instances, 0, {}, ignore), DeviceError);
+  CHECK_THROWS_AS(solve_instances(device, {}, plan, instances, rows_from(0, instances), {}, ignore), DeviceError);
   Device whole(1e6);
   const auto refuse = [](size_t place, Solution&&) {
     if (place == 25) throw std::runtime_error("full");
   };
-  CHECK_THROWS_WITH(solve_instances(whole, {}, plan, instances, 0, {}, refuse), "full");
+  CHECK_THROWS_WITH(solve_instances(whole, {}, plan, instances, rows_from(0, instances), {}, refuse), "full");
 }
 
 TEST_CASE("a device's batches share the time limit and use it up") {
