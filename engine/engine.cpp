@@ -133,7 +133,8 @@ SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const 
 // log p of answers that the network can reach, in the instances' own order of items. All of one size.
 std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
                                 const std::vector<Instance>& instances,
-                                const std::vector<const Solution*>& solutions, float temperature) {
+                                const std::vector<const Solution*>& solutions, float temperature,
+                                const StopToken& stop) {
   const int n = instances[0].n();
   SequencePacker packer(instances, config.capacity);
   std::vector<int32_t> forced(instances.size() * n, -1);
@@ -146,8 +147,10 @@ std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
   request.decode = Decode::kForced;
   request.policy.temperature = temperature;
   request.forced = forced.data();
+  request.stop = stop;
   RolloutResult result;
   backend.rollout(request, result);
+  if (!result.finished.empty()) throw CallStopped();
   return std::move(result.log_probs);
 }
 
@@ -193,7 +196,7 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, st
 }
 
 std::vector<double> Engine::score(const Model& model, const InstanceBatch& instances,
-                                  const SolutionBatch& solutions, float temperature) {
+                                  const SolutionBatch& solutions, float temperature, const StopToken& stop) {
   check_instances(&model, instances);
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: one solution for each instance");
@@ -214,7 +217,8 @@ std::vector<double> Engine::score(const Model& model, const InstanceBatch& insta
         batch.push_back(instances[places[i]]);
         orders.push_back(&solutions[places[i]]);
       }
-      const std::vector<double> scores = score_batch(*backend_, model.config, batch, orders, temperature);
+      const std::vector<double> scores =
+          score_batch(*backend_, model.config, batch, orders, temperature, stop);
       for (size_t i = first; i < last; ++i) log_probs[places[i]] = scores[i - first];
     }
   }

@@ -73,9 +73,10 @@ class Engine {
                     const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
 
   // log p of given solutions under the model, [instances]; NaN where the order is not feasible for the
-  // network.
+  // network. A stop ends it with CallStopped.
   std::vector<double> score(const Model& model, const InstanceBatch& instances,
-                            const SolutionBatch& solutions, float temperature = 1.0f);
+                            const SolutionBatch& solutions, float temperature = 1.0f,
+                            const StopToken& stop = {});
 
  private:
   void load(const Model& model);

@@ -108,8 +108,7 @@ bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int s
 
 std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
                                        const int32_t* counts, const MeasureChunk& measure) {
-  int64_t rows = counts == nullptr ? batch.count : 0;
-  for (int s = 0; counts != nullptr && s < batch.count; ++s) rows += counts[s];
+  const int64_t rows = count_rollouts(counts, batch.count);
   if (context.memory.holds() && !is_one_chunk(context, measure, 1, 1)) context.memory.let_go();
   Cutter cutter(context, measure, batch.count, rows);
   for (int s = 0; s < batch.count; ++s) cutter.add(s, rollouts_of(counts, s));

@@ -64,12 +64,13 @@ void log_error(const std::string& message) { write_line(Level::kError, message);
 
 ProgressLine::ProgressLine(double interval)
     : terminal_(stderr_is_terminal() && !state.json),
+      shown_(terminal_ || interval > 0.0),
       interval_(terminal_ ? 100 : static_cast<int>(interval * 1000)),
       next_(Clock::now() + std::chrono::milliseconds(500)) {}
 
 ProgressLine::~ProgressLine() { wipe_progress(); }
 
-bool ProgressLine::due() const { return !state.quiet && Clock::now() >= next_; }
+bool ProgressLine::due() const { return shown_ && !state.quiet && Clock::now() >= next_; }
 
 void ProgressLine::update(const std::string& text) {
   if (!due()) return;

@@ -17,11 +17,11 @@ void log_info(const std::string& message);
 void log_warning(const std::string& message);
 void log_error(const std::string& message);  // never silenced
 
-// Progress of a long run. On a terminal one line is rewritten ten times a second; elsewhere a line every
-// `interval` seconds.
+// Progress of a long run. On a terminal one line is rewritten ten times a second; elsewhere there is a line
+// every `interval` seconds, none for 0.
 class ProgressLine {
  public:
-  explicit ProgressLine(double interval = 5.0);
+  explicit ProgressLine(double interval = 0.0);
   ~ProgressLine();  // wipes the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -30,7 +30,7 @@ class ProgressLine {
   void update(const std::string& text);
 
  private:
-  bool terminal_;
+  bool terminal_, shown_;
   std::chrono::milliseconds interval_;
   Clock::time_point next_;
 };

@@ -130,6 +130,8 @@ Failure describe(const std::exception_ptr& error) {
     return {kExitInput, e.what(), "", 0};
   } catch (const DeviceError& e) {
     return {kExitResource, e.what(), "", 0};
+  } catch (const CallStopped&) {
+    return {kExitInternal, "interrupted before there was a result", "", 0};
   } catch (const std::bad_alloc&) {
     return {kExitResource, "out of memory; try a smaller --batch-size", "", 0};
   } catch (const std::system_error& e) {

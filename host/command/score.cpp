@@ -5,6 +5,7 @@
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
+#include "host/command/interrupt.h"
 #include "host/command/output.h"
 #include "host/command/solve_run.h"
 #include "host/files/read_solutions.h"
@@ -51,9 +52,10 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
       ++end;
     }
     run.used.add(model);
-    const std::vector<double> log_probs = run.engine.score(
-        model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
-        SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)), flags.temperature);
+    const std::vector<double> log_probs =
+        run.engine.score(model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
+                         SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)),
+                         flags.temperature, StopToken([] { return interrupt_exit_code() != 0; }));
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i - begin]));
       text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].objective);
