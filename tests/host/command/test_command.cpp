@@ -93,6 +93,12 @@ TEST_CASE("flag before environment before config file before default") {
   const Answer wrong = sandbox.run("solve --config wrong.toml " + kMap);
   CHECK(wrong.code == 2);
   CHECK(wrong.out.find("sampels") != std::string::npos);
+  for (const char* text : {"mode = \"gre\0edy\"\n", "sam\x1b[31mples = 9\n"}) {
+    sandbox.write("wrong.toml", std::string(text, 17));
+    const Answer refused = sandbox.run("solve --config wrong.toml " + kMap);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find('\x1b') == std::string::npos);
+  }
 }
 
 TEST_CASE("bad input is named with file and line, exit code 3") {
