@@ -123,6 +123,31 @@ void read_format(std::string_view bytes) {
   check_instances(parse_instances(bytes, kName, options).instances);
 }
 
+// Whole and in pieces of seven bytes.
+void read_json_text(std::string_view bytes) {
+  bool is_taken = true;
+  std::string_view rest = bytes;
+  const auto next_piece = [&] {
+    const std::string piece(rest.substr(0, 7));
+    rest.remove_prefix(piece.size());
+    return piece;
+  };
+  InstanceBatch in_pieces;
+  try {
+    in_pieces = read_json(next_piece, kName).instances;
+  } catch (const InputError&) {
+    is_taken = false;
+  }
+  try {
+    const InstanceBatch whole = parse_json(bytes, kName, {}).instances;
+    promise(is_taken && write_json(whole) == write_json(in_pieces), "pieces are read as the whole is");
+    check_instances(whole);
+  } catch (const InputError&) {
+    promise(!is_taken, "pieces are refused as the whole is");
+    throw;
+  }
+}
+
 void read_npy_knapsack(std::string_view bytes) {
   ReadOptions options;
   options.format = InputFormat::kNpy;
@@ -356,7 +381,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
   static const std::vector<FuzzTarget> targets = {
       {"tsplib", accepts<InputError, read_format<InputFormat::kTsplib>>},
       {"knapsack_text", accepts<InputError, read_format<InputFormat::kKnapsackText>>},
-      {"json", accepts<InputError, read_format<InputFormat::kJson>>},
+      {"json", accepts<InputError, read_json_text>},
       {"ndjson", accepts<InputError, read_format<InputFormat::kNdjson>>},
       {"npy", accepts<InputError, read_format<InputFormat::kNpy>>},
       {"npy_knapsack", accepts<InputError, read_npy_knapsack>},
