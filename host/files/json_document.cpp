@@ -151,7 +151,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     nodes.resize(document.list_ + 1);
     document.texts_.resize(nodes[document.list_ - 1].text + 1);  // the list's key is the last that stays
     ++document.forgotten_count_;
-    if (behind >= kForgottenBytes) forget_text();
+    if (behind >= std::max(kForgottenBytes, document.text_.size() / 2)) forget_text();
     return true;
   }
 
