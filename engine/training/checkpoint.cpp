@@ -271,6 +271,7 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
   std::memcpy(&version, bytes.data() + kMagic.size(), sizeof version);
   visit_file(reader, version, checkpoint.options, checkpoint.state);
   if (!reader.rest.empty()) reader.refuse("end", "bytes left over");
+  if (version != version_of(checkpoint.options.model)) reader.refuse("version", "not that of its network");
   check_values(checkpoint, reader);
   return checkpoint;
 }

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <new>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "engine/training/trainer.h"
 #include "host/command/command.h"
+#include "host/command/config_file.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
@@ -76,43 +76,6 @@ const Command* find_command(const std::vector<std::string>& arguments, const std
   }
   throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " +
                    joined(commands, ", ", name));
-}
-
-// What the section of another program may hold, that program knows.
-bool is_known(const CLI::App& root, const std::string& section, const std::string& key) {
-  for (const CLI::App* subcommand : root.get_subcommands([](const CLI::App*) { return true; })) {
-    const bool named = subcommand->get_name() == section;
-    if ((named || section.empty()) && subcommand->get_option_no_throw("--" + key)) return true;
-    if (named && subcommand->get_prefix_command()) return true;
-  }
-  return false;
-}
-
-// The --config file: lines "samples = 64", comments with #, and sections named after a subcommand. Its values
-// go into the environment where the user's own environment has none, so "flag > environment > file > default"
-// is one mechanism. Throws UsageError for a file that cannot be read, a section that is no subcommand or a
-// key that no flag has.
-void apply_config_file(const std::string& path, const CLI::App& root, const CLI::App& subcommand) {
-  if (subcommand.get_prefix_command()) return;  // the program behind it reads the file
-  std::ifstream file(path);
-  if (!file) throw UsageError("--config " + path + ": cannot be read");
-  std::vector<CLI::ConfigItem> items = CLI::ConfigTOML().from_config(file);
-  // A section's own values come before the file's general ones, and the first to reach the environment stays.
-  std::stable_sort(items.begin(), items.end(), [](const CLI::ConfigItem& a, const CLI::ConfigItem& b) {
-    return a.parents.size() > b.parents.size();
-  });
-  for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's own section marks
-    std::string key = item.name;
-    std::replace(key.begin(), key.end(), '_', '-');
-    const std::string section = item.parents.empty() ? "" : item.parents.front();
-    if (item.parents.size() > 1 || !is_known(root, section, key)) {
-      throw UsageError("--config " + path + ": unknown key \"" + item.fullname() + "\"");
-    }
-    if (!section.empty() && section != subcommand.get_name()) continue;
-    const CLI::Option* option = subcommand.get_option_no_throw("--" + key);
-    if (option) setenv(option->get_envname().c_str(), joined(item.inputs, ",").c_str(), 0);
-  }
 }
 
 Failure describe(const std::exception_ptr& error) {

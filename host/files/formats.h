@@ -108,6 +108,8 @@ ProblemKind problem_with(ItemFields fields, const ReadOptions& options);
 // By the key "problem" of an object.
 ProblemKind read_problem(const JsonValue& object);
 
+// As parse_json(), of a text that comes in pieces, the last of them empty.
+InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file);
 // One line of NDJSON, at `line` of the file.
 Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line);
 // Whether the program's own answers are one JSON object a line, by the suffix, else by the first line.

@@ -56,6 +56,13 @@ bool InputFile::fill() {
   }
 }
 
+std::string_view InputFile::peek(size_t bytes) {
+  const auto next = [&] { return std::string_view(buffer_).substr(start_, bytes); };
+  while (next().size() < bytes && next().find('\n') == std::string_view::npos && fill()) {
+  }
+  return next();
+}
+
 bool InputFile::read_line(std::string& line) {
   size_t searched = start_, end;
   while ((end = buffer_.find('\n', searched)) == std::string::npos) {
@@ -71,6 +78,11 @@ bool InputFile::read_line(std::string& line) {
   line = buffer_.substr(start_, end + 1 - start_);
   start_ = end + 1;
   return true;
+}
+
+std::string InputFile::read_piece() {
+  if (start_ == buffer_.size() && !fill()) return {};
+  return buffer_.substr(std::exchange(start_, buffer_.size()));
 }
 
 std::string InputFile::read_rest() {

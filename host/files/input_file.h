@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "host/files/input_error.h"
 
@@ -26,8 +27,11 @@ class InputFile {
 
   const std::string& name() const { return name_; }  // in messages
 
-  // Both throw InputStopped, and std::system_error when the disk fails.
+  // All throw InputStopped, and std::system_error when the disk fails.
+  std::string_view peek(
+      size_t bytes);  // so many that come next, fewer where the first line or all ends; not taken
   bool read_line(std::string& line);  // up to and with the next newline; false at the end
+  std::string read_piece();           // what has come; empty at the end
   std::string read_rest();
 
  private:

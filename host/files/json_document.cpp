@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "host/files/input_error.h"
 #include "host/files/text_scan.h"
@@ -17,25 +18,7 @@ namespace pointsman {
 namespace {
 
 constexpr size_t kDeepest = 32;
-
-// Lets the callbacks know how far the parser has read.
-struct CountingIterator {
-  using difference_type = std::ptrdiff_t;
-  using value_type = char;
-  using pointer = const char*;
-  using reference = const char&;
-  using iterator_category = std::input_iterator_tag;
-
-  const char* at;
-  const char** reached;
-
-  reference operator*() const { return *at; }
-  CountingIterator& operator++() {
-    *reached = ++at;
-    return *this;
-  }
-  bool operator==(const CountingIterator& other) const { return at == other.at; }
-};
+constexpr size_t kForgottenBytes = 1 << 20;  // at least, at a time: what stays is moved
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error .." -> "syntax error .."
 std::string plain_message(const std::string& what) {
@@ -57,19 +40,45 @@ std::string key_name(const std::string& key) {
 
 }  // namespace
 
-// Receives the parser's events. A refused event ends the parse with `message` at the place reached.
+// Gives the parser its text and receives its events. A refused event ends the parse with `message` at the
+// place reached.
 struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   using Kind = JsonValue::Kind;
 
-  explicit Builder(JsonDocument& target) : document(target), reached(target.text_.data()) {}
+  struct Text {
+    using difference_type = std::ptrdiff_t;
+    using value_type = char;
+    using pointer = const char*;
+    using reference = const char&;
+    using iterator_category = std::input_iterator_tag;
 
-  bool null() override { return add(Kind::kNull, 0.0); }
-  bool boolean(bool value) override { return add(Kind::kBoolean, value ? 1.0 : 0.0); }
-  bool number_integer(number_integer_t value) override { return add(Kind::kNumber, value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(Kind::kNumber, value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(Kind::kNumber, value); }
+    Builder* builder;  // null: the end
+
+    bool has_more() const {
+      return builder != nullptr && (builder->reached < builder->document.text_.size() || builder->fetch());
+    }
+    reference operator*() const { return builder->document.text_[builder->reached]; }
+    Text& operator++() {
+      ++builder->reached;
+      return *this;
+    }
+    bool operator==(const Text& other) const { return has_more() == other.has_more(); }
+  };
+
+  explicit Builder(JsonDocument& target) : document(target) {}
+
+  bool null() override { return add_scalar(Kind::kNull, 0.0); }
+  bool boolean(bool value) override { return add_scalar(Kind::kBoolean, value ? 1.0 : 0.0); }
+  bool number_integer(number_integer_t value) override { return add_scalar(Kind::kNumber, value); }
+  bool number_unsigned(number_unsigned_t value) override { return add_scalar(Kind::kNumber, value); }
+  bool number_float(number_float_t value, const string_t&) override {
+    return add_scalar(Kind::kNumber, value);
+  }
   bool binary(binary_t&) override { return false; }
-  bool string(string_t& value) override { return add_text(value); }
+  bool string(string_t& value) override {
+    add_text(value);
+    return end_value();
+  }
 
   bool start_object(size_t) override { return open(Kind::kObject); }
   bool end_object() override { return close(); }
@@ -81,29 +90,34 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
       message = "duplicate key " + shown(value);
       return false;
     }
-    return add_text(value);
+    add_text(value);
+    return true;
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
     message = plain_message(error.what());
-    failed_at = position == 0 ? 0 : position - 1;
+    failed_at = position == 0 ? 0 : position - 1 - forgotten_bytes;
     return false;
   }
 
-  bool add(Kind kind, double number) {
+  void add(Kind kind, double number) {
     const size_t start = document.text_.find_first_not_of(" \t\r\n,:", behind);
     document.nodes_.push_back({.number = number,
                                .position = static_cast<uint32_t>(start),
                                .end = static_cast<uint32_t>(document.nodes_.size() + 1),
                                .kind = kind});
-    return pass();
+    behind = reached;  // an event comes as soon as its token is read
   }
 
-  bool add_text(std::string& value) {
+  bool add_scalar(Kind kind, double number) {
+    add(kind, number);
+    return end_value();
+  }
+
+  void add_text(std::string& value) {
     add(Kind::kString, 0.0);
     document.nodes_.back().text = static_cast<uint32_t>(document.texts_.size());
     document.texts_.push_back(std::move(value));
-    return true;
   }
 
   bool open(Kind kind) {
@@ -111,27 +125,73 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
       message = "nested deeper than " + std::to_string(kDeepest) + " levels";
       return false;
     }
-    open_nodes.push_back(static_cast<uint32_t>(document.nodes_.size()));
+    const auto node = static_cast<uint32_t>(document.nodes_.size());
+    const bool is_member = open_nodes.size() == 1 && document.nodes_[0].kind == Kind::kObject;
+    if (visit && is_member && kind == Kind::kArray && document.texts_.back() == list) document.list_ = node;
+    open_nodes.push_back(node);
     keys.emplace_back();
-    return add(kind, 0.0);
+    add(kind, 0.0);
+    return true;
   }
 
   bool close() {
     document.nodes_[open_nodes.back()].end = static_cast<uint32_t>(document.nodes_.size());
     open_nodes.pop_back();
     keys.pop_back();
-    return pass();
+    behind = reached;
+    return end_value();
   }
 
-  // An event comes as soon as its token is read. What lies between two tokens is no part of the next.
-  bool pass() {
-    behind = static_cast<size_t>(reached - document.text_.data());
+  // Visits and forgets an element of the list.
+  bool end_value() {
+    if (document.list_ == 0 || open_nodes.size() != 2 || open_nodes.back() != document.list_) return true;
+    auto& nodes = document.nodes_;
+    nodes[0].end = nodes[document.list_].end = static_cast<uint32_t>(nodes.size());
+    visit(JsonValue(&document, document.list_ + 1));
+    nodes.resize(document.list_ + 1);
+    document.texts_.resize(nodes[document.list_ - 1].text + 1);  // the list's key is the last that stays
+    ++document.forgotten_count_;
+    if (behind >= std::max(kForgottenBytes, document.text_.size() / 2)) forget_text();
     return true;
   }
 
+  void forget_text() {
+    const std::string_view gone = document.text_.substr(0, behind);
+    document.first_column_ = document.column_of(behind);
+    document.first_line_ += std::count(gone.begin(), gone.end(), '\n');
+    forgotten_bytes += behind;
+    reached -= behind;
+    document.pieces_.erase(0, std::exchange(behind, 0));
+    document.text_ = document.pieces_;
+    for (uint32_t node = 0; node <= document.list_; ++node) document.nodes_[node].position = 0;
+  }
+
+  // The next piece; false at the end.
+  bool fetch() {
+    const std::string piece = next_piece ? next_piece() : std::string();
+    document.pieces_ += piece;
+    if (!piece.empty()) document.text_ = document.pieces_;
+    check_text(document.text_.size() - piece.size());
+    return !piece.empty();
+  }
+
+  // From `start` on.
+  void check_text(size_t start) const {
+    const std::string_view text = document.text_;
+    if (text.size() >= std::numeric_limits<uint32_t>::max())
+      document.fail_at(0, "JSON of 4 GiB or more; use .npy");
+    // The parser would take one for the end of the text.
+    const size_t nul = text.find('\0', start);
+    if (nul != std::string_view::npos) document.fail_at(nul, "a NUL byte");
+  }
+
   JsonDocument& document;
-  const char* reached;
-  size_t behind = 0;  // the last event's token
+  std::function<std::string()> next_piece;
+  std::string list;
+  std::function<void(const JsonValue&)> visit;  // empty: there is no list
+  size_t forgotten_bytes = 0;
+  size_t reached = 0;  // by the parser, in text_
+  size_t behind = 0;   // the last event's token; what lies between two tokens is no part of the next
   size_t failed_at = std::numeric_limits<size_t>::max();
   std::string message;
   std::vector<uint32_t> open_nodes;
@@ -140,24 +200,40 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
 
 JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t first_line)
     : text_(text), file_(std::move(file)), first_line_(first_line) {
-  if (text.size() >= std::numeric_limits<uint32_t>::max()) fail_at(0, "JSON of 4 GiB or more; use .npy");
-  if (text.starts_with("\xEF\xBB\xBF")) fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
-  // The parser would take one for the end of the text.
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) fail_at(nul, "a NUL byte");
   Builder builder(*this);
-  const char* const end = text.data() + text.size();
-  if (!nlohmann::json::sax_parse(CountingIterator{text.data(), &builder.reached},
-                                 CountingIterator{end, &builder.reached}, &builder)) {
-    const auto reached = static_cast<size_t>(builder.reached - text.data());
-    fail_at(builder.failed_at <= text.size() ? builder.failed_at : reached - (reached > 0), builder.message);
+  builder.check_text(0);
+  parse(builder);
+}
+
+JsonDocument::JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
+                           std::function<void(const JsonValue&)> visit)
+    : file_(std::move(file)), first_line_(1) {
+  Builder builder(*this);
+  builder.next_piece = std::move(next_piece);
+  builder.list = std::move(list);
+  builder.visit = std::move(visit);
+  parse(builder);
+}
+
+void JsonDocument::parse(Builder& builder) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  while (text_.size() < kByteOrderMark.size() && builder.fetch()) {
   }
+  if (text_.starts_with(kByteOrderMark)) fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
+  if (nlohmann::json::sax_parse(Builder::Text{&builder}, Builder::Text{nullptr}, &builder)) return;
+  const size_t reached = builder.reached - (builder.reached > 0);
+  fail_at(builder.failed_at <= text_.size() ? builder.failed_at : reached, builder.message);
+}
+
+size_t JsonDocument::column_of(size_t position) const {
+  const size_t newline = text_.substr(0, position).rfind('\n');
+  return newline == std::string_view::npos ? first_column_ + position : position - newline - 1;
 }
 
 void JsonDocument::fail_at(size_t position, const std::string& message) const {
   const std::string_view before = text_.substr(0, position);
-  const size_t line_start = before.rfind('\n') + 1;  // of the first line: npos + 1
   throw InputError(file_, first_line_ + std::count(before.begin(), before.end(), '\n'), message,
-                   static_cast<int64_t>(position - line_start) + 1);
+                   static_cast<int64_t>(column_of(position)) + 1);
 }
 
 std::string JsonDocument::path_of(uint32_t target) const {
@@ -166,7 +242,7 @@ std::string JsonDocument::path_of(uint32_t target) const {
   while (at != target) {
     const bool is_object = nodes_[at].kind == JsonValue::Kind::kObject;
     uint32_t child = at + 1;
-    size_t index = 0;
+    size_t index = at == list_ ? forgotten_count_ : 0;
     if (is_object) {
       while (nodes_[child + 1].end <= target) child = nodes_[child + 1].end;
       if (!path.empty()) path += '.';

@@ -58,6 +58,11 @@ class JsonDocument {
  public:
   // `first_line` is the line of the file on which the text starts. Throws InputError.
   JsonDocument(std::string_view text, std::string file, int64_t first_line = 1);
+  // A long text, read piece by piece: next_piece() is empty at its end. Each element of the root's array
+  // `list` is given to `visit` as soon as it is whole; it is then forgotten together with its text, so the
+  // array stays empty.
+  JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
+               std::function<void(const JsonValue&)> visit);
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
@@ -67,21 +72,27 @@ class JsonDocument {
   friend class JsonValue;
   struct Node {
     double number = 0.0;    // of a number; 0 or 1 of a boolean
-    uint32_t position = 0;  // where the value starts in the text
+    uint32_t position = 0;  // where the value starts in text_
     uint32_t end = 0;       // the node after this one and all that is in it
     uint32_t text = 0;      // of a string: index in texts_
     JsonValue::Kind kind = JsonValue::Kind::kNull;
   };
   struct Builder;
 
+  void parse(Builder& builder);
+  size_t column_of(size_t position) const;  // from 0
   [[noreturn]] void fail_at(size_t position, const std::string& message) const;
   std::string path_of(uint32_t node) const;
 
-  std::string_view text_;
+  std::string_view text_;  // what is not forgotten of it
+  std::string pieces_;     // these bytes, where they came in pieces
   std::string file_;
-  int64_t first_line_;
+  int64_t first_line_;       // that text_ starts on
+  size_t first_column_ = 0;  // bytes of that line before text_
   std::vector<Node> nodes_;  // an object's children alternate key, value
   std::vector<std::string> texts_;
+  uint32_t list_ = 0;           // the node of the array whose elements are visited; 0: there is none
+  size_t forgotten_count_ = 0;  // of its elements
 };
 
 // Calls visit(root of the line) for each line with something on it. With may_be_cut a wrong last line that is

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON and NDJSON instances (docs/file-formats.md). Unknown keys are passed over: producers may carry their
 // own.
+#include <utility>
+
 #include "engine/problem/metric.h"
 #include "host/files/formats.h"
 #include "models/json_text.h"
@@ -26,6 +28,7 @@ void read_points(const JsonValue& object, Instance& instance) {
   const JsonValue coordinates = object.get("coordinates");
   const std::vector<JsonValue> points = coordinates.elements();
   check_size(coordinates, points.size(), instance);
+  instance.values.reserve(2 * points.size());
   for (const JsonValue& point : points) {
     const std::vector<JsonValue> pair = point.is_array() ? point.elements() : std::vector<JsonValue>();
     if (pair.size() != 2) point.fail_expected("a pair [x, y]");
@@ -50,6 +53,7 @@ void read_weights_and_values(const JsonValue& object, Instance& instance) {
   if (values.size() != weights.size()) {
     values_array.fail_expected("as many as weights (" + std::to_string(weights.size()) + ")");
   }
+  instance.values.reserve(2 * weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {
     instance.values.push_back(non_negative(weights[i]));
     instance.values.push_back(non_negative(values[i]));
@@ -119,19 +123,25 @@ Instance parse_json_instance(std::string_view bytes, const std::string& file, in
   return read_instance(document.root());
 }
 
-InstanceFile parse_json(std::string_view bytes, const std::string& file, const ReadOptions&) {
-  const JsonDocument document(bytes, file);
+InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file) {
+  InstanceFile out;
+  const JsonDocument document(next_piece, file, "instances", [&](const JsonValue& element) {
+    out.instances.push_back(read_instance(element));
+  });
   const JsonValue root = document.root();
   if (!root.is_object()) root.fail_expected("an instance or {\"instances\":[..]}");
-  InstanceFile out;
   if (!root.has("instances")) {
     out.instances.push_back(read_instance(root));
     return out;
   }
   const JsonValue list = root.get("instances");
-  for (const JsonValue& object : list.elements()) out.instances.push_back(read_instance(object));
+  if (!list.is_array()) list.fail_expected("an array");
   if (out.instances.empty()) list.fail("expected at least one instance, found none");
   return out;
+}
+
+InstanceFile parse_json(std::string_view bytes, const std::string& file, const ReadOptions&) {
+  return read_json([&] { return std::string(std::exchange(bytes, {})); }, file);
 }
 
 InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const ReadOptions&) {

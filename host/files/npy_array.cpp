@@ -187,19 +187,30 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, cons
 }
 
 NpyArray::NpyArray(std::string_view bytes, std::string file, std::string place)
-    : file_(std::move(file)), place_(std::move(place)) {
-  take(bytes);
-}
-
-NpyArray::NpyArray(std::string&& bytes, std::string file, std::string place)
-    : owned_(std::move(bytes)), file_(std::move(file)), place_(std::move(place)) {
-  take(owned_);
-}
-
-void NpyArray::take(std::string_view bytes) {
-  header_ = parse_npy_header(bytes, file_, place_);
+    : file_(std::move(file)), place_(std::move(place)), header_(parse_npy_header(bytes, file_, place_)) {
   data_ = bytes.substr(header_.data_offset);
   if (data_.size() != header_.data_size) fail(header_.wrong_size(data_.size()));
+}
+
+NpyArray::NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file,
+                   std::string place)
+    : file_(std::move(file)),
+      place_(std::move(place)),
+      header_(std::move(header)),
+      next_piece_(std::move(next_piece)) {}
+
+std::string_view NpyArray::element(size_t i) const {
+  const size_t size = header_.item_size, at = i * size;
+  while (at + size > data_start_ + data_.size()) {
+    const std::string piece = next_piece_();
+    if (piece.empty()) fail(header_.wrong_size(data_start_ + data_.size()));
+    const size_t gone = std::min(at - data_start_, pieces_.size());
+    pieces_.erase(0, gone);
+    pieces_ += piece;
+    data_start_ += gone;
+    data_ = pieces_;
+  }
+  return data_.substr(at - data_start_, size);
 }
 
 void NpyArray::fail(const std::string& message) const { throw InputError(file_, 0, place_ + message); }
@@ -216,8 +227,9 @@ std::string NpyArray::index_text(size_t i) const {
 
 double NpyArray::number(size_t i) const {
   if (!header_.is_float()) return static_cast<double>(integer(i));
-  const double value = header_.item_size == 8 ? load_bytes<double>(data_, 8 * i)
-                                              : static_cast<double>(load_bytes<float>(data_, 4 * i));
+  const std::string_view bytes = element(i);
+  const double value = header_.item_size == 8 ? load_bytes<double>(bytes, 0)
+                                              : static_cast<double>(load_bytes<float>(bytes, 0));
   if (!std::isfinite(value)) {
     fail(index_text(i) + ": expected a finite number, found " + (std::isnan(value) ? "nan" : "inf"));
   }
@@ -226,7 +238,7 @@ double NpyArray::number(size_t i) const {
 
 int64_t NpyArray::integer(size_t i) const {
   uint64_t bits = 0;
-  std::memcpy(&bits, data_.data() + i * header_.item_size, header_.item_size);
+  std::memcpy(&bits, element(i).data(), header_.item_size);
   const size_t unused = 64 - 8 * header_.item_size;
   const auto value = static_cast<int64_t>(bits << unused);
   if (header_.kind == 'i') return value >> unused;
@@ -235,7 +247,7 @@ int64_t NpyArray::integer(size_t i) const {
 }
 
 std::string NpyArray::text(size_t i) const {
-  const std::string_view item = data_.substr(i * header_.item_size, header_.item_size);
+  const std::string_view item = element(i);
   std::string out;
   if (header_.kind == 'S') {
     out = item.substr(0, item.find_last_not_of('\0') + 1);

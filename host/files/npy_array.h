@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +55,9 @@ class NpyArray {
   // Keeps no copy: `bytes` must outlive it. Throws InputError, also when the elements do not end exactly
   // where the bytes do.
   NpyArray(std::string_view bytes, std::string file, std::string place = "");
-  // Keeps the bytes.
-  NpyArray(std::string&& bytes, std::string file, std::string place);
+  // The elements come piece by piece, as many as the header says: they must be asked for in order.
+  // next_piece() is empty at their end.
+  NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file, std::string place);
   NpyArray(const NpyArray&) = delete;
   NpyArray& operator=(const NpyArray&) = delete;
 
@@ -73,11 +75,14 @@ class NpyArray {
   std::string index_text(size_t i) const;
 
  private:
-  void take(std::string_view bytes);
+  std::string_view element(size_t i) const;
 
-  std::string owned_, file_, place_;
+  std::string file_, place_;
   NpyHeader header_;
-  std::string_view data_;
+  std::function<std::string()> next_piece_;  // empty: all elements are at hand
+  mutable std::string_view data_;            // the elements at hand
+  mutable size_t data_start_ = 0;            // bytes of elements before these
+  mutable std::string pieces_;               // data_, where it comes in pieces
 };
 
 // The bytes that numpy.save puts in front of a C-ordered array: version 1.0, padded to 64.

@@ -15,6 +15,7 @@ namespace pointsman {
 namespace {
 
 constexpr zip_int64_t kMostEntries = 256;
+constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLargest = 0xFFFEFFFF;  // bytes of entries written without ZIP64 fields
 
 uint32_t crc_of(std::string_view bytes) {
@@ -55,6 +56,32 @@ std::string NpzFile::names() const {
   return names.empty() ? "no arrays" : names;
 }
 
+// The unpacked bytes of an entry, forward.
+class NpzFile::Entry {
+ public:
+  Entry(const NpzFile& npz, uint64_t index, std::string name)
+      : npz_(npz), name_(std::move(name)), from_(zip_fopen_index(npz.archive_.get(), index, 0), zip_fclose) {
+    if (from_ == nullptr) npz.fail(shown(name_) + ": " + zip_strerror(npz.archive_.get()));
+  }
+
+  // As many as asked for, fewer only at the end.
+  std::string read(size_t most) {
+    std::string bytes(most, '\0');
+    size_t size = 0;
+    for (zip_int64_t count = 1; size < most && count > 0; size += static_cast<size_t>(count)) {
+      count = zip_fread(from_.get(), bytes.data() + size, most - size);
+      if (count < 0) npz_.fail(shown(name_) + ": is damaged (" + zip_file_strerror(from_.get()) + ")");
+    }
+    bytes.resize(size);
+    return bytes;
+  }
+
+ private:
+  const NpzFile& npz_;
+  std::string name_;
+  std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> from_;
+};
+
 NpyArray NpzFile::array(const std::string& name) const {
   const std::string entry = name + ".npy";
   zip_stat_t stat;
@@ -65,26 +92,21 @@ NpyArray NpzFile::array(const std::string& name) const {
   if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
     fail(shown(entry) + ": expected it stored or deflated, found method " + std::to_string(stat.comp_method));
   }
-  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> from(zip_fopen_index(archive_.get(), stat.index, 0),
-                                                               zip_fclose);
-  if (from == nullptr) fail(shown(entry) + ": " + zip_strerror(archive_.get()));
-  std::string bytes;
-  const auto read_up_to = [&](size_t limit) {
-    std::array<char, 64 * 1024> part;
-    zip_int64_t count = 1;
-    while (bytes.size() < limit && count > 0) {
-      count = zip_fread(from.get(), part.data(), std::min(part.size(), limit - bytes.size()));
-      if (count < 0) fail(shown(entry) + ": is damaged (" + zip_file_strerror(from.get()) + ")");
-      bytes.append(part.data(), static_cast<size_t>(count));
-    }
-  };
-  read_up_to(kNpyPrefix + kLargestNpyHeader);
-  const NpyHeader header = parse_npy_header(bytes, file_, name + ": ");
-  if (header.data_offset + header.data_size != stat.size) {
-    throw InputError(file_, 0, name + ": " + header.wrong_size(stat.size - header.data_offset));
+  // Twice: what the elements are given memory for is really there, and its CRC is right.
+  Entry trial(*this, stat.index, entry);
+  std::string piece = trial.read(kNpyPrefix + kLargestNpyHeader);
+  const NpyHeader header = parse_npy_header(piece, file_, name + ": ");
+  uint64_t size = stat.size;
+  if (header.data_offset + header.data_size == size) {
+    for (size = 0; !piece.empty() && size <= stat.size; piece = trial.read(kPieceBytes)) size += piece.size();
   }
-  read_up_to(stat.size + 1);  // an end that comes later is seen
-  return NpyArray(std::move(bytes), file_, name + ": ");
+  if (header.data_offset + header.data_size != size) {
+    throw InputError(file_, 0, name + ": " + header.wrong_size(size - header.data_offset));
+  }
+  const auto elements = std::make_shared<Entry>(*this, stat.index, entry);
+  elements->read(header.data_offset);
+  return NpyArray(
+      header, [elements] { return elements->read(kPieceBytes); }, file_, name + ": ");
 }
 
 std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& entries) {

@@ -25,11 +25,13 @@ class NpzFile {
   bool has(const std::string& name) const;
   std::string names() const;  // for messages
 
-  // Throws InputError when it is not there or damaged. Memory grows with the bytes that really come out, up
-  // to what the array's own header says.
+  // Throws InputError when it is not there or damaged, or not as long as its header says. Its elements must
+  // be asked for in order, while this is there.
   NpyArray array(const std::string& name) const;
 
  private:
+  class Entry;
+
   [[noreturn]] void fail(const std::string& message) const;
 
   std::string file_;

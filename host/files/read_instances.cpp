@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/read_instances.h"
 
+#include <utility>
+
 #include "host/files/formats.h"
+#include "host/files/npy_array.h"
 
 namespace pointsman {
 namespace {
@@ -16,12 +19,15 @@ bool is_whole_instance(std::string_view line, const std::string& name) {
   }
 }
 
-// By magic bytes, then the suffix, then what the first line looks like. `more` tells whether anything follows
-// it.
+// By magic bytes, then the suffix; null where neither tells.
+const InstanceFormat* told_format(const std::string& name, std::string_view head) {
+  const InstanceFormat* const told = format_by_magic(instance_formats(), head);
+  return told ? told : format_by_suffix(instance_formats(), name);
+}
+
+// Or else by what the first line looks like. `more` tells whether anything follows it.
 InputFormat detect_format(const std::string& name, std::string_view head, bool more) {
-  const InstanceFormat* told = format_by_magic(instance_formats(), head);
-  if (!told) told = format_by_suffix(instance_formats(), name);
-  if (told) return told->kind;
+  if (const InstanceFormat* const told = told_format(name, head)) return told->kind;
   const std::string_view text = trim(head);
   const char first = text.empty() ? '\0' : text.front();
   if (first == '{' || first == '[') {
@@ -43,6 +49,11 @@ void check_problem(const Instance& instance, const ReadOptions& options, const s
                        problem_of(instance).title + " one");
 }
 
+InstanceFile checked(InstanceFile file, const ReadOptions& options, const std::string& name) {
+  for (const Instance& instance : file.instances) check_problem(instance, options, name, 0);
+  return file;
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) { return InputFile(path, {}).read_rest(); }
@@ -50,6 +61,11 @@ std::string read_file(const std::string& path) { return InputFile(path, {}).read
 InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options)
     : options_(options), format_(options.format), file_(path, options.stop) {
   if (format_ != InputFormat::kAuto) return;  // a stream whose first line is late is waited for later
+  // The first line may be all of the file: it is read for its format only where nothing else tells.
+  if (const InstanceFormat* const told = told_format(file_.name(), file_.peek(kNpyMagic.size()))) {
+    format_ = told->kind;
+    return;
+  }
   file_.read_line(head_.emplace());
   format_ = detect_format(file_.name(), *head_, head_->ends_with('\n'));
 }
@@ -79,10 +95,28 @@ std::optional<InstanceLine> InstanceInput::next_line() {
 }
 
 InstanceFile InstanceInput::read_all() {
-  const std::string bytes = head_.value_or("") + file_.read_rest();
+  if (is_stream()) return read_lines();
+  const std::string head = std::exchange(head_, std::nullopt).value_or("");
+  if (format_ == InputFormat::kJson) {
+    bool is_first = true;
+    const auto next_piece = [&] {
+      return std::exchange(is_first, false) && !head.empty() ? head : file_.read_piece();
+    };
+    return checked(read_json(next_piece, file_.name()), options_, file_.name());
+  }
   ReadOptions options = options_;
   options.format = format_;
-  return parse_instances(bytes, file_.name(), options);
+  return parse_instances(head + file_.read_rest(), file_.name(), options);
+}
+
+InstanceFile InstanceInput::read_lines() {
+  InstanceFile out;
+  while (std::optional<InstanceLine> line = next_line()) {
+    if (line->error) throw *line->error;
+    out.instances.push_back(std::move(*line->instance));
+  }
+  if (out.instances.empty()) throw InputError(file_.name(), 0, "expected at least one instance, found none");
+  return out;
 }
 
 InstanceFile read_instances(const std::string& path, const ReadOptions& options) {
@@ -95,9 +129,7 @@ InstanceFile parse_instances(std::string_view bytes, const std::string& name, co
     const size_t end = bytes.find('\n');
     format = detect_format(name, bytes.substr(0, end), end != std::string_view::npos);
   }
-  InstanceFile out = format_of_kind(instance_formats(), format).parse(bytes, name, options);
-  for (const Instance& instance : out.instances) check_problem(instance, options, name, 0);
-  return out;
+  return checked(format_of_kind(instance_formats(), format).parse(bytes, name, options), options, name);
 }
 
 }  // namespace pointsman

@@ -58,6 +58,8 @@ class InstanceInput {
   InstanceFile read_all();
 
  private:
+  InstanceFile read_lines();
+
   ReadOptions options_;
   InputFormat format_ = InputFormat::kAuto;
   InputFile file_;

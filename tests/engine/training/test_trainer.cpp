@@ -24,6 +24,7 @@
 #include "engine/training/train_log.h"
 #include "engine/training/trainer.h"
 #include "engine/training/training_batch.h"
+#include "kernels/common/fnv1a.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
@@ -822,6 +823,28 @@ TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused
     changes[i](other_options, other);
     CHECK_THROWS_AS(parse(other_options, other), CheckpointError);
   }
+}
+
+TEST_CASE("a checkpoint of the newer version has what only that version can hold") {
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
+  options.model.hidden = 1;
+  options.model.encoder = Encoder::kLstm;
+  TrainState state;
+  state.parameters.resize(ParameterLayout(options.model).size);
+  state.optimiser = {state.parameters, state.parameters, 0, 0};
+  std::string bytes = checkpoint_bytes(options, state);
+  REQUIRE_NOTHROW(parse_checkpoint(bytes, "x"));
+  bytes.resize(bytes.size() - sizeof(uint64_t));  // the checksum
+  const int32_t encoder[] = {0, options.model.layers, options.model.heads, options.model.feed_forward};
+  bytes.append(reinterpret_cast<const char*>(encoder), sizeof encoder);
+  bytes += '\0';  // no prior
+  bytes.append(reinterpret_cast<const char*>(&options.symmetries), sizeof options.symmetries);
+  bytes[8] = 4;  // the version
+  const uint64_t size = bytes.size() + sizeof(uint64_t);
+  std::memcpy(bytes.data() + 12, &size, sizeof size);
+  const uint64_t checksum = fnv1a(bytes);
+  bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+  CHECK_THROWS_WITH(parse_checkpoint(bytes, "x"), "x: version: not that of its network");
 }
 
 TEST_CASE("options that cannot be trained with are refused") {

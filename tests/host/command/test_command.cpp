@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every subcommand shares, as a user meets it: exit codes, what goes to stdout and what to stderr,
 // flags, files.
+#include <sys/resource.h>
+
 #include "tests/catch.h"
 #include "tests/host/command/sandbox.h"
 
@@ -93,6 +95,12 @@ TEST_CASE("flag before environment before config file before default") {
   const Answer wrong = sandbox.run("solve --config wrong.toml " + kMap);
   CHECK(wrong.code == 2);
   CHECK(wrong.out.find("sampels") != std::string::npos);
+  for (const char* text : {"mode = \"gre\0edy\"\n", "sam\x1b[31mples = 9\n"}) {
+    sandbox.write("wrong.toml", std::string(text, 17));
+    const Answer refused = sandbox.run("solve --config wrong.toml " + kMap);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find('\x1b') == std::string::npos);
+  }
 }
 
 TEST_CASE("bad input is named with file and line, exit code 3") {
@@ -146,5 +154,26 @@ TEST_CASE("out of memory ends with 4") {
   CHECK(answer.code == 4);
   CHECK(answer.err.find("out of memory") != std::string::npos);
   CHECK(!sandbox.exists("big.npy"));
+}
+
+TEST_CASE("a long JSON file takes little more memory than its instances") {
+  constexpr int kInstances = 50000, kCities = 20;
+  const Sandbox sandbox;
+  std::string points;
+  for (int i = 0; i < kCities; ++i)
+    points += (i > 0 ? "," : "") + std::string("[0.1234567890123456,0.6543210987654321]");
+  const std::string instance = "{\"problem\":\"tsp\",\"coordinates\":[" + points + "]}";
+  std::ofstream file(sandbox.path("set.json"));
+  file << "{\"instances\":[" << instance;  // on one line, as many programs write it
+  for (int i = 1; i < kInstances; ++i) file << "," << instance;
+  file << "]}" << std::flush;
+  sandbox.write("none.json", "{\"solutions\":[]}");
+  const pid_t child = sandbox.start("verify set.json none.json");
+  int status = 0;
+  rusage usage{};
+  REQUIRE(wait4(child, &status, 0, &usage) == child);
+  CHECK(WEXITSTATUS(status) == 3);
+  CHECK(sandbox.read("out").find("expected 50000 solutions") != std::string::npos);
+  CHECK(1024.0 * static_cast<double>(usage.ru_maxrss) <= 64e6 + 2.2 * 16 * kInstances * kCities);
 }
 #endif

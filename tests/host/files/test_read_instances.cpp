@@ -165,6 +165,28 @@ TEST_CASE("npz as numpy wrote it, stored and deflated") {
   CHECK(knapsack.instances[1].id == "8");
 }
 
+TEST_CASE("npz: elements on both sides of a piece's end") {
+  std::vector<double> numbers(30000);  // 240 kB
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
+  const std::string column = npy_header("<f8", {3, 10000}) +
+                             std::string(reinterpret_cast<const char*>(numbers.data()), 8 * numbers.size());
+  std::string ids = npy_header("|S65000", {3});  // longer than most of a piece
+  for (const char letter : {'a', 'b', 'c'}) ids.append(64999, letter) += '\0';
+  ReadOptions options;
+  options.capacity = 1.0;
+  const std::string zip = zip_stored({{"weights.npy", column}, {"values.npy", column}, {"ids.npy", ids}});
+  const InstanceBatch read = parse_instances(zip, "a.npz", options).instances;
+  REQUIRE(read.size() == 3);
+  for (size_t b = 0; b < 3; ++b) {
+    CHECK(read[b].id == std::string(64999, static_cast<char>('a' + b)));
+    for (int i = 0; i < 10000; ++i) {
+      const double expected = 10000.0 * static_cast<double>(b) + i;
+      if (read[b].first(i) != expected || read[b].second(i) != expected)
+        FAIL("instance " << b << " item " << i);
+    }
+  }
+}
+
 TEST_CASE("npz: a capacity for each, and a central directory in ZIP64") {
   const std::string weights = npy_of<double>("<f8", {2, 1}, {1, 2}),
                     values = npy_of<double>("<f8", {2, 1}, {3, 4});
@@ -214,6 +236,41 @@ TEST_CASE("JSON: one instance, many, both problems, ids") {
   CHECK_FALSE(file.instances[1].has_id);
   CHECK(file.instances[1].values == std::vector<double>{1, 3, 2, 4});
   CHECK(file.instances[2].metric == Metric::kGeo);
+}
+
+TEST_CASE("JSON in pieces is what it is as a whole, and what was forgotten moves no line, column or index") {
+  const std::string one = R"({"problem":"tsp","id":"a","coordinates":[[0,0],[0.5,1],[3,0.25]]})";
+  constexpr int kCount = 40000;  // 2.7 MB: text is forgotten twice
+  const auto read = [](std::string_view rest) {
+    const auto next_piece = [&] {
+      const std::string piece(rest.substr(0, 1000));
+      rest.remove_prefix(piece.size());
+      return piece;
+    };
+    return read_json(next_piece, "a.json").instances;
+  };
+  for (const char space : {'\n', ' '}) {
+    std::string text = "{\"of\":[1,{}],\n\"instances\":[";
+    const size_t first = space == '\n' ? 0 : text.size() - text.find('\n') - 1;
+    for (int i = 0; i < kCount; ++i) text += one + "," + space;
+    const InstanceBatch instances = read(text + one + "],\"more\":[7]}");
+    REQUIRE(instances.size() == kCount + 1);
+    CHECK(instances.back().values == std::vector<double>{0, 0, 0.5, 1, 3, 0.25});
+    const std::string line = "a.json:" + std::to_string(space == '\n' ? kCount + 2 : 2) + ":";
+    const size_t column = first + (space == '\n' ? 0 : kCount * (one.size() + 2)) + 1;
+    const std::string index = "instances[" + std::to_string(kCount) + "]";
+    CHECK_THROWS_WITH(read(text + "7]}"), line + std::to_string(column) + ": " + index +
+                                              ": expected an instance (an object), found 7");
+    CHECK_THROWS_WITH(read(text + "{\"problem\":[]}]}"),
+                      line + std::to_string(column + 11) + ": " + index +
+                          ".problem: expected a string, found an array of 0");
+    CHECK_THROWS_WITH(read(text + std::string(1, '\0')), line + std::to_string(column) + ": a NUL byte");
+    CHECK_THROWS_AS(read(text + "}"), InputError);
+  }
+  CHECK_THROWS_WITH(read("[[1]]"),
+                    "a.json:1:1: expected an instance or {\"instances\":[..]}, found an array of 1");
+  CHECK_THROWS_WITH(read("\xEF\xBB\xBF{}"),
+                    "a.json:1:1: starts with a byte order mark; save it as plain UTF-8");
 }
 
 TEST_CASE("NDJSON: a bad line is told and the next one is read") {

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/targets.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+
+#include "engine/problem/metric.h"
+#include "engine/problem/validate.h"
+#include "engine/training/checkpoint.h"
+#include "host/command/command.h"
+#include "host/command/config_file.h"
+#include "host/command/eval_modes.h"
+#include "host/files/formats.h"
+#include "host/files/npz_file.h"
+#include "host/files/read_series.h"
+#include "host/files/read_solutions.h"
+#include "kernels/common/fnv1a.h"
+#include "models/crc32c.h"
+#include "models/parameter_file.h"
+#include "models/parameter_layout.h"
+#include "models/safetensors.h"
+
+namespace pointsman {
+namespace {
+
+const std::string kName = "fuzz";  // of the file, in messages
+
+void promise(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(std::string("broken promise: ") + what);
+}
+
+// What a file, not the command line, holds must reach the terminal only as text of a readable length.
+void check_message(const std::string& message) {
+  constexpr size_t kLongest = 4096;
+  promise(message.size() <= kLongest, "an error is told in a readable length");
+  promise(std::none_of(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 && c != '\n'; }),
+          "an error is told in printable characters");
+}
+
+template <typename Error, void (*kRead)(std::string_view)>
+bool accepts(std::string_view bytes) {
+  try {
+    kRead(bytes);
+    return true;
+  } catch (const Error& error) {
+    if constexpr (!std::is_same_v<Error, UsageError>) check_message(error.what());
+    return false;
+  }
+}
+
+// Runs each; throws the last one's error when all do.
+template <typename Error = InputError, typename... Read>
+void any_of(Read... read) {
+  size_t refused = 0;
+  const auto attempt = [&](auto& one) {
+    try {
+      one();
+    } catch (const Error&) {
+      if (++refused == sizeof...(Read)) throw;
+    }
+  };
+  (attempt(read), ...);
+}
+
+// A file in memory with these bytes and, behind them, zeros up to `size`; the path stays the same.
+std::string file_of(std::string_view bytes, size_t size = 0) {
+  static const int descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+  const auto length = static_cast<off_t>(std::max(bytes.size(), size));
+  if (ftruncate(descriptor, 0) != 0 || ftruncate(descriptor, length) != 0 ||
+      pwrite(descriptor, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw std::system_error(errno, std::generic_category(), "a file in memory");
+  }
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+// ------------------------------------------------------------------ instances
+
+void check_instance(const Instance& instance) {
+  const Problem& problem = problem_of(instance);
+  promise(instance.n() >= 1 && instance.values.size() % 2 == 0, "an instance has items of two numbers");
+  const bool may_be_negative = problem.fields == ItemFields::kCoordinates;
+  for (const double value : instance.values)
+    promise(std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0), "numbers are bounded");
+  if (problem.has_capacity)
+    promise(instance.capacity >= 0.0 && instance.capacity <= kLargestNumber, "a capacity is bounded");
+  promise(!instance.has_id || !instance.id.empty(), "an id has characters");
+  for (int i = 0; instance.metric == Metric::kGeo && i < instance.n(); ++i)
+    promise(is_geographic(instance.first(i), instance.second(i)), "GEO has latitudes and longitudes");
+  Solution solution;
+  if (problem.has_all_items) {
+    solution.order.resize(static_cast<size_t>(instance.n()));
+    std::iota(solution.order.begin(), solution.order.end(), 0);
+  }
+  promise(validate_solution(instance, solution).empty(), "there is an answer");
+  promise(std::isfinite(solution.objective) && solution.objective >= 0.0, "an answer can be measured");
+}
+
+void check_instances(const InstanceBatch& instances) {
+  promise(!instances.empty(), "a file has an instance");
+  for (const Instance& instance : instances) check_instance(instance);
+  const InstanceBatch again = parse_json(write_json(instances), kName, {}).instances;
+  const auto same = [](const Instance& a, const Instance& b) {
+    return a.problem == b.problem && a.metric == b.metric && a.values == b.values && a.has_id == b.has_id &&
+           (!a.has_id || a.id == b.id) && (!problem_of(a).has_capacity || a.capacity == b.capacity);
+  };
+  promise(std::equal(instances.begin(), instances.end(), again.begin(), again.end(), same),
+          "an instance written as JSON is read back");
+}
+
+template <InputFormat kFormat>
+void read_format(std::string_view bytes) {
+  ReadOptions options;
+  options.format = kFormat;
+  check_instances(parse_instances(bytes, kName, options).instances);
+}
+
+// Whole and in pieces of seven bytes.
+void read_json_text(std::string_view bytes) {
+  bool is_taken = true;
+  std::string_view rest = bytes;
+  const auto next_piece = [&] {
+    const std::string piece(rest.substr(0, 7));
+    rest.remove_prefix(piece.size());
+    return piece;
+  };
+  InstanceBatch in_pieces;
+  try {
+    in_pieces = read_json(next_piece, kName).instances;
+  } catch (const InputError&) {
+    is_taken = false;
+  }
+  try {
+    const InstanceBatch whole = parse_json(bytes, kName, {}).instances;
+    promise(is_taken && write_json(whole) == write_json(in_pieces), "pieces are read as the whole is");
+    check_instances(whole);
+  } catch (const InputError&) {
+    promise(!is_taken, "pieces are refused as the whole is");
+    throw;
+  }
+}
+
+void read_npy_knapsack(std::string_view bytes) {
+  ReadOptions options;
+  options.format = InputFormat::kNpy;
+  options.problem = ProblemKind::kKnapsack;
+  options.capacity = 2.0;
+  check_instances(parse_instances(bytes, kName, options).instances);
+}
+
+// An archive of .npy files, which stand in `bytes` one behind the other. Their CRCs are right.
+std::string archive_of(std::string_view bytes, const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const std::string& name : names) {
+    const size_t end = bytes.find(kNpyMagic, 1);
+    entries.emplace_back(name + ".npy", bytes.substr(0, end));
+    if (end == std::string_view::npos) break;
+    bytes.remove_prefix(end);
+  }
+  return zip_stored(entries);
+}
+
+void read_npz_arrays(std::string_view bytes) {
+  const auto read = [&](const std::vector<std::string>& names) {
+    return [&bytes, names] { read_format<InputFormat::kNpz>(archive_of(bytes, names)); };
+  };
+  any_of(read({"locs", "ids"}), read({"weights", "values", "capacity", "ids"}));
+}
+
+// By an opened input, whose format the bytes tell; NDJSON line by line.
+void read_input(std::string_view bytes) {
+  InstanceInput input(file_of(bytes));
+  if (!input.is_stream()) return check_instances(input.read_all().instances);
+  while (const std::optional<InstanceLine> line = input.next_line()) {
+    promise(line->instance.has_value() != line->error.has_value(), "a line is an instance or an error");
+    if (line->instance) check_instance(*line->instance);
+    if (line->error) check_message(line->error->what());
+  }
+}
+
+// ------------------------------------------------------------------ answers and rows
+
+// One instance of each problem, both of four items.
+const InstanceBatch& one_of_each() {
+  static const InstanceBatch instances = [] {
+    Instance square, sack;
+    square.values = {0, 0, 1, 0, 1, 1, 0, 1};
+    sack.problem = ProblemKind::kKnapsack;
+    sack.capacity = 2.0;
+    sack.values = {1, 1, 1, 2, 1, 3, 2, 2};
+    return InstanceBatch{square, sack};
+  }();
+  return instances;
+}
+
+const InstanceBatch& first_alone() {
+  static const InstanceBatch instances = {one_of_each()[0]};
+  return instances;
+}
+
+template <OutputFormat kFormat>
+void read_answers(std::string_view bytes) {
+  const AnswerFormat& format = format_of_kind(answer_formats(), kFormat);
+  const InstanceBatch& instances = kFormat == OutputFormat::kTour ? first_alone() : one_of_each();
+  const std::string file = kName + std::string(format.suffixes[0]);
+  SolutionBatch solutions = format.parse(bytes, file, instances);
+  promise(solutions.size() == instances.size(), "there is a solution for each instance");
+  check_solutions(solutions, instances, file);
+  for (const Solution& solution : solutions)
+    promise(std::isfinite(solution.objective), "an answer can be measured");
+}
+
+void read_npz_answer_arrays(std::string_view bytes) {
+  const auto read = [&](const std::string& orders) {
+    return [&bytes, orders] { read_answers<OutputFormat::kNpz>(archive_of(bytes, {orders, "costs"})); };
+  };
+  any_of(read("tours"), read("selections"));
+}
+
+void read_reference_file(std::string_view bytes) {
+  const std::string path = file_of(bytes);
+  const auto read = [&](const InstanceBatch& instances) {
+    return [&path, &instances] {
+      const std::vector<double> costs = read_reference(path, instances);
+      promise(costs.size() == instances.size(), "there is a cost for each instance");
+      for (const double cost : costs) promise(std::isfinite(cost) && cost >= 0.0, "a cost is 0 or more");
+    };
+  };
+  any_of(read(one_of_each()), read(first_alone()));
+}
+
+void read_rows(std::string_view bytes) {
+  const std::string path = file_of(bytes);
+  any_of([&] { promise(!read_ratios(path, {}).ratios.empty(), "there is a ratio"); },
+         [&] { promise(!read_log_curve(path, "step", "cost", true).points.empty(), "there is a point"); },
+         [&] { promise(!read_eval_rows(path, "samples", "gap", {}).rows.empty(), "there is a row"); });
+}
+
+// ------------------------------------------------------------------ models and checkpoints
+
+void check_model(const std::string& path) {
+  const std::optional<ModelClaim> claim = peek_model(path);
+  const Model model = read_model(path);
+  promise(claim && claim->problem == model.config.problem && claim->n == model.config.n,
+          "a model is what its header claims");
+  promise(model.parameters.size() == ParameterLayout(model.config).size, "a model has its parameters");
+  model_bytes(model.config, model.parameters, kName);
+}
+
+void read_model_file(std::string_view bytes) { check_model(file_of(bytes)); }
+
+// The header, a newline and the first of the tensors' bytes: the rest are zeros, and length and checksum are
+// right.
+void read_sealed_model(std::string_view bytes) {
+  constexpr uint64_t kLargest = 4 << 20;
+  constexpr std::string_view kKey = "\"checksum\":\"";
+  const size_t end = std::min(bytes.find('\n'), bytes.size());
+  std::string header(bytes.substr(0, end));
+  uint64_t size = 0;
+  for (const SafetensorsEntry& tensor : parse_safetensors_json(header, kName).tensors)
+    size = std::max(size, tensor.end);
+  std::string data(bytes.substr(std::min(end + 1, bytes.size())));
+  if (size <= kLargest) data.resize(size);
+  std::string file;
+  append_bytes(file, static_cast<uint64_t>(header.size()));
+  file += header + data;
+  const size_t place = file.find(kKey);
+  if (place != std::string::npos && place + kKey.size() + 8 <= 8 + header.size()) {
+    file.replace(place + kKey.size(), 8, 8, ' ');
+    file.replace(place + kKey.size(), 8, printed("%08x", crc32c(file.data(), file.size())));
+  }
+  check_model(file_of(file));
+}
+
+std::vector<std::string> model_seeds() {
+  std::vector<std::string> seeds;
+  for (const Encoder encoder : {Encoder::kLstm, Encoder::kAttention}) {
+    ModelConfig config;
+    config.encoder = encoder;
+    config.layers = 1;
+    config.feed_forward = 16;
+    config.has_prior = encoder == Encoder::kAttention;
+    config.glimpses = 0;
+    config.has_critic = false;
+    seeds.push_back(model_bytes(config, initial_parameters(config, 1), kName));
+  }
+  return seeds;
+}
+
+std::vector<std::string> sealed_model_seeds() {
+  std::vector<std::string> seeds = model_seeds();
+  for (std::string& seed : seeds) {
+    const auto length = static_cast<size_t>(load_bytes<uint64_t>(seed, 0));
+    seed = seed.substr(8, length) + "\n" + seed.substr(8 + length, 64);
+  }
+  return seeds;
+}
+
+void read_checkpoint_file(std::string_view bytes) {
+  const Checkpoint checkpoint = parse_checkpoint(bytes, kName);
+  promise(checkpoint_bytes(checkpoint.options, checkpoint.state) == bytes,
+          "a checkpoint is one that was written");
+}
+
+// The same with the right size and checksum.
+void read_sealed_checkpoint(std::string_view bytes) {
+  constexpr size_t kSizePlace = 12;
+  std::string sealed(bytes.substr(0, bytes.size() - std::min<size_t>(bytes.size(), 8)));
+  const uint64_t size = sealed.size() + 8;
+  if (sealed.size() >= kSizePlace + 8) std::memcpy(sealed.data() + kSizePlace, &size, sizeof size);
+  append_bytes(sealed, fnv1a(sealed));
+  read_checkpoint_file(sealed);
+}
+
+std::vector<std::string> checkpoint_seeds() {
+  std::vector<std::string> seeds;
+  for (const Encoder encoder : {Encoder::kLstm, Encoder::kAttention}) {
+    TrainOptions options;
+    options.model.encoder = encoder;
+    options.model.hidden = 1;
+    options.model.layers = 1;
+    options.model.feed_forward = 16;
+    options.model.glimpses = 0;
+    options.model.has_critic = false;
+    TrainState state;
+    state.parameters.assign(ParameterLayout(options.model).size, 0.5f);
+    state.optimiser.first_moment = state.optimiser.second_moment = state.parameters;
+    seeds.push_back(checkpoint_bytes(options, state));
+  }
+  return seeds;
+}
+
+// ------------------------------------------------------------------ settings
+
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void read_config_text(std::string_view bytes) {
+  static CLI::App app;
+  static const Command solve = add_solve(app), train = add_train(app);
+  std::istringstream text{std::string(bytes)};
+  try {
+    for (const ConfigSetting& setting : read_config(text, kName, app, *solve.app)) {
+      promise(setting.variable.starts_with("POINTSMAN_"), "a setting is a flag's");
+      promise(setting.value.find('\0') == std::string::npos, "a value fits the environment");
+    }
+  } catch (const UsageError& error) {
+    throw Refused(error.what());
+  }
+}
+
+void read_modes(std::string_view bytes) {
+  const auto read = [&](ProblemKind problem) {
+    return [&bytes, problem] {
+      for (const EvalMode& mode : parse_eval_modes(std::string(bytes), problem, 100, 1)) {
+        const SolveOptions& options = mode.options;
+        promise(options.samples.value_or(1) >= 1 && options.steps.value_or(1) >= 1 && options.kicks >= 0,
+                "a mode's numbers are positive");
+        promise(options.augment.value_or(1) == 1 || options.augment == 8, "an instance has 1 or 8 copies");
+        promise(mode.temperature >= 1e-3 && mode.temperature <= 1e3, "a temperature is bounded");
+      }
+    };
+  };
+  any_of<UsageError>(read(ProblemKind::kTsp), read(ProblemKind::kKnapsack));
+}
+
+}  // namespace
+
+const std::vector<FuzzTarget>& fuzz_targets() {
+  constexpr size_t kModelMemory = size_t{64} << 20;  // its tensors, beside the header that is the input
+  static const std::vector<FuzzTarget> targets = {
+      {"tsplib", accepts<InputError, read_format<InputFormat::kTsplib>>},
+      {"knapsack_text", accepts<InputError, read_format<InputFormat::kKnapsackText>>},
+      {"json", accepts<InputError, read_json_text>},
+      {"ndjson", accepts<InputError, read_format<InputFormat::kNdjson>>},
+      {"npy", accepts<InputError, read_format<InputFormat::kNpy>>},
+      {"npy_knapsack", accepts<InputError, read_npy_knapsack>},
+      {"npz", accepts<InputError, read_format<InputFormat::kNpz>>},
+      {"npz_arrays", accepts<InputError, read_npz_arrays>},
+      {"input", accepts<InputError, read_input>},
+      {"tour", accepts<InputError, read_answers<OutputFormat::kTour>>},
+      {"json_answers", accepts<InputError, read_answers<OutputFormat::kJson>>},
+      {"ndjson_answers", accepts<InputError, read_answers<OutputFormat::kNdjson>>},
+      {"npy_answers", accepts<InputError, read_answers<OutputFormat::kNpy>>},
+      {"npz_answers", accepts<InputError, read_npz_answer_arrays>},
+      {"reference", accepts<InputError, read_reference_file>},
+      {"rows", accepts<InputError, read_rows>},
+      {"model", accepts<ModelFileError, read_model_file>, kModelMemory, model_seeds},
+      {"model_sealed", accepts<ModelFileError, read_sealed_model>, kModelMemory, sealed_model_seeds},
+      {"checkpoint", accepts<CheckpointError, read_checkpoint_file>, size_t{1} << 20, checkpoint_seeds},
+      {"checkpoint_sealed", accepts<CheckpointError, read_sealed_checkpoint>, size_t{1} << 20,
+       checkpoint_seeds},
+      {"config", accepts<Refused, read_config_text>},
+      {"modes", accepts<UsageError, read_modes>}};
+  return targets;
+}
+
+const FuzzTarget* find_fuzz_target(const std::string& name) {
+  const auto found = std::find_if(fuzz_targets().begin(), fuzz_targets().end(),
+                                  [&](const FuzzTarget& target) { return target.name == name; });
+  return found == fuzz_targets().end() ? nullptr : &*found;
+}
+
+}  // namespace pointsman
