@@ -64,7 +64,7 @@ struct HostEncoding {
     references.resize(batch.count * row);
     for (int s = 0; s < batch.count; ++s) {
       EncodedTile tile;
-      encode(*model.sets[set_of[s]], batch.batch(), {{{s, 0, 1, 0}}, 1}, true, tile);
+      encode(*model.sets[set_of[s]], batch.batch(), {{{s, 0, 1, 0}}, 1}, true, tile, {});
       h.insert(h.end(), tile.states.h_before(0), tile.states.h_before(0) + (n + 1) * kHidden);
       c_last.insert(c_last.end(), tile.states.c_before(batch.n), tile.states.c_before(batch.n) + kHidden);
       for (size_t at = 0; at < row; ++at) {
