@@ -204,13 +204,14 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 
 std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
                                     const std::vector<Tensor>& tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = metadata;
+  // Made of whole values: nlohmann's null that becomes an object or an array by itself is destroyed wrongly
+  // when there is no memory for it.
+  nlohmann::ordered_json header = {{"__metadata__", metadata}};
   for (const Tensor& tensor : tensors) {
-    nlohmann::ordered_json& entry = header[tensor.name];
-    entry["dtype"] = "F32";
-    entry["shape"] = tensor.shape;
-    entry["data_offsets"] = {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
+    header[tensor.name] = {
+        {"dtype", "F32"},
+        {"shape", tensor.shape},
+        {"data_offsets", {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)}}};
   }
   std::string json = header.dump();
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');

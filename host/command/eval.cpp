@@ -87,6 +87,7 @@ struct Answers {
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> entries;
   std::istringstream text(list + ",");
+  text.exceptions(std::ios::badbit);
   for (std::string entry; std::getline(text, entry, ',');) entries.push_back(entry);
   return entries;
 }

@@ -100,7 +100,8 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
   }
   if (models.empty()) text += "  none found\n";
   json["models"] = models;
-  for (const auto& directory : model_directories()) json["model_directories"].push_back(directory.string());
+  Json& directories = json["model_directories"] = Json::array();
+  for (const auto& directory : model_directories()) directories.push_back(directory.string());
   write_answer(file, common, json, text);
   return kExitDone;
 }
