@@ -5,6 +5,7 @@
 // allocations.py uses it.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,14 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-// The C library's own functions: dlsym() itself may allocate.
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-}
+#include <new>
 
 namespace {
 
@@ -34,6 +28,12 @@ bool sticky = false;
 const char* report_path = nullptr;
 Main program_main = nullptr;
 timespec start_time = {};
+
+// The function that this library stands before: the C library's, or that of a checker preloaded after it.
+template <typename Function>
+Function* next(Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
 
 // Without memory, and so without stdio.
 void report(const char* text) {
@@ -80,12 +80,26 @@ struct Setup {
 
 extern "C" {
 
-void* malloc(size_t size) { return is_refused() ? nullptr : __libc_malloc(size); }
-void* calloc(size_t count, size_t size) { return is_refused() ? nullptr : __libc_calloc(count, size); }
-void* realloc(void* block, size_t size) { return is_refused() ? nullptr : __libc_realloc(block, size); }
-void* memalign(size_t alignment, size_t size) {
-  return is_refused() ? nullptr : __libc_memalign(alignment, size);
+void* malloc(size_t size) {
+  static const auto real = next(malloc, "malloc");
+  return is_refused() ? nullptr : real(size);
 }
+
+void* calloc(size_t count, size_t size) {
+  static const auto real = next(calloc, "calloc");
+  return is_refused() ? nullptr : real(count, size);
+}
+
+void* realloc(void* block, size_t size) {
+  static const auto real = next(realloc, "realloc");
+  return is_refused() ? nullptr : real(block, size);
+}
+
+void* memalign(size_t alignment, size_t size) {
+  static const auto real = next(memalign, "memalign");
+  return is_refused() ? nullptr : real(alignment, size);
+}
+
 void* aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
 
 int clock_gettime(clockid_t, timespec* time) noexcept {
@@ -102,9 +116,23 @@ int posix_memalign(void** block, size_t alignment, size_t size) {
 
 int __libc_start_main(Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*loader)(),
                       void* stack) {
-  using Start = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(), void*);
-  const auto start = reinterpret_cast<Start>(dlsym(RTLD_NEXT, "__libc_start_main"));
   program_main = main;
-  return start(counted_main, argc, argv, init, fini, loader, stack);
+  return next(__libc_start_main, "__libc_start_main")(counted_main, argc, argv, init, fini, loader, stack);
 }
 }
+
+// As the standard library's, on the malloc above: a checker's own would pass it by.
+void* operator new(size_t size) {
+  for (;;) {
+    if (void* const block = malloc(size)) return block;
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
+}
+
+void* operator new[](size_t size) { return operator new(size); }
+void operator delete(void* block) noexcept { free(block); }
+void operator delete[](void* block) noexcept { free(block); }
+void operator delete(void* block, size_t) noexcept { free(block); }
+void operator delete[](void* block, size_t) noexcept { free(block); }
