@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, and the planted faults.
+# What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, the planted faults, and
+# every allocation refused (hours).
 # With the path of an earlier build's `pointsman` as argument also the comparison of all answers.
 #   tests/long.sh [BEFORE]
 set -euo pipefail
@@ -10,7 +11,10 @@ for preset in tsan asan; do
   cmake --preset "$preset" && cmake --build --preset "$preset" && ctest --preset "$preset"
 done
 python3 tests/mutants/run.py build-mutants
+cmake --preset default && cmake --build --preset default --target pointsman fail_malloc
+python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so
+python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so --every 101 \
+  --leaks "$(g++ -print-file-name=liblsan.so)"
 if (($# > 0)); then
-  cmake --preset default && cmake --build --preset default --target pointsman
   python3 tests/same_answers.py "$1" build/host/pointsman
 fi

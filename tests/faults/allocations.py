@@ -83,7 +83,8 @@ def other_cases():
     yield Case("eval knapsack", "eval knapsack.json --modes ratio,exact,greedy -m knapsack5 -t 1 --format text")
     yield Case("eval rows", "eval set.npy --modes local -t 2 --format ndjson -o rows.ndjson -f", ("rows.ndjson",))
     yield Case("score", "score set.npy --solutions tours.npz -m tsp5 -t 1")
-    yield Case("score text", "score set.npy --solutions tours.npz -m tsp5 -t 1 --format text -o out.txt -f", ("out.txt",))
+    yield Case("score text", "score set.npy --solutions tours.npz -m tsp5 -t 1 --format text -o out.txt -f",
+               ("out.txt",))
     yield Case("verify", "verify set.npz tours.npz")
     yield Case("verify text", "verify set.npy tours.json --format text")
     yield Case("generate", "generate tsp -n 5 -b 3 --format json")
@@ -126,7 +127,8 @@ class Sandbox:
         for name in ("tours.npz", "tours.json"):
             self.make(f"solve set.npy --mode greedy -t 1 -o {name}")
         self.make("solve map.tsp --mode greedy -t 1 -o map.tour")
-        self.make(f"train tsp {LSTM} {TRAIN} --steps 1 --checkpoint earlier.ckpt --log log.jsonl -o earlier.safetensors")
+        self.make(f"train tsp {LSTM} {TRAIN} --steps 1 --checkpoint earlier.ckpt --log log.jsonl "
+                  "-o earlier.safetensors")
         self.earlier_log = self.read("log.jsonl")
 
     def command(self, arguments):
