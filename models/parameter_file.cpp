@@ -13,6 +13,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <new>
 
 #include "kernels/common/rules.h"
 #include "models/atomic_file.h"
@@ -207,6 +208,7 @@ class HashedFile {
     }
     size_ = std::filesystem::file_size(path, error);
     stream_.open(path, std::ios::binary);
+    if (!stream_ && errno == ENOMEM) throw std::bad_alloc();
     if (error || !stream_) throw_model_file_error(path_, "file", "a readable file", std::strerror(errno));
   }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "models/json_text.h"
 #include "models/parameter_file.h"
 
 namespace pointsman {
@@ -204,15 +205,20 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 
 std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
                                     const std::vector<Tensor>& tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = metadata;
+  std::string json, strings;
+  for (const auto& [key, value] : metadata)
+    strings += (strings.empty() ? "" : ",") + quoted_json(key) + ":" + quoted_json(value);
+  json = "{\"__metadata__\":{" + strings + "}";
   for (const Tensor& tensor : tensors) {
-    nlohmann::ordered_json& entry = header[tensor.name];
-    entry["dtype"] = "F32";
-    entry["shape"] = tensor.shape;
-    entry["data_offsets"] = {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
+    const size_t range[] = {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
+    json +=
+        "," + quoted_json(tensor.name) + ":" +
+        json_object({{"dtype", "F32"},
+                     {"shape", json_array(tensor.shape.size(), [&](size_t i) { return tensor.shape[i]; })},
+                     {"data_offsets", json_array(2, [&](size_t i) { return range[i]; })}})
+            .text;
   }
-  std::string json = header.dump();
+  json += "}";
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');
   const uint64_t length = json.size();  // little-endian, as the machine is (parameter_file.cpp)
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + json;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -278,6 +280,7 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
 
 Checkpoint read_checkpoint(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file && errno == ENOMEM) throw std::bad_alloc();
   if (!file || !std::filesystem::is_regular_file(path)) {
     throw CheckpointError(path.string() + ": cannot be read: not a file, or not allowed");
   }

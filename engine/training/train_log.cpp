@@ -64,6 +64,8 @@ TrainLog::TrainLog(const std::filesystem::path& path) : path_(path) { open(std::
 TrainLog::TrainLog(const std::filesystem::path& path, int64_t step, bool keep_step) : path_(path) {
   if (std::filesystem::is_regular_file(path_)) {
     std::ifstream old(path_, std::ios::binary);
+    if (!old) fail(path_);
+    old.exceptions(std::ios::badbit);  // a line that has no memory is not the end
     const std::string kept = kept_lines(old, step, keep_step);
     old.close();
     write_file_atomically(path_, kept);

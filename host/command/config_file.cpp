@@ -2,8 +2,10 @@
 #include "host/command/config_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 
 #include "host/command/flags.h"
 #include "host/files/text_scan.h"
@@ -53,6 +55,7 @@ std::vector<ConfigSetting> read_config(std::istream& file, const std::string& pa
 void apply_config_file(const std::string& path, const CLI::App& root, const CLI::App& subcommand) {
   if (subcommand.get_prefix_command()) return;  // the program behind it reads the file
   std::ifstream file(path);
+  if (!file && errno == ENOMEM) throw std::bad_alloc();
   if (!file) throw UsageError("--config " + path + ": cannot be read");
   for (const ConfigSetting& setting : read_config(file, path, root, subcommand))
     setenv(setting.variable.c_str(), setting.value.c_str(), 0);

@@ -87,6 +87,7 @@ struct Answers {
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> entries;
   std::istringstream text(list + ",");
+  text.exceptions(std::ios::badbit);
   for (std::string entry; std::getline(text, entry, ',');) entries.push_back(entry);
   return entries;
 }
@@ -159,16 +160,16 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   const auto count = static_cast<double>(set.instances.size());
   double sum = 0;
   for (const double one : answers.objectives) sum += one;
-  Json row = {{"name", mode.name},
-              {"mode", mode.strategy},
-              {"problem", name_of(set.instances.front().problem)},
-              {"n", is_uniform(set.instances) ? Json(set.instances.front().n()) : Json()},
-              {"augment", report.augment},
-              {"shuffle", report.shuffle},
-              {"improve", report.improve},
-              {"samples", report.samples},
-              {"temperature", mode.temperature},
-              {"mean_cost", sum / count}};
+  Json row = json_of({{"name", mode.name},
+                      {"mode", mode.strategy},
+                      {"problem", name_of(set.instances.front().problem)},
+                      {"n", is_uniform(set.instances) ? Json(set.instances.front().n()) : Json()},
+                      {"augment", report.augment},
+                      {"shuffle", report.shuffle},
+                      {"improve", report.improve},
+                      {"samples", report.samples},
+                      {"temperature", mode.temperature},
+                      {"mean_cost", sum / count}});
   add_quality(row, set, answers.objectives);
   row["instances"] = set.instances.size();
   row["seconds"] = seconds;
@@ -253,8 +254,8 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);
   SolveRun run(backend_options(common), "", false);
   const std::vector<std::string> models = load_models(flags, modes, set, run.models);
-  const Json origin = {
-      {"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}};
+  const Json origin = json_of(
+      {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});
   const bool by_line = output_format(common) == OutputFormat::kNdjson;
   Json rows = Json::array();
   std::string text = table_head();
@@ -275,12 +276,12 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
     file.commit();
     return code;
   }
-  Json summary = {{"instances", set.instances.size()},
-                  {"problem", name_of(set.instances.front().problem)},
-                  {"model", run.used.names},
-                  {"model_sha256", run.used.sha256}};
+  Json summary = json_of({{"instances", set.instances.size()},
+                          {"problem", name_of(set.instances.front().problem)},
+                          {"model", run.used.names},
+                          {"model_sha256", run.used.sha256}});
   summary.update(origin);
-  write_answer(file, common, {{"code", code}, {"summary", summary}, {"rows", rows}}, text);
+  write_answer(file, common, json_of({{"code", code}, {"summary", summary}, {"rows", rows}}), text);
   return code;
 }
 

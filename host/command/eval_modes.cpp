@@ -98,6 +98,7 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
   mode.name = text;
   mode.options.seed = seed;
   std::istringstream words(text);
+  words.exceptions(std::ios::badbit);
   std::getline(words, mode.strategy, '+');
   const ModeInfo* info = find_mode(mode.strategy);
   if (info == nullptr) {
@@ -121,6 +122,7 @@ std::vector<EvalMode> parse_eval_modes(const std::string& list, ProblemKind prob
   const std::string usual =
       problem_of(problem).has_symmetries ? "greedy,greedy+x8,sample+x8" : "greedy,sample";
   std::istringstream stream(list.empty() ? usual : list);
+  stream.exceptions(std::ios::badbit);
   std::vector<EvalMode> modes;
   for (std::string text; std::getline(stream, text, ',');) {
     modes.push_back(parse_eval_mode(text, problem, samples, seed));

@@ -22,25 +22,26 @@ constexpr const char* kExamples = R"(Examples:
 
 Json model_json(const Model& model, const std::string& path) {
   const ModelConfig& config = model.config;
-  Json json = {{"name", model.name},
-               {"path", path},
-               {"sha256", model.sha256},
-               {"problem", name_of(config.problem)},
-               {"n", config.n}};
+  Json json = json_of({{"name", model.name},
+                       {"path", path},
+                       {"sha256", model.sha256},
+                       {"problem", name_of(config.problem)},
+                       {"n", config.n}});
   if (problem_of(config.problem).has_capacity) json["capacity"] = config.capacity;
-  json.update({{"hidden", config.hidden}, {"encoder", name_of(config.encoder)}});
+  json.update(json_of({{"hidden", config.hidden}, {"encoder", name_of(config.encoder)}}));
   if (config.encoder == Encoder::kAttention) {
-    json.update({{"layers", config.layers}, {"heads", config.heads}, {"feed_forward", config.feed_forward}});
+    json.update(
+        json_of({{"layers", config.layers}, {"heads", config.heads}, {"feed_forward", config.feed_forward}}));
   }
-  json.update({{"prior", config.has_prior},
-               {"glimpses", config.glimpses},
-               {"clip", config.clip},
-               {"centre_logits", config.centre_logits},
-               {"critic", config.has_critic},
-               {"learning_rate", config.learning_rate},
-               {"training_tours", config.training_tours},
-               {"seed", config.seed},
-               {"version", config.version}});
+  json.update(json_of({{"prior", config.has_prior},
+                       {"glimpses", config.glimpses},
+                       {"clip", config.clip},
+                       {"centre_logits", config.centre_logits},
+                       {"critic", config.has_critic},
+                       {"learning_rate", config.learning_rate},
+                       {"training_tours", config.training_tours},
+                       {"seed", config.seed},
+                       {"version", config.version}}));
   return json;
 }
 
@@ -52,12 +53,12 @@ int describe_model(const std::string& name, const CommonOptions& common, OutputF
   Json tensors = Json::array();
   const ParameterLayout layout(model.config);
   for (const Tensor& tensor : layout.tensors) {
-    tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
+    tensors.push_back(json_of({{"name", tensor.name}, {"shape", tensor.shape}}));
     text += "  " + tensor.name + " " + Json(tensor.shape).dump() + "\n";
   }
   json["parameters"] = layout.size;
   json["tensors"] = tensors;
-  write_answer(file, common, {{"code", kExitDone}, {"model", json}}, text);
+  write_answer(file, common, json_of({{"code", kExitDone}, {"model", json}}), text);
   return kExitDone;
 }
 
@@ -70,20 +71,20 @@ std::string cuda_text(const CudaStatus& cuda) {
 int describe_program(const CommonOptions& common, OutputFile& file) {
   const DeviceInfo device = make_backend(backend_options(common))->info();
   const CudaStatus cuda = cuda_status();
-  Json json = {{"code", kExitDone},
-               {"version", POINTSMAN_VERSION},
-               {"device", device_text(device)},
-               {"threads", device.threads},
-               {"cuda", cuda_text(cuda)}};
+  Json json = json_of({{"code", kExitDone},
+                       {"version", POINTSMAN_VERSION},
+                       {"device", device_text(device)},
+                       {"threads", device.threads},
+                       {"cuda", cuda_text(cuda)}});
   std::string text = as_text(json).substr(as_text(json).find('\n') + 1);  // without the code
   json["cuda_module"] = cuda.module;
   Json& devices = json["cuda_devices"] = Json::array();
   for (const CudaStatus::Device& cuda_device : cuda.devices) {
     text += "  cuda:" + std::to_string(devices.size()) + "  " + cuda_device.name + ", " +
             cuda_device.architecture + ", " + std::to_string(cuda_device.memory >> 30) + " GiB\n";
-    devices.push_back({{"name", cuda_device.name},
-                       {"architecture", cuda_device.architecture},
-                       {"memory", cuda_device.memory}});
+    devices.push_back(json_of({{"name", cuda_device.name},
+                               {"architecture", cuda_device.architecture},
+                               {"memory", cuda_device.memory}}));
   }
   Json models = Json::array();
   text += "models\n";
@@ -100,7 +101,8 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
   }
   if (models.empty()) text += "  none found\n";
   json["models"] = models;
-  for (const auto& directory : model_directories()) json["model_directories"].push_back(directory.string());
+  Json& directories = json["model_directories"] = Json::array();
+  for (const auto& directory : model_directories()) directories.push_back(directory.string());
   write_answer(file, common, json, text);
   return kExitDone;
 }

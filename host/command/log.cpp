@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "host/command/options.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
@@ -34,22 +34,33 @@ void wipe_progress() {
   state.progress_shown = false;
 }
 
+constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+
+const char* name_of(Level level) { return kNames[static_cast<int>(level)]; }
+
+// stderr has no buffer, so this takes no memory.
+void write_text(Level level, const char* message) {
+  if (level < Level::kWarning) {
+    std::fprintf(stderr, "%s\n", message);
+  } else if (coloured()) {
+    std::fprintf(stderr, "\033[1;%dmpointsman: %s:\033[0m %s\n", level == Level::kError ? 31 : 33,
+                 name_of(level), message);
+  } else {
+    std::fprintf(stderr, "pointsman: %s: %s\n", name_of(level), message);
+  }
+}
+
+double seconds_now() { return milliseconds_since(process_start()) / 1000; }
+
 void write_line(Level level, const std::string& message) {
-  static const char* const kNames[] = {"debug", "info", "warning", "error"};
-  const char* name = kNames[static_cast<int>(level)];
   if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
   wipe_progress();
   if (state.json) {
-    const nlohmann::ordered_json line = {
-        {"time", milliseconds_since(process_start()) / 1000}, {"level", name}, {"message", message}};
-    std::fprintf(stderr, "%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  } else if (level < Level::kWarning) {
-    std::fprintf(stderr, "%s\n", message.c_str());
-  } else if (coloured()) {
-    std::fprintf(stderr, "\033[1;%dmpointsman: %s:\033[0m %s\n", level == Level::kError ? 31 : 33, name,
-                 message.c_str());
+    const std::string line =
+        json_object({{"time", seconds_now()}, {"level", name_of(level)}, {"message", message}}).text;
+    std::fprintf(stderr, "%s\n", line.c_str());
   } else {
-    std::fprintf(stderr, "pointsman: %s: %s\n", name, message.c_str());
+    write_text(level, message.c_str());
   }
 }
 
@@ -61,6 +72,16 @@ void log_debug(const std::string& message) { write_line(Level::kDebug, message);
 void log_info(const std::string& message) { write_line(Level::kInfo, message); }
 void log_warning(const std::string& message) { write_line(Level::kWarning, message); }
 void log_error(const std::string& message) { write_line(Level::kError, message); }
+
+void log_out_of_memory() noexcept {
+  wipe_progress();
+  if (state.json) {
+    std::fprintf(stderr, "{\"time\":%.6f,\"level\":\"error\",\"message\":\"%s\"}\n", seconds_now(),
+                 kOutOfMemory);
+  } else {
+    write_text(Level::kError, kOutOfMemory);
+  }
+}
 
 ProgressLine::ProgressLine(double interval)
     : terminal_(stderr_is_terminal() && !state.json),

@@ -17,6 +17,10 @@ void log_info(const std::string& message);
 void log_warning(const std::string& message);
 void log_error(const std::string& message);  // never silenced
 
+// Told without taking memory, also from a terminate handler.
+inline constexpr const char* kOutOfMemory = "out of memory; try a smaller --batch-size";
+void log_out_of_memory() noexcept;
+
 // Progress of a long run. On a terminal one line is rewritten ten times a second; elsewhere there is a line
 // every `interval` seconds, none for 0.
 class ProgressLine {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `pointsman`: parses the command line, runs one subcommand and turns every failure into one line
 // on stderr, the JSON error where JSON was asked for, and the documented exit code.
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <new>
-#include <optional>
+#include <sstream>
+#include <string_view>
 #include <system_error>
 
 #include "engine/training/trainer.h"
@@ -56,15 +60,16 @@ std::vector<std::string> normalise_flags(int argc, char** argv) {
 }
 
 // The value of a flag before the parse (--config decides what the parse sees; --format how its failure is
-// told).
-std::optional<std::string> raw_value(const std::vector<std::string>& arguments, const std::string& flag,
-                                     const char* variable) {
-  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-    if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
-    if (arguments[i].rfind(flag + "=", 0) == 0) return arguments[i].substr(flag.size() + 1);
+// told), null: none. Takes no memory.
+const char* raw_value(int argc, char** argv, std::string_view flag, const char* variable) {
+  for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
+    if (argv[i] == flag && i + 1 < argc) return argv[i + 1];
+    const std::string_view argument = argv[i];
+    if (argument.starts_with(flag) && argument.substr(flag.size()).starts_with('='))
+      return argv[i] + flag.size() + 1;
   }
   const char* value = std::getenv(variable);
-  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+  return value && *value ? value : nullptr;
 }
 
 // CLI11 would only say that a subcommand is missing. Null where flags come first.
@@ -96,7 +101,7 @@ Failure describe(const std::exception_ptr& error) {
   } catch (const CallStopped&) {
     return {kExitInternal, "interrupted before there was a result", "", 0};
   } catch (const std::bad_alloc&) {
-    return {kExitResource, "out of memory; try a smaller --batch-size", "", 0};
+    throw;  // told without a Failure
   } catch (const std::system_error& e) {
     return {kExitResource, e.what(), "", 0};
   } catch (const std::exception& e) {
@@ -104,15 +109,63 @@ Failure describe(const std::exception_ptr& error) {
   }
 }
 
-int report(const Failure& failure, bool as_json) {
+std::atomic<bool> memory_failed{false};
+
+// CLI11 and the standard streams swallow the exception, so it is also remembered.
+[[noreturn]] void on_new_failure() {
+  memory_failed = true;
+  throw std::bad_alloc();
+}
+
+// After what may have swallowed it.
+void require_memory() {
+  if (memory_failed) throw std::bad_alloc();
+}
+
+// JSON was asked for on stdout, so a failure is told there too. Guessed until the parse knows it.
+bool as_json = false;
+
+int report(const Failure& failure) {
   std::string message = failure.message.substr(0, failure.message.find_last_not_of('\n') + 1);
   std::replace(message.begin(), message.end(), '\n', ' ');
+  const std::string json = as_json ? error_json(failure.code, message, failure.file, failure.line) : "";
   log_error(message);
   if (as_json) {
-    std::puts(error_json(failure.code, message, failure.file, failure.line).c_str());
+    std::puts(json.c_str());
     std::fflush(stdout);
   }
   return failure.code;
+}
+
+// Without taking memory.
+int report_out_of_memory() noexcept {
+  log_out_of_memory();
+  if (as_json) {
+    std::printf("{\"code\":%d,\"error\":\"%s\"}\n", kExitResource, kOutOfMemory);
+    std::fflush(stdout);
+  }
+  return kExitResource;
+}
+
+// The exception that is being handled. A failure after memory failed, or one that cannot be told for want of
+// it, is memory's.
+int report_exception() noexcept {
+  try {
+    require_memory();
+    Failure failure = describe(std::current_exception());
+    // Whatever a signal broke off (a file half read from a pipe) failed because of the signal.
+    if (interrupt_exit_code() != 0) failure.code = interrupt_exit_code();
+    return report(failure);
+  } catch (...) {
+    return report_out_of_memory();
+  }
+}
+
+// For want of memory also where no exception may pass (destructors of nlohmann::json allocate) the program
+// ends as it does elsewhere. Outputs stay as they are; the next run removes a temporary file.
+[[noreturn]] void on_terminate() {
+  if (memory_failed) _exit(report_out_of_memory());
+  std::abort();
 }
 
 std::string version_text() {
@@ -122,31 +175,45 @@ std::string version_text() {
          "\ncuda: " + (module.empty() ? "not in this build" : module);
 }
 
-int run(const Command& command) {
-  const CommonOptions& common = *command.common;
-  configure_log(common.quiet, common.verbose, common.log_format == "json");
-  const bool as_json = is_json_on_stdout(common);
-  try {
-    return command.run();
-  } catch (...) {
-    Failure failure = describe(std::current_exception());
-    // Whatever a signal broke off (a file half read from a pipe) failed because of the signal.
-    if (interrupt_exit_code() != 0) failure.code = interrupt_exit_code();
-    return report(failure, as_json);
-  }
-}
-
 // Prints what --help and --version asked for; true when the error was one of the two.
 bool answered(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() != 0) return false;
-  app.exit(error);
-  std::cout.flush();
+  std::ostringstream text;
+  app.exit(error, text, text);
+  require_memory();
+  std::cout << text.str() << std::flush;
   if (!std::cout)
     throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "standard output");
   return true;
 }
 
+// False when --help or --version was all that was asked for.
+bool parse(CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
+  std::vector<std::string> arguments = normalise_flags(argc, argv);
+  const Command* const chosen = find_command(arguments, commands);
+  // CLI11 reads the environment for every subcommand, and what is right for one may be an error for
+  // another.
+  for (const Command& command : commands) {
+    if (&command == chosen) continue;
+    for (CLI::Option* option : command.app->get_options()) option->envname("");
+  }
+  const char* const config = raw_value(argc, argv, "--config", "POINTSMAN_CONFIG");
+  if (config && chosen) apply_config_file(config, app, *chosen->app);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (answered(app, error)) return false;
+    throw UsageError(std::string(error.what()) + " (see --help)");
+  }
+  require_memory();
+  return true;
+}
+
 int main_program(int argc, char** argv) {
+  CommonOptions guess;
+  if (const char* format = raw_value(argc, argv, "--format", "POINTSMAN_FORMAT")) guess.format = format;
+  as_json = is_json_on_stdout(guess);
   CLI::App app("Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
                "pointsman");
   app.footer(kExamples);
@@ -155,33 +222,15 @@ int main_program(int argc, char** argv) {
   const std::vector<Command> commands = {add_solve(app), add_train(app),    add_score(app),
                                          add_eval(app),  add_generate(app), add_verify(app),
                                          add_bench(app), add_info(app),     add_plot(app)};
-  std::vector<std::string> arguments = normalise_flags(argc, argv);
-  CommonOptions guess;  // how to tell a failure of the parse
-  guess.format = raw_value(arguments, "--format", "POINTSMAN_FORMAT").value_or("");
-  try {
-    const Command* const chosen = find_command(arguments, commands);
-    // CLI11 reads the environment for every subcommand, and what is right for one may be an error for
-    // another.
-    for (const Command& command : commands) {
-      if (&command == chosen) continue;
-      for (CLI::Option* option : command.app->get_options()) option->envname("");
-    }
-    const auto config = raw_value(arguments, "--config", "POINTSMAN_CONFIG");
-    if (config && chosen) apply_config_file(*config, app, *chosen->app);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    try {
-      if (answered(app, error)) return kExitDone;
-    } catch (const std::system_error&) {
-      return report(describe(std::current_exception()), false);
-    }
-    return report({kExitUsage, std::string(error.what()) + " (see --help)", "", 0}, is_json_on_stdout(guess));
-  } catch (...) {
-    return report(describe(std::current_exception()), is_json_on_stdout(guess));
-  }
+  if (!parse(app, commands, argc, argv)) return kExitDone;
   for (const Command& command : commands) {
-    if (command.app->parsed()) return run(command);
+    if (!command.app->parsed()) continue;
+    const CommonOptions& common = *command.common;
+    configure_log(common.quiet, common.verbose, common.log_format == "json");
+    as_json = is_json_on_stdout(common);
+    const int code = command.run();
+    require_memory();
+    return code;
   }
   return kExitUsage;
 }
@@ -192,5 +241,11 @@ int main_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   pointsman::install_signal_handlers();
-  return pointsman::main_program(argc, argv);
+  std::set_new_handler(pointsman::on_new_failure);
+  std::set_terminate(pointsman::on_terminate);
+  try {
+    return pointsman::main_program(argc, argv);
+  } catch (...) {
+    return pointsman::report_exception();
+  }
 }

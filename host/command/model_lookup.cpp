@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/model_lookup.h"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <memory>
+#include <new>
 #include <set>
 #include <sstream>
 
@@ -23,12 +28,26 @@ std::string join_directories() {
   return joined(model_directories(), ", ", [](const fs::path& directory) { return directory.string(); });
 }
 
+// In the order of their names. std::filesystem's iterator ends the process where memory fails it.
+std::vector<fs::path> models_in(const fs::path& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), ::closedir);
+  if (!entries && errno == ENOMEM) throw std::bad_alloc();
+  std::vector<fs::path> files;
+  while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
+    fs::path file = directory / entry->d_name;
+    if (file.extension() == kSuffix) files.push_back(std::move(file));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 }  // namespace
 
 std::vector<fs::path> model_directories() {
   std::vector<fs::path> directories;
   if (const char* variable = std::getenv("POINTSMAN_MODEL_PATH")) {
     std::istringstream list(variable);
+    list.exceptions(std::ios::badbit);
     for (std::string entry; std::getline(list, entry, ':');) {
       if (!entry.empty()) directories.emplace_back(entry);
     }
@@ -44,13 +63,7 @@ std::vector<ModelListing> list_models() {
   std::vector<ModelListing> listings;
   std::set<std::string> names;
   for (const fs::path& directory : model_directories()) {
-    std::vector<fs::path> files;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(directory, error)) {
-      if (entry.path().extension() == kSuffix) files.push_back(entry.path());
-    }
-    std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) {
+    for (const fs::path& file : models_in(directory)) {
       const auto claim = peek_model(file);
       if (claim && names.insert(file.stem().string()).second)
         listings.push_back({file, file.stem().string(), claim->problem, claim->n});

@@ -45,6 +45,13 @@ void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann
   file.commit();
 }
 
+nlohmann::ordered_json json_of(
+    std::initializer_list<std::pair<const char*, nlohmann::ordered_json>> members) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : members) object[key] = value;
+  return object;
+}
+
 std::string as_text(const nlohmann::ordered_json& object) {
   std::string text;
   for (const auto& [key, value] : object.items()) {

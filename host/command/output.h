@@ -2,8 +2,10 @@
 // Which format the answer has and where it goes.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/command/options.h"
@@ -27,6 +29,10 @@ void refuse_inputs(const CommonOptions& options, const std::vector<std::string>&
 // The answer of the subcommands that have no format of their own: `json` indented, or `text` as it is.
 void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
                   const std::string& text);
+
+// An object of these members, in this order. The list constructor of nlohmann::json loses what it has where
+// memory fails it halfway.
+nlohmann::ordered_json json_of(std::initializer_list<std::pair<const char*, nlohmann::ordered_json>> members);
 
 // A line for each member of an object that is no list and no object itself.
 std::string as_text(const nlohmann::ordered_json& object);

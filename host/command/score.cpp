@@ -27,8 +27,8 @@ struct ScoreFlags {
 
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
                                 double log_prob) {
-  nlohmann::ordered_json row = {
-      {"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}};
+  nlohmann::ordered_json row =
+      json_of({{"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}});
   row["n"] = instance.n();
   row[problem_of(instance).objective_key] = solution.objective;
   row["log_prob"] = log_prob;  // null where the network could not have chosen this order
@@ -63,12 +63,15 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
     }
     begin = end;
   }
-  const nlohmann::ordered_json summary = {
-      {"instances", instances.size()},    {"mean_log_prob", sum / static_cast<double>(instances.size())},
-      {"temperature", flags.temperature}, {"model", run.used.names},
-      {"model_sha256", run.used.sha256},  {"device", device_text(run.engine.device())},
-      {"version", POINTSMAN_VERSION}};
-  write_answer(file, common, {{"code", kExitDone}, {"summary", summary}, {"solutions", rows}}, text);
+  const nlohmann::ordered_json summary =
+      json_of({{"instances", instances.size()},
+               {"mean_log_prob", sum / static_cast<double>(instances.size())},
+               {"temperature", flags.temperature},
+               {"model", run.used.names},
+               {"model_sha256", run.used.sha256},
+               {"device", device_text(run.engine.device())},
+               {"version", POINTSMAN_VERSION}});
+  write_answer(file, common, json_of({{"code", kExitDone}, {"summary", summary}, {"solutions", rows}}), text);
   return kExitDone;
 }
 

@@ -100,14 +100,14 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
 
 nlohmann::ordered_json summary(const TrainOptions& options, const TrainResult& result,
                                const TrainProgress& last, const DeviceInfo& device) {
-  nlohmann::ordered_json json = {{"problem", name_of(result.config.problem)},
-                                 {"n", result.config.n},
-                                 {"status", name_of(result.status)},
-                                 {"steps", last.step},
-                                 {"training_tours", result.config.training_tours},
-                                 {"seconds", last.seconds},
-                                 {"tours_per_second", last.tours_per_second},
-                                 {"train_cost", last.train_cost}};
+  nlohmann::ordered_json json = json_of({{"problem", name_of(result.config.problem)},
+                                         {"n", result.config.n},
+                                         {"status", name_of(result.status)},
+                                         {"steps", last.step},
+                                         {"training_tours", result.config.training_tours},
+                                         {"seconds", last.seconds},
+                                         {"tours_per_second", last.tours_per_second},
+                                         {"train_cost", last.train_cost}});
   if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
   json["model"] = options.output.string();
   json["model_sha256"] = read_model(options.output).sha256;
@@ -240,7 +240,7 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   log_info("model written to " + options.output.string());
   const auto json = summary(options, result, last, device);
   OutputFile file = open_output(common);
-  write_answer(file, common, {{"code", code}, {"summary", json}}, as_text(json));
+  write_answer(file, common, json_of({{"code", code}, {"summary", json}}), as_text(json));
   return code;
 }
 

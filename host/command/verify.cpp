@@ -49,8 +49,8 @@ std::string describe(const Instance& instance, const Solution& solution, const s
 
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
                                 const std::string& wrong) {
-  nlohmann::ordered_json row = {
-      {"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}};
+  nlohmann::ordered_json row =
+      json_of({{"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}});
   row["valid"] = wrong.empty();
   if (!wrong.empty()) row["error"] = wrong;
   const Problem& problem = problem_of(instance);
@@ -86,10 +86,10 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
     text += describe(instances[i], solutions[i], name, wrong);
   }
   const int code = invalid > 0 ? kExitCheck : kExitDone;
-  nlohmann::ordered_json summary = {
-      {"instances", instances.size()}, {"valid", instances.size() - invalid}, {"invalid", invalid}};
+  nlohmann::ordered_json summary =
+      json_of({{"instances", instances.size()}, {"valid", instances.size() - invalid}, {"invalid", invalid}});
   if (invalid == 0) summary["mean_cost"] = sum / static_cast<double>(instances.size());
-  write_answer(file, common, {{"code", code}, {"summary", summary}, {"solutions", rows}}, text);
+  write_answer(file, common, json_of({{"code", code}, {"summary", summary}, {"solutions", rows}}), text);
   return code;
 }
 

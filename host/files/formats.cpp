@@ -6,9 +6,9 @@
 
 namespace pointsman {
 
-const std::vector<InstanceFormat>& instance_formats() {
+std::span<const InstanceFormat> instance_formats() {
   using enum InputFormat;
-  static const std::vector<InstanceFormat> formats = {
+  static constexpr InstanceFormat formats[] = {
       {kTsplib, "tsplib", {".tsp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
       {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy, write_npy, ".npy"},
       {kNpz, "npz", {".npz"}, kZipMagic, parse_npz, write_npz, ".npz"},
@@ -18,9 +18,9 @@ const std::vector<InstanceFormat>& instance_formats() {
   return formats;
 }
 
-const std::vector<AnswerFormat>& answer_formats() {
+std::span<const AnswerFormat> answer_formats() {
   using enum OutputFormat;
-  static const std::vector<AnswerFormat> formats = {
+  static constexpr AnswerFormat formats[] = {
       {kJson, "json", {".json"}, "", parse_json_answers, write_json_answers},
       {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_json_answers, write_ndjson_answers},
       {kTour, "tour", {".tour"}, "", parse_tour, write_tour},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,28 +59,28 @@ ParseAnswers parse_tour, parse_npy_answers, parse_npz_answers, parse_json_answer
 WriteAnswers write_tour, write_npy_answers, write_npz_answers, write_json_answers, write_ndjson_answers,
     write_text_answers;
 
-const std::vector<InstanceFormat>& instance_formats();
-const std::vector<AnswerFormat>& answer_formats();
+std::span<const InstanceFormat> instance_formats();
+std::span<const AnswerFormat> answer_formats();
 
 // The first row that `is` holds of; null when there is none.
 template <typename Format, typename Is>
-const Format* find_format(const std::vector<Format>& formats, Is is) {
+const Format* find_format(std::span<const Format> formats, Is is) {
   const auto found = std::find_if(formats.begin(), formats.end(), is);
   return found == formats.end() ? nullptr : &*found;
 }
 
 template <typename Format>
-const Format* format_named(const std::vector<Format>& formats, std::string_view name) {
+const Format* format_named(std::span<const Format> formats, std::string_view name) {
   return find_format(formats, [&](const Format& format) { return format.name == name; });
 }
 
 template <typename Format, typename Kind>
-const Format& format_of_kind(const std::vector<Format>& formats, Kind kind) {
+const Format& format_of_kind(std::span<const Format> formats, Kind kind) {
   return *find_format(formats, [&](const Format& format) { return format.kind == kind; });
 }
 
 template <typename Format>
-const Format* format_by_suffix(const std::vector<Format>& formats, const std::string& path) {
+const Format* format_by_suffix(std::span<const Format> formats, const std::string& path) {
   const std::string suffix = file_suffix(path);
   if (suffix.empty()) return nullptr;
   return find_format(formats, [&](const Format& format) {
@@ -88,7 +89,7 @@ const Format* format_by_suffix(const std::vector<Format>& formats, const std::st
 }
 
 template <typename Format>
-const Format* format_by_magic(const std::vector<Format>& formats, std::string_view bytes) {
+const Format* format_by_magic(std::span<const Format> formats, std::string_view bytes) {
   return find_format(formats, [&](const Format& format) {
     return !format.magic.empty() && bytes.starts_with(format.magic);
   });
@@ -96,7 +97,7 @@ const Format* format_by_magic(const std::vector<Format>& formats, std::string_vi
 
 // text(row) of every row.
 template <typename Format, typename Text>
-std::vector<std::string> of_formats(const std::vector<Format>& formats, Text text) {
+std::vector<std::string> of_formats(std::span<const Format> formats, Text text) {
   std::vector<std::string> texts;
   for (const Format& format : formats) texts.emplace_back(std::invoke(text, format));
   return texts;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <new>
 
 #include "host/files/input_error.h"
 #include "host/files/text_scan.h"
@@ -24,10 +26,16 @@ uint32_t crc_of(std::string_view bytes) {
 
 }  // namespace
 
-void NpzFile::fail(const std::string& message) const { throw InputError(file_, 0, "zip: " + message); }
+// libzip tells a want of memory by many codes, some of them those of a damaged archive; errno, set to 0
+// before its calls, does not lie.
+void NpzFile::fail(const std::string& message) const {
+  if (errno == ENOMEM) throw std::bad_alloc();
+  throw InputError(file_, 0, "zip: " + message);
+}
 
 NpzFile::NpzFile(std::string_view bytes, std::string file)
     : file_(std::move(file)), archive_(nullptr, zip_discard) {
+  errno = 0;
   zip_error_t error;
   zip_error_init(&error);
   const std::unique_ptr<zip_error_t, void (*)(zip_error_t*)> owner(&error, zip_error_fini);
@@ -44,7 +52,10 @@ NpzFile::NpzFile(std::string_view bytes, std::string file)
 }
 
 bool NpzFile::has(const std::string& name) const {
-  return zip_name_locate(archive_.get(), (name + ".npy").c_str(), 0) >= 0;
+  errno = 0;
+  const bool is_there = zip_name_locate(archive_.get(), (name + ".npy").c_str(), 0) >= 0;
+  if (!is_there && errno == ENOMEM) throw std::bad_alloc();
+  return is_there;
 }
 
 std::string NpzFile::names() const {
@@ -84,8 +95,10 @@ class NpzFile::Entry {
 
 NpyArray NpzFile::array(const std::string& name) const {
   const std::string entry = name + ".npy";
+  errno = 0;
   zip_stat_t stat;
   if (zip_stat(archive_.get(), entry.c_str(), 0, &stat) != 0) {
+    if (errno == ENOMEM) throw std::bad_alloc();
     throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
   }
   // Another method's decoder may take memory that the archive only claims to need.

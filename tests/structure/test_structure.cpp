@@ -109,7 +109,7 @@ bool starts_with_any(const std::string& path, const std::vector<std::string>& st
 bool may_include(const Row& row, const std::string& path, bool quoted) {
   if (quoted) return starts_with_any(path, row.rooms);
   static const std::regex standard("[a-z_0-9]+");
-  static const std::regex posix("(fcntl|poll|sched|signal|spawn|unistd|sys/[a-z]+)\\.h");
+  static const std::regex posix("(dirent|fcntl|poll|sched|signal|spawn|unistd|sys/[a-z]+)\\.h");
   return std::regex_match(path, standard) || starts_with_any(path, row.libraries) ||
          (row.posix && std::regex_match(path, posix));
 }
