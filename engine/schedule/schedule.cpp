@@ -224,10 +224,7 @@ class Scheduler {
   }
 
   SearchedBatch search(SearchedBatch searched) {
-    if (searched.control.is_over()) {
-      searched.candidates.assign(searched.places.size(), {unsolved()});
-      return searched;
-    }
+    if (searched.control.is_over()) return searched;
     for (const size_t place : searched.places) {
       searched.instances.push_back(instances_[place]);
       searched.keys.push_back(instance_key(instances_[place], rows_[place]));
@@ -278,6 +275,10 @@ class Scheduler {
   // Improves a batch.
   void finish(SearchedBatch&& searched, AnswersInOrder& out) {
     statistics_[searched.number] = searched.statistics;
+    if (searched.instances.empty()) {  // the end of the run came before its search
+      for (const size_t place : searched.places) out.put(place, unsolved());
+      return;
+    }
     SolutionBatch answers(searched.candidates.size());
     const auto answer = [&](int64_t i, int) {
       const Instance& instance = instances_[searched.places[i]];
