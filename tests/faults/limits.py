@@ -10,8 +10,9 @@ max(0.5 s, 10% of the limit) behind the limit, 0.5 s behind the signal, with the
 valid answers, whose unsolved ones are marked.
 
 The clock is that of this script, from before the program is started until it has ended, so that loading counts.
-Writing does not: it is the time between the log lines "writing" (of -v) and "N solved", by the program's own clock.
-`eval` and streams have no such lines; there writing counts too.
+Two things do not. Writing is the time between the log lines "writing" (of -v) and "N solved", by the program's own
+clock; `eval` and streams have no such lines, and there writing counts too. On a busy machine the time behind the stop
+in which the main thread was ready to run and had no core (/proc/PID/schedstat) is that of the others. Both are told.
 
 A late case is run again, twice at most, and is a finding when it is late each time. Any other fault is one at once.
 With --kept each case is a line of FILE as soon as it is done, and a later run goes on behind it. Findings: exit code 1.
@@ -27,6 +28,7 @@ import os
 import pathlib
 import random
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -51,7 +53,7 @@ HANGS = 30.0             # seconds behind the stop
 # stop: "limit" or a signal's name, `after` seconds. form: of the answer. feed: None for a file, else how stdin comes:
 # "all" at once, "late" line by line without an end, "half" of a document.
 Case = collections.namedtuple("Case", "problem mode n rows threads stop after form feed")
-Run = collections.namedtuple("Run", "code seconds sent writing log")
+Run = collections.namedtuple("Run", "code seconds sent without_core writing log")
 
 
 # --- cases
@@ -79,7 +81,7 @@ def grid(count, rng):
         places, deck = decks[problem, mode]
         n, rows = places[turn % len(places)]
         stop, after, threads = next(deck)
-        form = "json" if n * rows <= 200_000 and turn % 3 else "npy"
+        form = "json" if is_rival(mode) or (n * rows <= 200_000 and turn % 3) else "npy"
         yield Case(problem, mode, n, rows, threads, stop, after, form, None)
 
 
@@ -101,7 +103,7 @@ def quick(rng):
     for i, (problem, mode) in enumerate(MODES):
         n, rows = sizes[i % len(sizes)]
         stop = "limit" if i % 2 else rng.choice(list(SIGNALS))
-        yield Case(problem, mode, n, rows, 1 + i % 2, stop, 0.3, "json" if i % 3 else "npy", None)
+        yield Case(problem, mode, n, rows, 1 + i % 2, stop, 0.3, "json" if is_rival(mode) or i % 3 else "npy", None)
     for i, feed in enumerate(("all", "late", "half", "half")):
         for stop in ("limit", list(SIGNALS)[i % 3]):
             problem, mode = (("tsp", "auto"), ("knapsack", "greedy"), ("tsp", "local"), ("tsp", "random"))[i]
@@ -166,21 +168,37 @@ def feed(pipe, case, bytes_in, ended):
             pass
 
 
+def seconds_without_core(process):
+    """How long its main thread was ready to run while others had the cores. Of a zombie too."""
+    try:
+        return int(pathlib.Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
+def ended_by(process, deadline):
+    """Leaves a zombie, so that its numbers can still be read."""
+    waiting = select.poll()
+    waiting.register(descriptor := os.pidfd_open(process.pid), select.POLLIN)
+    ended = waiting.poll(1000 * max(0.0, deadline - time.monotonic()))
+    os.close(descriptor)
+    return bool(ended)
+
+
 def stop_and_wait(process, case, start):
-    """The time of the signal, none when the program had ended before."""
-    sent = None
-    if case.stop != "limit":
-        try:
-            process.wait(max(0.0, start + case.after - time.monotonic()))
-        except subprocess.TimeoutExpired:
+    """Whether the signal was sent and when, when the program ended, and how long it had no core in between."""
+    sent, before = None, 0.0
+    if not ended_by(process, start + case.after):
+        before = seconds_without_core(process)
+        if case.stop != "limit":
             sent = time.monotonic() - start
             process.send_signal(getattr(signal, case.stop))
-    try:
-        process.wait(HANGS + case.after)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    return sent
+        if not ended_by(process, start + case.after + HANGS):
+            process.kill()
+    seconds = time.monotonic() - start
+    without_core = seconds_without_core(process) - before
+    process.wait()
+    return sent, seconds, without_core
 
 
 def seconds_writing(log):
@@ -211,19 +229,19 @@ def run_case(binary, case, source, output):
         if case.feed:
             producer = threading.Thread(target=feed, args=(process.stdin, case, bytes_in, ended))
             producer.start()
-        sent = stop_and_wait(process, case, start)
-        seconds = time.monotonic() - start
+        sent, seconds, without_core = stop_and_wait(process, case, start)
     ended.set()
     if case.feed:
         producer.join()
     lines = read_log(log)
-    return Run(process.returncode, seconds, sent, seconds_writing(lines), lines)
+    return Run(process.returncode, seconds, sent, without_core, seconds_writing(lines), lines)
 
 
 def lateness(case, run):
-    if case.stop == "limit":
-        return run.seconds - run.writing - case.after
-    return 0.0 if run.sent is None else run.seconds - run.writing - run.sent
+    if case.stop != "limit" and run.sent is None:
+        return 0.0
+    # How much of the writing had no core is not known, so the larger of the two stands for both.
+    return run.seconds - (case.after if case.stop == "limit" else run.sent) - max(run.writing, run.without_core)
 
 
 # --- checks; each yields what is wrong, in words
@@ -412,14 +430,16 @@ def make_input(binary, case, folder):
 
 def measure(binary, case, folder, grace):
     source, output = make_input(binary, case, folder), folder / "answers"
-    result = {"case": case._asdict(), "runs": 0, "late": math.inf}
+    result = {"case": case._asdict(), "runs": 0, "late": math.inf, "findings": []}
     while result["runs"] < 3 and result["late"] > grace:
         output.unlink(missing_ok=True)
         run = run_case(binary, case, source, output)
         wrong = findings_of(case, run, source, output)
         result["runs"] += 1
-        result["late"] = min(result["late"], lateness(case, run))
-        result |= {"code": run.code, "writing": run.writing, "findings": result.get("findings", []) + wrong}
+        result["findings"] += wrong
+        if (late := lateness(case, run)) < result["late"]:
+            result |= {"late": late, "code": run.code, "writing": run.writing, "without_core": run.without_core,
+                       "seconds": run.seconds}
     if result["late"] > grace:
         result["findings"].append(f"{result['late']:.2f} s late, {result['runs']} times")
     if result["findings"]:
@@ -429,8 +449,8 @@ def measure(binary, case, folder, grace):
 
 
 def print_table(results):
-    print(f"{'problem':9} {'mode':7} {'cases':>5} {'late, limit':>11} {'late, signal':>12} {'writing':>8} "
-          f"{'again':>5} {'findings':>8}")
+    print(f"{'problem':9} {'mode':7} {'cases':>5} {'late, limit':>11} {'late, signal':>12} {'no core':>8} "
+          f"{'writing':>8} {'again':>5} {'findings':>8}")
     groups = collections.defaultdict(list)
     for result in results:
         case = result["case"]
@@ -439,8 +459,8 @@ def print_table(results):
         late = {kind: max((r["late"] for r in group if (r["case"]["stop"] == "limit") == kind), default=0.0)
                 for kind in (True, False)}
         print(f"{problem:9} {mode:7} {len(group):5} {late[True]:11.2f} {late[False]:12.2f} "
-              f"{max(r['writing'] for r in group):8.2f} {sum(r['runs'] > 1 for r in group):5} "
-              f"{sum(bool(r['findings']) for r in group):8}")
+              f"{max(r['without_core'] for r in group):8.2f} {max(r['writing'] for r in group):8.2f} "
+              f"{sum(r['runs'] > 1 for r in group):5} {sum(bool(r['findings']) for r in group):8}")
     print(f"{len(results)} cases, {sum(bool(r['findings']) for r in results)} with findings", flush=True)
 
 
@@ -456,11 +476,13 @@ def main():
     rng = random.Random(flags.seed)
     cases = list(quick(rng)) if flags.quick else [*grid(flags.cases, rng), *streams(rng)]
     cases.sort(key=lambda case: (case.problem, case.n, case.rows, case.feed in ("all", "late")))
-    kept = flags.kept if flags.kept and flags.kept.exists() else None
-    results = [json.loads(line) for line in kept.read_text().splitlines()] if kept else []
+    results = []
+    if flags.kept and flags.kept.exists():
+        results = [json.loads(line) for line in flags.kept.read_text().splitlines()]
+    measured = [result["case"] for result in results]
     end = time.monotonic() + 60 * flags.minutes
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases[len(results):]:
+        for case in [case for case in cases if case._asdict() not in measured]:
             if time.monotonic() > end:
                 break
             # Where other tests run beside it, a second or two say nothing.
