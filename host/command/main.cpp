@@ -16,7 +16,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/files/input_error.h"
+#include "host/files/input_file.h"
 #include "host/files/text_scan.h"
 #include "models/parameter_file.h"
 
@@ -161,6 +161,7 @@ int run(const Command& command) {
   const CommonOptions& common = *command.common;
   configure_log(common.quiet, common.verbose, common.log_format == "json");
   const bool as_json = is_json_on_stdout(common);
+  set_run_stop([control = search_control(common)] { return control.is_over(); });
   try {
     return command.run();
   } catch (...) {
