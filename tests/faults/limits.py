@@ -10,9 +10,9 @@ max(0.5 s, 10% of the limit) behind the limit, 0.5 s behind the signal, with the
 valid answers, whose unsolved ones are marked.
 
 The clock is that of this script, from before the program is started until it has ended, so that loading counts.
-Two things do not. Writing is the time between the log lines "writing" (of -v) and "N solved", by the program's own
-clock; `eval` and streams have no such lines, and there writing counts too. On a busy machine the time behind the stop
-in which the main thread was ready to run and had no core (/proc/PID/schedstat) is that of the others. Both are told.
+Two things do not. Writing is what the program's last log line says of it; `eval` and streams say nothing, and there
+writing counts too. On a busy machine the time behind the stop in which the main thread was ready to run and had no core
+(/proc/PID/schedstat) is that of the others. Both are told.
 
 A late case is run again, twice at most, and is a finding when it is late each time. Any other fault is one at once.
 With --kept each case is a line of FILE as soon as it is done, and a later run goes on behind it. Findings: exit code 1.
@@ -131,7 +131,7 @@ def endless(case):
 
 def command_of(binary, case, source, output):
     command = [binary, "eval" if is_rival(case.mode) else "solve", source, "-f", "-o", output, "--format", case.form,
-               "-t", str(case.threads), "-v", "--log-format", "json"]
+               "-t", str(case.threads), "--log-format", "json"]
     if is_rival(case.mode):
         command += ["--modes", case.mode + ("+999999999" if case.mode == "random" else "")]
     else:
@@ -202,9 +202,8 @@ def stop_and_wait(process, case, start):
 
 
 def seconds_writing(log):
-    begin = [line["time"] for line in log if line["message"] == "writing"]
-    end = [line["time"] for line in log if re.match(r"\d+ solved", line["message"])]
-    return end[0] - begin[0] if begin and end else 0.0
+    told = re.search(r" s \(writing ([\d.]+) s\)", log[-1]["message"]) if log else None
+    return float(told[1]) if told else 0.0
 
 
 def read_log(path):
