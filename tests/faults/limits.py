@@ -388,7 +388,7 @@ def check_code(case, run):
 def check_files(case, run, source, output):
     if output.with_name(f".{output.name}.tmp").exists():
         yield "a temporary file is left"
-    if case.feed == "half" or (run.code not in (0, *SIGNALS.values())):
+    if case.feed == "half":
         if output.exists():
             yield "a file of answers to half a document"
         return
@@ -494,5 +494,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.pop("POINTSMAN_TIME_LIMIT", None)
     sys.exit(main())
