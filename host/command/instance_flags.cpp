@@ -4,7 +4,6 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/flags.h"
-#include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"
@@ -40,7 +39,6 @@ ReadOptions read_options(const InstanceFlags& flags) {
     options.format = format->kind;
   if (!flags.problem.empty()) options.problem = find_problem(flags.problem);
   if (flags.capacity > 0) options.capacity = flags.capacity;
-  options.stop = flags.stop ? flags.stop : [] { return interrupt_exit_code() != 0; };
   return options;
 }
 

@@ -2,7 +2,6 @@
 // The flags that tell how input files are to be read.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +16,7 @@ namespace pointsman {
 
 struct InstanceFlags {
   std::string format = "auto", problem;
-  double capacity = 0;         // 0: the file's own
-  std::function<bool()> stop;  // ends the wait for an input; empty: a signal does
+  double capacity = 0;  // 0: the file's own
 };
 
 // Of every problem, for a flag or an argument that names one.

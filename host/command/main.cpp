@@ -20,7 +20,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/files/input_error.h"
+#include "host/files/input_file.h"
 #include "host/files/text_scan.h"
 #include "models/parameter_file.h"
 
@@ -228,6 +228,7 @@ int main_program(int argc, char** argv) {
     const CommonOptions& common = *command.common;
     configure_log(common.quiet, common.verbose, common.log_format == "json");
     as_json = is_json_on_stdout(common);
+    set_run_stop([control = search_control(common)] { return control.is_over(); });
     const int code = command.run();
     require_memory();
     return code;

@@ -37,13 +37,11 @@ struct LoadedFiles {
   double loading_ms = 0;
 };
 
-LoadedFiles load_all(const SolveFlags& flags, const SearchControl& control) {
+LoadedFiles load_all(const SolveFlags& flags) {
   const Clock::time_point start = Clock::now();
   LoadedFiles loaded;
-  InstanceFlags input = flags.input;
-  input.stop = [&] { return control.is_over(); };
   for (const std::string& path : flags.files) {
-    InstanceBatch instances = load_instances(path, input);
+    InstanceBatch instances = load_instances(path, flags.input);
     std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
   }
   loaded.rows.resize(loaded.instances.size());
@@ -109,7 +107,8 @@ SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const Solve
   return summary;
 }
 
-void log_end(const SolveRun& run, const SolveTotals& totals) {
+// A limit holds for the search, so what writing took behind it is told apart.
+void log_end(const SolveRun& run, const SolveTotals& totals, double writing_seconds = 0) {
   const SolveReport& report = run.report;
   std::string text = std::to_string(totals.solved()) + " solved";
   const auto add = [&](const std::string& format, double value) {
@@ -124,6 +123,7 @@ void log_end(const SolveRun& run, const SolveTotals& totals) {
   if (report.improve) add(" (the network alone %.6g)", totals.mean_network_objective());
   add(", gap %.3f%%", 100 * totals.mean_gap());
   add(", %.2f s", milliseconds_since(process_start()) / 1000);
+  if (writing_seconds >= 0.01) add(" (writing %.2f s)", writing_seconds);
   text += !totals.is_cut_short()       ? ""
           : interrupt_exit_code() != 0 ? ", interrupted"
                                        : ", stopped by the time limit";
@@ -140,7 +140,7 @@ std::string step_text(const ActiveSearchProgress& at) {
 
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
   const SearchControl control = search_control(common);
-  const LoadedFiles loaded = load_all(flags, control);
+  const LoadedFiles loaded = load_all(flags);
   const InstanceBatch& instances = loaded.instances;
   check_format(output_format(common), instances);
   const std::vector<double> reference =
@@ -166,7 +166,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
       solutions[i] = std::move(found);
       if (!reference.empty()) gaps.push_back(gap(instances[i].problem, solutions[i].objective, reference[i]));
       totals.add(instances[i], solutions[i], reference.empty() ? std::nan("") : gaps.back());
-      if (i + 1 < instances.size() && line.due()) {
+      if (is_solved && i + 1 < instances.size() && line.due()) {
         line.update(std::to_string(i + 1) + "/" + std::to_string(instances.size()) + " solved, mean cost " +
                     std::to_string(totals.mean_objective()));
       }
@@ -174,10 +174,11 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   }
   SolveSummary summary = summarise(run, flags, totals, loaded.loading_ms);
   summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
+  const Clock::time_point written_from = Clock::now();
   file.write(
       format_of_kind(answer_formats(), output_format(common)).write({instances, solutions, gaps, summary}));
   file.commit();
-  log_end(run, totals);
+  log_end(run, totals, milliseconds_since(written_from) / 1000);
   return summary.code;
 }
 

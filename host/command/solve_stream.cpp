@@ -23,11 +23,10 @@ constexpr auto kFlushAfter = std::chrono::milliseconds(100);
 // producer that pauses still gets its answers at once.
 class LineQueue {
  public:
-  // capacity: lines read ahead. The wait for a line that is late ends with the queue, and when `control` says
-  // stop.
+  // capacity: lines read ahead. The wait for a line that is late ends with the queue.
   LineQueue(const std::string& path, ReadOptions options, size_t capacity, const SearchControl& control)
       : control_(control), capacity_(capacity) {
-    options.stop = [this] { return stopped_ || control_.is_over(); };
+    options.stop = [this] { return stopped_.load(); };
     input_ = std::make_unique<InstanceInput>(path, options);
   }
   LineQueue(const LineQueue&) = delete;

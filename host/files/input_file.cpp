@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +19,11 @@ namespace {
 constexpr size_t kBlockBytes = 64 * 1024;
 constexpr int kPatience = 20;  // milliseconds
 
+std::function<bool()> run_stop;
+
 }  // namespace
+
+void set_run_stop(std::function<bool()> stop) { run_stop = std::move(stop); }
 
 InputFile::InputFile(const std::string& path, std::function<bool()> stop)
     : name_(path == "-" ? "stdin" : path), stop_(std::move(stop)) {
@@ -38,10 +43,10 @@ InputFile::~InputFile() {
 bool InputFile::fill() {
   for (;;) {
     pollfd ready = {descriptor_, POLLIN, 0};
-    const int count = ::poll(&ready, 1, stop_ ? kPatience : -1);
+    const int count = ::poll(&ready, 1, kPatience);
     if (count <= 0) {
       if (count < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), name_);
-      if (stop_ && stop_())
+      if ((stop_ && stop_()) || (run_stop && run_stop()))
         throw InputStopped(name_, 0, "the run was stopped before the end of the input came");
       continue;
     }
@@ -86,6 +91,10 @@ std::string InputFile::read_piece() {
 }
 
 std::string InputFile::read_rest() {
+  // A buffer that grew by and by would be copied, and its pages made, twice over.
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode))
+    buffer_.reserve(static_cast<size_t>(status.st_size) + kBlockBytes);
   while (fill()) {
   }
   buffer_.erase(0, std::exchange(start_, 0));

@@ -16,10 +16,13 @@ class InputStopped : public InputError {
   using InputError::InputError;
 };
 
+// Whether the run is over, for every InputFile of the process. Set it before the first one.
+void set_run_stop(std::function<bool()> stop);
+
 class InputFile {
  public:
-  // path "-" is standard input, descriptor 0. `stop` may be empty; it is asked only while nothing comes, some
-  // 50 times a second. Throws InputError when the file cannot be opened.
+  // path "-" is standard input, descriptor 0. `stop` may be empty; beside the run's it is asked only while
+  // nothing comes, some 50 times a second. Throws InputError when the file cannot be opened.
   InputFile(const std::string& path, std::function<bool()> stop);
   ~InputFile();
   InputFile(const InputFile&) = delete;

@@ -25,7 +25,7 @@ struct ReadOptions {
   // numbers that it has, unless this names another. An .npy file is TSP unless this is set.
   std::optional<ProblemKind> problem;
   std::optional<double> capacity;  // where the file has none of its own
-  std::function<bool()> stop;      // asked while an input is waited for (input_file.h); may be empty
+  std::function<bool()> stop;      // beside the run's (input_file.h); may be empty
 };
 
 struct InstanceFile {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every subcommand shares, as a user meets it: exit codes, what goes to stdout and what to stderr,
 // flags, files.
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <thread>
 
 #include "tests/catch.h"
 #include "tests/host/command/sandbox.h"
@@ -119,6 +124,24 @@ TEST_CASE("bad input is named with file and line, exit code 3") {
   CHECK(sandbox.run("solve -m knapsack50 " + kMap).code == 3);
   sandbox.write("broken.safetensors", "not a model");
   CHECK(sandbox.run("solve -m broken.safetensors " + kMap).code == 3);
+}
+
+TEST_CASE("the wait for a file of any kind ends at the limit and at a signal") {
+  const Sandbox sandbox;
+  REQUIRE(mkfifo(sandbox.path("pipe").c_str(), 0600) == 0);
+  for (const std::string& arguments :
+       {std::string("eval pipe --modes local"), std::string("score pipe --solutions pipe"),
+        "verify " + kMap + " pipe", "solve --ref pipe " + kMap, "solve --init pipe " + kMap,
+        std::string("train tsp -n 10 --instances pipe"), std::string("plot ratio pipe")}) {
+    INFO(arguments);
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(sandbox.run(arguments + " -l 0.3").code == 3);
+    const pid_t child = sandbox.start(arguments);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    kill(child, SIGTERM);
+    CHECK(sandbox.finish(child).code == 143);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(6));
+  }
 }
 
 TEST_CASE("outputs: full disk 4, existing file 2, --force 0, failures leave no file") {

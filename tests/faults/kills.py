@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills: `train` and `solve` die of SIGKILL at a random time while they replace their files.
+
+    python3 tests/faults/kills.py BINARY [--kills N] [--seed S]    2,000; ctest makes 60
+
+After each kill every file is either the one from before or a whole new one: `info` reads a model, `train --resume` goes
+on from a checkpoint, answers are read and counted. After one to four kills a run comes to its end. Then nothing of the
+killed ones may be left: no temporary file, which stands beside its file as ".NAME.tmp", and no other.
+
+Half of the kills come at any time of a run, the others near its end, where answers are written. Exit code 1 when
+anything is torn or stale.
+"""
+import argparse
+import ast
+import collections
+import json
+import math
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+ROWS, SIZE = 20_000, 5
+KINDS = ("train", "json", "npy", "npz")
+
+
+def check_npy(data):
+    head, = struct.unpack("<H", data[8:10])
+    header = ast.literal_eval(data[10:10 + head].decode())
+    width = int(header["descr"][2:])
+    if header["shape"][0] != ROWS or len(data) != 10 + head + width * math.prod(header["shape"]):
+        raise ValueError(f"{len(data)} bytes of {header}")
+
+
+def check_npz(path):
+    with zipfile.ZipFile(path) as archive:
+        if archive.testzip() is not None or len(archive.namelist()) != 2:
+            raise ValueError(f"members: {archive.namelist()}")
+        for name in archive.namelist():
+            check_npy(archive.read(name))
+
+
+def check_answers(path):
+    if path.suffix == ".npz":
+        check_npz(path)
+    elif path.suffix == ".npy":
+        check_npy(path.read_bytes())
+    elif len(json.loads(path.read_text())["solutions"]) != ROWS:
+        raise ValueError("answers are missing")
+
+
+class Program:
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+
+    def start(self, *arguments):
+        return subprocess.Popen([self.binary, *map(str, arguments), "-q"], cwd=self.folder,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def run(self, *arguments):
+        process = self.start(*arguments)
+        message = process.communicate()[1].decode()
+        if process.returncode != 0:
+            raise ValueError(f"code {process.returncode}: {' '.join(map(str, arguments))}: {message}")
+
+
+class Solve:
+    """Answers to two sets by turns, so that each run writes other bytes."""
+
+    def __init__(self, program, form):
+        self.program, self.targets, self.runs = program, [f"answers.{form}"], 0
+        for seed in (0, 1):
+            program.run("generate", "tsp", "-n", SIZE, "-b", ROWS, "-s", seed, "-o", f"set{seed}.npy")
+
+    def next_run(self, _):
+        self.runs += 1
+        return ("solve", f"set{self.runs % 2}.npy", "--mode", "local", "-t", 1, "-f", "-o", self.targets[0])
+
+    def check(self, path):
+        check_answers(path)
+
+
+class Train:
+    """A model, a checkpoint and a log. Trainings begin anew and go on from the checkpoint by turns."""
+
+    def __init__(self, program, _):
+        self.program, self.targets, self.runs = program, ["model", "checkpoint", "log"], 0
+        self.flags = ("train", "tsp", "-n", 5, "-b", 2, "-t", 1, "--layers", 1, "--steps", 6, "--checkpoint-every", 1,
+                      "--validation-every", 2)
+
+    def next_run(self, rng):
+        self.runs += 1
+        resume = ("--resume", "checkpoint") if self.runs > 1 and rng.random() < 0.5 else ()
+        return (*self.flags, "-f", *resume, "-o", "model", "--checkpoint", "checkpoint", "--log", "log")
+
+    def check(self, path):
+        if path.name == "model":
+            self.program.run("info", "model")
+        elif path.name == "checkpoint":  # on a copy, which the check may go on with
+            elsewhere = pathlib.Path(tempfile.mkdtemp(dir=path.parents[1]))
+            self.program.run(*self.flags, "--resume", "checkpoint", "-o", elsewhere / "model", "-l", 0.001)
+            shutil.rmtree(elsewhere)
+        else:  # its lines appear one by one, and the last one may be cut
+            for line in path.read_text().split("\n")[:-1]:
+                json.loads(line)
+
+
+class Kills:
+    def __init__(self, kind, binary, folder, rng):
+        self.kind, self.folder, self.rng = kind, folder, rng
+        self.program = Program(binary, folder)
+        self.work = Train(self.program, kind) if kind == "train" else Solve(self.program, kind)
+        self.counts, self.wrong = collections.Counter(), []
+        self.seconds = 0.0  # of a whole run
+        self.finish()
+        self.expected = {*self.work.targets, *(path.name for path in folder.iterdir())}
+
+    def finish(self):
+        """A run to its end."""
+        arguments = self.work.next_run(self.rng)
+        start = time.monotonic()
+        self.program.run(*arguments)
+        taken = time.monotonic() - start
+        self.seconds = 0.8 * self.seconds + 0.2 * taken if self.seconds else taken
+
+    def contents(self):
+        return {name: (self.folder / name).read_bytes() for name in self.work.targets if (self.folder / name).exists()}
+
+    def kill(self):
+        before = self.contents()
+        process = self.program.start(*self.work.next_run(self.rng))
+        time.sleep(self.seconds * self.rng.uniform(self.rng.choice((0.0, 0.7)), 1.1))
+        process.kill()
+        process.communicate()
+        self.counts["kills"] += process.returncode == -9
+        self.counts["ended before"] += process.returncode != -9
+        self.counts["left a temporary file"] += any(self.folder.glob(".*.tmp"))
+        self.check(before, process.args)
+
+    def check(self, before, arguments):
+        after = self.contents()
+        for name in self.work.targets:
+            try:
+                if name not in after:
+                    raise ValueError("is not there any more")
+                if after[name] != before[name]:
+                    self.counts["new files"] += 1
+                    self.work.check(self.folder / name)
+            except (ValueError, KeyError, OSError, zipfile.BadZipFile, struct.error, SyntaxError) as error:
+                self.counts["torn"] += 1
+                self.wrong.append(f"{name}: {error} after {' '.join(arguments)}")
+
+    def check_stale(self):
+        stale = {path.name for path in self.folder.iterdir()} - self.expected
+        self.counts["stale"] += len(stale)
+        if stale:
+            self.wrong.append(f"{self.kind}: left behind: {sorted(stale)}")
+
+    def round(self):
+        for _ in range(self.rng.randint(1, 4)):
+            self.kill()
+        try:
+            self.finish()
+        except ValueError as error:
+            self.counts["torn"] += 1
+            self.wrong.append(f"the next run: {error}")
+        self.check_stale()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", type=pathlib.Path)
+    parser.add_argument("--kills", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    flags = parser.parse_args()
+    rng = random.Random(flags.seed)
+    names = ("kills", "ended before", "left a temporary file", "new files", "torn", "stale")
+    print(f"{'':6} " + "  ".join(names))
+    wrong = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for kind in KINDS:
+            folder = pathlib.Path(scratch) / kind / "files"
+            folder.mkdir(parents=True)
+            kills = Kills(kind, flags.binary.resolve(), folder, rng)
+            while kills.counts["kills"] * len(KINDS) < flags.kills and len(kills.wrong) < 20:
+                kills.round()
+            wrong += kills.wrong
+            print(f"{kind:6} " + "  ".join(f"{kills.counts[name]:{len(name)}}" for name in names), flush=True)
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
