@@ -165,6 +165,8 @@ class Sampler {
       call(planned, stop);
     } catch (const std::bad_alloc&) {
       if (planned.size() == 1) throw;
+      rollouts_ = {};
+      if (control_.warn) control_.warn("out of memory: a call for rollouts is made in two halves");
       const size_t half = planned.size() / 2;
       const bool first = make(planned.first(half), stop);
       return make(planned.subspan(half), stop) && first;

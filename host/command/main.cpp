@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include "host/command/config_file.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
+#include "host/command/memory_failure.h"
 #include "host/command/output.h"
 #include "host/files/input_file.h"
 #include "host/files/text_scan.h"
@@ -109,9 +109,6 @@ Failure describe(const std::exception_ptr& error) {
   }
 }
 
-std::atomic<bool> memory_failed{false};
-
-// CLI11 and the standard streams swallow the exception, so it is also remembered.
 [[noreturn]] void on_new_failure() {
   memory_failed = true;
   throw std::bad_alloc();

@@ -10,6 +10,7 @@
 #include "host/command/flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
+#include "host/command/memory_failure.h"
 
 namespace pointsman {
 
@@ -105,7 +106,10 @@ SearchControl search_control(const CommonOptions& options) {
   }
   control.interrupted = [] { return interrupt_exit_code() != 0; };
   if (options.verbose) control.trace = log_debug;
-  control.warn = log_warning;
+  control.warn = [](const std::string& what) {
+    memory_failed = false;  // what is tried again is no failure of the run
+    log_warning(what);
+  };
   return control;
 }
 
