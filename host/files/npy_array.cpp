@@ -236,6 +236,15 @@ double NpyArray::number(size_t i) const {
   return value;
 }
 
+void NpyArray::numbers(size_t first, std::span<double> to) const {
+  bool finite = header_.kind == 'f' && header_.item_size == sizeof(double) && next_piece_ == nullptr;
+  if (finite) {  // the layout of most large files
+    std::memcpy(to.data(), data_.data() + first * sizeof(double), to.size_bytes());
+    for (const double value : to) finite &= std::isfinite(value);
+  }
+  for (size_t i = 0; !finite && i < to.size(); ++i) to[i] = number(first + i);
+}
+
 int64_t NpyArray::integer(size_t i) const {
   uint64_t bits = 0;
   std::memcpy(&bits, element(i).data(), header_.item_size);

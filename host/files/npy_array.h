@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,7 @@ class NpyArray {
 
   double number(
       size_t i) const;  // of an f, i, u, b array; finite, else an InputError with the element's index
+  void numbers(size_t first, std::span<double> to) const;  // the same of several
   int64_t integer(size_t i) const;   // of an i, u, b array; an InputError when it does not fit
   std::string text(size_t i) const;  // of a U, S array, as UTF-8; an InputError when it is none
 

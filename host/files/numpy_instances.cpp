@@ -15,9 +15,8 @@ constexpr const char* kPairs = "(B, n, 2) or (n, 2)";
   array.fail("npy header: shape: expected " + expected + ", found " + array.header().shape_text());
 }
 
-// A number of an item; coordinates may be negative.
-double item_number(const NpyArray& array, size_t i, ItemFields fields) {
-  const double value = array.number(i);
+// Element i of the array, a number of an item; coordinates may be negative.
+double checked_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
   const bool may_be_negative = fields == ItemFields::kCoordinates;
   if (std::fabs(value) > kLargestNumber || (value < 0.0 && !may_be_negative)) {
     array.fail(array.index_text(i) + ": expected a number " +
@@ -47,7 +46,9 @@ InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
   size_t next = 0;
   for (Instance& instance : instances) {
     instance.values.resize(size);
-    for (double& value : instance.values) value = item_number(array, next++, problem_of(pattern).fields);
+    array.numbers(next, instance.values);
+    for (const double value : instance.values)
+      checked_number(array, next++, value, problem_of(pattern).fields);
   }
   return instances;
 }
@@ -64,8 +65,9 @@ InstanceBatch read_columns(const NpzFile& npz, const Instance& pattern) {
   for (Instance& instance : instances) {
     instance.values.reserve(2 * n);
     for (size_t i = 0; i < n; ++i, ++next) {
-      instance.values.push_back(item_number(weights, next, ItemFields::kWeightAndValue));
-      instance.values.push_back(item_number(values, next, ItemFields::kWeightAndValue));
+      for (const NpyArray* array : {&weights, &values})
+        instance.values.push_back(
+            checked_number(*array, next, array->number(next), ItemFields::kWeightAndValue));
     }
   }
   return instances;
@@ -80,7 +82,8 @@ void read_capacities(const NpzFile& npz, InstanceBatch& instances) {
                   " of them, found " + capacity.header().type_text() + " " + capacity.header().shape_text());
   }
   for (size_t b = 0; b < instances.size(); ++b) {
-    instances[b].capacity = item_number(capacity, count == 1 ? 0 : b, ItemFields::kWeightAndValue);
+    const size_t i = count == 1 ? 0 : b;
+    instances[b].capacity = checked_number(capacity, i, capacity.number(i), ItemFields::kWeightAndValue);
   }
 }
 

@@ -405,7 +405,14 @@ def check_files(case, run, source, output):
         yield from check(case, run, instances, output.read_text())
 
 
+def is_refused(run):
+    """The machine's memory is too small for the case, and the program said so before it took any."""
+    return run.code == 4 and run.log and "of memory, and there are" in run.log[-1]["message"]
+
+
 def findings_of(case, run, source, output):
+    if is_refused(run):
+        return []
     wrong = list(check_code(case, run))
     try:
         wrong += check_files(case, run, source, output)
