@@ -308,7 +308,8 @@ TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {
   Device device(1e6);
   device.fails_after = 7;
   const auto ignore = [](size_t, Solution&&) {};
-  CHECK_THROWS_AS(solve_instances(device, {}, plan, instances, rows_from(0, instances), {}, ignore), DeviceError);
+  CHECK_THROWS_AS(solve_instances(device, {}, plan, instances, rows_from(0, instances), {}, ignore),
+                  DeviceError);
   Device whole(1e6);
   const auto refuse = [](size_t place, Solution&&) {
     if (place == 25) throw std::runtime_error("full");
