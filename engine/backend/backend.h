@@ -106,9 +106,9 @@ struct RolloutResult {
   std::vector<double> log_probs;  // [rollouts]
   std::vector<int32_t> winners;   // best_only: [count] which rollout of its sequence, the lowest of equal
                                   // ones; -1: it has none. Else empty
-  std::vector<int32_t> finished;  // after a stop: [count] how many rollouts of a sequence were made. Else
-                                  // empty: all of them
   PolicyStatistics statistics;    // of all rollouts made
+  std::vector<int32_t> finished = {};  // after a stop: [count] how many rollouts of a sequence were made.
+                                       // Else empty: all of them
 };
 
 // d/dparameters of sum over rollouts of weights[r] * log p(orders[r] | sequence). With weights (L - b) / B
