@@ -142,7 +142,8 @@ class Sandbox:
 
     def environment(self, **more):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("POINTSMAN_")}
-        return {**kept, "POINTSMAN_MODEL_PATH": "models", **more}
+        # A driver's or a CUDA runtime's own allocations are not this program's.
+        return {**kept, "POINTSMAN_MODEL_PATH": "models", "POINTSMAN_DEVICE": "cpu", **more}
 
     def read(self, name):
         path = self.folder / name
