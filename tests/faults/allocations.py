@@ -143,7 +143,7 @@ class Sandbox:
     def environment(self, **more):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("POINTSMAN_")}
         # A driver's or a CUDA runtime's own allocations are not this program's.
-        return {**kept, "POINTSMAN_MODEL_PATH": "models", "POINTSMAN_DEVICE": "cpu", **more}
+        return {**kept, "POINTSMAN_MODEL_PATH": "models", "POINTSMAN_CUDA_MODULE": "none", **more}
 
     def read(self, name):
         path = self.folder / name
