@@ -41,8 +41,7 @@ struct SolveOptions {
   std::optional<double> entropy;  // active search: temperature it anneals from; from fresh parameters 0.2
   bool untrained = false;         // active search: start from fresh parameters instead of the model's
   uint64_t seed = kDefaultSeed;
-  std::function<void(const ActiveSearchProgress&)>
-      on_step;  // active search: after each step of each instance
+  StepReport on_step;  // active search: after each step of each instance
 };
 
 // What was really done, for the summary.

@@ -200,10 +200,12 @@ class CpuBackend final : public Backend {
     return &tape;
   }
 
-  // Each worker holds the activations of a tile.
-  void require_tile_memory(size_t tiles, int n) const {
+  // Each worker holds the activations of a tile, from then on.
+  void require_tile_memory(size_t tiles, int n) {
     const size_t bytes = std::min<size_t>(tiles, workers_.count()) * tape_tile_bytes(n);
-    if (bytes > kSmallBytes) require_memory("a gradient at n = " + std::to_string(n), bytes);
+    if (bytes <= granted_bytes_) return;
+    require_memory("a gradient at n = " + std::to_string(n), bytes);
+    granted_bytes_ = bytes;
   }
 
   // How much of it a tape of so many bytes may have.
@@ -295,6 +297,7 @@ class CpuBackend final : public Backend {
   std::vector<std::unique_ptr<CpuParameters>> sets_;
   std::vector<RolloutWorkspace> rollout_workspaces_;
   std::vector<GradientWorkspace> gradient_workspaces_;
+  size_t granted_bytes_ = kSmallBytes;  // that the gradient workspaces may grow to without a question
   TapeHead tape_head_;
   std::vector<AlignedFloats> segments_;  // sums of a set's segments
 };

@@ -253,12 +253,7 @@ class Scheduler {
   }
 
   void search(SearchedBatch& searched, ActiveSearchOptions options, const SearchControl& control) {
-    if (options.on_step) {
-      options.on_step = [&, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
-        progress.instance = static_cast<int64_t>(searched.places[static_cast<size_t>(progress.instance)]);
-        on_step(progress);
-      };
-    }
+    options.on_step = report_places(std::move(options.on_step), searched.places);
     take(run_search(backend_, config_, batch_of(searched), options, control), searched);
   }
 

@@ -22,9 +22,9 @@ struct SearchControl {
   std::optional<Clock::time_point> deadline;  // of the whole run, or of a part of it
   std::function<bool()> interrupted;          // may be empty
   std::function<void(const std::string&)> trace =
-      {};  // may be empty; told of every batch and every backend call
+      {};  // may be empty; told of every batch and every backend call, by several threads at once
   std::function<void(const std::string&)> warn =
-      {};  // may be empty; told of what went wrong and is tried again
+      {};  // may be empty; told of what went wrong and is tried again, likewise
 
   // Until when an instance without any answer may still get its first one; none: `deadline`.
   std::optional<Clock::time_point> end = {};

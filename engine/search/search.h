@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -52,6 +53,17 @@ struct ActiveSearchProgress {
   double batch_mean, baseline, best;  // user's units
 };
 
+using StepReport = std::function<void(const ActiveSearchProgress&)>;
+
+// For a search of some instances of a batch: tells `report`, unless it is empty, their places in the batch.
+inline StepReport report_places(StepReport report, const std::vector<size_t>& places) {
+  if (!report) return {};
+  return [report = std::move(report), &places](ActiveSearchProgress progress) {
+    progress.instance = static_cast<int64_t>(places[static_cast<size_t>(progress.instance)]);
+    report(progress);
+  };
+}
+
 // Algorithm 2 of the paper with the decisions of docs/decisions.md: each instance trains a copy of the
 // `initial` parameters of its own. Replica r of step t (from 0) is sample t * replicas + r of its instance
 // and reads input_order(seed, key, t * replicas + r): an order of its own at every step. The answer is the
@@ -72,7 +84,7 @@ struct ActiveSearchOptions {
   int augment = 1;  // 8: replica r reads dihedral copy r mod 8 (problems with symmetries only)
   Policy policy;
   uint64_t seed = kDefaultSeed;
-  std::function<void(const ActiveSearchProgress&)> on_step;  // after each step, once for each instance
+  StepReport on_step;  // after each step, once for each instance
 };
 
 // A search without a network (classical.h), called for one instance at a time, from several threads at once.

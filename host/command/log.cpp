@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,8 +19,10 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 
 struct LogState {
   bool quiet = false, verbose = false, json = false;
-  bool progress_shown = false;  // a progress line stands on the terminal and must be wiped before any other
 } state;
+
+// A progress line stands on the terminal and must be wiped before any other, whichever thread writes it.
+std::atomic<bool> progress_shown{false};
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
@@ -30,8 +33,7 @@ bool coloured() {
 }
 
 void wipe_progress() {
-  if (state.progress_shown) std::fputs("\r\033[K", stderr);
-  state.progress_shown = false;
+  if (progress_shown.exchange(false)) std::fputs("\r\033[K", stderr);
 }
 
 constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
@@ -66,7 +68,7 @@ void write_line(Level level, const std::string& message) {
 
 }  // namespace
 
-void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, false}; }
+void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json}; }
 
 void log_debug(const std::string& message) { write_line(Level::kDebug, message); }
 void log_info(const std::string& message) { write_line(Level::kInfo, message); }
@@ -99,7 +101,7 @@ void ProgressLine::update(const std::string& text) {
   if (terminal_) {
     std::fprintf(stderr, "\r%s\033[K", text.c_str());
     std::fflush(stderr);
-    state.progress_shown = true;
+    progress_shown = true;
   } else {
     log_info(text);
   }

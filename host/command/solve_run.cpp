@@ -54,12 +54,7 @@ void SolveRun::solve_group(const Group& group, const InstanceBatch& instances,
     if (!all) copies.push_back(instances[place]);
     own_rows.push_back(rows[place]);
   }
-  if (options.on_step) {
-    options.on_step = [&, on_step = std::move(options.on_step)](ActiveSearchProgress progress) {
-      progress.instance = static_cast<int64_t>(group.places[static_cast<size_t>(progress.instance)]);
-      on_step(progress);
-    };
-  }
+  options.on_step = report_places(std::move(options.on_step), group.places);
   const double earlier_ms = report.solving_ms;
   report = engine.solve(group.model, all ? instances : copies, own_rows, options, control, sink);
   report.solving_ms += earlier_ms;
