@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "engine/problem/problem.h"
+#include "engine/schedule/answers_in_order.h"
 #include "engine/search/classical.h"
 #include "engine/search/limits.h"
 #include "engine/search/sequence_packer.h"
@@ -23,7 +24,8 @@ namespace {
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
 constexpr double kUntrainedEntropy =
     0.2;  // tours are random above some 0.15 network units and ordered below 0.1
-constexpr double kTrainedRateShare = 0.01;  // of the rate that the model was trained with
+constexpr int64_t kExactBranches = int64_t{1} << 20;  // of auto: some 20 ms
+constexpr double kTrainedRateShare = 0.01;            // of the rate that the model was trained with
 
 void check_instances(const Model* model, const InstanceBatch& instances) {
   for (const Instance& instance : instances) {
@@ -76,7 +78,20 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
   return active;
 }
 
+ImproveOptions improve_options(const SolveOptions& options) {
+  ImproveOptions improve = {.kicks = options.kicks, .seed = options.seed};
+  if (!improve.kicks && options.mode != Mode::kAuto && options.mode != Mode::kLocal) improve.kicks = 0;
+  return improve;
+}
+
+InstanceSearch local_search(const SolveOptions& options) {
+  return [options](const Instance& instance, uint64_t, const SearchControl& control) {
+    return local_search_tour(instance, improve_options(options), control);
+  };
+}
+
 SearchOptions search_options(const SolveOptions& options, const Model* model, bool improve) {
+  if (options.mode == Mode::kAuto && model == nullptr) return local_search(options);
   switch (options.mode) {
     case Mode::kAuto:
     case Mode::kGreedy:
@@ -85,10 +100,7 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
     case Mode::kActive:
       return active_options(options, *model);
     case Mode::kLocal:
-      return [improve = ImproveOptions{.kicks = options.kicks, .seed = options.seed}](
-                 const Instance& instance, uint64_t, const SearchControl& control) {
-        return local_search_tour(instance, improve, control);
-      };
+      return local_search(options);
     case Mode::kRandom:
       return [samples = options.samples.value_or(SamplingOptions().samples), seed = options.seed](
                  const Instance& instance, uint64_t key, const SearchControl& control) {
@@ -97,18 +109,23 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
     case Mode::kRatio:
       return [](const Instance& instance, uint64_t, const SearchControl&) { return ratio_packing(instance); };
     case Mode::kExact:
-      return [](const Instance& instance, uint64_t, const SearchControl& control) {
-        return exact_packing(instance, control);
+      return [branches = options.most_branches](const Instance& instance, uint64_t,
+                                                const SearchControl& control) {
+        return exact_packing(instance, control, branches);
       };
   }
   throw std::logic_error("no such mode");
 }
 
 SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const Model* model) {
-  const bool improve = problem.has_local_search && options.improve.value_or(options.mode == Mode::kAuto);
+  const bool samples = model != nullptr;  // auto's local search without a network is a search of its own
+  const bool improve =
+      samples && problem.has_local_search && options.improve.value_or(options.mode == Mode::kAuto);
   SolvePlan plan;
   plan.search = search_options(options, model, improve);
-  if (improve) plan.improve = {.kicks = options.kicks, .seed = options.seed};
+  if (improve) plan.improve = improve_options(options);
+  if (options.mode == Mode::kLocal || options.mode == Mode::kAuto)
+    plan.start = samples ? Start::kNetwork : Start::kGreedyEdges;
   plan.batch_size = options.batch_size;
   return plan;
 }
@@ -116,7 +133,8 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
 SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const Model* model) {
   SolveReport report;
   report.mode = options.mode;
-  report.improve = plan.improve || options.mode == Mode::kLocal;
+  report.improve =
+      plan.improve || options.mode == Mode::kLocal || (options.mode == Mode::kAuto && model == nullptr);
   report.samples = options.mode == Mode::kRandom ? options.samples.value_or(SamplingOptions().samples) : 1;
   if (const auto* sampling = std::get_if<SamplingOptions>(&plan.search)) {
     report.samples = sampling->samples;
@@ -166,6 +184,14 @@ void Engine::load(const Model& model) {
   is_loaded_ = true;
 }
 
+bool needs_network(const SolveOptions& options) {
+  return info_of(options.mode).has_network && (options.mode != Mode::kAuto || options.network);
+}
+
+bool can_use_network(const SolveOptions& options, const Problem& problem) {
+  return needs_network(options) || (options.mode == Mode::kAuto && !problem.has_local_search);
+}
+
 SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
                           const SolveOptions& options, const SearchControl& control,
                           const SolutionSink& sink) {
@@ -173,9 +199,58 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, st
   check_instances(model, instances);
   if (rows.size() != instances.size()) throw std::invalid_argument("solve: one row for each instance");
   if (instances.empty()) return {};
-  if (model == nullptr && info_of(options.mode).has_network) {
+  const Problem& problem = problem_of(instances[0]);
+  if (model == nullptr && needs_network(options)) {
     throw std::invalid_argument(std::string(info_of(options.mode).name) + ": needs a model");
   }
+  if (!can_use_network(options, problem)) model = nullptr;
+  SolveReport report = options.mode == Mode::kAuto && !options.network && problem.has_capacity
+                           ? run_exact_first(model, instances, rows, options, control, sink)
+                           : run(model, instances, rows, options, control, sink);
+  report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return report;
+}
+
+// Branch and bound of a bounded work answers all but hard instances; of these the network's samples may be
+// better than what it found.
+SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& instances,
+                                    std::span<const uint64_t> rows, SolveOptions options,
+                                    const SearchControl& control, const SolutionSink& sink) {
+  AnswersInOrder answers(sink);
+  std::vector<size_t> open;
+  InstanceBatch open_instances;
+  std::vector<uint64_t> open_rows;
+  SolutionBatch found;
+  options.mode = Mode::kExact;
+  options.most_branches = kExactBranches;
+  SolveReport report = run(nullptr, instances, rows, options, control, [&](size_t i, Solution&& solution) {
+    if (model == nullptr || solution.start == Start::kExact || solution.status != Status::kDone) {
+      answers.put(i, std::move(solution));
+      return;
+    }
+    open.push_back(i);
+    open_instances.push_back(instances[i]);
+    open_rows.push_back(rows[i]);
+    found.push_back(std::move(solution));
+  });
+  options.mode = Mode::kAuto;
+  if (!open.empty()) {
+    report = run(model, open_instances, open_rows, options, control, [&](size_t i, Solution&& solution) {
+      const bool is_worse = solution.status == Status::kUnsolved ||
+                            !is_better(instances[open[i]].problem, solution.objective, found[i].objective);
+      if (is_worse) {
+        found[i].network_objective = solution.network_objective;
+        solution = std::move(found[i]);
+      }
+      answers.put(open[i], std::move(solution));
+    });
+  }
+  report.mode = Mode::kAuto;
+  return report;
+}
+
+SolveReport Engine::run(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
+                        const SolveOptions& options, const SearchControl& control, const SolutionSink& sink) {
   Model fresh;
   if (options.untrained) {
     fresh.config = model->config;
@@ -191,7 +266,6 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, st
   SolveReport report = report_of(plan, options, model);
   report.statistics = solve_instances(*backend_, model == nullptr ? ModelConfig() : model->config, plan,
                                       instances, rows, control, sink);
-  report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return report;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,11 +15,12 @@
 #include "engine/backend/backend.h"
 #include "engine/problem/generate.h"
 #include "engine/problem/instance.h"
+#include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/schedule/schedule.h"
-#include "engine/search/improve.h"
 #include "engine/search/mode.h"
 #include "engine/search/search.h"
+#include "engine/search/tour_search.h"
 #include "engine/training/trainer.h"
 #include "models/parameter_file.h"
 
@@ -34,9 +36,13 @@ struct SolveOptions {
   Policy policy;
   std::optional<int> augment;  // 1 or 8; auto, and active from a model: 8 for problems with symmetries
   std::optional<bool> shuffle, improve;  // auto: yes; else no
-  int64_t kicks = 0;             // improvement: double-bridge kicks of the best tour after its local optimum
-  std::optional<int64_t> steps;  // active search
-  std::optional<int> replicas;   // active search
+  // Local search: kicks of the best tour after its local optimum; auto and local: kKicksPerCity of
+  // ImproveOptions a city, with a limit as many as it leaves time for; else none.
+  std::optional<int64_t> kicks;
+  bool network = false;  // auto: the samples of the network come first in any case
+  int64_t most_branches = std::numeric_limits<int64_t>::max();  // exact: of its work
+  std::optional<int64_t> steps;                                 // active search
+  std::optional<int> replicas;                                  // active search
   std::optional<float> learning_rate;  // active search: from a trained model a hundredth of the model's own
   std::optional<double> entropy;  // active search: temperature it anneals from; from fresh parameters 0.2
   bool untrained = false;         // active search: start from fresh parameters instead of the model's
@@ -54,6 +60,10 @@ struct SolveReport {
   PolicyStatistics statistics;
 };
 
+// Whether the options ask a network for anything; auto does where branch and bound might not be enough.
+bool needs_network(const SolveOptions& options);
+bool can_use_network(const SolveOptions& options, const Problem& problem);
+
 class Engine {
  public:
   explicit Engine(const BackendOptions& options) : backend_(make_backend(options, &note_)) {}
@@ -65,7 +75,8 @@ class Engine {
     return *backend_;
   }
 
-  // Solves instances of one problem, of any sizes, with one model; null where the mode needs none.
+  // Solves instances of one problem, of any sizes, with one model; null where the mode needs none. Auto
+  // without `network` uses it for the packings that branch and bound does not finish, if there is one.
   // rows[i] is the row number of instance i in its file or stream: its draws depend on it (or on the
   // instance's id), never on the batch. `sink` takes the answers in input order as they become final.
   SolveReport solve(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
@@ -79,6 +90,11 @@ class Engine {
 
  private:
   void load(const Model& model);
+  SolveReport run(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
+                  const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
+  SolveReport run_exact_first(const Model* model, const InstanceBatch& instances,
+                              std::span<const uint64_t> rows, SolveOptions options,
+                              const SearchControl& control, const SolutionSink& sink);
 
   std::string note_;
   std::unique_ptr<Backend> backend_;

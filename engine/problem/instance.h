@@ -40,6 +40,15 @@ inline const char* name_of(Status status) {
   return kNames[static_cast<int>(status)];
 }
 
+// What the default mode's answer began with.
+enum class Start { kNone, kGreedyEdges, kNetwork, kExact, kBranchAndBound };
+
+// As the JSON says it. kBranchAndBound: the best that its bounded work found, not proved to be the best.
+inline const char* name_of(Start start) {
+  constexpr const char* kNames[] = {"", "greedy_edges", "network", "exact", "branch_and_bound"};
+  return kNames[static_cast<int>(start)];
+}
+
 // An answer in the user's units, re-checked in double (validate.h) before it leaves the program.
 struct Solution {
   std::vector<int32_t> order;  // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
@@ -50,6 +59,8 @@ struct Solution {
   double network_objective =
       0.0;  // what the network alone reached, before any improvement; NaN when none did
   Status status = Status::kDone;
+  Start start = Start::kNone;  // of the default mode
+  int64_t kicks = 0;           // that local search made
 };
 
 using SolutionBatch = std::vector<Solution>;

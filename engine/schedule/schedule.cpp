@@ -24,6 +24,7 @@ namespace pointsman {
 namespace {
 
 constexpr double kSearchShare = 0.9;     // of a batch's time, where improvement follows the search
+constexpr double kStartShare = 0.25;     // the same where improvement goes on until the limit
 constexpr int kSearchedOneByOne = 4096;  // instances at once
 constexpr size_t kSearchers = 3;         // of a device that leaves the host free
 constexpr size_t kBatchesAhead = 2;      // searched and not yet improved
@@ -83,19 +84,17 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
                             const SearchControl& control) {
   if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
-  ImproveOptions descent = options;
-  descent.kicks = 0;
-  TourSearch search(instance, descent);
   const SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
-  bool finished = search.improve(candidates.front(), to_the_end);
+  TourSearch search(instance, options, to_the_end);
+  bool finished = search.descend(candidates.front(), to_the_end);
   for (size_t i = 1; i < candidates.size() && finished; ++i)
-    finished = search.improve(candidates[i], control);
+    finished = search.descend(candidates[i], control);
   Solution best = std::move(
       *std::min_element(candidates.begin(), candidates.end(), [&](const Solution& a, const Solution& b) {
         return is_better(instance.problem, a.objective, b.objective);
       }));
   best.network_objective = network_objective;
-  if (finished && options.kicks > 0) finished = TourSearch(instance, options).improve(best, control);
+  if (finished && options.kicks != 0) finished = search.improve(best, control);
   if (!finished && best.status == Status::kDone) best.status = control.check();
   return best;
 }
@@ -215,6 +214,10 @@ class Scheduler {
     const int n = instances_[next.places[0]].n();
     const double work = static_cast<double>(next.places.size()) * rollout_work(n);
     next.control = share_time(control_, searchers_ * work, work_left_);
+    if (!std::holds_alternative<InstanceSearch>(plan_.search)) {
+      const auto count = static_cast<int64_t>(next.places.size());
+      next.control = limit_each(next.control, (count + workers_.count() - 1) / workers_.count());
+    }
     work_left_ -= work;
     if (control_.trace) {
       control_.trace("batch: " + std::to_string(next.places.size()) +
@@ -229,17 +232,23 @@ class Scheduler {
       searched.instances.push_back(instances_[place]);
       searched.keys.push_back(instance_key(instances_[place], rows_[place]));
     }
-    const SearchControl searching =
-        improves(searched.instances[0]) ? share_time(searched.control, kSearchShare, 1.0) : searched.control;
+    const SearchControl searching = improves(searched.instances[0])
+                                        ? share_time(searched.control, search_share(), 1.0)
+                                        : searched.control;
     std::visit([&](const auto& options) { search(searched, options, searching); }, plan_.search);
     return searched;
   }
 
   void search(SearchedBatch& searched, const InstanceSearch& one, const SearchControl& control) {
+    const auto count = static_cast<int64_t>(searched.instances.size());
     searched.candidates.resize(searched.instances.size());
-    workers_.for_each(static_cast<int64_t>(searched.instances.size()), [&](int64_t i, int) {
-      searched.candidates[i] = {control.is_over() ? unsolved()
-                                                  : one(searched.instances[i], searched.keys[i], control)};
+    workers_.for_each(count, [&](int64_t i, int) {
+      if (control.is_over()) {
+        searched.candidates[i] = {unsolved()};
+        return;
+      }
+      const SearchControl own = limit_each(turn(control, i, count), 1);
+      searched.candidates[i] = {one(searched.instances[i], searched.keys[i], own)};
     });
   }
 
@@ -263,6 +272,13 @@ class Scheduler {
     searched.statistics = result.statistics;
   }
 
+  // The i-th of `count` instances that the host's threads work on: its part of the time that is left.
+  SearchControl turn(const SearchControl& control, int64_t i, int64_t count) const {
+    return share_time(control, workers_.count(), static_cast<double>(count - i));
+  }
+
+  double search_share() const { return plan_.improve->kicks ? kSearchShare : kStartShare; }
+
   bool improves(const Instance& instance) const {
     return plan_.improve && problem_of(instance).has_local_search;
   }
@@ -279,11 +295,16 @@ class Scheduler {
       const Instance& instance = instances_[searched.places[i]];
       Candidates& found = searched.candidates[i];
       answers[i] = improves(instance)
-                       ? improve_candidates(instance, std::move(found), *plan_.improve, searched.control)
+                       ? improve_candidates(instance, std::move(found), *plan_.improve,
+                                            turn(searched.control, i, static_cast<int64_t>(answers.size())))
                        : std::move(found.front());
     };
     workers_.for_each(static_cast<int64_t>(answers.size()), answer);
-    for (size_t i = 0; i < answers.size(); ++i) out.put(searched.places[i], std::move(answers[i]));
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (plan_.start != Start::kNone && answers[i].status != Status::kUnsolved)
+        answers[i].start = plan_.start;
+      out.put(searched.places[i], std::move(answers[i]));
+    }
   }
 
   Backend& backend_;

@@ -10,8 +10,8 @@
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
-#include "engine/search/improve.h"
 #include "engine/search/search.h"
+#include "engine/search/tour_search.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -20,7 +20,8 @@ namespace pointsman {
 struct SolvePlan {
   SearchOptions search;
   std::optional<ImproveOptions>
-      improve;  // local search from the search's candidates, with kicks for the best of them
+      improve;                 // local search from the search's candidates, with kicks for the best of them
+  Start start = Start::kNone;  // what the answers tell of it, where the search does not say itself
   std::optional<int> batch_size;  // instances handled together; none: chosen
 };
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/problem/metric.h"
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
+#include "engine/search/space_curve.h"
 #include "kernels/common/rules.h"
 
 namespace pointsman {
@@ -65,42 +65,6 @@ Order items_by_ratio(const Instance& instance) {
   return items;
 }
 
-// Where along the Hilbert curve through a square of 2^32 x 2^32 cells a cell lies.
-uint64_t hilbert_place(uint32_t x, uint32_t y) {
-  uint64_t place = 0;
-  for (uint32_t side = uint32_t{1} << 31; side > 0; side /= 2) {
-    const bool right = (x & side) != 0, up = (y & side) != 0;
-    place = 4 * place + (right ? (up ? 2 : 3) : (up ? 1 : 0));
-    if (up) continue;
-    if (right) {  // the last quarter runs through its cells turned over
-      x = ~x;
-      y = ~y;
-    }
-    std::swap(x, y);
-  }
-  return place;
-}
-
-// Of each city, with the cities' bounding square as the curve's.
-std::vector<uint64_t> curve_places(const Instance& instance) {
-  double low[2] = {instance.first(0), instance.second(0)}, high[2] = {low[0], low[1]};
-  for (int city = 1; city < instance.n(); ++city) {
-    const double point[2] = {instance.first(city), instance.second(city)};
-    for (const int axis : {0, 1}) {
-      low[axis] = std::min(low[axis], point[axis]);
-      high[axis] = std::max(high[axis], point[axis]);
-    }
-  }
-  const double extent = std::max(high[0] - low[0], high[1] - low[1]);
-  const auto cell = [&](double x, int axis) {
-    return extent > 0.0 ? static_cast<uint32_t>((x - low[axis]) / extent * 0xffffffffp0) : 0;
-  };
-  std::vector<uint64_t> places;
-  for (int city = 0; city < instance.n(); ++city)
-    places.push_back(hilbert_place(cell(instance.first(city), 0), cell(instance.second(city), 1)));
-  return places;
-}
-
 // Depth first over the items by falling ratio: each is first taken, then left. A branch is cut where even its
 // fractional relaxation (Dantzig 1957) is no better than the best packing so far.
 class BranchAndBound {
@@ -114,10 +78,11 @@ class BranchAndBound {
     most_weight_ = instance.capacity * (1.0 + 4.0 * rounding_);
   }
 
-  Solution run(const SearchControl& control) {
+  Solution run(const SearchControl& control, int64_t most_branches) {
     Status status = Status::kDone;
     size_t next = 0;
-    for (int64_t branches = 1;; ++branches) {
+    best_.start = Start::kBranchAndBound;
+    for (int64_t branches = 1; branches <= most_branches; ++branches) {
       if (branches % kBranchesPerCheck == 0) status = control.check();
       if (status != Status::kDone) break;
       if (next < items_.size() && bound(next) > best_.objective * (1.0 + rounding_)) {
@@ -127,6 +92,7 @@ class BranchAndBound {
         next = taken_.back().place + 1;
         taken_.pop_back();
       } else {
+        best_.start = Start::kExact;
         break;
       }
     }
@@ -177,39 +143,25 @@ class BranchAndBound {
 
 }  // namespace
 
-Solution nearest_neighbour_tour(const Instance& instance) {
-  require(problem_of(instance).has_local_search, instance, "nearest_neighbour_tour");
-  Order order(instance.n());
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t next = 1; next < order.size(); ++next) {  // of those from `next` on, which stay in order
-    size_t nearest = next;
-    double least = std::numeric_limits<double>::infinity();
-    for (size_t other = next; other < order.size(); ++other) {
-      const double d = city_distance(instance, order[next - 1], order[other]);
-      if (d >= least) continue;
-      least = d;
-      nearest = other;
-    }
-    std::rotate(order.begin() + next, order.begin() + nearest, order.begin() + nearest + 1);
-  }
-  return checked(instance, std::move(order));
-}
-
 Solution quick_answer(const Instance& instance) {
   if (!problem_of(instance).has_local_search)
     return checked(instance, feasible_part(instance, items_by_ratio(instance)));
-  const std::vector<uint64_t> places = curve_places(instance);
-  Order order(places.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return places[a] < places[b]; });
-  return checked(instance, std::move(order));
+  return checked(instance, along_curve(instance));
 }
 
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
                            const SearchControl& control) {
-  Solution solution = nearest_neighbour_tour(instance);
-  if (!TourSearch(instance, options).improve(solution, control)) solution.status = control.check();
-  return solution;
+  require(problem_of(instance).has_local_search, instance, "local_search_tour");
+  try {
+    TourSearch search(instance, options, control);
+    Solution solution = checked(instance, search.greedy_tour(control));
+    if (!search.improve(solution, control)) solution.status = control.check();
+    return solution;
+  } catch (const CallStopped&) {
+    Solution solution = quick_answer(instance);
+    solution.status = control.check();
+    return solution;
+  }
 }
 
 Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
@@ -241,9 +193,9 @@ Solution ratio_packing(const Instance& instance) {
   return checked(instance, feasible_part(instance, items_by_ratio(instance)));
 }
 
-Solution exact_packing(const Instance& instance, const SearchControl& control) {
+Solution exact_packing(const Instance& instance, const SearchControl& control, int64_t most_branches) {
   require(problem_of(instance).has_capacity, instance, "exact_packing");
-  return BranchAndBound(instance).run(control);
+  return BranchAndBound(instance).run(control, most_branches);
 }
 
 }  // namespace pointsman

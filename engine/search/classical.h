@@ -5,17 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "engine/problem/instance.h"
-#include "engine/search/improve.h"
 #include "engine/search/limits.h"
+#include "engine/search/tour_search.h"
 
 namespace pointsman {
 
-// TSP: the nearest-neighbour tour from city 0; of equally near cities the first.
-Solution nearest_neighbour_tour(const Instance& instance);
-
-// TSP: the nearest-neighbour tour after local search and its kicks.
+// TSP: the tour of greedy edges after local search and its kicks; that of quick_answer() when `control` says
+// stop before it is there.
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
                            const SearchControl& control);
 
@@ -25,8 +24,8 @@ Solution local_search_tour(const Instance& instance, const ImproveOptions& optio
 Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
                        const SearchControl& control);
 
-// A first answer in n log n time: TSP along a Hilbert curve; else the items by falling ratio of value to
-// weight, passing over what does not fit.
+// A first answer in n log n time: TSP along a Hilbert curve, by number without coordinates; else the items by
+// falling ratio of value to weight, passing over what does not fit.
 Solution quick_answer(const Instance& instance);
 
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
@@ -34,7 +33,8 @@ Solution ratio_packing(const Instance& instance);
 
 // KnapSack: the best packing that validate_solution accepts, up to the rounding of the sums (twice n epsilons
 // of its value), by branch and bound. Exponential at worst; of random items milliseconds. Never worse than
-// ratio_packing().
-Solution exact_packing(const Instance& instance, const SearchControl& control);
+// ratio_packing(). Its start says whether `most_branches` were enough.
+Solution exact_packing(const Instance& instance, const SearchControl& control,
+                       int64_t most_branches = std::numeric_limits<int64_t>::max());
 
 }  // namespace pointsman

@@ -29,6 +29,9 @@ struct SearchControl {
   // Until when an instance without any answer may still get its first one; none: `deadline`.
   std::optional<Clock::time_point> end = {};
 
+  // Of one instance, from when its search begins; none: no limit of its own.
+  std::optional<Clock::duration> each = {};
+
   // Nothing more is to be begun, not even a first answer to an instance.
   bool is_over() const {
     const auto& last = end ? end : deadline;
@@ -58,6 +61,16 @@ struct SearchControl {
           std::to_string(taken.count()) + " ms");
   }
 };
+
+// With `each` as the deadline of `turns` instances that are searched one after the other from now on.
+inline SearchControl limit_each(const SearchControl& control, int64_t turns) {
+  SearchControl limited = control;
+  if (!control.each) return limited;
+  const Clock::time_point last = Clock::now() + *control.each * turns;
+  limited.end = control.end ? control.end : control.deadline;
+  if (!limited.deadline || last < *limited.deadline) limited.deadline = last;
+  return limited;
+}
 
 // Rollouts of n items that one call may hold: 16,384, or 4 million items (some 50 MB with their features).
 inline int64_t largest_call(int n) { return std::clamp<int64_t>(4'000'000 / std::max(n, 1), 1, 16384); }

@@ -9,12 +9,13 @@ namespace {
 
 // In the order of the enumerators.
 constexpr ModeInfo kModes[] = {
-    {Mode::kAuto, "auto", "sample with --augment 8 and --shuffle, then --improve on", true, false, true,
-     "samples", nullptr},
+    {Mode::kAuto, "auto",
+     "TSP as local, or with a flag of the network from its samples; KnapSack as exact, then sample", true,
+     false, true, "samples", nullptr},
     {Mode::kGreedy, "greedy", "one pass of the network", true, false, false, "samples", nullptr},
     {Mode::kSample, "sample", "the best of many samples", true, false, true, "samples", nullptr},
     {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, false, "samples", nullptr},
-    {Mode::kLocal, "local", "nearest neighbours, 2-opt and Or-opt, then kicks", false, false, false, "kicks",
+    {Mode::kLocal, "local", "greedy edges, Lin-Kernighan moves, then kicks", false, false, false, "kicks",
      &Problem::has_local_search},
     {Mode::kRandom, "random", "the best of many random orders", false, true, false, "orders", nullptr},
     {Mode::kRatio, "ratio", "items by falling value per weight", false, true, false, nullptr,

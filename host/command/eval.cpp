@@ -149,7 +149,7 @@ void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objec
 
 Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode, const EvalSet& set,
               const CommonOptions& common) {
-  const bool rival = !info_of(mode.options.mode).has_network;
+  const bool rival = !can_use_network(mode.options, problem_of(set.instances.front()));
   const int threads = rival ? rival_threads(common, set) : run.engine.device().threads;
   const SearchControl control = search_control(common);
   Answers answers{set.instances, mode.name};
@@ -234,8 +234,9 @@ std::vector<std::string> load_models(const EvalFlags& flags, const std::vector<E
     if (model.empty() && models.size() > 1)
       throw UsageError("-m " + flags.model + ": expected a model between commas");
   }
-  if (std::all_of(modes.begin(), modes.end(),
-                  [](const EvalMode& mode) { return !info_of(mode.options.mode).has_network; })) {
+  if (std::all_of(modes.begin(), modes.end(), [&](const EvalMode& mode) {
+        return !can_use_network(mode.options, problem_of(set.instances.front()));
+      })) {
     return models;
   }
   std::set<int> sizes;

@@ -40,6 +40,7 @@ void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind pr
   if (info.needs != nullptr && !(problem_of(problem).*info.needs)) {
     throw UsageError("--modes: " + mode.strategy + " is for " + problems_of(info));
   }
+  if (info.mode == Mode::kLocal) mode.options.kicks = 0;
   for (std::string word; std::getline(words, word, '+');) {
     const int64_t number = number_in(word);
     if (info.number == nullptr || number == 0) {
@@ -74,6 +75,7 @@ void parse_network_mode(std::istringstream& words, const ModeInfo& info, EvalMod
     options.shuffle = options.improve = false;
   }
   for (std::string word; std::getline(words, word, '+');) {
+    options.network = true;
     if (word == "x8") {
       options.augment = 8;
     } else if (word == "shuffle") {

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   pointsman solve berlin52.tsp                             JSON, or a table on a terminal
   pointsman solve berlin52.tsp -o berlin52.tour --ref 7542 a TSPLIB tour, and the gap on stderr
-  pointsman solve map.tsp --improve off                    the network alone
+  pointsman solve map.tsp --mode greedy                    the network alone
   pointsman solve map.tsp --mode active -l 20              train on this instance for 20 seconds
   pointsman solve set.npy --mode greedy -o tours.npy       one pass over a batch
   pointsman solve knap.npy --problem knapsack --capacity 12.5
@@ -78,7 +78,7 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
     incumbents[i].log_prob = incumbents[i].network_objective = std::nan("");
     if (improves(flags.options)) {
       improve_solution(instances[i], incumbents[i],
-                       {.kicks = flags.options.kicks, .seed = flags.options.seed}, control);
+                       {.kicks = flags.options.kicks.value_or(0), .seed = flags.options.seed}, control);
     }
   }
   return incumbents;
@@ -95,6 +95,8 @@ SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const Solve
   summary.loading_ms = loading_ms;
   summary.solving_ms = run.report.solving_ms;
   summary.mode = info_of(run.report.mode).name;
+  summary.start = totals.start;
+  summary.kicks = totals.kicks;
   summary.samples = run.report.samples;
   summary.augment = run.report.augment;
   summary.shuffle = run.report.shuffle;
@@ -124,6 +126,7 @@ void log_end(const SolveRun& run, const SolveTotals& totals, double writing_seco
   add(", gap %.3f%%", 100 * totals.mean_gap());
   add(", %.2f s", milliseconds_since(process_start()) / 1000);
   if (writing_seconds >= 0.01) add(" (writing %.2f s)", writing_seconds);
+  if (totals.kicks > 0) text += ", " + std::to_string(totals.kicks) + " kicks";
   text += !totals.is_cut_short()       ? ""
           : interrupt_exit_code() != 0 ? ", interrupted"
                                        : ", stopped by the time limit";
@@ -138,8 +141,16 @@ std::string step_text(const ActiveSearchProgress& at) {
                  static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
 }
 
+SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common) {
+  SearchControl control = search_control(common);
+  if (flags.limit_each > 0)
+    control.each =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(flags.limit_each));
+  return control;
+}
+
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  const SearchControl control = search_control(common);
+  const SearchControl control = solve_control(flags, common);
   const LoadedFiles loaded = load_all(flags);
   const InstanceBatch& instances = loaded.instances;
   check_format(output_format(common), instances);
@@ -190,7 +201,7 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
     if (!number) throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
     reference = *number;
   }
-  const SearchControl control = search_control(common);
+  const SearchControl control = solve_control(flags, common);
   SolveStream stream(run, flags, control, file, reference);
   for (const std::string& path : flags.files) {
     stream.solve_file(path, read_options(flags.input));

@@ -12,6 +12,11 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+// What means nothing without a network, and asks auto for one.
+const std::initializer_list<const char*> kNetworkFlags = {"--model",   "--samples", "--first-sample",
+                                                          "--shuffle", "--augment", "--temperature",
+                                                          "--clip",    "--improve", "--stop-at-first-misfit"};
+
 // What --mode takes, and what each of them does.
 std::pair<Names, std::string> solve_modes() {
   std::pair<Names, std::string> modes;
@@ -48,11 +53,14 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
          "Spread the samples over random input orders; on in mode auto")
       ->envname(environment_name("--shuffle"));
   add_option(app, "--improve", flags.improve,
-             "on: 2-opt and Or-opt on the best tours; default: on in mode auto",
+             "on: local search from the best tours; default: on in mode auto",
              CLI::IsMember(Names{"on", "off"}));
-  add_option(app, "--kicks", options.kicks,
-             "Double-bridge kicks of the best improved tour; a kick that makes it longer is undone",
-             CLI::Range(int64_t{0}, int64_t{1} << 40));
+  add_optional(app, "--kicks", options.kicks, int64_t{-1},
+               "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 5 a city, or "
+               "until the limit; else none",
+               CLI::Range(int64_t{-1}, int64_t{1} << 40));
+  add_option(app, "--limit-each", flags.limit_each, "Seconds for an instance; 0: no limit of its own",
+             CLI::Range(0.0, 1e9));
   add_flag(
       app, "--stop-at-first-misfit", options.policy.stop_at_first_misfit,
       "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit ends the "
@@ -80,7 +88,8 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
 void add_solve_flags(CLI::App& app, SolveFlags& flags) {
   app.add_option("FILE", flags.files, "TSPLIB, .npy, .npz, JSON, NDJSON or KnapSack text; - is stdin")
       ->required();
-  add_option(app, "-m,--model", flags.model, "Model file or name; default: same problem, nearest size");
+  add_option(app, "-m,--model", flags.model,
+             "Model file or name; default: same problem, nearest size. Mode auto then samples it first");
   add_search_flags(app, flags);
   add_option(
       app, "--init", flags.init,
@@ -97,12 +106,11 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   options.seed = common.seed;
   if (!flags.improve.empty()) options.improve = flags.improve == "on";
   options.untrained = flags.init == "random";
+  options.network = std::any_of(kNetworkFlags.begin(), kNetworkFlags.end(),
+                                [&](const char* flag) { return app.get_option(flag)->count() > 0; });
   const bool active = options.mode == Mode::kActive;
   if (!info_of(options.mode).has_network) {
-    refuse_typed(app,
-                 {"--model", "--samples", "--first-sample", "--shuffle", "--augment", "--temperature",
-                  "--clip", "--improve", "--stop-at-first-misfit"},
-                 "is not for --mode " + flags.mode);
+    refuse_typed(app, kNetworkFlags, "is not for --mode " + flags.mode);
   }
   if (active) {
     refuse_typed(app, {"--samples", "--first-sample", "--shuffle", "--temperature"},

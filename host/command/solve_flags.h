@@ -20,6 +20,7 @@ struct SolveFlags {
   std::vector<std::string> files;
   InstanceFlags input;
   std::string model, mode = "auto", improve, init, ref;
+  double limit_each = 0;  // seconds; 0: none
   SolveOptions options;
 };
 

@@ -12,6 +12,8 @@ namespace pointsman {
 
 namespace {
 
+constexpr int kFarthest = 2;  // times the size that a network was trained on: it does not serve beyond
+
 void append(std::string& list, const std::string& entry) {
   if (("," + list + ",").find("," + entry + ",") != std::string::npos) return;
   list += (list.empty() ? "" : ",") + entry;
@@ -29,12 +31,30 @@ SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool
   if (!engine.device_note().empty()) log_info(engine.device_note());
 }
 
-std::vector<SolveRun::Group> SolveRun::groups_of(const InstanceBatch& instances, bool has_network) {
+// Null where the options ask none for anything, or none suits an instance that can do without.
+const Model* SolveRun::model_for(const Instance& instance, const SolveOptions& options) {
+  if (needs_network(options)) return &models.get(instance.problem, instance.n());
+  if (!can_use_network(options, problem_of(instance))) return nullptr;
+  try {
+    const Model& model = models.get(instance.problem, instance.n());
+    if (instance.n() <= kFarthest * model.config.n) return &model;
+    if (!std::exchange(told_of_size_, true)) {
+      log_info(model.name + " was trained on " + std::to_string(model.config.n) +
+               " items: it is not used for " + std::to_string(instance.n()));
+    }
+  } catch (const ModelFileError& error) {
+    if (!std::exchange(told_of_size_, true)) log_info(std::string("no network is used: ") + error.what());
+  }
+  return nullptr;
+}
+
+std::vector<SolveRun::Group> SolveRun::groups_of(const InstanceBatch& instances,
+                                                 const SolveOptions& options) {
   std::vector<Group> groups;
   std::map<std::pair<ProblemKind, const Model*>, size_t> known;
   for (size_t place = 0; place < instances.size(); ++place) {
     const Instance& instance = instances[place];
-    const Model* model = has_network ? &models.get(instance.problem, instance.n()) : nullptr;
+    const Model* model = model_for(instance, options);
     const auto [at, is_new] = known.try_emplace({instance.problem, model}, groups.size());
     if (is_new) groups.push_back({model});
     groups[at->second].places.push_back(place);
@@ -64,7 +84,7 @@ void SolveRun::solve_group(const Group& group, const InstanceBatch& instances,
 
 void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows,
                      const SolveOptions& options, const SearchControl& control, const SolutionSink& sink) {
-  const std::vector<Group> groups = groups_of(instances, info_of(options.mode).has_network);
+  const std::vector<Group> groups = groups_of(instances, options);
   double work_left = 0.0;
   for (const Group& group : groups) work_left += group.work;
   AnswersInOrder answers(sink);

@@ -38,11 +38,12 @@ struct SolveRun {
     std::vector<size_t> places = {};
     double work = 0.0;
   };
-  std::vector<Group> groups_of(const InstanceBatch& instances, bool has_network);
+  const Model* model_for(const Instance& instance, const SolveOptions& options);
+  std::vector<Group> groups_of(const InstanceBatch& instances, const SolveOptions& options);
   void solve_group(const Group& group, const InstanceBatch& instances, const std::vector<uint64_t>& rows,
                    SolveOptions options, const SearchControl& control, const SolutionSink& sink);
 
-  bool told_of_shuffle_ = false;
+  bool told_of_shuffle_ = false, told_of_size_ = false;
 };
 
 }  // namespace pointsman

@@ -130,7 +130,7 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
 
 std::pair<int, std::string> SolveStream::check(const Instance& instance) {
   try {
-    if (info_of(flags_.options.mode).has_network) run_.models.get(instance.problem, instance.n());
+    if (needs_network(flags_.options)) run_.models.get(instance.problem, instance.n());
   } catch (const ModelFileError& error) {
     return {kExitInput, error.what()};
   }

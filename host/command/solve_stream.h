@@ -23,6 +23,8 @@ struct SolveTotals {
   int64_t failed = 0;                   // lines of a stream that were no instance
   double objective = 0, gap = 0, network_objective = 0;
   int64_t with_gap = 0, with_network = 0;
+  int64_t kicks = 0;
+  std::string start;                   // as SolveSummary has it
   std::optional<ProblemKind> problem;  // of all answers; none: several
 
   void add(const Instance& instance, const Solution& solution, double solution_gap) {
@@ -34,6 +36,8 @@ struct SolveTotals {
       return;
     }
     objective += solution.objective;
+    kicks += solution.kicks;
+    start = solved() == 1 || start == name_of(solution.start) ? name_of(solution.start) : "mixed";
     if (!std::isnan(solution_gap)) gap += solution_gap, ++with_gap;
     if (!std::isnan(solution.network_objective))
       network_objective += solution.network_objective, ++with_network;

@@ -37,6 +37,8 @@ JsonText summary_json(const SolveSummary& s) {
        {"gap", s.gap},
        {"computing_times", json_object({{"loading", s.loading_ms}, {"solving", s.solving_ms}})},
        {"mode", s.mode},
+       {"start", s.start.empty() ? JsonText() : JsonText(s.start)},
+       {"kicks", s.kicks > 0 ? JsonText(s.kicks) : JsonText()},
        {"samples", s.samples},
        {"augment", s.augment},
        {"shuffle", s.shuffle},
@@ -67,6 +69,7 @@ std::string solution_json(int64_t index, const Instance& instance, const Solutio
   const Problem& problem = problem_of(instance);
   const bool is_solved = solution.status != Status::kUnsolved;
   const bool has_length = is_solved && problem.fields == ItemFields::kCoordinates;
+  const bool has_start = solution.start != Start::kNone;
   const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
   return json_object({{"index", index},
                       {"id", instance.id},
@@ -79,6 +82,8 @@ std::string solution_json(int64_t index, const Instance& instance, const Solutio
                       {"gap", gap},
                       {"log_prob", solution.log_prob},
                       {"network_cost", known(solution.network_objective)},
+                      {"start", has_start ? JsonText(name_of(solution.start)) : JsonText()},
+                      {"kicks", has_start && has_length ? JsonText(solution.kicks) : JsonText()},
                       {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}})
       .text;
 }

@@ -25,6 +25,8 @@ struct SolveSummary {
   double gap = kNoNumber;                // mean over the instances, as a fraction
   double loading_ms = 0.0, solving_ms = 0.0;
   std::string mode;
+  std::string start;  // what the answers began with; "mixed": not all with the same; empty: not told
+  int64_t kicks = 0;  // of all instances
   int64_t samples = 0;
   int augment = 1;
   bool shuffle = false, improve = false;
@@ -35,7 +37,7 @@ struct SolveSummary {
 
 // One solution as a JSON object on one line, without the newline: an element of "solutions", and an NDJSON
 // line. gap: as a fraction, kNoNumber when not known. "network_cost" is there only when a network's own cost
-// is known.
+// is known, "start" and "kicks" only of modes that tell them.
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap);
 
 // {"code":3,"error":..,"file":..,"line":..} without the newline; index >= 0 adds the row of an NDJSON stream.

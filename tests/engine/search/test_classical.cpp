@@ -70,24 +70,20 @@ std::vector<double> read_numbers(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("the nearest-neighbour tour goes to the nearest city that is left") {
-  Instance line;
-  for (const double x : {0.0, 1.0, -1.5, 3.0, -4.0}) line.values.insert(line.values.end(), {x, 0.0});
-  const Solution solution = nearest_neighbour_tour(line);
-  CHECK(solution.order == std::vector<int32_t>{0, 1, 3, 2, 4});
-  CHECK(solution.objective == Approx(14.0));
-  CHECK(std::isnan(solution.log_prob));
-  CHECK_THROWS_AS(nearest_neighbour_tour(random_knapsack(5, 1, 1.0)), std::invalid_argument);
-}
-
-TEST_CASE("local search from the nearest neighbours says when a limit cut it short") {
+TEST_CASE("local search from greedy edges says when a limit cut it short") {
   const Instance instance = random_tsp(30, 2);
-  const Solution done = local_search_tour(instance, {10, 20, 1}, {});
+  const Solution done = local_search_tour(instance, {8, 20, 1}, {});
   CHECK(done.status == Status::kDone);
-  CHECK(done.objective < nearest_neighbour_tour(instance).objective);
-  const Solution stopped = local_search_tour(instance, {10, 20, 1}, expired());
+  CHECK(done.kicks == 20);
+  CHECK(done.objective < quick_answer(instance).objective);
+  CHECK(std::isnan(done.log_prob));
+  const Solution stopped = local_search_tour(instance, {8, 20, 1}, expired());
   CHECK(stopped.status == Status::kTimeLimit);
-  CHECK(stopped.order == nearest_neighbour_tour(instance).order);
+  CHECK(stopped.kicks == 0);
+  CHECK(stopped.objective > done.objective);
+  const Instance large = random_tsp(3000, 2);
+  CHECK(local_search_tour(large, {8, 20, 1}, expired()).order == quick_answer(large).order);
+  CHECK_THROWS_AS(local_search_tour(random_knapsack(5, 1, 1.0), {}, {}), std::invalid_argument);
 }
 
 TEST_CASE("exact packings are those of brute force, ratio packings never better") {

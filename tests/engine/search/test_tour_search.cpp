@@ -15,7 +15,7 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/classical.h"
-#include "engine/search/improve.h"
+#include "engine/search/tour_search.h"
 #include "tests/catch.h"
 #include "tests/engine/random_instances.h"
 
@@ -47,35 +47,96 @@ double brute_force_optimum(const Instance& instance) {
   return best;
 }
 
-// The best that exchanging two edges could still gain.
-double best_two_opt_gain(const Instance& instance, const std::vector<int32_t>& order) {
-  const size_t n = order.size();
-  double best = 0.0;
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = i + 1; j < n; ++j) {
-      const int a = order[i], b = order[(i + 1) % n], c = order[j], d = order[(j + 1) % n];
-      best = std::max(best, city_distance(instance, a, b) + city_distance(instance, c, d) -
-                                city_distance(instance, a, c) - city_distance(instance, b, d));
+// What the search promises to have tried, written plainly: from each city, along both its edges, the five
+// best steps and from each of these five again; every tour is walked to see whether it is one.
+class PlainSteps {
+ public:
+  PlainSteps(const Instance& instance, const std::vector<int32_t>& order, int neighbours)
+      : instance_(instance), order_(order), n_(instance.n()), place_(order.size()), near_(order.size()) {
+    for (int i = 0; i < n_; ++i) place_[order[i]] = i;
+    for (int city = 0; city < n_; ++city) {
+      for (int other = 0; other < n_; ++other) {
+        if (other != city) near_[city].push_back({d(city, other), other});
+      }
+      std::sort(near_[city].begin(), near_[city].end());
+      near_[city].resize(neighbours);
     }
   }
-  return best;
-}
 
-// The best that moving one city elsewhere could still gain.
-double best_single_move_gain(const Instance& instance, const std::vector<int32_t>& order) {
-  const double before = tour_cost(instance, order);
-  double best = 0.0;
-  for (size_t i = 0; i < order.size(); ++i) {
-    std::vector<int32_t> rest = order;
-    rest.erase(rest.begin() + static_cast<int64_t>(i));
-    for (size_t j = 0; j < rest.size(); ++j) {
-      std::vector<int32_t> moved = rest;
-      moved.insert(moved.begin() + static_cast<int64_t>(j), order[i]);
-      best = std::max(best, before - tour_cost(instance, moved));
+  // The most that an exchange of two or three edges still gains.
+  double best_gain() {
+    for (int city = 0; city < n_; ++city) {
+      for (const int step : {1, n_ - 1}) {
+        ends_ = {city, order_[(place_[city] + step) % n_]};
+        extend(d(ends_[0], ends_[1]));
+      }
+    }
+    return best_;
+  }
+
+ private:
+  struct Step {
+    double open;
+    int city, other;
+  };
+
+  double d(int a, int b) const { return city_distance(instance_, a, b); }
+  bool leaves(int a, int b) const {
+    for (size_t i = 0; i + 1 < ends_.size(); i += 2) {
+      if ((ends_[i] == a && ends_[i + 1] == b) || (ends_[i] == b && ends_[i + 1] == a)) return true;
+    }
+    return false;
+  }
+
+  bool is_tour() const {
+    std::vector<std::vector<int>> joined(order_.size());
+    for (int i = 0; i < n_; ++i) {
+      const int a = order_[i], b = order_[(i + 1) % n_];
+      if (!leaves(a, b)) joined[a].push_back(b), joined[b].push_back(a);
+    }
+    for (size_t i = 1; i < ends_.size(); i += 2) {
+      const int a = ends_[i], b = ends_[(i + 1) % ends_.size()];
+      joined[a].push_back(b), joined[b].push_back(a);
+    }
+    int before = -1, at = 0, seen = 0;
+    do {
+      const int next = joined[at][0] != before ? joined[at][0] : joined[at][1];
+      before = at;
+      at = next;
+    } while (++seen <= n_ && at != 0);
+    return seen == n_;
+  }
+
+  void extend(double open) {
+    const int end = ends_.back();
+    std::vector<Step> steps;
+    for (const auto& [length, city] : near_[end]) {
+      if (length >= open) break;
+      const int next = order_[(place_[city] + 1) % n_], previous = order_[(place_[city] + n_ - 1) % n_];
+      if (next == end || previous == end) continue;
+      for (const int other : {next, previous}) {
+        if (!leaves(city, other)) steps.push_back({open - length + d(city, other), city, other});
+      }
+    }
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const Step& a, const Step& b) { return a.open > b.open; });
+    if (steps.size() > 5) steps.resize(5);
+    for (const Step& step : steps) {
+      ends_.insert(ends_.end(), {step.city, step.other});
+      if (is_tour()) best_ = std::max(best_, step.open - d(step.other, ends_[0]));
+      if (ends_.size() < 6) extend(step.open);
+      ends_.resize(ends_.size() - 2);
     }
   }
-  return best;
-}
+
+  const Instance& instance_;
+  const std::vector<int32_t>& order_;
+  const int n_;
+  std::vector<int> place_;
+  std::vector<std::vector<std::pair<double, int>>> near_;
+  std::vector<int> ends_;
+  double best_ = 0.0;
+};
 
 // The doubles of a version 1.0 .npy file of float64.
 std::vector<double> read_doubles(const std::string& path) {
@@ -98,7 +159,7 @@ double mean_gap(const std::string& set, int n, int count, int64_t kicks_per_city
     Instance instance;
     const auto begin = coordinates.begin() + static_cast<int64_t>(i) * n * 2;
     instance.values.assign(begin, begin + 2 * n);
-    Solution solution = nearest_neighbour_tour(instance);
+    Solution solution = quick_answer(instance);
     ImproveOptions options;
     options.kicks = kicks_per_city * n;
     improve_solution(instance, solution, options, {});
@@ -130,16 +191,19 @@ TEST_CASE("improvement of small tours is valid, never longer, and with kicks opt
   }
 }
 
-TEST_CASE("with full candidate lists no exchange of two edges and no move of a city is left") {
-  for (uint32_t seed = 0; seed < 5; ++seed) {
-    const Instance instance = random_tsp(40, seed);
-    Solution solution = checked(instance, random_order(40, seed));
+TEST_CASE("no exchange that the search should have tried is left") {
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    const Instance instance = random_tsp(33, seed);
+    Solution solution = checked(instance, random_order(33, seed));
+    CHECK(PlainSteps(instance, solution.order, 32).best_gain() > 0.1);
     ImproveOptions options;
-    options.neighbours = 39;
-    improve_solution(instance, solution, options, {});
+    options.neighbours = 32;  // then the quadrants add nothing
+    for (double before = 0.0; solution.objective != before;) {  // a queue does not see every change again
+      before = solution.objective;
+      improve_solution(instance, solution, options, {});
+    }
     // Gains up to 1e-12 of the tour's length count as none.
-    CHECK(best_two_opt_gain(instance, solution.order) <= 1e-10);
-    CHECK(best_single_move_gain(instance, solution.order) <= 1e-10);
+    CHECK(PlainSteps(instance, solution.order, 32).best_gain() <= 1e-10);
   }
 }
 
@@ -169,10 +233,10 @@ TEST_CASE("improvement survives equal cities, lines, grids and short lists") {
 TEST_CASE("the same seed gives the same tour, beyond the distance matrix too") {
   for (const int n : {60, 1001}) {
     const Instance instance = random_tsp(n, 3, 1e4, Metric::kEuc2d);
-    const Solution start = nearest_neighbour_tour(instance);
+    const Solution start = quick_answer(instance);
     Solution first = start, second = start;
-    improve_solution(instance, first, {10, 200, 42}, {});
-    improve_solution(instance, second, {10, 200, 42}, {});
+    improve_solution(instance, first, {8, 200, 42}, {});
+    improve_solution(instance, second, {8, 200, 42}, {});
     CHECK(first.order == second.order);
     CHECK(first.objective < 0.9 * start.objective);
     CHECK(checked(instance, first.order).objective == first.objective);
@@ -217,6 +281,32 @@ TEST_CASE("a limit leaves a valid tour that is not longer") {
   CHECK(asked == 21);
   CHECK(cut.objective < start.objective);
   CHECK(checked(instance, cut.order).objective == cut.objective);
+}
+
+TEST_CASE("a search that is cut short while it still takes longer tours answers with the best it saw") {
+  for (int asks = 3; asks < 40; ++asks) {
+    const Instance instance = random_tsp(30, asks);
+    Solution descended = checked(instance, random_order(30, asks)), cut = descended;
+    improve_solution(instance, descended, {8, 0, 1}, {});
+    int asked = 0;
+    improve_solution(instance, cut, {8, 1'000'000'000, 1}, {{}, [&] { return ++asked > asks; }});
+    CHECK(cut.objective <= descended.objective * (1 + 1e-12));
+  }
+}
+
+TEST_CASE("kicks are counted, and without a number there are some a city or as many as the time allows") {
+  const Instance instance = random_tsp(40, 2);
+  Solution some = checked(instance, random_order(40, 1)), own = some, timed = some, none = some;
+  TourSearch(instance, {8, 33, 1}, {}).improve(some, {});
+  CHECK(some.kicks == 33);
+  TourSearch(instance, {8, 33, 1}, {}).descend(none, {});
+  CHECK(none.kicks == 0);
+  TourSearch(instance, {8, std::nullopt, 1}, {}).improve(own, {});
+  CHECK(own.kicks == 40 * ImproveOptions::kKicksPerCity);
+  const SearchControl control = {Clock::now() + std::chrono::milliseconds(50), {}};
+  TourSearch(instance, {8, std::nullopt, 1}, control).improve(timed, control);
+  CHECK(Clock::now() >= *control.deadline);
+  CHECK(timed.kicks > 40 * ImproveOptions::kKicksPerCity);
 }
 
 TEST_CASE("improvement leaves KnapSack alone and refuses what is no tour") {
