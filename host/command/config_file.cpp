@@ -7,6 +7,7 @@
 #include <fstream>
 #include <new>
 
+#include "host/command/did_you_mean.h"
 #include "host/command/flags.h"
 #include "host/files/text_scan.h"
 
@@ -21,6 +22,18 @@ bool is_known(const CLI::App& root, const std::string& section, const std::strin
     if (named && subcommand->get_prefix_command()) return true;
   }
   return false;
+}
+
+// The keys that is_known() takes in this section.
+std::vector<std::string> known_keys(const CLI::App& root, const std::string& section) {
+  std::vector<std::string> keys;
+  for (const CLI::App* subcommand : root.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!section.empty() && subcommand->get_name() != section) continue;
+    for (const CLI::Option* option : subcommand->get_options()) {
+      for (const std::string& name : option->get_lnames()) keys.push_back(name);
+    }
+  }
+  return keys;
 }
 
 }  // namespace
@@ -39,7 +52,8 @@ std::vector<ConfigSetting> read_config(std::istream& file, const std::string& pa
     std::replace(key.begin(), key.end(), '_', '-');
     const std::string section = item.parents.empty() ? "" : item.parents.front();
     if (item.parents.size() > 1 || !is_known(root, section, key)) {
-      throw UsageError("--config " + path + ": unknown key " + shown(item.fullname()));
+      throw UsageError("--config " + path + ": unknown key " + shown(item.fullname()) +
+                       did_you_mean(key, known_keys(root, section)));
     }
     if (!section.empty() && section != subcommand.get_name()) continue;
     const CLI::Option* option = subcommand.get_option_no_throw("--" + key);

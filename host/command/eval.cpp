@@ -33,10 +33,10 @@ constexpr double kOptimalGap = 1e-6;  // in absolute value: below it an answer c
 
 constexpr const char* kExamples = R"(Examples:
   pointsman eval -m tsp20 tsp20_test.npy --ref tsp20_test.opt.npy
-  pointsman eval set.npy --modes greedy,greedy+x8,sample+1280+x8+shuffle+improve,local+20,random+1280
-  pointsman eval set.npy --modes sample+1280,sample+1280+t1.5,sample+1280+t2 --format ndjson >>rows.ndjson
-  pointsman eval -m a.safetensors,b.safetensors set.npy --modes greedy    the best of both models' tours
-  pointsman eval knap.npy --problem knapsack --capacity 12.5 --ref opt.npy --modes greedy,ratio,exact
+  pointsman eval set.npy --modes greedy,greedy+x8,sample+1280+x8+shuffle+improve,local+20
+  pointsman eval set.npy --modes sample+1280,sample+1280+t1.5 --format ndjson >>rows.ndjson
+  pointsman eval -m a.safetensors,b.safetensors set.npy --modes greedy  the best of both
+  pointsman eval knap.npz --ref opt.npy --modes greedy,ratio,exact
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
 nearest neighbour, 2-opt and Or-opt, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and
@@ -297,9 +297,10 @@ Command add_eval(CLI::App& parent) {
   app->add_option("SET", flags->files, "Instances")->required();
   add_option(*app, "-m,--model", flags->model,
              "Model file or name, or several with commas: the best answer of all; default: same problem, "
-             "nearest size");
+             "nearest size")
+      ->type_name(kModelValue);
   add_option(*app, "--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
-  add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below");
+  add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below")->type_name("MODES");
   add_option(*app, "-n,--samples", flags->samples,
              "Samples of the sample and random modes that name no number",
              CLI::Range(int64_t{1}, int64_t{1} << 31));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "engine/problem/problem.h"
+#include "host/command/did_you_mean.h"
 #include "host/command/options.h"
 #include "host/files/text_scan.h"
 
@@ -34,6 +35,12 @@ std::string problems_of(const ModeInfo& mode) {
     if (problem.*mode.needs) titles += (titles.empty() ? "" : " and ") + std::string(problem.title);
   });
   return titles;
+}
+
+std::vector<std::string> mode_names() {
+  std::vector<std::string> names;
+  for (const ModeInfo& mode : all_modes()) names.emplace_back(mode.name);
+  return names;
 }
 
 void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind problem, EvalMode& mode) {
@@ -104,8 +111,9 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
   std::getline(words, mode.strategy, '+');
   const ModeInfo* info = find_mode(mode.strategy);
   if (info == nullptr) {
-    throw UsageError("--modes: expected " + joined(all_modes(), ", ", &ModeInfo::name, " or ") +
-                     ", found \"" + mode.strategy + "\"");
+    const std::vector<std::string> names = mode_names();
+    throw UsageError("--modes: expected " + joined(names, ", ", {}, " or ") + ", found \"" + mode.strategy +
+                     "\"" + did_you_mean(mode.strategy, names));
   }
   mode.options.mode = info->mode;
   if (info->mode == Mode::kSample || info->mode == Mode::kRandom) mode.options.samples = samples;

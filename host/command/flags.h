@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "host/command/option_table.h"
 #include "host/command/options.h"
 
 namespace pointsman {
 
 // "-n,--samples" -> "POINTSMAN_SAMPLES".
 std::string environment_name(const std::string& names);
+
+// The same check; where it takes only some words ("{a,b}") its refusal names the one that was meant.
+CLI::Validator with_hint(const CLI::Validator& check);
 
 // Declares an option with its default in the help and its environment variable. A value must pass `check`.
 template <typename T>
@@ -21,7 +25,7 @@ CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const
   return app.add_option(names, value, help)
       ->capture_default_str()
       ->envname(environment_name(names))
-      ->check(check);
+      ->check(with_hint(check));
 }
 
 // Likewise of a value that may be left to the program: `unset` on the command line means none.
@@ -32,7 +36,7 @@ CLI::Option* add_optional(CLI::App& app, const std::string& names, std::optional
     value = given == unset ? std::nullopt : std::optional<T>(given);
   };
   CLI::Option* option = app.add_option_function<T>(names, take, help)->envname(environment_name(names));
-  return option->default_str(CLI::detail::to_string(unset))->check(check);
+  return option->default_str(CLI::detail::to_string(unset))->check(with_hint(check));
 }
 
 // On the command line itself: what the environment or a configuration file sets for every run is no mistake

@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   pointsman generate tsp -n 50 -b 10000 -s 1234 -o tsp50.npy
-  pointsman generate tsp -n 20 -b 10000 -s 1234 --like numpy -o tsp20.npy   the community's test set, bit for bit
-  pointsman generate knapsack -n 50 -b 1000 -o knap50.npz                   weights, values and capacity
+  pointsman generate tsp -n 20 -b 10000 -s 1234 --like numpy -o tsp20.npy  NumPy's, bit for bit
+  pointsman generate knapsack -n 50 -b 1000 -o knap50.npz                  with its capacity
   pointsman generate tsp -n 30 -b 1 -o map.tsp
 An .npy of knapsack holds the columns weight, value and no capacity: solve it with --problem knapsack --capacity W.)";
 
@@ -30,7 +30,7 @@ const InstanceFormat& chosen_format(const CommonOptions& common) {
   const std::string format = common.format.empty() && on_stdout ? "json" : common.format;
   const InstanceFormat* const found =
       format_by_suffix(instance_formats(), format.empty() ? common.output : "x." + format);
-  if (!found) throw UsageError("-o " + common.output + ": the suffix tells no format; give --format");
+  if (!found) refuse_suffix(common);
   return *found;
 }
 
@@ -66,7 +66,7 @@ Command add_generate(CLI::App& parent) {
   app->footer(kExamples);
   app->add_option("problem", flags->problem, problem_names())
       ->required()
-      ->check(CLI::IsMember(problem_choices()));
+      ->check(with_hint(CLI::IsMember(problem_choices())));
   add_option(*app, "-n,--size", flags->n, "Cities or items of an instance")
       ->required()
       ->check(CLI::Range(1, 1000000));
@@ -79,6 +79,7 @@ Command add_generate(CLI::App& parent) {
   add_common_options(*app, *common, of_formats(instance_formats(), [](const InstanceFormat& format) {
     return format.suffixes[0].substr(1);
   }));
+  common->suffixes = suffixes_of(instance_formats(), of_formats(instance_formats(), &InstanceFormat::name));
   return {app, common, [=] { return run_generate(*flags, *common); }};
 }
 

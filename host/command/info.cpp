@@ -114,7 +114,7 @@ Command add_info(CLI::App& parent) {
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app = parent.add_subcommand("info", "Version, device and models; or one model in detail");
   app->footer(kExamples);
-  app->add_option("MODEL", *model, "Model file or name");
+  app->add_option("MODEL", *model, "Model file or name")->type_name(kModelValue);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] {
             OutputFile file = open_output(*common);

@@ -16,6 +16,8 @@
 #include "engine/training/trainer.h"
 #include "host/command/command.h"
 #include "host/command/config_file.h"
+#include "host/command/did_you_mean.h"
+#include "host/command/help_text.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/memory_failure.h"
@@ -35,9 +37,7 @@ constexpr const char* kExamples = R"(Examples:
   pointsman solve set.npy --mode greedy -o tours.npy  all of them in one pass of the network
   producer | pointsman solve - --format ndjson        a stream, a solution a line
   pointsman train tsp -n 20 -o my20.safetensors       a model of your own
-`pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a
---config file. Exit codes: 0 done, 1 internal, 2 usage, 3 bad input or model, 4 memory, disk or device, 5 a check
-failed, 130/143/129 interrupted with the best kept.)";
+`pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a --config file. Exit codes: 0 done, 1 internal, 2 usage, 3 bad input or model, 4 memory, disk or device, 5 a check failed, 130/143/129 interrupted with the best kept.)";
 
 // What went wrong, as the error JSON says it.
 struct Failure {
@@ -79,8 +79,10 @@ const Command* find_command(const std::vector<std::string>& arguments, const std
   for (const Command& command : commands) {
     if (name(command) == arguments[0]) return &command;
   }
-  throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " +
-                   joined(commands, ", ", name));
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(name(command));
+  throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " + joined(names, ", ") +
+                   did_you_mean(arguments[0], names));
 }
 
 Failure describe(const std::exception_ptr& error) {
@@ -184,6 +186,30 @@ bool answered(const CLI::App& app, const CLI::ParseError& error) {
   return true;
 }
 
+// The first flag that the parse could not place; empty: none.
+std::string unknown_flag(const CLI::App& app) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
+  }
+  return {};
+}
+
+[[noreturn]] void fail_parse(const CLI::App& app, const CLI::App* subcommand, const CLI::ParseError& error) {
+  const std::string flag = unknown_flag(app);
+  const std::string see =
+      std::string(" (see ") + (subcommand ? subcommand->get_name() + " " : "") + "--help)";
+  if (flag.empty()) throw UsageError(error.what() + see);
+  std::vector<std::string> known;
+  for (const OptionRow& row : table_of(subcommand ? *subcommand : app).rows) {
+    for (const std::string& name : row.names) {
+      if (name.starts_with("--")) known.push_back(name.substr(2));
+    }
+  }
+  const std::string meant = nearest_word(std::string_view(flag).substr(flag.find_first_not_of('-')), known);
+  throw UsageError("unknown flag " + shown(flag) + (meant.empty() ? "" : "; did you mean --" + meant + "?") +
+                   see);
+}
+
 // False when --help or --version was all that was asked for.
 bool parse(CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
   std::vector<std::string> arguments = normalise_flags(argc, argv);
@@ -201,7 +227,7 @@ bool parse(CLI::App& app, const std::vector<Command>& commands, int argc, char**
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
     if (answered(app, error)) return false;
-    throw UsageError(std::string(error.what()) + " (see --help)");
+    fail_parse(app, chosen ? chosen->app : nullptr, error);
   }
   require_memory();
   return true;
@@ -213,6 +239,7 @@ int main_program(int argc, char** argv) {
   as_json = is_json_on_stdout(guess);
   CLI::App app("Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
                "pointsman");
+  app.formatter(help_formatter());
   app.footer(kExamples);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text, "Version and what it runs on");

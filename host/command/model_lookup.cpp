@@ -13,6 +13,7 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
+#include "host/command/did_you_mean.h"
 #include "host/command/log.h"
 #include "host/files/text_scan.h"
 #include "models/parameter_layout.h"
@@ -72,6 +73,14 @@ std::vector<ModelListing> list_models() {
   return listings;
 }
 
+std::vector<std::string> model_names() {
+  std::set<std::string> names;
+  for (const fs::path& directory : model_directories()) {
+    for (const fs::path& file : models_in(directory)) names.insert(file.stem().string());
+  }
+  return {names.begin(), names.end()};
+}
+
 fs::path find_model(const std::string& model) {
   std::error_code error;
   if (fs::is_regular_file(model, error)) return model;
@@ -84,7 +93,8 @@ fs::path find_model(const std::string& model) {
     }
   }
   throw ModelFileError(model + ": expected a model file, or a model's name in one of " + join_directories() +
-                       "; found none (`pointsman info` lists the models)");
+                       "; found none (`pointsman info` lists the models)" +
+                       did_you_mean(model, model_names()));
 }
 
 Model load_model(const fs::path& path) {

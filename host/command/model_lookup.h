@@ -30,6 +30,9 @@ struct ModelListing {
 // Every readable model in the directories; of two with one name the first found.
 std::vector<ModelListing> list_models();
 
+// What the files in the directories are called, sorted; they are not opened.
+std::vector<std::string> model_names();
+
 // The file that `model` means: a path when it names a file or has a slash or suffix, else a name looked up in
 // the directories. Throws ModelFileError when there is none, naming the places looked in.
 std::filesystem::path find_model(const std::string& model);

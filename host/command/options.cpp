@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "host/command/did_you_mean.h"
 #include "host/command/flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/memory_failure.h"
+#include "host/files/formats.h"
 
 namespace pointsman {
 
@@ -49,6 +51,17 @@ std::string environment_name(const std::string& names) {
   return "POINTSMAN_" + name;
 }
 
+CLI::Validator with_hint(const CLI::Validator& check) {
+  const std::string description = check.get_description();
+  const std::vector<std::string> choices = choices_in(description);
+  if (choices.empty()) return check;
+  const auto judge = [check, choices](const std::string& value) {
+    const std::string wrong = check(value);
+    return wrong.empty() ? wrong : wrong + did_you_mean(value, choices);
+  };
+  return {judge, description};
+}
+
 bool is_typed(const CLI::App& app, const char* name) {
   const CLI::Option* option = app.get_option(name);
   return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
@@ -65,8 +78,10 @@ CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, cons
 }
 
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
-  app.option_defaults()->group("Common options");
-  add_option(app, "-o,--output", options.output, "Write the result here instead of to stdout");
+  options.suffixes = suffixes_of(answer_formats(), formats);
+  app.option_defaults()->group(kCommonGroup);
+  add_option(app, "-o,--output", options.output, "Write the result here instead of to stdout")
+      ->type_name(kFileValue);
   add_flag(app, "-f,--force", options.force, "Replace an existing output file");
   add_option(app, "--format", options.format,
              "Output format; default: by the suffix of -o, else a table on a "
@@ -77,9 +92,12 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
   add_option(app, "-l,--time-limit", options.time_limit,
              "Seconds from the start of the program, then the best so far "
              "is the answer; 0: none",
-             CLI::Validator(check_seconds, ""));
-  add_option(app, "--device", options.device, "auto, cpu or cuda[:i]; auto may fall back and says so",
-             CLI::Validator(check_device, ""));
+             CLI::Validator(check_seconds, ""))
+      ->type_name("SECONDS");
+  add_option(app, "--device", options.device,
+             "Where to compute; cuda:1 is the second of its kind; auto may fall back and says so",
+             CLI::Validator(check_device, ""))
+      ->type_name("{auto,cpu,cuda}");
   add_option(app, "--precision", options.precision,
              "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device",
              CLI::IsMember(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
@@ -89,7 +107,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
              CLI::IsMember(std::vector<std::string>{"text", "json"}));
   add_option(app, "--config", options.config,
              "Read flags from this file: \"samples = 64\" lines, [solve] sections; "
-             "flags and environment come first");
+             "flags and environment come first")
+      ->type_name(kFileValue);
 }
 
 BackendOptions backend_options(const CommonOptions& options) {

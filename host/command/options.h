@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/search/search.h"
@@ -40,8 +41,9 @@ struct CommonOptions {
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
-  std::string config;             // applied before the parse (main.cpp)
-  bool answer_on_stdout = false;  // no flag: -o is something else than the answer (train: the model)
+  std::string config;                 // applied before the parse (main.cpp)
+  std::vector<std::string> suffixes;  // no flag: those of -o that tell a format
+  bool answer_on_stdout = false;      // no flag: -o is something else than the answer (train: the model)
 };
 
 BackendOptions backend_options(const CommonOptions& options);

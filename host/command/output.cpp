@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "host/command/did_you_mean.h"
 #include "host/files/formats.h"
 
 namespace pointsman {
@@ -26,7 +27,20 @@ bool is_json_on_stdout(const CommonOptions& options) {
   return options.answer_on_stdout || options.output.empty() || options.output == "-";
 }
 
+void refuse_suffix(const CommonOptions& options) {
+  const std::string suffix = file_suffix(options.output);
+  throw UsageError("-o " + options.output + ": expected a suffix out of " + joined(options.suffixes, ", ") +
+                   ", or --format, found " + (suffix.empty() ? "none" : shown(suffix)) +
+                   did_you_mean(suffix, options.suffixes));
+}
+
 OutputFile open_output(const CommonOptions& options) {
+  const std::string suffix = file_suffix(options.output);
+  const std::vector<std::string>& known = options.suffixes;
+  if (!suffix.empty() && options.format.empty() && !options.answer_on_stdout &&
+      std::find(known.begin(), known.end(), suffix) == known.end()) {
+    refuse_suffix(options);
+  }
   return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force);
 }
 

@@ -19,7 +19,11 @@ OutputFormat output_format(const CommonOptions& options);
 // The answer is JSON and goes to stdout, so a failure is told there too.
 bool is_json_on_stdout(const CommonOptions& options);
 
-// Opens -o or stdout. Call it before the work: throws OutputRefused for a file that is there already without
+// UsageError: the suffix of -o is none that the subcommand writes.
+[[noreturn]] void refuse_suffix(const CommonOptions& options);
+
+// Opens -o or stdout. Call it before the work: throws UsageError for a suffix that tells no format where
+// --format does not either, OutputRefused for a file that is there already without
 // --force. std::system_error when the disk refuses, then and later.
 OutputFile open_output(const CommonOptions& options);
 

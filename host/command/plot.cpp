@@ -8,6 +8,7 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
+#include "host/command/did_you_mean.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
@@ -23,14 +24,14 @@ namespace pointsman {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  pointsman plot tour berlin52.tsp berlin52.tour -o berlin52.svg       the cities and the round trip
-  pointsman plot tour map.tsp greedy.json best.json -o both.svg        two answers side by side
+  pointsman plot tour berlin52.tsp berlin52.tour -o berlin52.svg      the cities and the round trip
+  pointsman plot tour map.tsp greedy.json best.json -o both.svg       two answers side by side
   pointsman solve set.npy --ref opt.txt --mode greedy -o greedy.json
-  pointsman plot ratio greedy.json sampled.json -o ratio.svg           sorted ratios to optimal, a line a file
-  pointsman plot curve run1.jsonl run2.jsonl --ref 3.83 -o curve.svg   validation cost against tours seen
+  pointsman plot ratio greedy.json sampled.json -o ratio.svg          sorted ratios, a line a file
+  pointsman plot curve run1.jsonl run2.jsonl --ref 3.83 -o curve.svg  validation cost against tours
   pointsman plot curve run1.jsonl --y entropy --log-x >entropy.svg
-  pointsman eval -m tsp50 set.npy --ref opt.npy --modes greedy,sample+128,sample+1280 --format ndjson -o tsp50.jsonl
-  pointsman plot progress tsp50.jsonl -o progress.svg                  gap against samples, a line a strategy)";
+  pointsman eval set.npy --ref opt.npy --modes sample+16,sample+128,sample+1280 -o tsp50.jsonl
+  pointsman plot progress tsp50.jsonl -o progress.svg                 gap against samples)";
 
 constexpr size_t kMostMaps = 25;
 
@@ -82,7 +83,10 @@ const Column& chosen_column(const PlotFlags& flags, const char* flag, const std:
   const auto found =
       std::find_if(columns.begin(), columns.end(), [&](const Column& column) { return column.name == name; });
   if (found != columns.end()) return *found;
-  throw UsageError("plot " + flags.kind + " " + flag + " " + name + ": expected one of " + names_of(columns));
+  std::vector<std::string> names;
+  for (const Column& column : columns) names.push_back(column.name);
+  throw UsageError("plot " + flags.kind + " " + flag + " " + name + ": expected one of " +
+                   joined(names, ", ") + did_you_mean(name, names));
 }
 
 // One for each of the files from `first` on: --label, else the file's name, with its folders where two share
@@ -274,7 +278,7 @@ std::string plot_progress(const PlotFlags& flags) {
   return format_line_chart(chart);
 }
 
-void check_flags(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
+void check_flags(const PlotFlags& flags, const CLI::App& app) {
   const bool curve = flags.kind == "curve", progress = flags.kind == "progress";
   if (!curve && !progress) refuse_typed(app, {"--x", "--y", "--ref"}, "is for plot curve and plot progress");
   if (!curve) refuse_typed(app, {"--log-x"}, "is for plot curve");
@@ -285,14 +289,10 @@ void check_flags(const PlotFlags& flags, const CLI::App& app, const CommonOption
   if (std::count(flags.files.begin(), flags.files.end(), "-") > 1) {
     throw UsageError("- (stdin) can be read only once");
   }
-  const std::string suffix = file_suffix(common.output);
-  if (common.format.empty() && !suffix.empty() && suffix != ".svg") {
-    throw UsageError("-o " + common.output + ": plot writes SVG; name it .svg, or give --format svg");
-  }
 }
 
 int run_plot(const PlotFlags& flags, const CLI::App& app, const CommonOptions& common) {
-  check_flags(flags, app, common);
+  check_flags(flags, app);
   OutputFile file = open_output(common);
   file.write(flags.kind == "tour"    ? plot_tours(flags)
              : flags.kind == "ratio" ? plot_ratios(flags)
@@ -312,7 +312,7 @@ Command add_plot(CLI::App& parent) {
   app->footer(kExamples);
   app->add_option("KIND", flags->kind, "tour, ratio, curve or progress")
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve", "progress"}));
+      ->check(with_hint(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve", "progress"})));
   app->add_option(
          "FILE", flags->files,
          "tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
@@ -320,14 +320,15 @@ Command add_plot(CLI::App& parent) {
       ->required();
   add_option(*app, "--label", flags->labels,
              "Name of a file in the legend or caption; repeat it for each, in order")
-      ->allow_extra_args(false);
-  add_option(*app, "--title", flags->title, "Title above the picture");
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  add_option(*app, "--title", flags->title, "Title above the picture")->type_name("WORDS");
   const auto columns = [](const char* axis, const Columns& log, const Columns& eval) {
     return std::string("Column ") + axis + ", the first unless told; curve: " + names_of(log) +
            "; progress: " + names_of(eval);
   };
-  add_option(*app, "--x", flags->x, columns("along the bottom", kLogX, kEvalX));
-  add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY));
+  add_option(*app, "--x", flags->x, columns("along the bottom", kLogX, kEvalX))->type_name("COLUMN");
+  add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY))->type_name("COLUMN");
   add_flag(*app, "--log-x", flags->log_x, "curve: the bottom axis is logarithmic");
   add_option(*app, "--ref", flags->reference,
              "curve, progress: a horizontal line here, say at the mean optimum", CLI::Range(-1e100, 1e100));

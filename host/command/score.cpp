@@ -84,8 +84,10 @@ Command add_score(CLI::App& parent) {
   app->footer(kExamples);
   app->add_option("FILE", flags->file, "Instances; - is stdin")->required();
   add_option(*app, "--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
-      ->required();
-  add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size");
+      ->required()
+      ->type_name(kFileValue);
+  add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size")
+      ->type_name(kModelValue);
   add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)", CLI::Range(1e-3, 1e3));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"json", "text"});

@@ -89,7 +89,8 @@ void add_solve_flags(CLI::App& app, SolveFlags& flags) {
   app.add_option("FILE", flags.files, "TSPLIB, .npy, .npz, JSON, NDJSON or KnapSack text; - is stdin")
       ->required();
   add_option(app, "-m,--model", flags.model,
-             "Model file or name; default: same problem, nearest size. Mode auto then samples it first");
+             "Model file or name; default: same problem, nearest size. Mode auto then samples it first")
+      ->type_name(kModelValue);
   add_search_flags(app, flags);
   add_option(
       app, "--init", flags.init,

@@ -26,10 +26,10 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors
   pointsman train knapsack -n 50 --steps 20000 --log knap50.jsonl
-  pointsman train tsp -n 50 --init tsp20              start from a shipped model
-  pointsman train tsp -n 20 --init tsp20 --instances set.npy               train on your own instances
-  pointsman train tsp -n 20 --instances set.npy --solutions tours.npy      learn from given tours
-  pointsman train tsp -n 20 --checkpoint my20.ckpt    and after a stop, with the same flags:
+  pointsman train tsp -n 50 --init tsp20                              start from a shipped model
+  pointsman train tsp -n 20 --init tsp20 --instances set.npy          your own instances
+  pointsman train tsp -n 20 --instances set.npy --solutions tours.npy learn from given tours
+  pointsman train tsp -n 20 --checkpoint my20.ckpt                    and after a stop:
   pointsman train tsp -n 20 --checkpoint my20.ckpt --resume my20.ckpt
 The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
 
@@ -284,18 +284,24 @@ void add_training_files(CLI::App& app, TrainFlags& flags) {
   add_option(
       app, "--instances", flags.instances,
       "Train on these instances of size -n, any format of `solve`, instead of uniform ones; the last tenth, "
-      "at most 1,000, is for validation");
+      "at most 1,000, is for validation")
+      ->type_name(kFileValue);
   add_option(app, "--solutions", flags.solutions,
              "Supervised learning: the answers to all --instances, which the network learns to give (cross "
-             "entropy)");
-  add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters");
+             "entropy)")
+      ->type_name(kFileValue);
+  add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters")
+      ->type_name(kModelValue);
   add_option(app, "--resume", flags.resume,
              "Continue from this checkpoint, bit for bit as if never stopped; give the "
-             "same flags again");
-  add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file");
+             "same flags again")
+      ->type_name(kFileValue);
+  add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file")
+      ->type_name(kFileValue);
   add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints",
              CLI::Range(1, 1 << 30));
-  add_option(app, "--log", flags.log, "Write a JSON line here every 100 steps and at each validation");
+  add_option(app, "--log", flags.log, "Write a JSON line here every 100 steps and at each validation")
+      ->type_name(kFileValue);
 }
 
 }  // namespace
@@ -309,7 +315,7 @@ Command add_train(CLI::App& parent) {
   ModelConfig& model = flags->options.model;
   app->add_option("problem", flags->problem, problem_names())
       ->required()
-      ->check(CLI::IsMember(problem_choices()));
+      ->check(with_hint(CLI::IsMember(problem_choices())));
   add_option(*app, "-n,--size", model.n, "Cities or items of an instance")
       ->required()
       ->check(CLI::Range(2, 10000));

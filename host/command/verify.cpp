@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman verify`: whether solutions are tours or packings, and cost what they claim.
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "engine/problem/problem.h"
@@ -63,11 +64,41 @@ nlohmann::ordered_json row_json(size_t index, const Instance& instance, const So
   return row;
 }
 
+struct VerifyFiles {
+  InstanceBatch instances;
+  SolutionBatch solutions;
+};
+
+// Whether the two files can be read in each other's place. A pipe cannot be read again.
+bool are_swapped(const VerifyFlags& flags) {
+  std::error_code absent;
+  for (const std::string& path : {flags.instances, flags.solutions}) {
+    if (!std::filesystem::is_regular_file(path, absent)) return false;
+  }
+  try {
+    read_solutions(flags.instances, read_instances(flags.solutions, read_options(flags.input)).instances);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+VerifyFiles load_files(const VerifyFlags& flags) {
+  try {
+    VerifyFiles files{load_instances(flags.instances, flags.input), {}};
+    files.solutions = read_solutions(flags.solutions, files.instances);
+    return files;
+  } catch (const InputError&) {
+    if (!are_swapped(flags)) throw;
+  }
+  throw UsageError("verify: expected INSTANCES SOLUTIONS, found solutions in " + flags.instances +
+                   " and their instances in " + flags.solutions + "; swap the two");
+}
+
 int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
   refuse_inputs(common, {flags.instances, flags.solutions});
   OutputFile file = open_output(common);
-  const InstanceBatch instances = load_instances(flags.instances, flags.input);
-  SolutionBatch solutions = read_solutions(flags.solutions, instances);
+  auto [instances, solutions] = load_files(flags);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text;
   size_t invalid = 0;

@@ -103,6 +103,20 @@ std::vector<std::string> of_formats(std::span<const Format> formats, Text text) 
   return texts;
 }
 
+// Of the formats of these names; of a name that the table does not have ".NAME".
+template <typename Format>
+std::vector<std::string> suffixes_of(std::span<const Format> formats, const std::vector<std::string>& names) {
+  std::vector<std::string> suffixes;
+  for (const std::string& name : names) {
+    const Format* const format = format_named(formats, name);
+    if (!format) suffixes.push_back("." + name);
+    for (const std::string_view suffix : format ? format->suffixes : decltype(format->suffixes){}) {
+      if (!suffix.empty()) suffixes.emplace_back(suffix);
+    }
+  }
+  return suffixes;
+}
+
 // Of a file that tells no more of its problem than what an item's numbers are: the problem asked for where
 // its items have these fields, else the first that has such items.
 ProblemKind problem_with(ItemFields fields, const ReadOptions& options);

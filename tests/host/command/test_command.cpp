@@ -29,6 +29,79 @@ TEST_CASE("version and help go to stdout and end with 0") {
   CHECK(sandbox.run("solve --help").out.find("Examples:") != std::string::npos);
 }
 
+TEST_CASE("help fits a hundred columns and tells range, default and environment of a flag") {
+  const Sandbox sandbox;
+  for (const char* name : {"", "solve", "train", "score", "eval", "generate", "verify", "info", "plot"}) {
+    for (const std::string& line : lines_of(sandbox.run(std::string(name) + " --help").out)) {
+      INFO(name << ": " << line);
+      CHECK(line.size() <= 100);
+    }
+  }
+  const std::string help = sandbox.run("solve --help").out;
+  CHECK(help.find("  -t, --threads INT           CPU threads; 0: all "
+                  "[0..4096; default 0; POINTSMAN_THREADS]\n") != std::string::npos);
+  CHECK(help.find("--mode auto|greedy|") != std::string::npos);
+  CHECK(sandbox.run("train --help").out.find("[required; 2..10000; ") != std::string::npos);
+}
+
+TEST_CASE("a word that is unknown but near a known one suggests it") {
+  const Sandbox sandbox;
+  sandbox.write("wrong.toml", "[solve]\nsampels = 9\n");
+  struct Case {
+    std::string arguments, meant;  // empty: nothing is near
+    int code = 2;
+  };
+  const std::vector<Case> cases = {{"slove", "solve"},
+                                   {"Solve", "solve"},
+                                   {"gen", "generate"},
+                                   {"nonsense", ""},
+                                   {"solve --smaples 5 " + kMap, "--samples"},
+                                   {"solve --temp=2 " + kMap, "--temperature"},
+                                   {"solve --stpes", "--steps"},
+                                   {"train tsp --rollout 5", "--rollouts"},  // though -n is missing too
+                                   {"solve --nope " + kMap, ""},
+                                   {"--versoin", "--version"},
+                                   {"solve --mode gredy " + kMap, "greedy"},
+                                   {"solve --mode clever " + kMap, ""},
+                                   {"solve --format tuor " + kMap, "tour"},
+                                   {"solve --input-format npx " + kMap, "npy"},
+                                   {"train tps -n 5", "tsp"},
+                                   {"plot curv x.jsonl", "curve"},
+                                   {"plot curve --y entrpy x.jsonl", "entropy"},
+                                   {"eval --modes gredy+x8 " + kMap, "greedy"},
+                                   {"solve --config wrong.toml " + kMap, "samples"},
+                                   {"solve -m tsp02 " + kMap, "tsp20", 3},
+                                   {"solve -m other " + kMap, "", 3}};
+  for (const Case& one : cases) {
+    INFO(one.arguments);
+    const Answer answer = sandbox.run(one.arguments);
+    CHECK(answer.code == one.code);
+    const std::string error = answer.parsed().at("error");
+    INFO(error);
+    if (one.meant.empty()) {
+      CHECK(error.find("did you mean") == std::string::npos);
+    } else {
+      CHECK(error.find("; did you mean " + one.meant + "?") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a suffix of -o that tells no format is refused unless --format does") {
+  const Sandbox sandbox;
+  const Answer answer = sandbox.run("solve --mode local -o best.tuor " + kMap);
+  CHECK(answer.code == 2);
+  CHECK(answer.err.find(
+            "-o best.tuor: expected a suffix out of .json, .ndjson, .jsonl, .tour, .npy, .npz, .txt, "
+            ".text, or --format, found \".tuor\"; did you mean .tour?") != std::string::npos);
+  CHECK(!sandbox.exists("best.tuor"));
+  CHECK(sandbox.run("solve --mode local --format tour -o best.tuor " + kMap).code == 0);
+  CHECK(sandbox.run("solve --mode local -o plain " + kMap).code == 0);
+  CHECK(json::parse(sandbox.read("plain")).at("code") == 0);
+  CHECK(sandbox.run("verify -o checked.npy " + kMap + " best.tuor").code == 2);  // it writes no arrays
+  CHECK(sandbox.run("generate tsp -n 3 -o set.nyp").err.find("did you mean .npy?") != std::string::npos);
+  CHECK(sandbox.run("generate knapsack -n 3 -o set.txt").code == 0);
+}
+
 TEST_CASE("a wrong command line ends with 2 and says so in JSON off a terminal") {
   const Sandbox sandbox;
   for (const std::string& arguments : std::vector<std::string>{

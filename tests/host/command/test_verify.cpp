@@ -32,3 +32,19 @@ TEST_CASE("a cost that is off by more than rounding is a wrong claim") {
   CHECK(verify("12.00001").code == 0);  // by less than 1e-6 of it
   for (const char* claim : {"12.00002", "11.9952"}) CHECK(verify(claim).code == 5);
 }
+
+TEST_CASE("files in each other's place are told") {
+  const Sandbox sandbox;
+  sandbox.write("three.json", triangle("t"));
+  sandbox.write("answer.json", "{\"solutions\":[{\"cost\":12,\"tour\":[0,1,2]}]}");
+  sandbox.write("other.json", "{\"solutions\":[]}");
+  for (const std::string& arguments : {std::string("answer.json three.json"), kMapTour + " " + kMap}) {
+    const Answer swapped = sandbox.run("verify " + arguments);
+    CHECK(swapped.code == 2);
+    CHECK(swapped.parsed().at("error").get<std::string>().find("swap the two") != std::string::npos);
+  }
+  // What cannot be read in either order keeps its own error.
+  const Answer wrong = sandbox.run("verify other.json three.json");
+  CHECK(wrong.code == 3);
+  CHECK(wrong.parsed().at("file") == "other.json");
+}
