@@ -15,12 +15,15 @@
 
 #include "engine/training/trainer.h"
 #include "host/command/command.h"
+#include "host/command/completion.h"
 #include "host/command/config_file.h"
 #include "host/command/did_you_mean.h"
 #include "host/command/help_text.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
+#include "host/command/man_page.h"
 #include "host/command/memory_failure.h"
+#include "host/command/model_lookup.h"
 #include "host/command/output.h"
 #include "host/files/input_file.h"
 #include "host/files/text_scan.h"
@@ -37,7 +40,7 @@ constexpr const char* kExamples = R"(Examples:
   pointsman solve set.npy --mode greedy -o tours.npy  all of them in one pass of the network
   producer | pointsman solve - --format ndjson        a stream, a solution a line
   pointsman train tsp -n 20 -o my20.safetensors       a model of your own
-`pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a --config file. Exit codes: 0 done, 1 internal, 2 usage, 3 bad input or model, 4 memory, disk or device, 5 a check failed, 130/143/129 interrupted with the best kept.)";
+`pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a --config file.)";
 
 // What went wrong, as the error JSON says it.
 struct Failure {
@@ -167,6 +170,12 @@ int report_exception() noexcept {
   std::abort();
 }
 
+std::string exit_codes_text() {
+  const auto text = [](const auto& meaning) { return std::string(meaning.first) + " " + meaning.second; };
+  return "Exit codes: " +
+         joined(std::vector(std::begin(kExitMeanings), std::end(kExitMeanings)), ", ", text) + ".";
+}
+
 std::string version_text() {
   const DeviceInfo device = make_backend({"cpu", 1})->info();
   const std::string module = find_cuda_module();  // not loaded: that takes longer than the rest
@@ -174,7 +183,28 @@ std::string version_text() {
          "\ncuda: " + (module.empty() ? "not in this build" : module);
 }
 
-// Prints what --help and --version asked for; true when the error was one of the two.
+// Flags of the program that print a text and end it, as --version does.
+void add_texts(CLI::App& app) {
+  app.set_version_flag("--version", version_text, "Version and what it runs on");
+  app.add_flag_callback(
+      "--models", [] { throw CLI::CallForVersion(joined(model_names(), "\n"), 0); },
+      "Names of the models that -m finds, a line each");
+  app.add_flag_callback(
+      "--man", [&app] { throw CLI::CallForVersion(man_page(table_of(app)), 0); },
+      "The manual page: pointsman --man | man -l -");
+  std::vector<std::string> shells;
+  for (const CompletedShell& shell : kCompletedShells) shells.emplace_back(shell.name);
+  const auto complete = [&app](const std::string& name) {
+    for (const CompletedShell& shell : kCompletedShells) {
+      if (shell.name == name) throw CLI::CallForVersion(shell.script(table_of(app)), 0);
+    }
+  };
+  app.add_option_function<std::string>("--completion", complete,
+                                       "Completion for a shell: source <(pointsman --completion bash)")
+      ->check(with_hint(CLI::IsMember(shells)));
+}
+
+// Prints what such a flag or --help asked for; true when the error was one of them.
 bool answered(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() != 0) return false;
   std::ostringstream text;
@@ -240,9 +270,9 @@ int main_program(int argc, char** argv) {
   CLI::App app("Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
                "pointsman");
   app.formatter(help_formatter());
-  app.footer(kExamples);
+  app.footer(std::string(kExamples) + "\n" + exit_codes_text());
   app.require_subcommand(1);
-  app.set_version_flag("--version", version_text, "Version and what it runs on");
+  add_texts(app);
   const std::vector<Command> commands = {add_solve(app), add_train(app),    add_score(app),
                                          add_eval(app),  add_generate(app), add_verify(app),
                                          add_bench(app), add_info(app),     add_plot(app)};

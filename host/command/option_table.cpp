@@ -45,7 +45,7 @@ OptionRow row_of(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) row.names.push_back("--" + name);
   if (option.get_type_size() != 0) read_type(option.get_type_name(), row);
   const std::string initial = option.get_default_str();
-  if (initial != "[]" && initial != "nan") row.default_value = initial;
+  if (initial != "[]" && initial != "nan" && !option.get_required()) row.default_value = initial;
   row.environment = option.get_envname();
   row.description = option.get_description();
   row.group = option.get_group();

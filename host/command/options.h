@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/backend.h"
@@ -22,6 +23,16 @@ enum ExitCode : int {
   kExitResource = 4,  // memory, disk, device
   kExitCheck = 5,     // a verification or a bench check failed
 };
+
+// Of each code, for help and man page.
+inline constexpr std::pair<const char*, const char*> kExitMeanings[] = {
+    {"0", "done"},
+    {"1", "internal error"},
+    {"2", "usage"},
+    {"3", "bad input, model or checkpoint file"},
+    {"4", "memory, disk or device"},
+    {"5", "a check failed"},
+    {"130, 143, 129", "interrupted by SIGINT, SIGTERM or SIGHUP, the best kept"}};
 
 // A command line that asks for something impossible.
 class UsageError : public std::invalid_argument {

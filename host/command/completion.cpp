@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/command/completion.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "host/files/text_scan.h"
+
+namespace pointsman {
+namespace {
+
+enum class Completes { kNothing, kChoices, kFiles, kModels };
+
+Completes completes(const OptionRow& row) {
+  if (!row.choices.empty()) return Completes::kChoices;
+  if (row.value == kModelValue) return Completes::kModels;
+  return row.value == kFileValue || row.value == "TEXT" ? Completes::kFiles : Completes::kNothing;
+}
+
+// The first clause: one line of a menu.
+std::string brief(const std::string& description) {
+  return description.substr(0, std::min(description.find("; "), description.find(". ")));
+}
+
+std::string with_escapes(const std::string& text, const std::string& special, const std::string& escape) {
+  std::string out;
+  for (const char c : text) {
+    if (special.find(c) != std::string::npos) out += escape;
+    out += c;
+  }
+  return out;
+}
+
+// ---- bash
+
+// What a value may be: words, or a word of _pointsman below.
+std::string bash_value(const OptionRow& row) {
+  switch (completes(row)) {
+    case Completes::kChoices:
+      return joined(row.choices, " ");
+    case Completes::kFiles:
+      return "@files";
+    case Completes::kModels:
+      return "@models";
+    case Completes::kNothing:
+      return "@nothing";
+  }
+  return {};
+}
+
+// The arms of a case: what stands behind a flag or in a place, and all flags.
+std::string bash_arms(const CommandTable& table) {
+  std::vector<std::pair<std::string, std::string>> arms;  // value, pattern
+  std::vector<std::string> flags;
+  int place = 0;
+  for (const OptionRow& row : table.rows) {
+    std::string pattern = joined(row.names, "|");
+    if (row.is_positional) {
+      pattern = row.is_repeated ? "[0-9]*" : std::to_string(place++);
+    } else {
+      flags.insert(flags.end(), row.names.begin(), row.names.end());
+    }
+    if (row.value.empty()) continue;
+    const std::string value = bash_value(row);
+    const auto same =
+        std::find_if(arms.begin(), arms.end(), [&](const auto& arm) { return arm.first == value; });
+    if (same == arms.end() || row.is_positional) {
+      arms.emplace_back(value, pattern);
+    } else {
+      same->second += "|" + pattern;
+    }
+  }
+  std::string text;
+  for (const auto& [value, pattern] : arms) text += "        " + pattern + ") value=\"" + value + "\" ;;\n";
+  return text + "        flags) value=\"" + joined(flags, " ") + "\" ;;\n";
+}
+
+constexpr const char* kBashFunction = R"(
+_pointsman() {
+  local current=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=${COMP_WORDS[1]} value= place=0 first=2 i
+  COMPREPLY=()
+  [[ $command == -* || $COMP_CWORD == 1 ]] && command= first=1
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $flag == = ]]; then
+    flag=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  [[ $flag == -?* ]] && _pointsman_value "$command" "$flag"
+  if [[ -z $value && $current == -* ]]; then
+    _pointsman_value "$command" flags
+  elif [[ -z $value ]]; then
+    for ((i = first; i < COMP_CWORD; ++i)); do
+      value=
+      case ${COMP_WORDS[i]} in
+        -?*)
+          if [[ ${COMP_WORDS[i + 1]} == = ]]; then
+            ((i += 2))
+          else
+            _pointsman_value "$command" "${COMP_WORDS[i]}"
+            [[ -n $value ]] && ((++i))
+          fi
+          ;;
+        *) ((++place)) ;;
+      esac
+    done
+    value=
+    _pointsman_value "$command" "$place"
+  fi
+  case $value in
+    @nothing) return ;;
+    @files) value= && compopt -o default ;;
+    @models) value=$("$1" --models 2>/dev/null) && compopt -o default ;;
+  esac
+  if [[ -n $value ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$value" -- "$current")
+  fi
+}
+
+complete -F _pointsman pointsman
+)";
+
+// ---- zsh
+
+std::string zsh_quoted(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return "'" + out + "'";
+}
+
+// ":MESSAGE:ACTION" of a value, or nothing.
+std::string zsh_action(const OptionRow& row) {
+  if (row.value.empty()) return {};
+  const std::string message =
+      ":" + with_escapes(row.is_positional ? row.names.front() : row.value, ":", "\\");
+  switch (completes(row)) {
+    case Completes::kChoices:
+      return message + ":(" + joined(row.choices, " ") + ")";
+    case Completes::kFiles:
+      return message + ":_files";
+    case Completes::kModels:
+      return message + ":_pointsman_models";
+    case Completes::kNothing:
+      return message + ": ";
+  }
+  return {};
+}
+
+std::string zsh_argument(const OptionRow& row, int place) {
+  if (row.is_positional) return zsh_quoted((row.is_repeated ? "*" : std::to_string(place)) + zsh_action(row));
+  const std::string rest = "[" + with_escapes(brief(row.description), "[]:\\", "\\") + "]" + zsh_action(row);
+  const std::string excluded = row.is_repeated ? "*" : "(" + joined(row.names, " ") + ")";
+  const auto spelled = [&](const std::string& name) {
+    return row.value.empty() ? name : name + (name.starts_with("--") ? "=" : "+");
+  };
+  if (row.names.size() == 1) return zsh_quoted(excluded + spelled(row.names.front()) + rest);
+  return zsh_quoted(excluded) + "{" + joined(row.names, ",", spelled) + "}" + zsh_quoted(rest);
+}
+
+std::string zsh_arguments(const CommandTable& table, const std::string& indent) {
+  std::string text;
+  int place = 1;
+  for (const OptionRow& row : table.rows) {
+    text += indent + zsh_argument(row, place) + " \\\n";
+    if (row.is_positional) ++place;
+  }
+  return text;
+}
+
+constexpr const char* kZshModels = R"zsh(
+_pointsman_models() {
+  local -a names
+  names=(${(f)"$(_call_program models pointsman --models 2>/dev/null)"})
+  _alternative 'models:model:compadd -a names' 'files:file:_files'
+}
+
+_pointsman() {
+  local curcontext="$curcontext" state line ret=1
+  local -a subcommands
+  subcommands=(
+)zsh";
+
+constexpr const char* kZshEnd = R"zsh(      esac
+      ;;
+  esac
+  return ret
+}
+
+if [[ $funcstack[1] == _pointsman ]]; then
+  _pointsman "$@"
+else
+  compdef _pointsman pointsman
+fi
+)zsh";
+
+// ---- fish
+
+std::string fish_quoted(const std::string& text) { return "'" + with_escapes(text, "\\'", "\\") + "'"; }
+
+// The end of a `complete` command for a value, or nothing.
+std::string fish_value(const OptionRow& row) {
+  if (row.value.empty()) return {};
+  switch (completes(row)) {
+    case Completes::kChoices:
+      return " -x -a " + fish_quoted(joined(row.choices, " "));
+    case Completes::kFiles:
+      return " -r -F";
+    case Completes::kModels:
+      return " -r -F -a '(pointsman --models 2>/dev/null)'";
+    case Completes::kNothing:
+      return " -x";
+  }
+  return {};
+}
+
+std::string fish_line(const OptionRow& row, const std::string& condition) {
+  std::string text = "complete -c pointsman -n " + fish_quoted(condition);
+  for (const std::string& name : row.is_positional ? std::vector<std::string>() : row.names)
+    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  if (!row.is_positional) return text + fish_value(row) + " -d " + fish_quoted(brief(row.description)) + "\n";
+  switch (completes(row)) {
+    case Completes::kChoices:
+      return text + " -a " + fish_quoted(joined(row.choices, " ")) + "\n";
+    case Completes::kModels:
+      return text + " -F -a '(pointsman --models 2>/dev/null)'\n";
+    default:
+      return text + " -F\n";
+  }
+}
+
+}  // namespace
+
+std::string bash_completion(const CommandTable& program) {
+  std::string text =
+      "# bash completion of pointsman, made by `pointsman --completion bash`\n\n"
+      "# Sets `value` to what may stand behind flag $2 of subcommand $1, or in its place number $2.\n"
+      "_pointsman_value() {\n  case $1 in\n";
+  const std::string names = joined(program.subcommands, " ", &CommandTable::name);
+  text += "    \"\")\n      case $2 in\n        0) value=\"" + names + "\" ;;\n" + bash_arms(program) +
+          "      esac\n      ;;\n";
+  for (const CommandTable& one : program.subcommands) {
+    text += "    " + one.name + ")\n      case $2 in\n" + bash_arms(one) + "      esac\n      ;;\n";
+  }
+  return text + "  esac\n}\n" + kBashFunction;
+}
+
+std::string zsh_completion(const CommandTable& program) {
+  std::string text =
+      "#compdef pointsman\n# zsh completion of pointsman, made by `pointsman --completion zsh`\n";
+  text += kZshModels;
+  for (const CommandTable& one : program.subcommands)
+    text += "    " + zsh_quoted(one.name + ":" + with_escapes(one.description, ":\\", "\\")) + "\n";
+  text += "  )\n  _arguments -C -S \\\n" + zsh_arguments(program, "    ") +
+          "    '1:subcommand:->subcommand' \\\n    '*::argument:->argument' && ret=0\n"
+          "  case $state in\n    subcommand) _describe -t commands subcommand subcommands && ret=0 ;;\n"
+          "    argument)\n      case $words[1] in\n";
+  for (const CommandTable& one : program.subcommands) {
+    if (one.rows.empty()) continue;
+    text += "        " + one.name + ")\n          _arguments -S \\\n" + zsh_arguments(one, "            ") +
+            "            && ret=0\n          ;;\n";
+  }
+  return text + kZshEnd;
+}
+
+std::string fish_completion(const CommandTable& program) {
+  std::string text =
+      "# fish completion of pointsman, made by `pointsman --completion fish`\ncomplete -c pointsman -f\n";
+  for (const OptionRow& row : program.rows) text += fish_line(row, "__fish_use_subcommand");
+  for (const CommandTable& one : program.subcommands) {
+    text += "complete -c pointsman -n __fish_use_subcommand -a " + one.name + " -d " +
+            fish_quoted(brief(one.description)) + "\n";
+  }
+  for (const CommandTable& one : program.subcommands) {
+    for (const OptionRow& row : one.rows) text += fish_line(row, "__fish_seen_subcommand_from " + one.name);
+  }
+  return text;
+}
+
+}  // namespace pointsman
