@@ -41,7 +41,7 @@ struct PlotFlags {
   std::string title;
   int index = -1;    // tour: of the instance; -1: all
   std::string x, y;  // empty: the usual of the kind
-  bool log_x = false;
+  bool log_x = false, log_y = false;
   double reference = std::nan("");
   InstanceFlags input;
 };
@@ -49,6 +49,7 @@ struct PlotFlags {
 // A column of a training log or of eval's rows (docs/file-formats.md), as an axis names it.
 struct Column {
   std::string name, label;
+  double rounding = 0;  // what is not above it is 0, but for the rounding of its sums
 };
 
 // What an axis may show; the first is the usual.
@@ -70,7 +71,7 @@ const Columns kLogY = {{"val_cost", "mean cost of the validation set"},
                        {"learning_rate", "learning rate"},
                        {"cross_entropy", "-log p of a given answer (nats)"}};
 const Columns kEvalX = {{"samples", "samples of an instance"}, {"ms_per_instance", "time per instance (ms)"}};
-const Columns kEvalY = {{"gap", "mean gap to the reference (%)"},
+const Columns kEvalY = {{"gap", "mean gap to the reference (%)", 1e-9},
                         {"mean_cost", "mean cost (tour length or packed value)"},
                         {"shortfall", "mean shortfall of the value (reference - value)"}};
 
@@ -192,14 +193,20 @@ std::string plot_ratios(const PlotFlags& flags) {
   return format_line_chart(chart);
 }
 
-void warn_of_cut(const std::string& path) {
-  log_warning(path + ": the last line is cut short and is left out");
+// Of lines that are in the file and not in the picture.
+void warn_of_lines(const std::string& path, bool is_cut, int64_t unplaced, const Column& y) {
+  if (is_cut) log_warning(path + ": the last line is cut short and is left out");
+  if (unplaced == 0) return;
+  log_warning(path + ": --log-y has no place for a " + y.name +
+              " of 0 or less; lines left out: " + std::to_string(unplaced));
 }
 
 // With all but its series.
 LineChart column_chart(const PlotFlags& flags, const Column& x, const Column& y, bool logarithmic_x) {
-  LineChart chart{flags.title, x.label, y.label, logarithmic_x, true, {}, std::nullopt};
+  LineChart chart{flags.title, x.label, y.label, logarithmic_x, flags.log_y, true, {}, std::nullopt};
   if (!std::isnan(flags.reference)) {
+    if (flags.log_y && !(flags.reference > 0))
+      throw UsageError("--ref " + number_text(flags.reference) + ": expected a number above 0 with --log-y");
     chart.reference = {flags.reference, "reference " + number_text(flags.reference)};
   }
   return chart;
@@ -211,8 +218,8 @@ std::string plot_curves(const PlotFlags& flags) {
   const Column& y = chosen_column(flags, "--y", flags.y, kLogY);
   LineChart chart = column_chart(flags, x, y, flags.log_x);
   for (size_t i = 0; i < flags.files.size(); ++i) {
-    const LogCurve curve = read_log_curve(flags.files[i], x.name, y.name, flags.log_x);
-    if (curve.is_cut) warn_of_cut(flags.files[i]);
+    const LogCurve curve = read_log_curve(flags.files[i], {x.name, flags.log_x}, {y.name, flags.log_y});
+    warn_of_lines(flags.files[i], curve.is_cut, curve.unplaced, y);
     chart.series.push_back({labels[i], curve.points});
   }
   return format_line_chart(chart);
@@ -251,7 +258,7 @@ void add_rows(const EvalRows& rows, double unit, std::vector<StrategySeries>& al
     auto at = std::find_if(all.begin(), all.end(),
                            [&](const StrategySeries& one) { return one.strategy == row.strategy; });
     if (at == all.end()) at = all.insert(all.end(), {row.strategy, {strategy_name(row.strategy), {}}});
-    at->series.points.push_back({row.x, unit * row.y});
+    at->series.points.push_back({row.point.x, unit * row.point.y, unit * row.point.error});
   }
 }
 
@@ -261,8 +268,8 @@ std::string plot_progress(const PlotFlags& flags) {
   std::vector<StrategySeries> all;
   std::optional<ProblemKind> problem;
   for (const std::string& path : flags.files) {
-    const EvalRows rows = read_eval_rows(path, x.name, y.name, problem);
-    if (rows.is_cut) warn_of_cut(path);
+    const EvalRows rows = read_eval_rows(path, {x.name, true}, {y.name, flags.log_y, y.rounding}, problem);
+    warn_of_lines(path, rows.is_cut, rows.unplaced, y);
     problem = rows.problem;
     add_rows(rows, y.name == "gap" ? 100 : 1, all);
   }
@@ -280,7 +287,9 @@ std::string plot_progress(const PlotFlags& flags) {
 
 void check_flags(const PlotFlags& flags, const CLI::App& app) {
   const bool curve = flags.kind == "curve", progress = flags.kind == "progress";
-  if (!curve && !progress) refuse_typed(app, {"--x", "--y", "--ref"}, "is for plot curve and plot progress");
+  if (!curve && !progress) {
+    refuse_typed(app, {"--x", "--y", "--ref", "--log-y"}, "is for plot curve and plot progress");
+  }
   if (!curve) refuse_typed(app, {"--log-x"}, "is for plot curve");
   if (progress)
     refuse_typed(app, {"--label"}, "names files; the lines of plot progress are named by their strategies");
@@ -318,8 +327,7 @@ Command add_plot(CLI::App& parent) {
          "tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
          "curve: logs of train; progress: rows of eval --format ndjson; - is stdin")
       ->required();
-  add_option(*app, "--label", flags->labels,
-             "Name of a file in the legend or caption; repeat it for each, in order")
+  add_option(*app, "--label", flags->labels, "Name of a file in the picture; repeat it for each, in order")
       ->allow_extra_args(false)
       ->type_name("NAME");
   add_option(*app, "--title", flags->title, "Title above the picture")->type_name("WORDS");
@@ -330,6 +338,7 @@ Command add_plot(CLI::App& parent) {
   add_option(*app, "--x", flags->x, columns("along the bottom", kLogX, kEvalX))->type_name("COLUMN");
   add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY))->type_name("COLUMN");
   add_flag(*app, "--log-x", flags->log_x, "curve: the bottom axis is logarithmic");
+  add_flag(*app, "--log-y", flags->log_y, "curve, progress: the side axis is logarithmic");
   add_option(*app, "--ref", flags->reference,
              "curve, progress: a horizontal line here, say at the mean optimum", CLI::Range(-1e100, 1e100));
   add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all",

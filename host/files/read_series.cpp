@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/files/read_series.h"
 
+#include <algorithm>
+
 #include "host/files/formats.h"
 
 namespace pointsman {
@@ -30,6 +32,18 @@ double positive_number(const JsonValue& value) {
   return number;
 }
 
+double read_x(const JsonValue& value, const SeriesColumn& column) {
+  return column.is_logarithmic ? positive_number(value) : value.bounded_number();
+}
+
+// Nothing, and one more unplaced, where the axis has no place for it.
+std::optional<double> placed_number(const JsonValue& value, const SeriesColumn& column, int64_t& unplaced) {
+  const double number = value.bounded_number();
+  if (!column.is_logarithmic || number > std::max(column.least, kSmallestPositive)) return number;
+  ++unplaced;
+  return std::nullopt;
+}
+
 bool is_null(const JsonValue& value) { return value.kind() == JsonValue::Kind::kNull; }
 
 // Null, as a strategy without a network has it, becomes an empty text.
@@ -49,8 +63,19 @@ EvalStrategy read_strategy(const JsonValue& row) {
   return strategy;
 }
 
-[[noreturn]] void fail_without(const std::string& column, const std::string& path) {
-  throw InputError(path, 0, "expected at least one line with a number in " + column + ", found none");
+// Half the width of the interval of a column's mean; 0 where the row tells none.
+double read_ci95(const JsonValue& row, const std::string& column) {
+  const std::string key = column + "_ci95";
+  if (!row.has(key) || is_null(row.get(key))) return 0;
+  const JsonValue value = row.get(key);
+  if (value.bounded_number() < 0) value.fail_expected("a number of 0 or more");
+  return value.bounded_number();
+}
+
+[[noreturn]] void fail_without(const SeriesColumn& y, const std::string& path) {
+  throw InputError(path, 0,
+                   std::string("expected at least one line with a number") +
+                       (y.is_logarithmic ? " above 0" : "") + " in " + y.name + ", found none");
 }
 
 }  // namespace
@@ -76,29 +101,32 @@ RatioRow read_ratios(const std::string& path, std::optional<ProblemKind> expecte
   return row;
 }
 
-LogCurve read_log_curve(const std::string& path, const std::string& x, const std::string& y,
-                        bool is_logarithmic) {
+LogCurve read_log_curve(const std::string& path, const SeriesColumn& x, const SeriesColumn& y) {
   LogCurve curve;
   const auto add = [&](const JsonValue& line) {
     if (!line.is_object()) line.fail_expected("a line of a training log (an object)");
-    const JsonValue x_value = line.get(x), y_value = line.get(y);
-    const double at = is_logarithmic ? positive_number(x_value) : x_value.bounded_number();
-    if (!is_null(y_value)) curve.points.push_back({at, y_value.bounded_number()});
+    const JsonValue y_value = line.get(y.name);
+    const double at = read_x(line.get(x.name), x);
+    if (is_null(y_value)) return;
+    if (const auto number = placed_number(y_value, y, curve.unplaced)) curve.points.push_back({at, *number});
   };
   curve.is_cut = for_each_json_line(read_file(path), path, add, true);
   if (curve.points.empty()) fail_without(y, path);
   return curve;
 }
 
-EvalRows read_eval_rows(const std::string& path, const std::string& x, const std::string& y,
+EvalRows read_eval_rows(const std::string& path, const SeriesColumn& x, const SeriesColumn& y,
                         std::optional<ProblemKind> expected) {
   EvalRows rows;
   const auto add = [&](const JsonValue& line) {
     if (!line.is_object()) line.fail_expected("a row of eval --format ndjson (an object)");
     rows.problem = read_same_problem(line, expected);
-    const JsonValue y_value = line.get(y);
+    const JsonValue y_value = line.get(y.name);
     if (is_null(y_value)) return;
-    rows.rows.push_back({read_strategy(line), positive_number(line.get(x)), y_value.bounded_number()});
+    const EvalStrategy strategy = read_strategy(line);
+    const double at = read_x(line.get(x.name), x), error = read_ci95(line, y.name);
+    if (const auto number = placed_number(y_value, y, rows.unplaced))
+      rows.rows.push_back({strategy, {at, *number, error}});
   };
   rows.is_cut = for_each_json_line(read_file(path), path, add, true);
   if (rows.rows.empty()) fail_without(y, path);

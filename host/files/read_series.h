@@ -23,14 +23,22 @@ struct RatioRow {
 // `expected` where that is given.
 RatioRow read_ratios(const std::string& path, std::optional<ProblemKind> expected);
 
-struct LogCurve {
-  std::vector<ChartPoint> points;  // at least one; lines whose y is null have none
-  bool is_cut = false;  // the last line is not whole and was passed over: its writer may still be at work
+// A logarithmic axis has no place for what is not above 0: of x it is an error, and of y such lines are
+// passed over, with all that are not above `least`.
+struct SeriesColumn {
+  std::string name;
+  bool is_logarithmic = false;
+  double least = 0;
 };
 
-// Columns x and y of a training log (docs/file-formats.md). x must be above 0 for a logarithmic axis.
-LogCurve read_log_curve(const std::string& path, const std::string& x, const std::string& y,
-                        bool is_logarithmic);
+struct LogCurve {
+  std::vector<ChartPoint> points;  // at least one; lines whose y is null have none
+  bool is_cut = false;   // the last line is not whole and was passed over: its writer may still be at work
+  int64_t unplaced = 0;  // lines that a logarithmic y has no place for
+};
+
+// Columns x and y of a training log (docs/file-formats.md).
+LogCurve read_log_curve(const std::string& path, const SeriesColumn& x, const SeriesColumn& y);
 
 // All that an eval row says of where its answers came from, but how many samples they took.
 struct EvalStrategy {
@@ -45,18 +53,19 @@ struct EvalStrategy {
 
 struct EvalRow {
   EvalStrategy strategy;
-  double x = 0, y = 0;  // x is above 0
+  ChartPoint point;  // its error bar is the 95% confidence interval, where the row has one
 };
 
 struct EvalRows {
   ProblemKind problem{};
   std::vector<EvalRow> rows;  // at least one; lines whose y is null have none
-  bool is_cut = false;        // as in LogCurve
+  bool is_cut = false;        // both as in LogCurve
+  int64_t unplaced = 0;
 };
 
 // Columns x and y of the rows of `eval --format ndjson`, all of one problem, and of `expected` where that is
 // given.
-EvalRows read_eval_rows(const std::string& path, const std::string& x, const std::string& y,
+EvalRows read_eval_rows(const std::string& path, const SeriesColumn& x, const SeriesColumn& y,
                         std::optional<ProblemKind> expected);
 
 }  // namespace pointsman

@@ -14,6 +14,7 @@ namespace pointsman {
 // Finite and within ±1e100, in the units of the axes.
 struct ChartPoint {
   double x = 0, y = 0;
+  double error = 0;  // half the length of its error bar; 0: none
 };
 
 struct Range {

@@ -12,6 +12,8 @@ namespace pointsman {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD", kEllipsis = "\xE2\x80\xA6";
+// A page that shows the picture may have none of its own; no two systems have the same.
+constexpr const char* kFonts = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 // A tenth of a pixel is more than an eye sees.
 std::string pixel_text(double value) { return number_text(std::round(value * 10) / 10 + 0.0); }
@@ -89,7 +91,7 @@ std::string fixed_text(double value, int decimals) {
 SvgCanvas::SvgCanvas(double width, double height, const std::string& title, const std::string& otherwise) {
   const std::string w = pixel_text(std::ceil(width)), h = pixel_text(std::ceil(height));
   out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h + "\" viewBox=\"0 0 " +
-         w + " " + h + "\" font-family=\"sans-serif\">\n<title>" +
+         w + " " + h + "\" font-family=\"" + kFonts + "\">\n<title>" +
          xml_text(title.empty() ? otherwise : title) + "</title>\n<rect width=\"" + w + "\" height=\"" + h +
          "\" fill=\"#fff\"/>\n";
   constexpr double kSize = 16;

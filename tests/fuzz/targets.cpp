@@ -240,8 +240,12 @@ void read_reference_file(std::string_view bytes) {
 void read_rows(std::string_view bytes) {
   const std::string path = file_of(bytes);
   any_of([&] { promise(!read_ratios(path, {}).ratios.empty(), "there is a ratio"); },
-         [&] { promise(!read_log_curve(path, "step", "cost", true).points.empty(), "there is a point"); },
-         [&] { promise(!read_eval_rows(path, "samples", "gap", {}).rows.empty(), "there is a row"); });
+         [&] {
+           promise(!read_log_curve(path, {"step", true}, {"cost"}).points.empty(), "there is a point");
+         },
+         [&] {
+           promise(!read_eval_rows(path, {"samples", true}, {"gap"}, {}).rows.empty(), "there is a row");
+         });
 }
 
 // ------------------------------------------------------------------ models and checkpoints

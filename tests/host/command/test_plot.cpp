@@ -8,12 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "host/files/svg_chart.h"
+#include "host/files/svg_labels.h"
 #include "host/files/svg_tour.h"
 #include "tests/catch.h"
 #include "tests/temporary_folder.h"
@@ -181,6 +183,7 @@ TEST_CASE("a tour is drawn true to scale with north up") {
   CHECK(answer.err.empty());
   CHECK(is_well_formed(answer.out));
   CHECK(answer.out.find("fill=\"#fff\"") != std::string::npos);
+  CHECK(std::regex_search(answer.out, std::regex("<svg [^>]*font-family=\"[^\",]+, [^\"]+, sans-serif\"")));
   CHECK(shows(answer.out, "t: 3 cities, length 12"));
   CHECK(shows(answer.out, "x"));
   const Path tour = path_with(answer.out, kBlue);
@@ -378,7 +381,7 @@ TEST_CASE("progress has a line for each strategy, and a marker where there is on
   for (const Path& path : paths_of(answer.out)) {
     if (path.has("stroke-width=\"9.00\"")) markers.push_back(path);
   }
-  REQUIRE(markers.size() == 2);  // on the chart and in the legend
+  REQUIRE(markers.size() == 1);
   CHECK(markers[0].pixels[0].x == sample[1].x);
   CHECK(markers[0].pixels[0].y == sample[1].y);
 
@@ -407,7 +410,7 @@ TEST_CASE("strategies of one name are told apart by what differs") {
   }
   sandbox.write("many.jsonl", many);
   const std::string rings = sandbox.run("plot progress many.jsonl").out;
-  CHECK(count(rings, "stroke=\"#fff\"") == 2);  // the eighth has the first one's colour, and a hole
+  CHECK(count(rings, "stroke=\"#fff\"") == 1);  // the eighth has the first one's colour, and a hole
 }
 
 TEST_CASE("a row that is still being written is left out") {
@@ -440,6 +443,137 @@ TEST_CASE("files of one name are told apart by their folders") {
   CHECK(shows(answer.out, "x/log.jsonl"));
   CHECK(shows(answer.out, "y/log.jsonl"));
   CHECK(shows(sandbox.run("plot curve - <x/log.jsonl").out, "stdin"));
+}
+
+TEST_CASE("up to ten lines are named beside their ends, and no name covers another") {
+  LineChart chart;
+  chart.x_label = "x";
+  chart.y_label = "y";
+  chart.reference = {0.5, "reference"};
+  for (int i = 0; i < 10; ++i) {  // all end within a pixel or two of each other
+    chart.series.push_back({"name " + std::to_string(i), {{0, 1.0 * i}, {1, 0.5 + 0.01 * ((7 * i) % 10)}}});
+  }
+  chart.series[3].label = std::string(500, 'm');
+  const std::string svg = format_line_chart(chart);
+  CHECK(is_well_formed(svg));
+  static const std::regex label(
+      "<text x=\"([0-9.]+)\" y=\"([0-9.]+)\"[^>]*>(name [0-9]|m+\xE2\x80\xA6|reference)<");
+  std::map<std::string, Pixel> names;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), label), end; at != end; ++at) {
+    names[(*at)[3]] = {std::stod((*at)[1]), std::stod((*at)[2])};
+    CHECK(std::stod((*at)[1]) + text_width((*at)[3].str(), 13) <= 800);
+  }
+  REQUIRE(names.size() == 11);
+  const std::vector<Path> curves = curves_of(svg);
+  REQUIRE(curves.size() == 10);
+  std::vector<double> heights;
+  for (const auto& [name, at] : names) {
+    CHECK(at.x > curves[0].pixels.back().x);
+    heights.push_back(at.y);
+  }
+  std::sort(heights.begin(), heights.end());
+  for (size_t i = 1; i < heights.size(); ++i) CHECK(heights[i] - heights[i - 1] >= 15.9);
+  // Names stand in the order of the ends: 0 ends lowest, 7 ends highest (7 * 7 % 10 = 9).
+  CHECK(names.at("name 7").y == heights.front());
+  CHECK(names.at("name 1").y < names.at("name 0").y);
+  chart.series.push_back(chart.series[0]);  // the eleventh
+  CHECK(curves_of(format_line_chart(chart)).at(0).pixels.back().x > curves[0].pixels.back().x);
+}
+
+TEST_CASE("names inside of the frame keep off lines, markers and each other") {
+  const Box frame{0, 0, 600, 400};
+  std::vector<NamedLine> lines = {{"a line", {{50, 50}, {300, 200}}}, {"across", {{0, 190}, {599, 190}}}};
+  for (int i = 0; i < 6; ++i) lines.push_back({"marker " + std::to_string(i), {{200.0 + i, 300.0 + 3 * i}}});
+  const auto names = place_names(lines, frame, {});
+  REQUIRE(names);
+  std::vector<Box> boxes;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const LineName& name = names->at(i);
+    const double width = text_width(lines[i].name, kNameSize);
+    const double left = name.at.x - width * static_cast<int>(name.anchor) / 2.0;
+    const Box box{left, name.at.y - 8, left + width, name.at.y + 8};
+    INFO(lines[i].name << " " << box.left << " " << box.top);
+    CHECK((box.left >= 0 && box.right <= 600 && box.top >= 0 && box.bottom <= 400));
+    for (const Box& other : boxes) {
+      CHECK((box.right <= other.left || other.right <= box.left || box.bottom <= other.top ||
+             other.bottom <= box.top));
+    }
+    boxes.push_back(box);
+    CHECK((box.top > 190 || box.bottom < 190));
+    for (int k = 0; k < 6; ++k) {
+      const Pixel marker{200.0 + k, 300.0 + 3 * k};
+      CHECK((marker.x < box.left || marker.x > box.right || marker.y < box.top || marker.y > box.bottom));
+    }
+  }
+  lines.push_back({std::string(500, 'm'), {{300, 300}}});
+  CHECK(!place_names(lines, frame, {}));  // too wide for any place
+}
+
+TEST_CASE("heights are pushed apart no further than they must") {
+  using Heights = std::vector<double>;
+  CHECK(pushed_apart({}, 10, 0, 100).empty());
+  CHECK(pushed_apart({5, 50, 95}, 10, 0, 100) == Heights{5, 50, 95});
+  CHECK(pushed_apart({50, 50}, 10, 0, 100) == Heights{45, 55});
+  CHECK(pushed_apart({50, 50, 53}, 10, 0, 100) == Heights{41, 51, 61});
+  CHECK(pushed_apart({-5, 0, 2}, 10, 0, 100) == Heights{0, 10, 20});
+  CHECK(pushed_apart({80, 99, 100}, 10, 0, 100) == Heights{80, 90, 100});
+  CHECK(pushed_apart({20, 90, 99, 100}, 10, 0, 100) == Heights{20, 80, 90, 100});
+}
+
+TEST_CASE("error bars show the 95% confidence interval of a row") {
+  const Sandbox sandbox;
+  sandbox.write("rows.jsonl", eval_row("sample", 1, "0.2", {{"gap_ci95", 0.05}}) +
+                                  eval_row("sample", 10, "0.1", {{"gap_ci95", nullptr}}) +
+                                  eval_row("sample", 100, "0.05", {{"gap_ci95", 0.1}}));
+  const Answer linear = sandbox.run("plot progress rows.jsonl");
+  REQUIRE(linear.code == 0);
+  CHECK(is_well_formed(linear.out));
+  const std::vector<Pixel> points = curves_of(linear.out).at(0).pixels;
+  const double unit = (points[1].y - points[0].y) / 10;  // a percent in pixels
+  const Path bars = path_with(linear.out, "stroke-width=\"1.10\"");
+  REQUIRE(bars.pixels.size() == 12);  // two bars with two ends
+  CHECK(bars.pixels[0].x == points[0].x);
+  CHECK(bars.pixels[0].y == Approx(points[0].y + 5 * unit).margin(0.2));
+  CHECK(bars.pixels[1].y == Approx(points[0].y - 5 * unit).margin(0.2));
+  CHECK(bars.pixels[6].x == points[2].x);
+  CHECK(bars.pixels[6].y == Approx(points[2].y + 10 * unit).margin(0.2));
+  CHECK(count(sandbox.run("plot progress rows.jsonl --y mean_cost").out, "stroke-width=\"1.10\"") == 0);
+
+  const Answer logarithmic = sandbox.run("plot progress rows.jsonl --log-y");
+  REQUIRE(logarithmic.code == 0);
+  const std::vector<Pixel> halves = curves_of(logarithmic.out).at(0).pixels;
+  CHECK(halves[1].y - halves[0].y == Approx(halves[2].y - halves[1].y).margin(0.2));  // by half each
+  const Path clipped = path_with(logarithmic.out, "stroke-width=\"1.10\"");
+  CHECK(clipped.pixels.size() == 10);  // the last ends below the frame, without a cap
+  for (const Pixel& pixel : clipped.pixels) CHECK(pixel.y < halves[0].y + 401);
+  sandbox.write("wrong.jsonl", eval_row("sample", 1, "0.2", {{"gap_ci95", -0.05}}));
+  CHECK(sandbox.run("plot progress wrong.jsonl").code == 3);
+}
+
+TEST_CASE("a logarithmic side axis leaves out what is not above 0, and says so") {
+  const Sandbox sandbox;
+  sandbox.write("rows.jsonl", eval_row("sample", 1, "0.1") + eval_row("exact", 1, "1e-17") +
+                                  eval_row("sample", 10, "-0.01") + eval_row("greedy", 1, "0.2"));
+  const Answer rows = sandbox.run("plot progress rows.jsonl --log-y --ref 0.05");
+  REQUIRE(rows.code == 0);
+  CHECK(rows.err.find("rows.jsonl: --log-y has no place for a gap of 0 or less; lines left out: 2") !=
+        std::string::npos);
+  CHECK(!shows(rows.out, "exact"));
+  CHECK(shows(rows.out, "0.05"));
+  sandbox.write("run.jsonl",
+                log_line("1", "100") + log_line("2", "10") + log_line("3", "0") + log_line("4", "1"));
+  const Answer curve = sandbox.run("plot curve run.jsonl --log-y");
+  CHECK(curve.err.find("left out: 1") != std::string::npos);
+  const std::vector<Pixel> pixels = curves_of(curve.out).at(0).pixels;
+  REQUIRE(pixels.size() == 3);
+  CHECK(pixels[1].y - pixels[0].y == Approx(pixels[2].y - pixels[1].y).margin(0.2));
+  CHECK(pixels[2].x - pixels[1].x == Approx(2 * (pixels[1].x - pixels[0].x)).margin(0.2));
+  CHECK(sandbox.run("plot curve run.jsonl --log-y --ref 0").code == 2);
+  CHECK(sandbox.run("plot ratio run.jsonl --log-y").code == 2);
+  sandbox.write("zero.jsonl", log_line("1", "0"));
+  const Answer none = sandbox.run("plot curve zero.jsonl --log-y");
+  CHECK(none.code == 3);
+  CHECK(none.err.find("expected at least one line with a number above 0 in val_cost") != std::string::npos);
 }
 
 TEST_CASE("a legend covers nothing however many lines it has") {
