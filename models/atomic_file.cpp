@@ -103,6 +103,8 @@ OutputFile::~OutputFile() {
   ::close(descriptor_);
 }
 
+bool OutputFile::is_terminal() const { return ::isatty(descriptor_) != 0; }
+
 void OutputFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());

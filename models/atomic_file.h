@@ -32,6 +32,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view bytes);  // unbuffered
+  bool is_terminal() const;
   void commit();
 
   // All of a file that is written several times over: each time it is whole on the disk, and this stays its

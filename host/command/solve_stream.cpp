@@ -162,6 +162,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines) {
         std::isnan(reference_) ? reference_ : gap(instances[i].problem, solution.objective, reference_);
     pending_ += solution_json(indices[i], instances[i], solution, gap_found) + "\n";
     totals_.add(instances[i], solution, gap_found);
+    show_progress();
     if (pending_.size() >= kFlushBytes || Clock::now() - flushed_ >= kFlushAfter) flush();
   });
   write_errors_before(next_index_);

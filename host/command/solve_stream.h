@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "host/command/log.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_run.h"
 #include "host/files/read_instances.h"
@@ -80,6 +81,13 @@ class SolveStream {
                    int64_t index);
   void write_errors_before(int64_t index);
   void flush();
+  // Not where the answers themselves appear.
+  void show_progress() {
+    if (file_.is_terminal() || !line_.due()) return;
+    const double mean = totals_.mean_objective();
+    line_.update(std::to_string(totals_.solved()) + " solved" +
+                 (std::isnan(mean) ? "" : ", mean cost " + std::to_string(mean)));
+  }
 
   SolveRun& run_;
   const SolveFlags& flags_;
@@ -89,6 +97,7 @@ class SolveStream {
   SolveTotals totals_;
   int64_t next_index_ = 0;  // of all lines of all files
   std::string pending_;     // answers not yet written
+  ProgressLine line_;
   Clock::time_point flushed_ = Clock::now();
   std::deque<std::pair<int64_t, std::string>> errors_;  // of the lines in work, by index
 };

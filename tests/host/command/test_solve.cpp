@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman solve` as a user meets it: its answers, streams, limits and signals.
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -332,4 +335,36 @@ TEST_CASE("local and exact answer without a model, and as eval does") {
     CAPTURE(flag);
     CHECK(sandbox.run(std::string("solve --mode local set.npy ") + flag).code == 2);
   }
+}
+
+TEST_CASE("a stream into a file shows its progress on a terminal, one onto the terminal does not") {
+  const Sandbox sandbox;
+  REQUIRE(mkfifo(sandbox.path("pipe").c_str(), 0600) == 0);
+  const auto on_terminal = [&](const std::string& output) {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE((terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0));
+    const std::string name = ptsname(terminal);
+    const int other_end = open(name.c_str(), O_RDWR | O_NOCTTY);  // keeps what was written until it is read
+    const pid_t child = sandbox.start("solve --mode local --format ndjson " + output + " - <pipe 2>" + name +
+                                      (output.empty() ? " >" + name : ""));
+    std::ofstream pipe(sandbox.path("pipe"));
+    pipe << triangle("a") << std::flush;
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    pipe << triangle("b") << triangle("c") << std::flush;
+    pipe.close();
+    CHECK(sandbox.finish(child).code == 0);
+    fcntl(terminal, F_SETFL, O_NONBLOCK);
+    std::string shown;
+    char bytes[4096];
+    for (ssize_t length; (length = read(terminal, bytes, sizeof bytes)) > 0;)
+      shown.append(bytes, static_cast<size_t>(length));
+    close(other_end);
+    close(terminal);
+    return shown;
+  };
+  CHECK(on_terminal("-o out.ndjson").find("\r2 solved, mean cost 12.0") != std::string::npos);
+  CHECK(lines_of(sandbox.read("out.ndjson")).size() == 3);
+  const std::string mixed = on_terminal("");
+  CHECK(mixed.find("\"id\":\"c\"") != std::string::npos);
+  CHECK(mixed.find(" solved, mean cost 12.0") == std::string::npos);
 }
