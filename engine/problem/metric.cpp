@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/common/tsp.h"
-
 namespace pointsman {
 namespace {
 
@@ -52,7 +50,7 @@ double city_distance(const Instance& instance, int a, int b) {
       return rounded < length ? rounded + 1.0 : rounded;
     }
     default:
-      return euclidean_length<double>(dx, dy);
+      return plain_distance(dx, dy);
   }
 }
 

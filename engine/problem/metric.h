@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/problem/instance.h"
+#include "kernels/common/tsp.h"
 
 namespace pointsman {
 
@@ -12,6 +13,9 @@ namespace pointsman {
 inline bool is_geographic(double latitude, double longitude) {
   return std::abs(latitude) <= 90.0 && std::abs(longitude) <= 360.0;
 }
+
+// That of Metric::kEuclidean.
+inline double plain_distance(double dx, double dy) { return euclidean_length<double>(dx, dy); }
 
 // Under the instance's metric: nint, ceil, pseudo-Euclidean, great circle, or the plain Euclidean length.
 double city_distance(const Instance& instance, int a, int b);

@@ -8,7 +8,6 @@
 #include "engine/problem/instance.h"
 #include "engine/problem/metric.h"
 #include "kernels/common/stop_token.h"
-#include "kernels/common/tsp.h"
 
 namespace pointsman {
 
@@ -29,7 +28,7 @@ class Distances {
   double operator()(int a, int b) const {
     if (!matrix_.empty()) return matrix_[static_cast<size_t>(a) * n_ + b];
     if (!is_plain_) return city_distance(instance_, cities_[a], cities_[b]);
-    return euclidean_length<double>(points_[2 * b] - points_[2 * a], points_[2 * b + 1] - points_[2 * a + 1]);
+    return plain_distance(points_[2 * b] - points_[2 * a], points_[2 * b + 1] - points_[2 * a + 1]);
   }
 
  private:

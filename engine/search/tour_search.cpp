@@ -11,7 +11,6 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/greedy_edges.h"
-#include "kernels/common/scalar_math.h"
 
 namespace pointsman {
 
@@ -21,7 +20,7 @@ namespace {
 constexpr int kDepth = 3;                // edges of an exchange
 constexpr int kBreadth = 5;              // steps that are tried from one
 constexpr int kKickSpan = 75;            // cities that a kick may move, at most
-constexpr double kHeat = 0.4;            // the first temperature, in mean edges of the tour
+constexpr double kHeat = 0.4;            // the first mean of what the tour may grow by, in its mean edges
 constexpr double kLeastGain = 1e-12;     // of the tour's length
 constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
 constexpr int kFewestForKicks = 5;       // cities: fewer have no other tour that a step would not find
@@ -33,7 +32,7 @@ std::vector<int32_t> all_places(int n) {
 }
 
 // Falls to 0 over the kicks or over the time, whichever is nearer its end.
-double temperature(double done, Clock::time_point start, const SearchControl& control) {
+double heat_left(double done, Clock::time_point start, const SearchControl& control) {
   if (control.deadline) {
     const std::chrono::duration<double> gone = Clock::now() - start, all = *control.deadline - start;
     done = std::max(done, gone / all);
@@ -159,10 +158,9 @@ double TourSearch::kick() {
   return cost;
 }
 
-// By how much the tour may grow: exponentially distributed.
-double TourSearch::draw_excess(double temperature) {
-  const float uniform = static_cast<float>((random_() >> 40) + 1) * 0x1p-24f;  // in (0, 1]
-  return -temperature * log_f32(uniform);
+// By how much the tour may grow: uniformly distributed with this mean.
+double TourSearch::draw_excess(double mean) {
+  return 2.0 * mean * (static_cast<double>(random_() >> 11) * 0x1p-53);
 }
 
 // Returns how many kicks it made.
@@ -184,7 +182,7 @@ int64_t TourSearch::iterate(int64_t kicks, const SearchControl& control) {
     double change = kick();
     change -= drain_queue(control);
     const double done = static_cast<double>(i) / static_cast<double>(kicks);
-    if (change > draw_excess(heat * temperature(done, start, control))) {
+    if (change > draw_excess(heat * heat_left(done, start, control))) {
       tour_.undo();
     } else {
       excess += change;

@@ -31,8 +31,8 @@ struct ImproveOptions {
 // gained before the tour is closed, and only while that is above 0. Moves that reverse nothing (Or-opt) are
 // among them. A queue holds the cities whose neighbourhood changed since they were last looked at (the
 // don't-look bits of Bentley 1992). A kick is a double bridge within a short stretch. The tour after a kick
-// and its repair is kept if it is longer by no more than chance allows at a temperature that falls to 0
-// (Metropolis); the answer is the best of all.
+// and its repair is kept if it is longer by at most a random number whose mean falls to 0; the answer
+// is the best of all.
 //
 // Deterministic unless a limit strikes. The instance, of the TSP, must outlive it. Throws CallStopped when
 // `control` says so before it is ready.
@@ -70,7 +70,7 @@ class TourSearch {
   bool run(Solution& solution, int64_t kicks, const SearchControl& control);
   int64_t iterate(int64_t kicks, const SearchControl& control);
   double kick();
-  double draw_excess(double temperature);
+  double draw_excess(double mean);
 
   void load(const std::vector<int32_t>& order);
   double length() const;

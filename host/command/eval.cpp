@@ -39,7 +39,7 @@ constexpr const char* kExamples = R"(Examples:
   pointsman eval knap.npz --ref opt.npy --modes greedy,ratio,exact
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
-nearest neighbour, 2-opt and Or-opt, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and
+greedy edges, Lin-Kernighan moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and
 exact (KnapSack: greedy by value/weight; branch and bound). The default is greedy, greedy+x8 and sample+x8 for TSP;
 greedy and sample for KnapSack.)";
 

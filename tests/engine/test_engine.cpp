@@ -2,6 +2,7 @@
 // The facade over the CPU backend, with untrained models.
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -85,14 +86,15 @@ TEST_CASE("another model takes effect, and active search leaves no weights behin
 TEST_CASE("auto mode reports what it really did") {
   Engine engine({"cpu", 2});
   SolveReport report;
-  solve(engine, untrained_model(ProblemKind::kTsp, 1), {random_tsp(10, 1)}, SolveOptions(), &report);
+  SolveOptions sampled;
+  sampled.network = true;
+  solve(engine, untrained_model(ProblemKind::kTsp, 1), {random_tsp(10, 1)}, sampled, &report);
   CHECK(report.samples == 1280);
   CHECK(report.augment == 8);
   CHECK(report.shuffle);
   CHECK(report.improve);
   CHECK(report.statistics.steps == 12800);
-  solve(engine, untrained_model(ProblemKind::kKnapsack, 1), {random_knapsack(10, 1, 2.0)}, SolveOptions(),
-        &report);
+  solve(engine, untrained_model(ProblemKind::kKnapsack, 1), {random_knapsack(10, 1, 2.0)}, sampled, &report);
   CHECK(report.samples == 1280);
   CHECK(report.augment == 1);
   CHECK(report.shuffle);
@@ -103,6 +105,88 @@ TEST_CASE("auto mode reports what it really did") {
   CHECK(report.samples == 8);
   CHECK(!report.shuffle);
   CHECK(!report.improve);
+}
+
+TEST_CASE("auto answers a TSP by local search, and asks a network only when told to") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kTsp, 1);
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 8; ++i) instances.push_back(random_tsp(20 + i, i));
+  SolveReport report;
+  const SolutionBatch plain = solve(engine, model, instances, SolveOptions(), &report);
+  CHECK(report.mode == Mode::kAuto);
+  CHECK(report.improve);
+  CHECK(report.statistics.steps == 0);
+  const SolutionBatch local = solve(engine, model, instances, with_mode(Mode::kLocal));
+  SolveOptions sampled;
+  sampled.network = true;
+  const SolutionBatch started = solve(engine, model, instances, sampled, &report);
+  CHECK(report.statistics.steps > 0);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    CHECK(plain[i].order == local[i].order);
+    CHECK(plain[i].start == Start::kGreedyEdges);
+    CHECK(plain[i].kicks == instances[i].n() * ImproveOptions::kKicksPerCity);
+    CHECK(std::isnan(plain[i].network_objective));
+    CHECK(started[i].start == Start::kNetwork);
+    CHECK(started[i].objective <= started[i].network_objective);
+  }
+}
+
+// As many items of each weight as of its double, and values that tie every ratio: what a bound cannot cut.
+Instance hard_knapsack(int n, uint32_t seed) {
+  std::mt19937 random(seed);
+  Instance instance;
+  instance.problem = ProblemKind::kKnapsack;
+  double all = 0.0;
+  for (int i = 0; i < n; ++i) {
+    const double weight = 1e6 + 2.0 * (random() % 1'000'000);
+    instance.values.insert(instance.values.end(), {weight, weight});
+    all += weight;
+  }
+  instance.capacity = std::floor(all / 4.0) * 2.0 + 1.0;  // odd, and every sum is even
+  return instance;
+}
+
+TEST_CASE("auto answers a KnapSack by branch and bound, and samples what that does not finish") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kKnapsack, 1);
+  const InstanceBatch instances = {random_knapsack(20, 1, 3.0), hard_knapsack(60, 2),
+                                   random_knapsack(20, 3, 3.0)};
+  SolveReport report;
+  const SolutionBatch with = solve(engine, model, instances, SolveOptions(), &report);
+  CHECK(report.mode == Mode::kAuto);
+  CHECK(report.statistics.steps > 0);
+  const SolutionBatch exact = solve(engine, model, {instances[0], instances[2]}, with_mode(Mode::kExact));
+  CHECK(with[0].order == exact[0].order);
+  CHECK(with[2].order == exact[1].order);
+  CHECK(with[0].start == Start::kExact);
+  CHECK(with[1].start != Start::kExact);
+  CHECK(std::isfinite(with[1].network_objective));
+  CHECK(with[1].objective >= with[1].network_objective);
+
+  SolutionBatch without(3);
+  engine.solve(nullptr, instances, std::vector<uint64_t>{0, 1, 2}, SolveOptions(), {},
+               [&](size_t i, Solution&& solution) { without[i] = std::move(solution); });
+  CHECK(without[0].order == exact[0].order);
+  CHECK(without[1].start == Start::kBranchAndBound);
+  CHECK(with[1].objective >= without[1].objective);
+}
+
+TEST_CASE("each instance has its own limit, and the next one begins with a whole one") {
+  Engine engine({"cpu", 1});
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 5; ++i) instances.push_back(random_tsp(100, i));
+  SearchControl control;
+  control.each = std::chrono::milliseconds(40);
+  std::vector<Clock::time_point> ends = {Clock::now()};
+  engine.solve(nullptr, instances, std::vector<uint64_t>{0, 1, 2, 3, 4}, SolveOptions(), control,
+               [&](size_t, Solution&& solution) {
+                 CHECK(solution.status == Status::kTimeLimit);
+                 CHECK(solution.kicks > 0);
+               });
+  const auto taken = Clock::now() - ends[0];
+  CHECK(taken >= std::chrono::milliseconds(5 * 40));
+  CHECK(taken < std::chrono::milliseconds(5 * 40 + 400));  // a busy machine
 }
 
 TEST_CASE("chunks of a run draw the samples of the whole") {

@@ -316,7 +316,8 @@ TEST_CASE("local and exact answer without a model, and as eval does") {
     CAPTURE(mode);
     const json answer =
         sandbox.run("solve --mode " + mode + flags + " " + set, "POINTSMAN_MODEL=none").parsed();
-    const json row = sandbox.run("eval " + set + " --modes " + mode + (flags.empty() ? "" : "+50"))
+    CHECK(answer.at("solutions").at(0).at("start") == (mode == "local" ? "greedy_edges" : "exact"));
+    const json row = sandbox.run("eval " + set + " --modes " + mode + (flags == " --kicks 50" ? "+50" : ""))
                          .parsed()
                          .at("rows")
                          .at(0);
@@ -325,7 +326,16 @@ TEST_CASE("local and exact answer without a model, and as eval does") {
     CHECK(answer.at("solutions").size() == 4);
     return answer.at("summary").at("mean_cost").get<double>();
   };
-  CHECK(check("local", " --kicks 50", "set.npy") <= check("local", "", "set.npy"));
+  CHECK(check("local", " --kicks 50", "set.npy") <= check("local", " --kicks 0", "set.npy"));
+  const json automatic = sandbox.run("solve set.npy").parsed(),
+             local = sandbox.run("solve --mode local set.npy").parsed();
+  CHECK(automatic.at("solutions") == local.at("solutions"));
+  CHECK(automatic.at("solutions").at(0).at("kicks") == 150);
+  CHECK(automatic.at("summary").at("kicks") == 600);
+  CHECK(automatic.at("summary").at("start") == "greedy_edges");
+  CHECK_FALSE(automatic.at("summary").contains("model"));
+  CHECK(sandbox.run("solve set.npy -n 16").parsed().at("solutions").at(0).at("start") == "network");
+  CHECK(sandbox.run("solve knap.npz").parsed().at("summary").at("start") == "exact");
   check("exact", "", "knap.npz");
   CHECK(sandbox.run("solve --mode exact set.npy").code == 2);
   CHECK(sandbox.run("solve --mode local knap.npz").code == 2);
