@@ -2,9 +2,12 @@
 // An instance as the user gave it, in the user's units and in double precision.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/fnv1a.h"
@@ -12,8 +15,27 @@
 
 namespace pointsman {
 
-// How a TSP tour is measured (TSPLIB95, section 2). kEuclidean is the plain, unrounded length.
-enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt };
+// How a TSP tour is measured (TSPLIB95, section 2). kEuclidean is the plain, unrounded length; kExplicit
+// takes the distances of a matrix as they are.
+enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt, kMan2d, kMax2d, kExplicit };
+
+// Distances of n cities, the same both ways and 0 from a city to itself.
+struct DistanceMatrix {
+  int n = 0;
+  // [n (n - 1) / 2] the strict upper triangle row by row: (0, 1) .. (0, n - 1), (1, 2) ..; finite, at least
+  // 0.
+  std::vector<double> above;
+
+  // Where the distance of a and b > a stands in `above`.
+  size_t place(int a, int b) const {
+    return static_cast<size_t>(a) * (2 * static_cast<size_t>(n) - static_cast<size_t>(a) - 1) / 2 +
+           static_cast<size_t>(b - a - 1);
+  }
+  double at(int a, int b) const {
+    if (a == b) return 0.0;
+    return a < b ? above[place(a, b)] : above[place(b, a)];
+  }
+};
 
 struct Instance {
   std::string id;  // the file's own name for it; empty when it has none
@@ -22,9 +44,13 @@ struct Instance {
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP only
   double capacity = 0.0;               // KnapSack only
-  std::vector<double> values;          // [n][2]: TSP x, y; KnapSack weight, value
+  std::vector<double> values;          // [n][2]: TSP x, y; KnapSack weight, value; empty with a matrix
+  // Set exactly when the metric is kExplicit. All copies of the instance share it and nobody changes it.
+  std::shared_ptr<const DistanceMatrix> matrix;
 
-  int n() const { return static_cast<int>(values.size() / 2); }
+  int n() const { return matrix ? matrix->n : static_cast<int>(values.size() / 2); }
+  // False where only distances are known: then there are no values, and no network can read the instance.
+  bool has_coordinates() const { return matrix == nullptr; }
   double first(int i) const { return values[2 * i]; }       // x or weight
   double second(int i) const { return values[2 * i + 1]; }  // y or value
 };
@@ -53,9 +79,9 @@ inline const char* name_of(Start start) {
 struct Solution {
   std::vector<int32_t> order;  // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
   double objective = 0.0;      // TSP: length under the instance's metric; KnapSack: packed value
-  double unrounded = 0.0;      // the same without the metric's rounding: the Euclidean length
-  double weight = 0.0;         // packed, of problems with a capacity
-  double log_prob = 0.0;       // of the network for the order it drew; NaN when no network did
+  double unrounded = 0.0;  // the Euclidean length, which no metric rounds; without coordinates the objective
+  double weight = 0.0;     // packed, of problems with a capacity
+  double log_prob = 0.0;   // of the network for the order it drew; NaN when no network did
   double network_objective =
       0.0;  // what the network alone reached, before any improvement; NaN when none did
   Status status = Status::kDone;

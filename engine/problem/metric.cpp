@@ -35,6 +35,7 @@ double geographic_distance(const Instance& instance, int a, int b) {
 
 double city_distance(const Instance& instance, int a, int b) {
   if (a == b) return 0.0;
+  if (instance.metric == Metric::kExplicit) return instance.matrix->at(a, b);
   if (instance.metric == Metric::kGeo) return geographic_distance(instance, a, b);
   const double dx = instance.first(b) - instance.first(a);
   const double dy = instance.second(b) - instance.second(a);
@@ -49,9 +50,19 @@ double city_distance(const Instance& instance, int a, int b) {
       const double rounded = nearest_integer(length);
       return rounded < length ? rounded + 1.0 : rounded;
     }
+    case Metric::kMan2d:
+      return nearest_integer(std::abs(dx) + std::abs(dy));
+    case Metric::kMax2d:
+      return std::max(nearest_integer(std::abs(dx)), nearest_integer(std::abs(dy)));
     default:
       return plain_distance(dx, dy);
   }
+}
+
+bool has_integer_distances(const Instance& instance) {
+  if (instance.metric != Metric::kExplicit) return instance.metric != Metric::kEuclidean;
+  const std::vector<double>& distances = instance.matrix->above;
+  return std::all_of(distances.begin(), distances.end(), [](double d) { return d == std::floor(d); });
 }
 
 }  // namespace pointsman

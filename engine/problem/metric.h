@@ -17,7 +17,11 @@ inline bool is_geographic(double latitude, double longitude) {
 // That of Metric::kEuclidean.
 inline double plain_distance(double dx, double dy) { return euclidean_length<double>(dx, dy); }
 
-// Under the instance's metric: nint, ceil, pseudo-Euclidean, great circle, or the plain Euclidean length.
+// Under the instance's metric: nint, ceil, pseudo-Euclidean, great circle, Manhattan, maximum, the matrix's
+// own number, or the plain Euclidean length.
 double city_distance(const Instance& instance, int a, int b);
+
+// Whether every distance is an integer, so that a tour's length is one too. Looks at all numbers of a matrix.
+bool has_integer_distances(const Instance& instance);
 
 }  // namespace pointsman

@@ -40,6 +40,7 @@ struct Problem {
   bool has_local_search;  // TourSearch (engine/search) can improve an answer
 
   // The instance as the network reads it, [n][2]; empty where it has no features that a network could read.
+  // std::invalid_argument for an instance without coordinates.
   std::vector<float> (*features)(const Instance& instance, double trained_capacity);
   // As validate_solution(), of an order whose items exist and are distinct.
   std::string (*validate)(const Instance& instance, Solution& solution);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace {
 // Inside [0,1]^2 unchanged; otherwise the bounding box's corner is moved to 0 and both axes are divided by
 // its longer side.
 std::vector<float> tsp_features(const Instance& instance, double) {
+  if (!instance.has_coordinates()) throw std::invalid_argument("a TSP instance without coordinates");
   const std::vector<double>& values = instance.values;
   std::vector<float> features(values.begin(), values.end());
   if (std::all_of(values.begin(), values.end(), [](double x) { return x >= 0.0 && x <= 1.0; }))
@@ -50,12 +52,14 @@ std::string validate_tour(const Instance& instance, Solution& solution) {
     return "the tour visits " + std::to_string(order.size()) + " of " + std::to_string(n) + " cities";
   }
   const std::vector<int32_t> cycle = canonical_tour(order);
-  solution.objective = solution.unrounded = tour_length(instance.values.data(), cycle.data(), n);
+  if (instance.has_coordinates())
+    solution.objective = solution.unrounded = tour_length(instance.values.data(), cycle.data(), n);
   if (instance.metric != Metric::kEuclidean) {
     solution.objective = 0.0;
     for (int i = 0; i < n; ++i)
       solution.objective += city_distance(instance, cycle[i], cycle[i + 1 < n ? i + 1 : 0]);
   }
+  if (!instance.has_coordinates()) solution.unrounded = solution.objective;
   return "";
 }
 

@@ -31,7 +31,8 @@ void require_valid(const Instance& instance, Solution& solution, const char* wha
 bool is_reachable(const Instance& instance, Solution solution) {
   if (!validate_solution(instance, solution).empty()) return false;
   std::vector<double> first(static_cast<size_t>(instance.n()));  // weights, where the rules ask for any
-  for (int item = 0; item < instance.n(); ++item) first[item] = instance.first(item);
+  for (int item = 0; instance.has_coordinates() && item < instance.n(); ++item)
+    first[item] = instance.first(item);
   return with_rules(instance.problem, [&]<typename Rules>() {
     Rules rules = Rules::make({first.data(), instance.capacity});
     std::vector<int32_t> remaining(first.size());

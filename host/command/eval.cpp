@@ -219,8 +219,10 @@ std::vector<EvalMode> load_modes(const EvalFlags& flags, const EvalSet& set, uin
   std::vector<EvalMode> modes =
       parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, seed);
   for (const EvalMode& mode : modes) {
-    const auto [code, message] = check_instance(mode.options, set.instances.front());
-    if (code != 0) throw UsageError(message);
+    for (const Instance& instance : set.instances) {
+      const auto [code, message] = check_instance(mode.options, instance);
+      if (code != 0) throw UsageError(message);
+    }
   }
   return modes;
 }

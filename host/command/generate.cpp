@@ -30,7 +30,7 @@ const InstanceFormat& chosen_format(const CommonOptions& common) {
   const std::string format = common.format.empty() && on_stdout ? "json" : common.format;
   const InstanceFormat* const found =
       format_by_suffix(instance_formats(), format.empty() ? common.output : "x." + format);
-  if (!found) refuse_suffix(common);
+  if (!found || !found->write) refuse_suffix(common);
   return *found;
 }
 
@@ -76,10 +76,14 @@ Command add_generate(CLI::App& parent) {
              CLI::IsMember(std::vector<std::string>{"numpy"}));
   add_option(*app, "--capacity", flags->capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
              CLI::Range(0.0, 1e12));
-  add_common_options(*app, *common, of_formats(instance_formats(), [](const InstanceFormat& format) {
-    return format.suffixes[0].substr(1);
-  }));
-  common->suffixes = suffixes_of(instance_formats(), of_formats(instance_formats(), &InstanceFormat::name));
+  std::vector<std::string> formats, names;  // those that can be written
+  for (const InstanceFormat& format : instance_formats()) {
+    if (!format.write) continue;
+    formats.emplace_back(format.suffixes[0].substr(1));
+    names.emplace_back(format.name);
+  }
+  add_common_options(*app, *common, formats);
+  common->suffixes = suffixes_of(instance_formats(), names);
   return {app, common, [=] { return run_generate(*flags, *common); }};
 }
 

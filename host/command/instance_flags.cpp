@@ -48,6 +48,14 @@ InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags
   return std::move(file.instances);
 }
 
+void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who) {
+  for (size_t i = 0; i < instances.size(); ++i) {
+    if (instances[i].has_coordinates()) continue;
+    throw UsageError(who + ": " + path + ": instance " + std::to_string(i) +
+                     " has no coordinates, only distances");
+  }
+}
+
 SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
   SolutionBatch solutions = read_solutions(path, instances);
   check_solutions(solutions, instances, path);

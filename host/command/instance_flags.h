@@ -31,6 +31,9 @@ ReadOptions read_options(const InstanceFlags& flags);
 // Reads a whole file and logs its warnings. "-" is stdin.
 InstanceBatch load_instances(const std::string& path, const InstanceFlags& flags);
 
+// Throws UsageError for instances that are a matrix of distances. `who` needs coordinates: "score".
+void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who);
+
 // Reads the answers of a file (read_solutions.h), which must all be valid: InputError for the first that is
 // not.
 SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances);

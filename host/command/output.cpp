@@ -66,6 +66,11 @@ nlohmann::ordered_json json_of(
   return object;
 }
 
+nlohmann::ordered_json objective_json(const Instance& instance, double objective) {
+  const std::optional<int64_t> integer = integer_objective(instance, objective);
+  return integer ? nlohmann::ordered_json(*integer) : nlohmann::ordered_json(objective);
+}
+
 std::string as_text(const nlohmann::ordered_json& object) {
   std::string text;
   for (const auto& [key, value] : object.items()) {

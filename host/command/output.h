@@ -38,6 +38,9 @@ void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann
 // memory fails it halfway.
 nlohmann::ordered_json json_of(std::initializer_list<std::pair<const char*, nlohmann::ordered_json>> members);
 
+// An integer where the instance's metric makes it one.
+nlohmann::ordered_json objective_json(const Instance& instance, double objective);
+
 // A line for each member of an object that is no list and no object itself.
 std::string as_text(const nlohmann::ordered_json& object);
 

@@ -140,6 +140,10 @@ std::string plot_tours(const PlotFlags& flags) {
     if (problem_of(instances[i]).fields != ItemFields::kCoordinates) {
       throw UsageError("plot tour: " + flags.files[0] + ": a knapsack has no map");
     }
+    if (!instances[i].has_coordinates()) {
+      throw UsageError("plot tour: " + flags.files[0] + ": instance " + std::to_string(i) +
+                       " has no map, only distances");
+    }
   }
   std::vector<TourMap> maps;
   std::vector<SolutionBatch> answers;

@@ -30,7 +30,7 @@ nlohmann::ordered_json row_json(size_t index, const Instance& instance, const So
   nlohmann::ordered_json row =
       json_of({{"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}});
   row["n"] = instance.n();
-  row[problem_of(instance).objective_key] = solution.objective;
+  row[problem_of(instance).objective_key] = objective_json(instance, solution.objective);
   row["log_prob"] = log_prob;  // null where the network could not have chosen this order
   return row;
 }
@@ -39,6 +39,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   refuse_inputs(common, {flags.file, flags.solutions});
   OutputFile file = open_output(common);
   const InstanceBatch instances = load_instances(flags.file, flags.input);
+  require_coordinates(instances, flags.file, "score");
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
   SolveRun run(backend_options(common), flags.model, false);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

@@ -86,7 +86,8 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
 }  // namespace
 
 void add_solve_flags(CLI::App& app, SolveFlags& flags) {
-  app.add_option("FILE", flags.files, "TSPLIB, .npy, .npz, JSON, NDJSON or KnapSack text; - is stdin")
+  app.add_option("FILE", flags.files,
+                 "TSPLIB, .npy, .npz, JSON, NDJSON, CSV or KnapSack text, also .gz; - is stdin")
       ->required();
   add_option(app, "-m,--model", flags.model,
              "Model file or name; default: same problem, nearest size. Mode auto then samples it first")
@@ -137,6 +138,10 @@ std::pair<int, std::string> check_instance(const SolveOptions& options, const In
   const ModeInfo& mode = info_of(options.mode);
   if (mode.needs != nullptr && !(problem.*mode.needs)) {
     return {kExitUsage, name + "--mode " + mode.name + ": is not for " + problem.title};
+  }
+  if (mode.has_network && !instance.has_coordinates()) {
+    return {kExitUsage, name + "--mode " + mode.name +
+                            ": reads coordinates, and the instance has only distances; use local"};
   }
   if (!problem.has_symmetries && options.augment == 8) {
     return {kExitUsage,

@@ -174,6 +174,7 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
   input.problem = flags.problem;
   input.capacity = model.capacity;
   const InstanceBatch instances = load_instances(flags.instances, input);
+  require_coordinates(instances, flags.instances, "--instances");
   for (size_t i = 0; i < instances.size(); ++i) {
     if (instances[i].n() == model.n) continue;
     throw InputError(flags.instances, 0,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
@@ -12,6 +13,7 @@
 #include "host/command/output.h"
 #include "host/files/read_solutions.h"
 #include "host/files/text_scan.h"
+#include "host/files/write_solutions.h"
 
 namespace pointsman {
 
@@ -27,25 +29,28 @@ struct VerifyFlags {
   InstanceFlags input;
 };
 
-// Lengths of the TSPLIB metrics are integers; others may come from a program that sums in another order.
+// Lengths that are no integers may come from a program that sums in another order.
 constexpr double kRelativeTolerance = 1e-6;
 
 std::string wrong_claim(const Instance& instance, double claimed, double cost) {
   if (std::isnan(claimed)) return {};
-  const bool rounded = instance.metric != Metric::kEuclidean;
-  const double allowed = rounded ? 1e-6 : kRelativeTolerance * std::max(1.0, std::abs(cost));
+  const bool is_integer = has_integer_distances(instance);
+  const double allowed = is_integer ? 1e-6 : kRelativeTolerance * std::max(1.0, std::abs(cost));
   if (std::abs(claimed - cost) <= allowed) return {};
-  return printed("claims %.10g, found %.10g", claimed, cost);
+  const auto text = is_integer ? objective_text : short_objective_text;
+  return "claims " + text(instance, claimed) + ", found " + text(instance, cost);
 }
 
 std::string describe(const Instance& instance, const Solution& solution, const std::string& name,
                      const std::string& wrong) {
   if (!wrong.empty()) return name + ": WRONG: " + wrong + "\n";
   const Problem& problem = problem_of(instance);
-  const std::string cost = printed("%s %.10g", problem.measure, solution.objective);
-  return name + ": valid " + problem.answer + ", " + cost +
-         (problem.has_capacity ? printed(", weight %.10g of %.10g\n", solution.weight, instance.capacity)
-                               : printed(" (Euclidean %.10g)\n", solution.unrounded));
+  const std::string more = problem.has_capacity
+                               ? printed(", weight %.10g of %.10g", solution.weight, instance.capacity)
+                           : instance.has_coordinates() ? printed(" (Euclidean %.10g)", solution.unrounded)
+                                                        : "";
+  return name + ": valid " + problem.answer + ", " + problem.measure + " " +
+         short_objective_text(instance, solution.objective) + more + "\n";
 }
 
 nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
@@ -55,10 +60,10 @@ nlohmann::ordered_json row_json(size_t index, const Instance& instance, const So
   row["valid"] = wrong.empty();
   if (!wrong.empty()) row["error"] = wrong;
   const Problem& problem = problem_of(instance);
-  row[problem.objective_key] = solution.objective;
+  row[problem.objective_key] = objective_json(instance, solution.objective);
   if (problem.has_capacity) {
     row["weight"] = solution.weight;
-  } else {
+  } else if (instance.has_coordinates()) {
     row["cost_euclidean"] = solution.unrounded;
   }
   return row;

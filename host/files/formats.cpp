@@ -14,7 +14,9 @@ std::span<const InstanceFormat> instance_formats() {
       {kNpz, "npz", {".npz"}, kZipMagic, parse_npz, write_npz, ".npz"},
       {kJson, "json", {".json"}, "", parse_json, write_json, "JSON"},
       {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_ndjson, write_ndjson, "NDJSON"},
-      {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"}};
+      {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"},
+      {kCsv, "csv", {".csv"}, "", parse_csv, nullptr, "CSV"},
+      {kMatrix, "matrix", {}, "", parse_matrix, nullptr, ".npy of a matrix"}};
   return formats;
 }
 
@@ -60,6 +62,12 @@ void check_uniform(const InstanceBatch& instances) {
   if (instances.empty()) throw OutputRefused("an array cannot be empty; use json or ndjson");
   if (!is_uniform(instances)) {
     throw OutputRefused("an array holds instances of one problem and one size; use json or ndjson");
+  }
+}
+
+void check_coordinates(const InstanceBatch& instances) {
+  for (const Instance& instance : instances) {
+    if (!instance.has_coordinates()) throw OutputRefused("an instance without coordinates cannot be written");
   }
 }
 

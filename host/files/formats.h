@@ -25,18 +25,19 @@ template <typename Kind, typename Parse, typename Write>
 struct FileFormat {
   Kind kind;
   std::string_view name;                     // on the command line
-  std::array<std::string_view, 2> suffixes;  // the usual one first; a second may be empty
+  std::array<std::string_view, 2> suffixes;  // the usual one first; the second or both may be empty
   std::string_view magic;                    // the first bytes; empty: they tell nothing
   Parse* parse;                              // of a whole file, whose name messages use; throws InputError
-  Write* write;                              // throws OutputRefused for what the format cannot hold
-  std::string_view title = {};               // in messages
+  Write* write;                 // throws OutputRefused for what the format cannot hold; may be null
+  std::string_view title = {};  // in messages
 };
 
 using ParseInstances = InstanceFile(std::string_view bytes, const std::string& file,
                                     const ReadOptions& options);
 using WriteInstances = std::string(const InstanceBatch& instances);
 using InstanceFormat = FileFormat<InputFormat, ParseInstances, WriteInstances>;
-ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text;
+ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text, parse_csv,
+    parse_matrix;
 WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
 
 // What a run gives. gaps: [instances], or empty when there is no reference.
@@ -130,7 +131,7 @@ Instance parse_json_instance(std::string_view bytes, const std::string& file, in
 // Whether the program's own answers are one JSON object a line, by the suffix, else by the first line.
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
-// "EUC_2D", "CEIL_2D", "GEO" or "ATT"; "EUCLIDEAN" for the unrounded metric, which TSPLIB does not have.
+// As TSPLIB says it; "EUCLIDEAN" for the unrounded metric, which TSPLIB does not have.
 std::string metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
 
@@ -147,5 +148,7 @@ void check_count(size_t found, const InstanceBatch& instances, const std::string
 bool is_uniform(const InstanceBatch& instances);
 // Throws OutputRefused unless the instances fit an array.
 void check_uniform(const InstanceBatch& instances);
+// Throws OutputRefused for an instance that has a matrix of distances instead.
+void check_coordinates(const InstanceBatch& instances);
 
 }  // namespace pointsman

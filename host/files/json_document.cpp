@@ -127,7 +127,8 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     }
     const auto node = static_cast<uint32_t>(document.nodes_.size());
     const bool is_member = open_nodes.size() == 1 && document.nodes_[0].kind == Kind::kObject;
-    if (visit && is_member && kind == Kind::kArray && document.texts_.back() == list) document.list_ = node;
+    const bool is_list = node == 0 || (is_member && document.texts_.back() == list);
+    if (visit && kind == Kind::kArray && is_list) document.list_ = node;
     open_nodes.push_back(node);
     keys.emplace_back();
     add(kind, 0.0);
@@ -144,12 +145,13 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
 
   // Visits and forgets an element of the list.
   bool end_value() {
-    if (document.list_ == 0 || open_nodes.size() != 2 || open_nodes.back() != document.list_) return true;
+    if (document.list_ == kNoNode || open_nodes.empty() || open_nodes.back() != document.list_) return true;
     auto& nodes = document.nodes_;
     nodes[0].end = nodes[document.list_].end = static_cast<uint32_t>(nodes.size());
     visit(JsonValue(&document, document.list_ + 1));
     nodes.resize(document.list_ + 1);
-    document.texts_.resize(nodes[document.list_ - 1].text + 1);  // the list's key is the last that stays
+    // The list's key, where it has one, is the last text that stays.
+    document.texts_.resize(document.list_ == 0 ? 0 : nodes[document.list_ - 1].text + 1);
     ++document.forgotten_count_;
     if (behind >= std::max(kForgottenBytes, document.text_.size() / 2)) forget_text();
     return true;

@@ -59,8 +59,8 @@ class JsonDocument {
   // `first_line` is the line of the file on which the text starts. Throws InputError.
   JsonDocument(std::string_view text, std::string file, int64_t first_line = 1);
   // A long text, read piece by piece: next_piece() is empty at its end. Each element of the root's array
-  // `list` is given to `visit` as soon as it is whole; it is then forgotten together with its text, so the
-  // array stays empty.
+  // `list`, or of the root where this is an array, is given to `visit` as soon as it is whole; it is then
+  // forgotten together with its text, so the array stays empty.
   JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
                std::function<void(const JsonValue&)> visit);
   JsonDocument(const JsonDocument&) = delete;
@@ -91,7 +91,8 @@ class JsonDocument {
   size_t first_column_ = 0;  // bytes of that line before text_
   std::vector<Node> nodes_;  // an object's children alternate key, value
   std::vector<std::string> texts_;
-  uint32_t list_ = 0;           // the node of the array whose elements are visited; 0: there is none
+  static constexpr uint32_t kNoNode = ~uint32_t{0};
+  uint32_t list_ = kNoNode;     // the array whose elements are visited
   size_t forgotten_count_ = 0;  // of its elements
 };
 

@@ -37,7 +37,8 @@ void read_points(const JsonValue& object, Instance& instance) {
   if (!object.has("edge_weight_type")) return;
   const JsonValue type = object.get("edge_weight_type");
   const std::optional<Metric> metric = find_metric(type.text());
-  if (!metric) type.fail_expected("EUCLIDEAN, EUC_2D, CEIL_2D, GEO or ATT");
+  if (!metric || *metric == Metric::kExplicit)
+    type.fail_expected("EUCLIDEAN, EUC_2D, CEIL_2D, GEO, ATT, MAN_2D or MAX_2D");
   instance.metric = *metric;
   if (instance.metric != Metric::kGeo) return;
   for (int city = 0; city < instance.n(); ++city) {
@@ -129,12 +130,13 @@ InstanceFile read_json(const std::function<std::string()>& next_piece, const std
     out.instances.push_back(read_instance(element));
   });
   const JsonValue root = document.root();
-  if (!root.is_object()) root.fail_expected("an instance or {\"instances\":[..]}");
-  if (!root.has("instances")) {
+  if (!root.is_object() && !root.is_array())
+    root.fail_expected("an instance, an array of them or {\"instances\":[..]}");
+  if (root.is_object() && !root.has("instances")) {
     out.instances.push_back(read_instance(root));
     return out;
   }
-  const JsonValue list = root.get("instances");
+  const JsonValue list = root.is_array() ? root : root.get("instances");
   if (!list.is_array()) list.fail_expected("an array");
   if (out.instances.empty()) list.fail("expected at least one instance, found none");
   return out;
@@ -153,11 +155,13 @@ InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const
 }
 
 std::string write_json(const InstanceBatch& instances) {
+  check_coordinates(instances);
   if (instances.size() == 1) return instance_json(instances[0]) + "\n";
   return "{\"instances\":[\n" + joined(instances, ",\n", instance_json) + "]}\n";
 }
 
 std::string write_ndjson(const InstanceBatch& instances) {
+  check_coordinates(instances);
   std::string out;
   for (const Instance& instance : instances) out += instance_json(instance) + "\n";
   return out;

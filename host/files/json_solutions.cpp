@@ -28,6 +28,13 @@ Solution read_json_solution(const JsonValue& object, size_t index, const Instanc
 // No member where the number is not known.
 JsonText known(double value) { return std::isfinite(value) ? JsonText(value) : JsonText(); }
 
+// Null where it is not known.
+JsonText objective_json(const Instance& instance, double objective) {
+  JsonText json(objective);
+  if (std::isfinite(objective)) json.text = objective_text(instance, objective);
+  return json;
+}
+
 JsonText summary_json(const SolveSummary& s) {
   return json_object(
       {{"instances", s.instances},
@@ -68,22 +75,27 @@ bool is_ndjson(std::string_view bytes, const std::string& file) {
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
   const bool is_solved = solution.status != Status::kUnsolved;
-  const bool has_length = is_solved && problem.fields == ItemFields::kCoordinates;
+  const bool has_length =
+      is_solved && problem.fields == ItemFields::kCoordinates && instance.has_coordinates();
+  const JsonText objective = objective_json(instance, solution.objective);
+  const bool has_network = std::isfinite(solution.network_objective);
   const bool has_start = solution.start != Start::kNone;
+  const bool has_kicks = has_start && is_solved && problem.has_local_search;
   const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
   return json_object({{"index", index},
                       {"id", instance.id},
                       {"problem", name_of(problem.kind)},
                       {"n", instance.n()},
                       {"status", name_of(solution.status)},
-                      {problem.objective_key, is_solved ? JsonText(solution.objective) : JsonText()},
+                      {problem.objective_key, is_solved ? objective : JsonText()},
                       {"cost_euclidean", has_length ? JsonText(solution.unrounded) : JsonText()},
                       {"weight", is_solved && problem.has_capacity ? JsonText(solution.weight) : JsonText()},
                       {"gap", gap},
                       {"log_prob", solution.log_prob},
-                      {"network_cost", known(solution.network_objective)},
+                      {"network_cost",
+                       has_network ? objective_json(instance, solution.network_objective) : JsonText()},
                       {"start", has_start ? JsonText(name_of(solution.start)) : JsonText()},
-                      {"kicks", has_start && has_length ? JsonText(solution.kicks) : JsonText()},
+                      {"kicks", has_kicks ? JsonText(solution.kicks) : JsonText()},
                       {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}})
       .text;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "host/files/formats.h"
+#include "host/files/matrix_builder.h"
 #include "host/files/npz_file.h"
 #include "models/atomic_file.h"
 
@@ -25,14 +26,14 @@ double checked_number(const NpyArray& array, size_t i, double value, ItemFields 
   return value;
 }
 
-void check_float(const NpyArray& array) {
-  if (array.header().is_float()) return;
-  array.fail("npy header: descr: expected float32 or float64, found " + array.header().type_text());
+void check_numbers(const NpyArray& array) {
+  if (array.header().is_float() || array.header().is_integer()) return;
+  array.fail("npy header: descr: expected floats or integers, found " + array.header().type_text());
 }
 
-// A float array (.., n, trailing axes): at least one instance of 1 to kLargestSize points.
+// An array of numbers (.., n, trailing axes): at least one instance of 1 to kLargestSize points.
 void check_shape(const NpyArray& array, size_t rank, const char* expected) {
-  check_float(array);
+  check_numbers(array);
   const std::vector<int64_t>& shape = array.shape();
   bool good = shape.size() == rank || shape.size() == rank - 1;
   for (const int64_t size : shape) good = good && size >= 1 && size <= kLargestSize;
@@ -51,6 +52,20 @@ InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
       checked_number(array, next++, value, problem_of(pattern).fields);
   }
   return instances;
+}
+
+// The matrix that starts at element `first`. The diagonal is not read.
+std::shared_ptr<const DistanceMatrix> read_matrix(const NpyArray& array, size_t first, int n) {
+  MatrixBuilder builder(n, array.header().count);
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      const size_t at = first + static_cast<size_t>(i) * static_cast<size_t>(n) + static_cast<size_t>(j);
+      const double distance = i == j ? 0.0 : array.number(at);
+      if (!builder.add(i, j, distance))
+        array.fail(array.index_text(at) + ": " + builder.refusal(i, j, distance));
+    }
+  }
+  return builder.finish();
 }
 
 InstanceBatch read_columns(const NpzFile& npz, const Instance& pattern) {
@@ -101,6 +116,7 @@ void read_ids(const NpzFile& npz, InstanceBatch& instances) {
 }
 
 void check_metric(const InstanceBatch& instances) {
+  check_coordinates(instances);
   for (const Instance& instance : instances) {
     if (instance.metric == Metric::kEuclidean) continue;
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
@@ -145,8 +161,11 @@ std::string ids_npy(const InstanceBatch& instances) {
 InstanceFile parse_npy(std::string_view bytes, const std::string& file, const ReadOptions& options) {
   const NpyArray array(bytes, file);
   const std::vector<int64_t>& shape = array.shape();
-  check_float(array);
-  if ((shape.size() != 2 && shape.size() != 3) || shape.back() != 2) fail_shape(array, kPairs);
+  check_numbers(array);
+  if ((shape.size() != 2 && shape.size() != 3) || shape.back() != 2) {
+    const bool is_square = shape.size() > 1 && shape.back() == shape[shape.size() - 2];
+    fail_shape(array, kPairs + std::string(is_square ? " (--input-format matrix takes distances)" : ""));
+  }
   const int64_t n = shape[shape.size() - 2];
   if (array.header().count == 0 || n > kLargestSize) {
     fail_shape(array, "at least one instance of 1 to " + std::to_string(kLargestSize) + " points");
@@ -161,6 +180,24 @@ InstanceFile parse_npy(std::string_view bytes, const std::string& file, const Re
   }
   if (problem.has_capacity) pattern.capacity = *options.capacity;
   return {read_pairs(array, pattern), {}};
+}
+
+InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions&) {
+  const NpyArray array(bytes, file);
+  const std::vector<int64_t>& shape = array.shape();
+  check_numbers(array);
+  const bool is_square = (shape.size() == 2 || shape.size() == 3) && shape.back() == shape[shape.size() - 2];
+  if (!is_square || array.header().count == 0 || shape.back() > kLargestSize)
+    fail_shape(array, "(n, n) or (B, n, n) with at least one matrix");
+  const auto n = static_cast<size_t>(shape.back());
+  InstanceFile out;
+  for (size_t first = 0; first < array.header().count; first += n * n) {
+    Instance& instance = out.instances.emplace_back();
+    instance.problem = problem_with(ItemFields::kCoordinates, {});
+    instance.metric = Metric::kExplicit;
+    instance.matrix = read_matrix(array, first, static_cast<int>(n));
+  }
+  return out;
 }
 
 InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& options) {

@@ -17,7 +17,7 @@
 
 namespace pointsman {
 
-enum class InputFormat { kAuto, kTsplib, kNpy, kNpz, kJson, kNdjson, kKnapsackText };
+enum class InputFormat { kAuto, kTsplib, kNpy, kNpz, kJson, kNdjson, kKnapsackText, kCsv, kMatrix };
 
 struct ReadOptions {
   InputFormat format = InputFormat::kAuto;

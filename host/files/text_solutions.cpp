@@ -32,8 +32,12 @@ std::string write_text_answers(const Answer& answer) {
     const Solution& solution = answer.solutions[i];
     out += printed(
         kRow, std::to_string(i).c_str(), visible(instance.id).c_str(), std::to_string(instance.n()).c_str(),
-        number_or_dash(solution.objective).c_str(),
-        number_or_dash(problem_of(instance).has_capacity ? solution.weight : solution.unrounded).c_str(),
+        (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
+            .c_str(),
+        number_or_dash(problem_of(instance).has_capacity ? solution.weight
+                       : instance.has_coordinates()      ? solution.unrounded
+                                                         : kNoNumber)
+            .c_str(),
         percent(answer.gap(i)).c_str(), name_of(solution.status));
   }
   out +=

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// TSPLIB95 instances by coordinates, and tours (G. Reinelt, "TSPLIB 95", sections 1 and 2).
+// TSPLIB95 instances by coordinates or by symmetric matrices, and tours (G. Reinelt, "TSPLIB 95", sections 1
+// and 2).
 #include <cmath>
 #include <limits>
 
 #include "engine/problem/metric.h"
 #include "host/files/formats.h"
+#include "host/files/matrix_builder.h"
 #include "models/atomic_file.h"
 #include "models/json_text.h"
 
@@ -12,26 +14,46 @@ namespace pointsman {
 namespace {
 
 constexpr double kScale = 1e6;  // of coordinates whose metric TSPLIB does not have
-constexpr std::string_view kSupportedTypes = "EUC_2D, CEIL_2D, GEO, ATT";
-// Keywords that change nothing for an instance given by coordinates.
-constexpr std::array<std::string_view, 4> kIgnoredKeys = {"COMMENT", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE",
-                                                          "DISPLAY_DATA_TYPE"};
+constexpr std::string_view kSupportedTypes = "EUC_2D, CEIL_2D, GEO, ATT, MAN_2D, MAX_2D, EXPLICIT";
+// Keywords that change nothing for an instance.
+constexpr std::array<std::string_view, 3> kIgnoredKeys = {"COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE"};
+constexpr std::string_view kCoordinates = "NODE_COORD_SECTION", kWeights = "EDGE_WEIGHT_SECTION",
+                           kDisplay = "DISPLAY_DATA_SECTION", kTour = "TOUR_SECTION";
+
+// What an EDGE_WEIGHT_FORMAT has of each row: the columns before its own, its own, those behind it.
+struct WeightFormat {
+  std::string_view name;
+  bool has_before, has_own, has_behind;
+};
+constexpr std::array<WeightFormat, 5> kWeightFormats = {{{"FULL_MATRIX", true, true, true},
+                                                         {"UPPER_ROW", false, false, true},
+                                                         {"LOWER_ROW", true, false, false},
+                                                         {"UPPER_DIAG_ROW", false, true, true},
+                                                         {"LOWER_DIAG_ROW", true, true, false}}};
+
+std::string_view key_of(std::string_view line) { return trim(line.substr(0, line.find(':'))); }
 
 // The header and the walk over the lines are the same for instances and tours.
 class TsplibReader {
  public:
-  TsplibReader(std::string_view bytes, const std::string& file) : file_(file), lines_(bytes) {}
+  TsplibReader(std::string_view bytes, const std::string& file)
+      : file_(file), size_(bytes.size()), lines_(bytes) {}
 
-  InstanceFile read_instance(ProblemKind problem) {
-    read_header("NODE_COORD_SECTION", "TSP");
+  InstanceFile read_instance(const ReadOptions& options) {
+    read_header("TSP");
     if (dimension_ == 0) fail_here("expected DIMENSION before it, found none");
     if (metric_ == Metric::kEuclidean) {
       fail_here("expected EDGE_WEIGHT_TYPE (" + std::string(kSupportedTypes) + ") before it, found none");
     }
     Instance instance;
-    instance.problem = problem;
     instance.metric = metric_;
-    place_rows(read_rows(), instance);
+    if (metric_ == Metric::kExplicit) {
+      instance.problem = problem_with(ItemFields::kCoordinates, {});
+      instance.matrix = read_matrix();
+    } else {
+      instance.problem = problem_with(ItemFields::kCoordinates, options);
+      place_rows(read_rows(), instance);
+    }
     read_end();
     instance.id = name_.empty() ? file_stem(file_) : name_;
     return {{instance}, warnings_};
@@ -39,7 +61,7 @@ class TsplibReader {
 
   // Ids until -1; several may share a line.
   std::vector<int32_t> read_tour() {
-    read_header("TOUR_SECTION", "TOUR");
+    read_header("TOUR");
     std::vector<int32_t> tour;
     std::string_view line;
     std::array<std::string_view, 1> word;
@@ -77,28 +99,50 @@ class TsplibReader {
   }
   std::string dimension_text() const { return "DIMENSION = " + std::to_string(dimension_); }
 
-  // Reads the header up to the section of that name; what follows are its rows.
-  void read_header(const std::string& section, std::string_view type) {
-    section_ = section;
+  // The section with what is wanted, as far as the header is known when `key` comes.
+  std::string_view wanted_section(std::string_view type, std::string_view key) const {
+    if (type != "TSP") return kTour;
+    const bool is_unknown = metric_ == Metric::kEuclidean;
+    return metric_ == Metric::kExplicit || (is_unknown && key == kWeights) ? kWeights : kCoordinates;
+  }
+
+  // Of the sections of an instance that are no part of it.
+  bool is_passed_over(std::string_view key) const {
+    return key == kDisplay || (key == kCoordinates && metric_ == Metric::kExplicit);
+  }
+  void pass_over_rows() {
+    const auto is_word = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+    std::string_view line;
+    for (LineScanner ahead = lines_; ahead.next_filled(line) && !is_word(trim(line).front());) lines_ = ahead;
+  }
+
+  // Reads the header up to the section with what is wanted; what follows are its rows.
+  void read_header(std::string_view type) {
+    section_ = wanted_section(type, "");
     std::string_view line;
     while (lines_.next_filled(line)) {
       line = trim(line);
       const size_t colon = line.find(':');
-      const std::string_view key = trim(line.substr(0, colon));
+      const std::string_view key = key_of(line);
       const std::string_view value = colon == std::string_view::npos ? "" : line.substr(colon + 1);
-      if (key == section) {
-        if (!trim(value).empty()) fail_here("expected the end of the line, found " + shown(value));
-        return;
+      section_ = wanted_section(type, key);
+      const bool is_passed = type == "TSP" && is_passed_over(key);
+      if (key == section_ || is_passed) {
+        if (!trim(value).empty())
+          fail(std::string(key) + ": expected the end of the line, found " + shown(value));
+        if (!is_passed) return;
+        pass_over_rows();
+        continue;
       }
       if (key.size() > 8 && key.ends_with("_SECTION")) {
-        fail(shown(key) + ": this section is not supported; expected " + section);
+        fail(shown(key) + ": this section is not supported; expected " + section_);
       }
       if (key == "EOF") break;
       if (colon == std::string_view::npos || key.empty())
         fail("expected \"KEY: value\", found " + shown(line));
       read_key(key, trim(value), type);
     }
-    fail("expected " + section + ", found the end of the file");
+    fail("expected " + section_ + ", found the end of the file");
   }
 
   void read_key(std::string_view key, std::string_view value, std::string_view wanted_type) {
@@ -107,7 +151,8 @@ class TsplibReader {
     } else if (key == "TYPE") {
       std::array<std::string_view, 1> word;
       if (split_words(value, word) == 0 || word[0] != wanted_type) {
-        fail("TYPE: expected " + std::string(wanted_type) + ", found " + shown(value));
+        fail("TYPE: expected " + std::string(wanted_type) + ", found " + shown(value) +
+             (word[0] == "ATSP" ? "; asymmetric instances are not solved" : ""));
       }
     } else if (key == "DIMENSION") {
       if (dimension_ != 0) fail("DIMENSION: given twice");
@@ -121,21 +166,67 @@ class TsplibReader {
       if (metric_ == Metric::kEuclidean) {
         fail("EDGE_WEIGHT_TYPE: expected one of " + std::string(kSupportedTypes) + ", found " + shown(value));
       }
+    } else if (key == "EDGE_WEIGHT_FORMAT") {
+      weight_format_ = value;
+      weight_format_line_ = lines_.number();
     } else if (std::find(kIgnoredKeys.begin(), kIgnoredKeys.end(), key) == kIgnoredKeys.end()) {
       warn("unknown keyword " + shown(key) + " passed over");
     }
   }
 
+  const WeightFormat& weight_format() const {
+    const std::string names = joined(kWeightFormats, ", ", &WeightFormat::name, " or ");
+    if (weight_format_line_ == 0)
+      fail_here("expected EDGE_WEIGHT_FORMAT (" + names + ") before it, found none");
+    const auto found =
+        std::find_if(kWeightFormats.begin(), kWeightFormats.end(),
+                     [&](const WeightFormat& format) { return format.name == weight_format_; });
+    if (found != kWeightFormats.end()) return *found;
+    throw InputError(file_, weight_format_line_,
+                     "EDGE_WEIGHT_FORMAT: expected " + names + ", found " + shown(weight_format_));
+  }
+
+  // Its numbers stand on any lines.
+  std::shared_ptr<const DistanceMatrix> read_matrix() {
+    const WeightFormat& format = weight_format();
+    const int n = static_cast<int>(dimension_);
+    MatrixBuilder builder(n, size_ / 2);
+    std::string_view rest;  // of the line
+    for (int i = 0; i < n; ++i) {
+      const int first = format.has_before ? 0 : i + !format.has_own;
+      const int end = format.has_behind ? n : i + format.has_own;
+      for (int j = first; j < end; ++j) {
+        const double number = next_number(rest, i, j);
+        if (!builder.add(i, j, number)) fail_at(i, j, builder.refusal(i, j, number));
+      }
+    }
+    if (!trim(rest).empty())
+      fail_here("expected the end of the line after " + all_read() + ", found " + shown(trim(rest)));
+    return builder.finish();
+  }
+
+  double next_number(std::string_view& rest, int i, int j) {
+    std::array<std::string_view, 1> word;
+    while (split_words(rest, word) == 0) {
+      if (!lines_.next(rest)) fail_at(i, j, "expected a number, found the end of the file");
+    }
+    rest.remove_prefix(static_cast<size_t>(word[0].end() - rest.begin()));
+    double number = 0.0;
+    if (!parse_number(word[0], number)) fail_at(i, j, "expected a number, found " + shown(word[0]));
+    return number;
+  }
+
+  [[noreturn]] void fail_at(int i, int j, const std::string& message) const {
+    fail_here("row " + std::to_string(i + 1) + ", column " + std::to_string(j + 1) + ": " + message);
+  }
+
   std::vector<Row> read_rows() {
     std::vector<Row> rows;
     std::string_view line;
-    while (lines_.next_filled(line)) {
+    while (static_cast<int64_t>(rows.size()) < dimension_ && lines_.next_filled(line)) {
       line = trim(line);
       ended_ = line == "EOF";
       if (ended_) break;
-      if (static_cast<int64_t>(rows.size()) == dimension_) {
-        fail_here("expected EOF after " + dimension_text() + " rows, found " + shown(line));
-      }
       rows.push_back(read_row(line));
     }
     if (static_cast<int64_t>(rows.size()) != dimension_) {
@@ -181,8 +272,21 @@ class TsplibReader {
     }
   }
 
+  std::string all_read() const {
+    return metric_ == Metric::kExplicit ? "the numbers of " + dimension_text() + " cities"
+                                        : dimension_text() + " rows";
+  }
+
   void read_end() {
     std::string_view line;
+    while (!ended_ && lines_.next_filled(line)) {
+      line = trim(line);
+      ended_ = line == "EOF";
+      if (ended_) break;
+      if (!is_passed_over(key_of(line)))
+        fail_here("expected EOF after " + all_read() + ", found " + shown(line));
+      pass_over_rows();
+    }
     if (!ended_) {
       warn("EOF is missing; was the file cut short?");
     } else if (lines_.next_filled(line)) {
@@ -191,8 +295,10 @@ class TsplibReader {
   }
 
   const std::string& file_;
+  const size_t size_;  // bytes of the file
   LineScanner lines_;
-  std::string name_, section_;
+  std::string name_, section_, weight_format_;
+  int64_t weight_format_line_ = 0;      // 0: not given
   Metric metric_ = Metric::kEuclidean;  // that is none of TSPLIB's: not given yet
   int64_t dimension_ = 0;               // 0: not given yet
   bool ended_ = false;                  // EOF seen
@@ -205,12 +311,13 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-constexpr std::array<std::string_view, 5> kMetricNames = {"EUCLIDEAN", "EUC_2D", "CEIL_2D", "GEO", "ATT"};
+constexpr std::array<std::string_view, 8> kMetricNames = {"EUCLIDEAN", "EUC_2D", "CEIL_2D", "GEO",
+                                                          "ATT",       "MAN_2D", "MAX_2D",  "EXPLICIT"};
 
 }  // namespace
 
 InstanceFile parse_tsplib(std::string_view bytes, const std::string& file, const ReadOptions& options) {
-  return TsplibReader(bytes, file).read_instance(problem_with(ItemFields::kCoordinates, options));
+  return TsplibReader(bytes, file).read_instance(options);
 }
 
 std::string write_tsplib(const InstanceBatch& instances) {
@@ -218,6 +325,7 @@ std::string write_tsplib(const InstanceBatch& instances) {
     throw OutputRefused("a TSPLIB file holds one TSP instance; use npy, npz, json or ndjson");
   }
   const Instance& instance = instances[0];
+  check_coordinates(instances);
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
   std::string out =
@@ -251,7 +359,7 @@ std::string write_tour(const Answer& answer) {
   const Solution& solution = answer.solutions[0];
   if (solution.status == Status::kUnsolved)
     throw OutputRefused("no tour was found before the run was stopped");
-  const std::string cost = number_text(solution.objective);
+  const std::string cost = objective_text(instance, solution.objective);
   std::string out =
       "NAME : " + on_one_line(instance.id.empty() ? "tour" : instance.id) + "." + cost +
       ".tour\nCOMMENT : Length = " + cost + "\nCOMMENT : Found by pointsman " + answer.summary.version +

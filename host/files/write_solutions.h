@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct SolveSummary {
   uint64_t seed = 0;
   std::string version;
 };
+
+// The objective as an integer, where the instance's metric makes it one and 64 bits hold it.
+std::optional<int64_t> integer_objective(const Instance& instance, double objective);
+// Every digit of an integer objective, else the shortest decimal that reads back to the same number.
+std::string objective_text(const Instance& instance, double objective);
+// Every digit of an integer objective, else ten: for people.
+std::string short_objective_text(const Instance& instance, double objective);
 
 // One solution as a JSON object on one line, without the newline: an element of "solutions", and an NDJSON
 // line. gap: as a fraction, kNoNumber when not known. "network_cost" is there only when a network's own cost

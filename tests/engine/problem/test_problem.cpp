@@ -7,6 +7,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <set>
@@ -171,6 +172,58 @@ TEST_CASE("TSPLIB distances") {
   CHECK(distance(Metric::kAtt, 20, 60) == 20);                       // sqrt(400)
   CHECK(city_distance(tsp({5, 5, 5, 5}, Metric::kGeo), 0, 1) == 1);  // as the formula has it
   CHECK(city_distance(tsp({5, 5, 5, 5}, Metric::kGeo), 0, 0) == 0);
+}
+
+TEST_CASE("TSPLIB distances along the axes") {
+  const auto distance = [](Metric metric, double dx, double dy) {
+    return city_distance(tsp({3, 4, 3 + dx, 4 + dy}, metric), 0, 1);
+  };
+  CHECK(distance(Metric::kMan2d, -3, 4) == 7);
+  CHECK(distance(Metric::kMan2d, 0.75, -0.75) == 2);  // a half of the sum goes up
+  CHECK(distance(Metric::kMan2d, 0.25, 0.125) == 0);
+  CHECK(distance(Metric::kMax2d, -3, 4) == 4);
+  CHECK(distance(Metric::kMax2d, -5, 4) == 5);
+  CHECK(distance(Metric::kMax2d, 2.5, 1) == 3);
+  CHECK(distance(Metric::kMax2d, 0.25, -0.25) == 0);
+}
+
+TEST_CASE("a matrix serves both ways, and its tours cost the sums of its numbers") {
+  const auto shared = std::make_shared<const DistanceMatrix>(DistanceMatrix{4, {1, 2, 3, 4, 5, 6}});
+  Instance instance;
+  instance.metric = Metric::kExplicit;
+  instance.matrix = shared;
+  CHECK(instance.n() == 4);
+  CHECK_FALSE(instance.has_coordinates());
+  CHECK(tsp({0, 0}).has_coordinates());
+  const double expected[4][4] = {{0, 1, 2, 3}, {1, 0, 4, 5}, {2, 4, 0, 6}, {3, 5, 6, 0}};
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) CHECK(city_distance(instance, a, b) == expected[a][b]);
+  }
+  const Instance copy = instance;
+  CHECK(copy.matrix.get() == shared.get());
+  Solution solution = with_order({2, 0, 3, 1});
+  CHECK(validate_solution(instance, solution) == "");
+  CHECK(solution.objective == 2 + 3 + 5 + 4);
+  CHECK(solution.unrounded == solution.objective);
+  CHECK(problem_of(instance).objective(instance, solution.order) == 14);
+  CHECK(is_reachable(instance, solution));
+  CHECK(shortest_tour(instance) == 14);
+  Solution twice = with_order({0, 1, 1, 2});
+  CHECK(validate_solution(instance, twice) == "city 1 occurs twice");
+  CHECK_THROWS_AS(problem_of(instance).features(instance, 0.0), std::invalid_argument);
+}
+
+TEST_CASE("integer distances: every metric that rounds, and a matrix of integers") {
+  for (const Metric metric :
+       {Metric::kEuc2d, Metric::kCeil2d, Metric::kGeo, Metric::kAtt, Metric::kMan2d, Metric::kMax2d})
+    CHECK(has_integer_distances(tsp({0, 0.5}, metric)));
+  CHECK_FALSE(has_integer_distances(tsp({0, 0})));
+  Instance matrix;
+  matrix.metric = Metric::kExplicit;
+  matrix.matrix = std::make_shared<const DistanceMatrix>(DistanceMatrix{3, {1, 0, 9e9}});
+  CHECK(has_integer_distances(matrix));
+  matrix.matrix = std::make_shared<const DistanceMatrix>(DistanceMatrix{3, {1, 0, 0.5}});
+  CHECK_FALSE(has_integer_distances(matrix));
 }
 
 TEST_CASE("burma14 has its published optimum") {

@@ -378,3 +378,106 @@ TEST_CASE("a stream into a file shows its progress on a terminal, one onto the t
   CHECK(mixed.find("\"id\":\"c\"") != std::string::npos);
   CHECK(mixed.find(" solved, mean cost 12.0") == std::string::npos);
 }
+
+namespace {
+
+// Five cities on a ring of 1s; all other ways cost 7. In TSPLIB's words.
+const std::string kRing =
+    "NAME: ring\nTYPE: TSP\nDIMENSION: 5\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
+    "EDGE_WEIGHT_SECTION\n1 7 7 1\n1 7 7\n1 7\n1\nEOF\n";
+
+}  // namespace
+
+TEST_CASE("a matrix of distances is solved by the local search, and verified") {
+  const Sandbox sandbox;
+  sandbox.write("ring.tsp", kRing);
+  const Answer answer = sandbox.run("solve --mode local --kicks 20 --ref 5 ring.tsp");
+  REQUIRE(answer.code == 0);
+  const json solution = answer.parsed().at("solutions")[0];
+  CHECK(solution.at("cost") == 5);
+  CHECK(solution.at("gap") == 0.0);
+  CHECK_FALSE(solution.contains("cost_euclidean"));
+  REQUIRE(sandbox.run("solve --mode local ring.tsp --kicks 20 -o ring.tour").code == 0);
+  CHECK(sandbox.read("ring.tour").find("COMMENT : Length = 5\n") != std::string::npos);
+  const Answer text = sandbox.run("verify --format text ring.tsp ring.tour");
+  CHECK(text.code == 0);
+  CHECK(text.out.find("ring: valid tour, length 5\n") != std::string::npos);
+  CHECK(sandbox.run("solve --mode local --format ndjson ring.tsp").code == 0);
+}
+
+TEST_CASE("what reads coordinates refuses a matrix of distances in one line") {
+  const Sandbox sandbox;
+  sandbox.write("ring.tsp", kRing);
+  sandbox.write("ring.json", "{\"solutions\":[{\"tour\":[0,1,2,3,4]}]}");
+  const std::pair<const char*, const char*> refused[] = {
+      {"solve --mode greedy ring.tsp",
+       "ring: --mode greedy: reads coordinates, and the instance has only distances"},
+      {"solve --mode sample ring.tsp", "--mode sample: reads coordinates"},
+      {"solve --mode active ring.tsp", "--mode active: reads coordinates"},
+      {"solve --mode active --init random ring.tsp", "--mode active: reads coordinates"},
+      {"score ring.tsp --solutions ring.json",
+       "score: ring.tsp: instance 0 has no coordinates, only distances"},
+      {"eval ring.tsp --modes greedy", "--mode greedy: reads coordinates"},
+      {"eval "
+       "points.json ring.tsp --modes local,sample",
+       "ring: --mode sample: reads coordinates"},
+      {"train tsp -n 5 --steps 1 --instances ring.tsp",
+       "--instances: ring.tsp: instance 0 has no coordinates"},
+      {"plot tour ring.tsp ring.json", "plot tour: ring.tsp: instance 0 has no map, only distances"}};
+  sandbox.write("points.json", triangle("t"));
+  for (const auto& [arguments, words] : refused) {
+    INFO(arguments);
+    const Answer answer = sandbox.run(std::string(arguments) + " -q");
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find(words) != std::string::npos);
+    CHECK(lines_of(answer.err).size() == 1);
+  }
+  const Answer stream = sandbox.run("solve --mode greedy --format ndjson ring.tsp");
+  CHECK(stream.code == 3);
+  CHECK(stream.parsed().at("code") == 2);
+  const Answer eval = sandbox.run("eval ring.tsp --modes local+20");
+  CHECK(eval.code == 0);
+  CHECK(eval.parsed().at("rows")[0].at("mean_cost") == 5.0);
+}
+
+TEST_CASE("a cost of eleven digits stays the integer that it is") {
+  const Sandbox sandbox;
+  sandbox.write("far.tsp",
+                "NAME: far\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: LOWER_ROW\n"
+                "EDGE_WEIGHT_SECTION\n4000000000\n4000000001 4345678900\nEOF\n");
+  const std::string cost = "12345678901";
+  CHECK(sandbox.run("solve --mode local far.tsp -o far.json").code == 0);
+  CHECK(sandbox.read("far.json").find("\"cost\":" + cost + ",") != std::string::npos);
+  CHECK(sandbox.run("solve --mode local far.tsp --format text").out.find(" " + cost + " ") !=
+        std::string::npos);
+  const Answer right = sandbox.run("verify far.tsp far.json");
+  CHECK(right.code == 0);
+  CHECK(right.out.find("\"cost\": " + cost + "\n") != std::string::npos);
+  CHECK(sandbox.run("verify far.tsp far.json --format text").out.find("length " + cost + "\n") !=
+        std::string::npos);
+  sandbox.write("lie.json", "{\"solutions\":[{\"cost\":12345678902,\"tour\":[0,1,2]}]}");
+  const Answer lie = sandbox.run("verify far.tsp lie.json --format text");
+  CHECK(lie.code == 5);
+  CHECK(lie.out.find("claims 12345678902, found " + cost) != std::string::npos);
+}
+
+TEST_CASE("sums of a matrix that holds fractions may differ in the last bits") {
+  const Sandbox sandbox;
+  sandbox.write("far.tsp",
+                "NAME: far\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: LOWER_ROW\n"
+                "EDGE_WEIGHT_SECTION\n400000.25\n400000.25 500000.5\nEOF\n");
+  sandbox.write("claim.json", "{\"solutions\":[{\"cost\":1300001.001,\"tour\":[0,1,2]}]}");
+  CHECK(sandbox.run("verify far.tsp claim.json").code == 0);
+}
+
+TEST_CASE("CSV, matrices and packed files are read, and generate writes neither") {
+  const Sandbox sandbox;
+  sandbox.write("map.csv", "x,y\r\n0,0\r\n3,0\r\n3,4\r\n");
+  const Answer answer = sandbox.run("solve --mode local map.csv");
+  REQUIRE(answer.code == 0);
+  CHECK(answer.parsed().at("solutions")[0].at("cost") == 12.0);
+  CHECK(sandbox.run("solve --mode local --input-format csv - <map.csv").code == 0);
+  CHECK(sandbox.run("generate tsp -n 3 -o new.csv").code == 2);
+  CHECK(sandbox.run("generate tsp -n 3 --format csv").code == 2);
+  CHECK(sandbox.run("generate tsp -n 3 -o new").code == 2);
+}

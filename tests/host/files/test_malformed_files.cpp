@@ -19,6 +19,9 @@ namespace {
 const std::string kTsp =
     "NAME : tiny\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n"
     "1 0 0\n2 30 0\n3 30 40\nEOF\n";
+const std::string kMatrixTsp =
+    "NAME : tiny\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EXPLICIT\n"
+    "EDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n0 4 5\n4 0 6\n5 6 0\nEOF\n";
 const std::string kTspJson = R"({"id":"a","problem":"tsp","coordinates":[[0,0],[0.5,1]]})";
 const std::string kKnapsackJson =
     R"({"id":"k","problem":"knapsack","capacity":2,"weights":[1,2],"values":[3,4]})";
@@ -110,7 +113,9 @@ bool same(const InstanceFile& a, const InstanceFile& b) {
   for (size_t i = 0; i < a.instances.size(); ++i) {
     if (a.instances[i].values != b.instances[i].values || a.instances[i].id != b.instances[i].id ||
         a.instances[i].capacity != b.instances[i].capacity ||
-        a.instances[i].metric != b.instances[i].metric) {
+        a.instances[i].metric != b.instances[i].metric ||
+        a.instances[i].has_coordinates() != b.instances[i].has_coordinates() ||
+        (!a.instances[i].has_coordinates() && a.instances[i].matrix->above != b.instances[i].matrix->above)) {
       return false;
     }
   }
@@ -147,11 +152,13 @@ TEST_CASE("malformed TSPLIB files are told with their line") {
       {"a.tsp", t("DIMENSION : 3", "DIMENSION : 500000000"), 9,
        "expected DIMENSION = 500000000 rows, found 3"},
       {"a.tsp", t("DIMENSION : 3", "DIMENSION : 3\nDIMENSION : 3"), 4, "DIMENSION: given twice"},
-      {"a.tsp", t("EUC_2D", "EXPLICIT"), 4, "expected one of EUC_2D, CEIL_2D, GEO, ATT, found \"EXPLICIT\""},
-      {"a.tsp", t("EUC_2D", "EUC_3D"), 4, "found \"EUC_3D\""},
+      {"a.tsp", t("EUC_2D", "EXPLICIT"), 9, "expected EDGE_WEIGHT_SECTION, found the end of the file"},
+      {"a.tsp", t("EUC_2D", "EUC_3D"), 4,
+       "expected one of EUC_2D, CEIL_2D, GEO, ATT, MAN_2D, MAX_2D, EXPLICIT, found \"EUC_3D\""},
       {"a.tsp", t("EDGE_WEIGHT_TYPE : EUC_2D\n", ""), 4, "expected EDGE_WEIGHT_TYPE"},
       {"a.tsp", replaced(t("EUC_2D", "GEO"), "2 30 0", "2 90.5 0"), 7, "a latitude within +-90"},
-      {"a.tsp", t("TYPE : TSP", "TYPE : ATSP"), 2, "TYPE: expected TSP, found \"ATSP\""},
+      {"a.tsp", t("TYPE : TSP", "TYPE : ATSP"), 2,
+       "TYPE: expected TSP, found \"ATSP\"; asymmetric instances are not solved"},
       {"a.tsp", t("TYPE : TSP", "TYPE : TOUR"), 2, "TYPE: expected TSP, found \"TOUR\""},
       {"a.tsp", t("NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION"), 5, "this section is not supported"},
       {"a.tsp", t("NODE_COORD_SECTION", "NODE_COORD_SECTION 1 0 0"), 5, "expected \"KEY: value\""},
@@ -159,6 +166,69 @@ TEST_CASE("malformed TSPLIB files are told with their line") {
       {"a.tsp", t("NAME : tiny", "\x01\xff"), 1, "found \"\\x01\\xff\""},
       {"a.tsp", "NAME : a\nEOF\n", 2, "expected NODE_COORD_SECTION, found the end of the file"},
   });
+}
+
+TEST_CASE("malformed matrices of TSPLIB are told with their line, row and column") {
+  const auto t = [](const std::string& what, const std::string& by) {
+    return replaced(kMatrixTsp, what, by);
+  };
+  const std::string section = "EDGE_WEIGHT_SECTION: ", formats = "FULL_MATRIX, UPPER_ROW, LOWER_ROW, ";
+  check({
+      {"a.tsp", t("4 0 6", "7 0 6"), 8,
+       section + "row 2, column 1: expected 4 as on the other side of the diagonal, found 7; asymmetric "
+                 "instances are not solved"},
+      {"a.tsp", t("5 6 0", "5 6.5 0"), 9, section + "row 3, column 2: expected 6 as on the other side"},
+      {"a.tsp", t("0 4 5", "0 4 -5"), 7,
+       section + "row 1, column 3: expected a number from 0 to 1e100, found -5"},
+      {"a.tsp", t("0 4 5", "0 1e101 5"), 7, "row 1, column 2: expected a number from 0 to 1e100"},
+      {"a.tsp", t("4 0 6", "4 0 nan"), 8, section + "row 2, column 3: expected a number, found \"nan\""},
+      {"a.tsp", t("4 0 6", "4 x 6"), 8, section + "row 2, column 2: expected a number, found \"x\""},
+      {"a.tsp", t("5 6 0", "5 6"), 10, section + "row 3, column 3: expected a number, found \"EOF\""},
+      {"a.tsp", t("5 6 0\nEOF\n", "5"), 9,
+       section + "row 3, column 2: expected a number, found the end of the file"},
+      {"a.tsp", t("5 6 0", "5 6 0 7"), 9,
+       section + "expected the end of the line after the numbers of DIMENSION = 3 cities, found \"7\""},
+      {"a.tsp", t("EOF", "7\nEOF"), 10,
+       section + "expected EOF after the numbers of DIMENSION = 3 cities, found \"7\""},
+      {"a.tsp", t("DIMENSION : 3", "DIMENSION : 500000000"), 10, "row 1, column 10"},
+      {"a.tsp", t("FULL_MATRIX", "FUNCTION"), 5,
+       "EDGE_WEIGHT_FORMAT: expected " + formats + "UPPER_DIAG_ROW or LOWER_DIAG_ROW, found \"FUNCTION\""},
+      {"a.tsp", t("EDGE_WEIGHT_FORMAT : FULL_MATRIX\n", ""), 5,
+       section + "expected EDGE_WEIGHT_FORMAT (" + formats + "UPPER_DIAG_ROW or LOWER_DIAG_ROW) before it"},
+      {"a.tsp", t("EDGE_WEIGHT_TYPE : EXPLICIT\n", ""), 5, section + "expected EDGE_WEIGHT_TYPE ("},
+      {"a.tsp", t("EXPLICIT", "EUC_2D"), 6,
+       "\"EDGE_WEIGHT_SECTION\": this section is not supported; expected NODE_COORD_SECTION"},
+      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 2\n-1\nEOF"), 10, "expected EOF after"},
+      {"a.tsp", t("EDGE_WEIGHT_SECTION", "FIXED_EDGES_SECTION\n1 2\n-1\nEDGE_WEIGHT_SECTION"), 6,
+       "\"FIXED_EDGES_SECTION\": this section is not supported; expected EDGE_WEIGHT_SECTION"},
+  });
+  ReadOptions knapsack;
+  knapsack.problem = ProblemKind::kKnapsack;
+  check({{"a.tsp", kMatrixTsp, 0, "expected a KnapSack instance, found a TSP one"}}, knapsack);
+}
+
+TEST_CASE("malformed .npy matrices are told with their element") {
+  ReadOptions matrix;
+  matrix.format = InputFormat::kMatrix;
+  const auto two = [](double above, double below) {
+    return npy(header("<f8", "(2, 2)"), doubles({0, above, below, 0}));
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  check({{"a.npy", two(1, 2), 0,
+          "[1, 0]: expected 1 as on the other side of the diagonal, found 2; asymmetric instances"},
+         {"a.npy", two(-1, -1), 0, "[0, 1]: expected a number from 0 to 1e100, found -1"},
+         {"a.npy", two(1e101, 0), 0, "[0, 1]: expected a number from 0 to 1e100"},
+         {"a.npy", two(nan, 0), 0, "[0, 1]: expected a finite number, found nan"},
+         {"a.npy", npy(header("<f8", "(2, 1, 1)"), doubles({0, 0})) + "x", 0, "expected 16 bytes of data"},
+         {"a.npy", npy(header("<f8", "(1, 2, 2)"), doubles({0, 1, 3, 0})), 0, "[0, 1, 0]: expected 1 as"},
+         {"a.npy", kOneByTwo, 0, "expected (n, n) or (B, n, n) with at least one matrix, found (1, 2)"},
+         {"a.npy", npy(header("<f8", "(1,)"), doubles({0})), 0, "expected (n, n) or (B, n, n)"},
+         {"a.npy", npy(header("<f8", "()"), doubles({0})), 0, "expected (n, n) or (B, n, n)"},
+         {"a.npy", npy(header("<f8", "(0, 0)"), ""), 0, "with at least one matrix, found (0, 0)"},
+         {"a.npy", npy(header("|b1", "(1, 1)"), "x"), 0, "expected floats or integers, found |b1"}},
+        matrix);
+  check({{"a.npy", npy(header("<f8", "(1, 1)"), doubles({0})), 0,
+          "expected (B, n, 2) or (n, 2) (--input-format matrix takes distances), found (1, 1)"}});
 }
 
 TEST_CASE("malformed KnapSack texts are told with their line") {
@@ -183,6 +253,22 @@ TEST_CASE("malformed KnapSack texts are told with their line") {
   });
 }
 
+TEST_CASE("malformed CSV is told with its line") {
+  check({
+      {"a.csv", "", 0, "expected at least one line \"x,y\", found none"},
+      {"a.csv", "x,y\n\r\n", 0, "found none"},
+      {"a.csv", "x,y\nx,y\n", 2, "expected \"x,y\", found \"x,y\""},
+      {"a.csv", "1,2\n3;4\n", 2, "found \"3;4\""},
+      {"a.csv", "1,2\n3,4,5\n", 2, "found \"3,4,5\""},
+      {"a.csv", "1,2\n3,\n", 2, "found \"3,\""},
+      {"a.csv", "1,2\n3,nan\n", 2, "found \"3,nan\""},
+      {"a.csv", "1,y\n3,4\n", 1, "found \"1,y\""},  // half a header is a bad city
+      {"a.csv", ",\n3,4\n", 1, "found \",\""},
+      {"a.csv", "id,x,y\n", 1, "found \"id,x,y\""},
+      {"a.csv", "1,2\n3,1e101\n", 2, "expected coordinates within +-1e100"},
+  });
+}
+
 TEST_CASE("malformed JSON instances are told with line and column") {
   const auto t = [](const std::string& what, const std::string& by) { return replaced(kTspJson, what, by); };
   const auto k = [](const std::string& what, const std::string& by) {
@@ -193,10 +279,12 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", "{", 1, "unexpected end of input"},
       {"a.json", kTspJson + "x", 1, "invalid literal"},
       {"a.json", kTspJson + kTspJson, 1, "expected end of input"},
-      {"a.json", "14", 1, "expected an instance or {\"instances\":[..]}, found 14"},
+      {"a.json", "14", 1, "expected an instance, an array of them or {\"instances\":[..]}, found 14"},
       {"a.json", "\"foo\"", 1, "found the string \"foo\""},
       {"a.json", "null", 1, "found null"},
-      {"a.json", "[]", 1, "found an array of 0"},
+      {"a.json", "[]", 1, "expected at least one instance, found none"},
+      {"a.json", "[\n" + kTspJson + ",\n 7]", 3,
+       "a.json:3:2: [1]: expected an instance (an object), found 7"},
       {"a.json", "{}", 1, "expected the key \"problem\", found none"},
       {"a.json", "{\"instances\":[]}", 1, "instances: expected at least one instance"},
       {"a.json", "{\"instances\":{}}", 1, "instances: expected an array, found an object"},
@@ -221,7 +309,8 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", t("}", ",}"), 1, "expected string literal"},
       {"a.json", t("}", ",\"id\":\"b\"}"), 1, "duplicate key \"id\""},
       {"a.json", t("}", ",\"\\u0069d\":\"b\"}"), 1, "duplicate key \"id\""},
-      {"a.json", t("}", ",\"edge_weight_type\":\"EXPLICIT\"}"), 1, "EUC_2D, CEIL_2D, GEO or ATT"},
+      {"a.json", t("}", ",\"edge_weight_type\":\"EXPLICIT\"}"), 1,
+       "EUC_2D, CEIL_2D, GEO, ATT, MAN_2D or MAX_2D"},
       {"a.json", replaced(t("}", ",\"edge_weight_type\":\"GEO\"}"), "[0.5,1]", "[1e99,1]"), 1,
        "a latitude within +-90"},
       {"a.json", t("\"a\"", "\"\xff\""), 1, "ill-formed UTF-8"},
@@ -271,7 +360,9 @@ TEST_CASE("malformed npy files are told with the field") {
       {"a.npy", h("|O", "(1, 2, 2)"), 0, "Python objects are not read"},
       {"a.npy", h("<f2", "(1, 2, 2)"), 0, "descr: expected floats of 4 or 8 bytes"},
       {"a.npy", h("<c16", "(1, 2, 2)"), 0, "descr: expected numbers or strings"},
-      {"a.npy", h("<i8", "(1, 2, 2)"), 0, "expected float32 or float64, found <i8"},
+      {"a.npy", npy(header("|b1", "(1, 2, 2)"), std::string(4, '\1')), 0,
+       "expected floats or integers, found |b1"},
+      {"a.npy", npy(header("<u8", "(1, 2)"), std::string(16, '\xff')), 0, "[0, 0]: does not fit"},
       {"a.npy", h("<f99999999999999999999", "(1, 2, 2)"), 0, "descr: expected numbers"},
       {"a.npy", h("<S0", "(1, 2, 2)"), 0, "descr: expected numbers or strings"},
       {"a.npy", text("{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (4,), }\n"), 0,
@@ -366,8 +457,8 @@ TEST_CASE("malformed npz files are told with the array") {
       {"a.npz", npz({{"locs.npy", weights.substr(0, 40)}}), 0, "locs: npy header"},
       {"a.npz", npz({{"locs.npy", npy(header("<f8", "(2, 2, 1)"), kPoints)}}), 0,
        "expected (B, n, 2) or (n, 2)"},
-      {"a.npz", npz({{"locs.npy", npy(header("<i8", "(1, 2, 2)"), kPoints)}}), 0,
-       "expected float32 or float64"},
+      {"a.npz", npz({{"locs.npy", npy(header("<S8", "(1, 2, 2)"), kPoints)}}), 0,
+       "expected floats or integers"},
       {"a.npz", npz({{"locs.npy", npy(header("<f8", "(0, 5, 2)"), "")}}), 0, "expected (B, n, 2)"},
       {"a.npz", npz({{"locs.npy", kNpy}, {"ids.npy", weights}}), 0,
        "ids: npy header: expected 1 strings or integers"},
@@ -456,6 +547,8 @@ struct ValidFile {
 
 std::vector<ValidFile> valid_files() {
   return {{"a.tsp", kTsp},
+          {"b.tsp", kMatrixTsp},
+          {"a.csv", "x,y\n1,2\n3.5,-4\n"},
           {"a.kp", kKnapsackText},
           {"a.json", kTspJson},
           {"b.json", kKnapsackJson},
@@ -477,7 +570,8 @@ TEST_CASE("every truncation is rejected or harmless") {
       INFO(file.name << " cut to " << size << " of " << file.bytes.size());
       try {
         const InstanceFile cut = parse_instances(file.bytes.substr(0, size), file.name);
-        const bool whole_lines = file.name == "a.ndjson" && size >= kTspJson.size();
+        const bool whole_lines = (file.name == "a.ndjson" && size >= kTspJson.size()) ||
+                                 (file.name == "a.csv" && file.bytes[size - 1] == '\n');
         CHECK((same(cut, whole) || !cut.warnings.empty() || whole_lines));
       } catch (const InputError&) {
         SUCCEED();
@@ -497,7 +591,9 @@ TEST_CASE("no changed byte does worse than an InputError") {
         try {
           const InstanceFile read = parse_instances(bytes, file.name);
           for (const Instance& instance : read.instances) {
-            if (instance.n() < 1 || instance.values.size() % 2 != 0) FAIL("an impossible instance was read");
+            const bool is_matrix = instance.metric == Metric::kExplicit && !instance.has_coordinates();
+            if (instance.n() < 1 || (!is_matrix && instance.values.size() != 2u * instance.n()))
+              FAIL("an impossible instance was read");
           }
         } catch (const InputError&) {
           ++rejected;

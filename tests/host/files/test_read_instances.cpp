@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "engine/problem/validate.h"
 #include "host/files/formats.h"
@@ -249,16 +250,21 @@ TEST_CASE("JSON in pieces is what it is as a whole, and what was forgotten moves
     };
     return read_json(next_piece, "a.json").instances;
   };
-  for (const char space : {'\n', ' '}) {
-    std::string text = "{\"of\":[1,{}],\n\"instances\":[";
+  const std::tuple<char, std::string, std::string, std::string> forms[] = {
+      {'\n', "{\"of\":[1,{}],\n\"instances\":[", "],\"more\":[7]}", "instances"},
+      {' ', "{\"of\":[1,{}],\n\"instances\":[", "],\"more\":[7]}", "instances"},
+      {'\n', "\n[", "]", ""},
+      {' ', "\n[", "]", ""}};
+  for (const auto& [space, begin, end, list] : forms) {
+    std::string text = begin;
     const size_t first = space == '\n' ? 0 : text.size() - text.find('\n') - 1;
     for (int i = 0; i < kCount; ++i) text += one + "," + space;
-    const InstanceBatch instances = read(text + one + "],\"more\":[7]}");
+    const InstanceBatch instances = read(text + one + end);
     REQUIRE(instances.size() == kCount + 1);
     CHECK(instances.back().values == std::vector<double>{0, 0, 0.5, 1, 3, 0.25});
     const std::string line = "a.json:" + std::to_string(space == '\n' ? kCount + 2 : 2) + ":";
     const size_t column = first + (space == '\n' ? 0 : kCount * (one.size() + 2)) + 1;
-    const std::string index = "instances[" + std::to_string(kCount) + "]";
+    const std::string index = list + "[" + std::to_string(kCount) + "]";
     CHECK_THROWS_WITH(read(text + "7]}"), line + std::to_string(column) + ": " + index +
                                               ": expected an instance (an object), found 7");
     CHECK_THROWS_WITH(read(text + "{\"problem\":[]}]}"),
@@ -267,10 +273,56 @@ TEST_CASE("JSON in pieces is what it is as a whole, and what was forgotten moves
     CHECK_THROWS_WITH(read(text + std::string(1, '\0')), line + std::to_string(column) + ": a NUL byte");
     CHECK_THROWS_AS(read(text + "}"), InputError);
   }
-  CHECK_THROWS_WITH(read("[[1]]"),
-                    "a.json:1:1: expected an instance or {\"instances\":[..]}, found an array of 1");
+  CHECK_THROWS_WITH(read("[[1]]"), "a.json:1:2: [0]: expected an instance (an object), found an array of 1");
   CHECK_THROWS_WITH(read("\xEF\xBB\xBF{}"),
                     "a.json:1:1: starts with a byte order mark; save it as plain UTF-8");
+}
+
+TEST_CASE("JSON: an array of instances") {
+  const std::string one = "{\"problem\":\"tsp\",\"coordinates\":[[1,2]],\"tags\":[[],{\"instances\":[1]}]}";
+  const InstanceFile file = parse_instances(" [" + one + ",\r\n" + one + "]\r\n\r\n", "stdin");
+  REQUIRE(file.instances.size() == 2);
+  CHECK(file.instances[1].values == std::vector<double>{1, 2});
+}
+
+TEST_CASE("CSV: with and without names of columns, byte order mark, CRLF, blank lines, spaces") {
+  const std::vector<double> values = {1, 2.5, -3e2, 0.25};
+  for (const std::string head :
+       {"", "x,y\n", "\xEF\xBB\xBFx , y\r\n", "\"lon\",\"lat\"\n", "\n\nlon,lat\n"}) {
+    INFO(head);
+    const InstanceFile file = parse_instances(head + "1, +2.5\r\n\r\n -3e2 ,.25\r\n\r\n", "some/map.csv");
+    CHECK(file.warnings.empty());
+    CHECK(only(file).values == values);
+    CHECK(only(file).id == "map");
+    CHECK_FALSE(only(file).has_id);
+    CHECK(only(file).metric == Metric::kEuclidean);
+  }
+  CHECK(only(parse_instances("\xEF\xBB\xBF"
+                             "1,2\n3,4\n",
+                             "a.csv"))
+            .n() == 2);
+  ReadOptions csv;
+  csv.format = InputFormat::kCsv;
+  const InstanceFile cut = parse_instances("1,2\n3,4", "a.txt", csv);
+  CHECK(only(cut).n() == 2);
+  REQUIRE(cut.warnings.size() == 1);
+  CHECK(cut.warnings[0] == "a.txt:2: the last line has no newline; was the file cut short?");
+}
+
+TEST_CASE("npy and npz: integers of every width") {
+  const std::vector<double> values = {1, 2, 250, 4};
+  CHECK(only(parse_instances(npy_of<uint8_t>("|u1", {2, 2}, {1, 2, 250, 4}), "a.npy")).values == values);
+  CHECK(only(parse_instances(npy_of<int16_t>("<i2", {1, 2, 2}, {1, 2, 250, 4}), "a.npy")).values == values);
+  CHECK(only(parse_instances(npy_of<int32_t>("<i4", {2, 2}, {1, 2, 250, 4}), "a.npy")).values == values);
+  CHECK(only(parse_instances(npy_of<int64_t>("<i8", {1, 2}, {-7, 1ll << 40}), "a.npy")).values ==
+        std::vector<double>{-7, 0x1p40});
+  const std::string zip = zip_stored({{"locs.npy", npy_of<int64_t>("<i8", {2, 2}, {1, 2, 250, 4})}});
+  CHECK(only(parse_instances(zip, "a.npz")).values == values);
+  ReadOptions options;
+  options.problem = ProblemKind::kKnapsack;
+  options.capacity = 2.0;
+  CHECK(only(parse_instances(npy_of<int32_t>("<i4", {1, 2}, {3, 4}), "a.npy", options)).values ==
+        std::vector<double>{3, 4});
 }
 
 TEST_CASE("NDJSON: a bad line is told and the next one is read") {
