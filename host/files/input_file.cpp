@@ -40,7 +40,7 @@ InputFile::~InputFile() {
   if (descriptor_ > 0) ::close(descriptor_);
 }
 
-bool InputFile::fill() {
+bool InputFile::read_block(std::string& to) {
   for (;;) {
     pollfd ready = {descriptor_, POLLIN, 0};
     const int count = ::poll(&ready, 1, kPatience);
@@ -50,15 +50,44 @@ bool InputFile::fill() {
         throw InputStopped(name_, 0, "the run was stopped before the end of the input came");
       continue;
     }
-    buffer_.erase(0, std::exchange(start_, 0));
-    const size_t held = buffer_.size();
-    buffer_.resize(held + kBlockBytes);
-    const ssize_t got = ::read(descriptor_, buffer_.data() + held, kBlockBytes);
+    const size_t held = to.size();
+    to.resize(held + kBlockBytes);
+    const ssize_t got = ::read(descriptor_, to.data() + held, kBlockBytes);
     const int error = errno;
-    buffer_.resize(held + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    to.resize(held + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (got >= 0) return got > 0;
     if (error != EINTR && error != EAGAIN) throw std::system_error(error, std::generic_category(), name_);
   }
+}
+
+bool InputFile::begin() {
+  std::string first;
+  while (first.size() < kGzipMagic.size() && kGzipMagic.starts_with(first) && read_block(first)) {
+  }
+  if (first.empty()) return false;
+  has_begun_ = true;
+  if (first.starts_with(kGzipMagic)) {
+    unpacker_.emplace(name_).unpack(first, buffer_);
+  } else {
+    buffer_ += first;
+  }
+  return true;
+}
+
+bool InputFile::fill() {
+  buffer_.erase(0, std::exchange(start_, 0));
+  const size_t held = buffer_.size();
+  if (!has_begun_ && !begin()) return false;
+  std::string packed;
+  while (buffer_.size() == held) {  // a block may unpack to nothing
+    packed.clear();
+    if (!read_block(unpacker_ ? packed : buffer_)) {
+      if (unpacker_) unpacker_->end();
+      return false;
+    }
+    if (unpacker_) unpacker_->unpack(packed, buffer_);
+  }
+  return true;
 }
 
 std::string_view InputFile::peek(size_t bytes) {

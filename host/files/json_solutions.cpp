@@ -60,7 +60,7 @@ JsonText summary_json(const SolveSummary& s) {
 }  // namespace
 
 bool is_ndjson(std::string_view bytes, const std::string& file) {
-  const AnswerFormat* const told = format_by_suffix(answer_formats(), file);
+  const AnswerFormat* const told = format_by_suffix(answer_formats(), unpacked_name(file));
   if (told && told->kind == OutputFormat::kNdjson) return true;
   if (told && told->kind == OutputFormat::kJson) return false;
   const size_t end = bytes.find('\n');

@@ -22,7 +22,7 @@ bool is_whole_instance(std::string_view line, const std::string& name) {
 // By magic bytes, then the suffix; null where neither tells.
 const InstanceFormat* told_format(const std::string& name, std::string_view head) {
   const InstanceFormat* const told = format_by_magic(instance_formats(), head);
-  return told ? told : format_by_suffix(instance_formats(), name);
+  return told ? told : format_by_suffix(instance_formats(), unpacked_name(name));
 }
 
 // Or else by what the first line looks like. `more` tells whether anything follows it.

@@ -122,7 +122,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string file_stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+std::string unpacked_name(const std::string& path) {
+  return file_suffix(path) == ".gz" ? path.substr(0, path.size() - 3) : path;
+}
+
+std::string file_stem(const std::string& path) {
+  return std::filesystem::path(unpacked_name(path)).stem().string();
+}
 
 std::string file_suffix(const std::string& path) {
   std::string suffix = std::filesystem::path(path).extension().string();

@@ -62,6 +62,8 @@ std::string shown(std::string_view text);
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
+// Without ".gz" at the end, whose readers see what it unpacks to.
+std::string unpacked_name(const std::string& path);
 // The file's name without folders and suffix.
 std::string file_stem(const std::string& path);
 // The suffix in lower case, with its dot; empty when there is none.

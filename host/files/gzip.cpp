@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/files/gzip.h"
+
+#include <zlib.h>
+
+#include <new>
+#include <utility>
+
+#include "host/files/input_error.h"
+
+namespace pointsman {
+namespace {
+
+constexpr size_t kPieceBytes = 64 * 1024;
+constexpr int kGzipWindow = 15 + 16;  // the largest window, behind gzip's header
+
+void end_stream(z_stream* stream) {
+  inflateEnd(stream);
+  delete stream;
+}
+
+}  // namespace
+
+GzipUnpacker::GzipUnpacker(std::string file) : file_(std::move(file)), stream_(new z_stream(), end_stream) {
+  if (inflateInit2(stream_.get(), kGzipWindow) != Z_OK) throw std::bad_alloc();
+}
+
+void GzipUnpacker::fail(const std::string& message) const { throw InputError(file_, 0, "gzip: " + message); }
+
+void GzipUnpacker::unpack(std::string_view packed, std::string& out) {
+  packed_bytes_ += packed.size();
+  stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // zlib only reads it
+  stream_->avail_in = static_cast<uInt>(packed.size());
+  do {
+    inflate_some(out);
+  } while (stream_->avail_in > 0 || stream_->avail_out == 0);
+}
+
+// A piece, as far as the bytes at hand reach.
+void GzipUnpacker::inflate_some(std::string& out) {
+  if (is_between_ && stream_->avail_in > 0) {
+    inflateReset(stream_.get());
+    is_between_ = false;
+  }
+  const size_t held = out.size();
+  out.resize(held + kPieceBytes);
+  stream_->next_out = reinterpret_cast<Bytef*>(out.data() + held);
+  stream_->avail_out = kPieceBytes;
+  const int status = is_between_ ? Z_OK : inflate(stream_.get(), Z_SYNC_FLUSH);
+  out.resize(held + kPieceBytes - stream_->avail_out);
+  unpacked_bytes_ += out.size() - held;
+  if (status == Z_MEM_ERROR) throw std::bad_alloc();
+  if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+    fail(std::string("is damaged (") + (stream_->msg != nullptr ? stream_->msg : "no gzip") + ")");
+  if (unpacked_bytes_ > kGzipHead + kGzipRatio * packed_bytes_) {
+    fail("unpacks to more than " + std::to_string(kGzipRatio) + " times its size; unpack it first");
+  }
+  is_between_ = is_between_ || status == Z_STREAM_END;
+}
+
+void GzipUnpacker::end() const {
+  if (!is_between_) fail("the file ends within it; was it cut short?");
+}
+
+}  // namespace pointsman
