@@ -28,6 +28,7 @@
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
+#include "tests/packed.h"
 
 namespace pointsman {
 namespace {
@@ -84,9 +85,19 @@ std::string file_of(std::string_view bytes, size_t size = 0) {
 
 // ------------------------------------------------------------------ instances
 
+void check_matrix(const Instance& instance) {
+  const auto n = static_cast<size_t>(instance.n());
+  promise(instance.metric == Metric::kExplicit && instance.values.empty(), "a matrix stands alone");
+  promise(instance.matrix->above.size() == n * (n - 1) / 2, "a matrix has all its numbers");
+  for (const double distance : instance.matrix->above)
+    promise(distance >= 0.0 && distance <= kLargestNumber, "distances are bounded");
+}
+
 void check_instance(const Instance& instance) {
   const Problem& problem = problem_of(instance);
   promise(instance.n() >= 1 && instance.values.size() % 2 == 0, "an instance has items of two numbers");
+  promise(instance.has_coordinates() == (instance.metric != Metric::kExplicit), "a metric has what it needs");
+  if (!instance.has_coordinates()) check_matrix(instance);
   const bool may_be_negative = problem.fields == ItemFields::kCoordinates;
   for (const double value : instance.values)
     promise(std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0), "numbers are bounded");
@@ -107,6 +118,7 @@ void check_instance(const Instance& instance) {
 void check_instances(const InstanceBatch& instances) {
   promise(!instances.empty(), "a file has an instance");
   for (const Instance& instance : instances) check_instance(instance);
+  if (!instances[0].has_coordinates()) return;  // nothing writes a matrix
   const InstanceBatch again = parse_json(write_json(instances), kName, {}).instances;
   const auto same = [](const Instance& a, const Instance& b) {
     return a.problem == b.problem && a.metric == b.metric && a.values == b.values && a.has_id == b.has_id &&
@@ -184,6 +196,27 @@ void read_input(std::string_view bytes) {
     if (line->instance) check_instance(*line->instance);
     if (line->error) check_message(line->error->what());
   }
+}
+
+std::string rest_of(std::string_view bytes) { return InputFile(file_of(bytes), {}).read_rest(); }
+
+void read_gzip(std::string_view bytes) {
+  const std::string whole = rest_of(bytes);
+  InputFile input(file_of(bytes), {});
+  std::string joined_pieces;
+  for (std::string piece = input.read_piece(); !piece.empty(); piece = input.read_piece())
+    joined_pieces += piece;
+  promise(joined_pieces == whole, "pieces are unpacked as the whole is");
+  promise(whole.size() <= kGzipHead + (kGzipRatio + 1) * bytes.size() + 65536, "unpacked bytes are bounded");
+  read_input(bytes);
+}
+
+// The bytes, packed as two members.
+void read_packed_input(std::string_view bytes) {
+  const size_t half = bytes.size() / 2;
+  const std::string file = packed(bytes.substr(0, half), 1) + packed(bytes.substr(half), 0);
+  promise(rest_of(file) == bytes, "what was packed is unpacked");
+  read_input(file);
 }
 
 // ------------------------------------------------------------------ answers and rows
@@ -382,6 +415,7 @@ void read_modes(std::string_view bytes) {
 
 const std::vector<FuzzTarget>& fuzz_targets() {
   constexpr size_t kModelMemory = size_t{64} << 20;  // its tensors, beside the header that is the input
+  constexpr size_t kGzipMemory = size_t{64} << 20;   // of what a few bytes unpack to
   static const std::vector<FuzzTarget> targets = {
       {"tsplib", accepts<InputError, read_format<InputFormat::kTsplib>>},
       {"knapsack_text", accepts<InputError, read_format<InputFormat::kKnapsackText>>},
@@ -391,7 +425,11 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"npy_knapsack", accepts<InputError, read_npy_knapsack>},
       {"npz", accepts<InputError, read_format<InputFormat::kNpz>>},
       {"npz_arrays", accepts<InputError, read_npz_arrays>},
+      {"csv", accepts<InputError, read_format<InputFormat::kCsv>>},
+      {"matrix", accepts<InputError, read_format<InputFormat::kMatrix>>},
       {"input", accepts<InputError, read_input>},
+      {"gzip", accepts<InputError, read_gzip>, kGzipMemory},
+      {"gzip_packed", accepts<InputError, read_packed_input>},
       {"tour", accepts<InputError, read_answers<OutputFormat::kTour>>},
       {"json_answers", accepts<InputError, read_answers<OutputFormat::kJson>>},
       {"ndjson_answers", accepts<InputError, read_answers<OutputFormat::kNdjson>>},
