@@ -31,22 +31,17 @@ void GzipUnpacker::unpack(std::string_view packed, std::string& out) {
   packed_bytes_ += packed.size();
   stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // zlib only reads it
   stream_->avail_in = static_cast<uInt>(packed.size());
-  do {
-    inflate_some(out);
-  } while (stream_->avail_in > 0 || stream_->avail_out == 0);
+  while (stream_->avail_in > 0) inflate_some(out);
 }
 
 // A piece, as far as the bytes at hand reach.
 void GzipUnpacker::inflate_some(std::string& out) {
-  if (is_between_ && stream_->avail_in > 0) {
-    inflateReset(stream_.get());
-    is_between_ = false;
-  }
+  if (is_between_) inflateReset(stream_.get());
   const size_t held = out.size();
   out.resize(held + kPieceBytes);
   stream_->next_out = reinterpret_cast<Bytef*>(out.data() + held);
   stream_->avail_out = kPieceBytes;
-  const int status = is_between_ ? Z_OK : inflate(stream_.get(), Z_SYNC_FLUSH);
+  const int status = inflate(stream_.get(), Z_SYNC_FLUSH);
   out.resize(held + kPieceBytes - stream_->avail_out);
   unpacked_bytes_ += out.size() - held;
   if (status == Z_MEM_ERROR) throw std::bad_alloc();
@@ -55,7 +50,7 @@ void GzipUnpacker::inflate_some(std::string& out) {
   if (unpacked_bytes_ > kGzipHead + kGzipRatio * packed_bytes_) {
     fail("unpacks to more than " + std::to_string(kGzipRatio) + " times its size; unpack it first");
   }
-  is_between_ = is_between_ || status == Z_STREAM_END;
+  is_between_ = status == Z_STREAM_END;
 }
 
 void GzipUnpacker::end() const {

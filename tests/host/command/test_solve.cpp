@@ -459,6 +459,10 @@ TEST_CASE("a cost of eleven digits stays the integer that it is") {
   const Answer lie = sandbox.run("verify far.tsp lie.json --format text");
   CHECK(lie.code == 5);
   CHECK(lie.out.find("claims 12345678902, found " + cost) != std::string::npos);
+  sandbox.write("half.json", "{\"solutions\":[{\"cost\":12345678901.5,\"tour\":[0,1,2]}]}");
+  CHECK(
+      sandbox.run("verify far.tsp half.json --format text").out.find("claims 12345678901.5, found " + cost) !=
+      std::string::npos);
 }
 
 TEST_CASE("sums of a matrix that holds fractions may differ in the last bits") {

@@ -2,6 +2,7 @@
 // Files packed by gzip: every reader sees what they unpack to, and broken ones are told.
 #include <sys/stat.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -107,6 +108,10 @@ TEST_CASE("every format is read from .gz, its kind told by the name before .gz o
     CHECK(read(name, packed(npy)).at(0).values == std::vector<double>{1, 2});
   CHECK(read("a.npz.gz", packed(zip_stored({{"locs.npy", npy}}))).size() == 1);
   CHECK(read("unpacked_already.tsp.gz", kTsp).size() == 1);
+  const std::string whole = packed(kTsp);
+  write_bytes(folder / "cut.tsp.gz", whole.substr(0, whole.size() - 4));
+  CHECK_THROWS_WITH(read_instances(folder / "cut.tsp.gz"),
+                    (folder / "cut.tsp.gz").string() + ": gzip: the file ends within it; was it cut short?");
   write_bytes(folder / "bad.tsp.gz", packed("NAME: a\nx\n"));
   CHECK_THROWS_WITH(read_instances(folder / "bad.tsp.gz"),
                     (folder / "bad.tsp.gz").string() + ":2: expected \"KEY: value\", found \"x\"");
@@ -120,6 +125,9 @@ TEST_CASE("answers and references are read from .gz") {
   CHECK(read_reference(folder / "ref.txt.gz", {square}) == std::vector<double>{4.5});
   write_bytes(folder / "a.ndjson.gz", packed("{\"tour\":[0,1,2,3]}\n"));
   CHECK(read_solutions(folder / "a.ndjson.gz", {square}).at(0).order.size() == 4);
+  const std::string line = "{\"tour\":[0,1,2,3]}\n";
+  write_bytes(folder / "b.ndjson.gz", packed("\n" + line + line));  // a blank first line tells nothing
+  CHECK(read_solutions(folder / "b.ndjson.gz", {square, square}).size() == 2);
   write_bytes(folder / "a.tour.gz", packed("TYPE: TOUR\nTOUR_SECTION\n1 2 3 4 -1\n"));
   CHECK(read_reference(folder / "a.tour.gz", {square}) == std::vector<double>{4});
 }
@@ -132,7 +140,10 @@ TEST_CASE("a packed stream gives its lines as they come, also where one byte com
   const std::string bytes = packed(json) + packed(json + json);
   std::thread writer([&] {
     std::ofstream out(fifo, std::ios::binary);
-    for (const char byte : bytes) out << byte << std::flush;
+    for (const char byte : bytes) {
+      out << byte << std::flush;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   });
   InstanceInput input(fifo);
   REQUIRE(input.is_stream());
