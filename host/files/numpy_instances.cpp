@@ -191,6 +191,7 @@ InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const
     fail_shape(array, "(n, n) or (B, n, n) with at least one matrix");
   const auto n = static_cast<size_t>(shape.back());
   InstanceFile out;
+  out.instances.reserve(array.header().count / (n * n));
   for (size_t first = 0; first < array.header().count; first += n * n) {
     Instance& instance = out.instances.emplace_back();
     instance.problem = problem_with(ItemFields::kCoordinates, {});
