@@ -39,8 +39,10 @@ Solution checked(const Instance& instance, Order order) {
 
 // The items of an order that are feasible when their turn comes.
 Order feasible_part(const Instance& instance, const Order& order) {
-  std::vector<double> weights(order.size());
-  for (int item = 0; item < instance.n(); ++item) weights[item] = instance.first(item);
+  std::vector<double> weights;
+  if (problem_of(instance).has_capacity) {
+    for (int item = 0; item < instance.n(); ++item) weights.push_back(instance.first(item));
+  }
   return with_rules(instance.problem, [&]<typename Rules>() {
     Rules rules = Rules::make({weights.data(), instance.capacity});
     Order taken;

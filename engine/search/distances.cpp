@@ -19,7 +19,7 @@ Distances::Distances(const Instance& instance, const StopToken& stop)
       n_(instance.n()),
       is_plain_(instance.metric == Metric::kEuclidean),
       cities_(along_curve(instance)) {
-  if (!instance.values.empty()) {
+  if (instance.has_coordinates()) {
     for (const int32_t city : cities_) {
       points_.push_back(instance.first(city));
       points_.push_back(instance.second(city));

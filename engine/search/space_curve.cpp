@@ -50,7 +50,7 @@ std::vector<uint64_t> curve_places(const Instance& instance) {
 std::vector<int32_t> along_curve(const Instance& instance) {
   std::vector<int32_t> order(static_cast<size_t>(instance.n()));
   std::iota(order.begin(), order.end(), 0);
-  if (instance.values.empty()) return order;
+  if (!instance.has_coordinates()) return order;
   const std::vector<uint64_t> places = curve_places(instance);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return places[a] < places[b]; });
   return order;

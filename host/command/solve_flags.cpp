@@ -139,7 +139,7 @@ std::pair<int, std::string> check_instance(const SolveOptions& options, const In
   if (mode.needs != nullptr && !(problem.*mode.needs)) {
     return {kExitUsage, name + "--mode " + mode.name + ": is not for " + problem.title};
   }
-  if (mode.has_network && !instance.has_coordinates()) {
+  if (needs_network(options) && !instance.has_coordinates()) {
     return {kExitUsage, name + "--mode " + mode.name +
                             ": reads coordinates, and the instance has only distances; use local"};
   }

@@ -403,6 +403,9 @@ TEST_CASE("a matrix of distances is solved by the local search, and verified") {
   CHECK(text.code == 0);
   CHECK(text.out.find("ring: valid tour, length 5\n") != std::string::npos);
   CHECK(sandbox.run("solve --mode local --format ndjson ring.tsp").code == 0);
+  CHECK(sandbox.run("solve ring.tsp").parsed().at("solutions")[0].at("cost") == 5);
+  CHECK(sandbox.run("solve ring.tsp -l 1e-9").parsed().at("solutions")[0].at("tour").size() == 5);
+  CHECK(sandbox.run("eval ring.tsp --modes random+50").parsed().at("rows")[0].at("mean_cost") == 5.0);
 }
 
 TEST_CASE("what reads coordinates refuses a matrix of distances in one line") {
@@ -412,6 +415,7 @@ TEST_CASE("what reads coordinates refuses a matrix of distances in one line") {
   const std::pair<const char*, const char*> refused[] = {
       {"solve --mode greedy ring.tsp",
        "ring: --mode greedy: reads coordinates, and the instance has only distances"},
+      {"solve -m tsp20 ring.tsp", "ring: --mode auto: reads coordinates"},
       {"solve --mode sample ring.tsp", "--mode sample: reads coordinates"},
       {"solve --mode active ring.tsp", "--mode active: reads coordinates"},
       {"solve --mode active --init random ring.tsp", "--mode active: reads coordinates"},
