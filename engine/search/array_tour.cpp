@@ -13,10 +13,8 @@ void ArrayTour::load(const std::vector<int32_t>& order) {
 
 void ArrayTour::choose(Exchange& exchange, int j, int city, bool next) const {
   const int position = position_[city];
-  exchange.cut[j] = next ? position : before(position);
-  exchange.is_ahead[j] = next;
-  exchange.t[2 * j] = city;
-  exchange.t[2 * j + 1] = next ? tour_[after(position)] : tour_[exchange.cut[j]];
+  const int cut = next ? position : before(position);
+  exchange.set(j, city, tour_[next ? after(position) : cut], cut, next);
 }
 
 // The removed edges cut the tour into as many paths; path p ends at the p-th cut. Walking them along the new

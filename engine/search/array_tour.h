@@ -18,6 +18,13 @@ struct Exchange {
   int32_t t[2 * kMostEdges];
   int32_t cut[kMostEdges];    // the position before edge j
   bool is_ahead[kMostEdges];  // does the tour walk edge j from t[2j] to t[2j + 1]?
+
+  void set(int j, int32_t city, int32_t other, int32_t cut_of_edge, bool ahead) {
+    t[2 * j] = city;
+    t[2 * j + 1] = other;
+    cut[j] = cut_of_edge;
+    is_ahead[j] = ahead;
+  }
 };
 
 class ArrayTour {

@@ -18,9 +18,9 @@ namespace {
 
 // Measured over n = 50 to 1,000 and 2 ms to 1 s: docs/experiments.md, "Local search".
 constexpr int kDepth = 3;                // edges of an exchange
-constexpr int kBreadth = 5;              // steps that are tried from one
-constexpr int kKickSpan = 75;            // cities that a kick may move, at most
-constexpr double kHeat = 0.4;            // the first mean of what the tour may grow by, in its mean edges
+constexpr int kBreadth = 5;              // steps tried after the first edge; after the second all
+constexpr int kKickSpan = 100;           // cities that a kick may move, at most
+constexpr double kHeat = 0.5;            // the first mean of what the tour may grow by, in its mean edges
 constexpr double kLeastGain = 1e-12;     // of the tour's length
 constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
 constexpr int kFewestForKicks = 5;       // cities: fewer have no other tour that a step would not find
@@ -66,12 +66,17 @@ void TourSearch::enqueue(int city) {
   queue_[end < n_ ? end : end - n_] = city;
 }
 
-// From the open end t[2 size - 1]: every candidate with both of its edges, as long as something is gained.
-int TourSearch::find_steps(int size, double open, Step* steps) const {
-  const int end = exchange_.t[2 * size - 1];
+// From the open end of the last edge chosen: every candidate with both of its edges, as long as something is
+// gained.
+template <int kSize>
+int TourSearch::find_steps(double open, Step* steps) const {
+  const int end = exchange_.t[2 * kSize - 1];
   const int32_t next = tour_.next(end), previous = tour_.previous(end);
   const auto is_chosen = [&](int cut) {
-    return std::find(exchange_.cut, exchange_.cut + size, cut) != exchange_.cut + size;
+    for (int j = 0; j < kSize; ++j) {
+      if (exchange_.cut[j] == cut) return true;
+    }
+    return false;
   };
   int count = 0;
   for (const Neighbour& near : neighbours_[end]) {
@@ -80,34 +85,44 @@ int TourSearch::find_steps(int size, double open, Step* steps) const {
     if (near.place == next || near.place == previous) continue;  // the edge is in the tour
     const int position = tour_.position(near.place), before = tour_.before(position);
     if (!is_chosen(position)) {
-      const double length = distance_(near.place, tour_.at(tour_.after(position)));
-      steps[count++] = {gained + length, near.place, true, position};
+      const int32_t other = tour_.at(tour_.after(position));
+      steps[count++] = {gained + distance_(near.place, other), near.place, other, position, true};
     }
     if (!is_chosen(before)) {
-      const double length = distance_(near.place, tour_.at(before));
-      steps[count++] = {gained + length, near.place, false, before};
+      const int32_t other = tour_.at(before);
+      steps[count++] = {gained + distance_(near.place, other), near.place, other, before, false};
     }
   }
   return count;
 }
 
-// Goes on from `size` edges chosen, what is `open` gained. Makes the first exchange that shortens the tour.
-bool TourSearch::extend(int size, double open) {
+// Goes on from kSize edges chosen, what is `open` gained. Makes the first exchange that shortens the tour.
+template <int kSize>
+bool TourSearch::extend(double open) {
   Step steps[kMostSteps];
-  const int count = find_steps(size, open, steps);
-  for (int i = 0; i < std::min(count, kBreadth); ++i) {
-    std::swap(steps[i], *std::max_element(steps + i, steps + count,
-                                          [](const Step& a, const Step& b) { return a.open < b.open; }));
-    const Step& step = steps[i];
-    tour_.choose(exchange_, size, step.city, step.next);
-    exchange_.size = size + 1;
-    const double gain = step.open - distance_(exchange_.t[2 * size + 1], exchange_.t[0]);
-    if (gain > least_gain_ && tour_.apply(exchange_)) {
-      gain_ = gain;
-      for (int end = 0; end < 2 * exchange_.size; ++end) enqueue(exchange_.t[end]);
-      return true;
+  const int count = find_steps<kSize>(open, steps);
+  constexpr bool kIsLast = kSize + 1 == kDepth;
+  for (int i = 0; i < (kIsLast ? count : std::min(count, kBreadth)); ++i) {
+    if constexpr (!kIsLast) {
+      int best = i;
+      for (int j = i + 1; j < count; ++j) best = steps[j].open > steps[best].open ? j : best;
+      std::swap(steps[i], steps[best]);
     }
-    if (size + 1 < kDepth && extend(size + 1, step.open)) return true;
+    const Step& step = steps[i];
+    const double gain = step.open - distance_(step.other, exchange_.t[0]);
+    if (kIsLast && gain <= least_gain_) continue;
+    exchange_.set(kSize, step.city, step.other, step.cut, step.is_ahead);
+    if (gain > least_gain_) {
+      exchange_.size = kSize + 1;
+      if (tour_.apply(exchange_)) {
+        gain_ = gain;
+        for (int end = 0; end < 2 * exchange_.size; ++end) enqueue(exchange_.t[end]);
+        return true;
+      }
+    }
+    if constexpr (kSize + 1 < kDepth) {
+      if (extend<kSize + 1>(step.open)) return true;
+    }
   }
   return false;
 }
@@ -115,7 +130,7 @@ bool TourSearch::extend(int size, double open) {
 bool TourSearch::find_exchange(int city) {
   for (const bool next : {true, false}) {
     tour_.choose(exchange_, 0, city, next);
-    if (extend(1, distance_(exchange_.t[0], exchange_.t[1]))) return true;
+    if (extend<1>(distance_(exchange_.t[0], exchange_.t[1]))) return true;
   }
   return false;
 }

@@ -17,7 +17,7 @@
 namespace pointsman {
 
 struct ImproveOptions {
-  static constexpr int kKicksPerCity = 5;
+  static constexpr int kKicksPerCity = 4;
 
   int neighbours = 8;  // length of each city's candidate list
   // After the first local optimum; none: as many as a time limit allows, or without one kKicksPerCity a city.
@@ -54,15 +54,17 @@ class TourSearch {
  private:
   static constexpr int kMostSteps = 64;  // considered from one city
   struct Step {
-    double open;  // what is gained before the tour is closed
-    int32_t city;
-    bool next;
+    double open;          // what is gained before the tour is closed
+    int32_t city, other;  // the edge that leaves
     int32_t cut;
+    bool is_ahead;
   };
 
   bool find_exchange(int city);
-  bool extend(int size, double open);
-  int find_steps(int size, double open, Step* steps) const;
+  template <int kSize>
+  bool extend(double open);
+  template <int kSize>
+  int find_steps(double open, Step* steps) const;
   double drain_queue(const SearchControl& control);
   void enqueue(int city);
 

@@ -56,7 +56,7 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
              "on: local search from the best tours; default: on in mode auto",
              CLI::IsMember(Names{"on", "off"}));
   add_optional(app, "--kicks", options.kicks, int64_t{-1},
-               "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 5 a city, or "
+               "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, or "
                "until the limit; else none",
                CLI::Range(int64_t{-1}, int64_t{1} << 40));
   add_option(app, "--limit-each", flags.limit_each, "Seconds for an instance; 0: no limit of its own",

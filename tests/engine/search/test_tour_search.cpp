@@ -48,7 +48,7 @@ double brute_force_optimum(const Instance& instance) {
 }
 
 // What the search promises to have tried, written plainly: from each city, along both its edges, the five
-// best steps and from each of these five again; every tour is walked to see whether it is one.
+// best steps and from each of these all; every tour is walked to see whether it is one.
 class PlainSteps {
  public:
   PlainSteps(const Instance& instance, const std::vector<int32_t>& order, int neighbours)
@@ -120,7 +120,7 @@ class PlainSteps {
     }
     std::stable_sort(steps.begin(), steps.end(),
                      [](const Step& a, const Step& b) { return a.open > b.open; });
-    if (steps.size() > 5) steps.resize(5);
+    if (ends_.size() < 4 && steps.size() > 5) steps.resize(5);
     for (const Step& step : steps) {
       ends_.insert(ends_.end(), {step.city, step.other});
       if (is_tour()) best_ = std::max(best_, step.open - d(step.other, ends_[0]));

@@ -330,8 +330,8 @@ TEST_CASE("local and exact answer without a model, and as eval does") {
   const json automatic = sandbox.run("solve set.npy").parsed(),
              local = sandbox.run("solve --mode local set.npy").parsed();
   CHECK(automatic.at("solutions") == local.at("solutions"));
-  CHECK(automatic.at("solutions").at(0).at("kicks") == 150);
-  CHECK(automatic.at("summary").at("kicks") == 600);
+  CHECK(automatic.at("solutions").at(0).at("kicks") == 120);
+  CHECK(automatic.at("summary").at("kicks") == 480);
   CHECK(automatic.at("summary").at("start") == "greedy_edges");
   CHECK_FALSE(automatic.at("summary").contains("model"));
   CHECK(sandbox.run("solve set.npy -n 16").parsed().at("solutions").at(0).at("start") == "network");
