@@ -401,7 +401,8 @@ void read_modes(std::string_view bytes) {
     return [&bytes, problem] {
       for (const EvalMode& mode : parse_eval_modes(std::string(bytes), problem, 100, 1)) {
         const SolveOptions& options = mode.options;
-        promise(options.samples.value_or(1) >= 1 && options.steps.value_or(1) >= 1 && options.kicks.value_or(0) >= 0,
+        promise(options.samples.value_or(1) >= 1 && options.steps.value_or(1) >= 1 &&
+                    options.kicks.value_or(0) >= 0,
                 "a mode's numbers are positive");
         promise(options.augment.value_or(1) == 1 || options.augment == 8, "an instance has 1 or 8 copies");
         promise(mode.temperature >= 1e-3 && mode.temperature <= 1e3, "a temperature is bounded");
