@@ -79,7 +79,7 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
 }
 
 ImproveOptions improve_options(const SolveOptions& options) {
-  ImproveOptions improve = {.kicks = options.kicks, .seed = options.seed};
+  ImproveOptions improve = {.kicks = options.kicks, .seed = options.seed, .fills_limit = options.fills_limit};
   if (!improve.kicks && options.mode != Mode::kAuto && options.mode != Mode::kLocal) improve.kicks = 0;
   return improve;
 }

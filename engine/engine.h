@@ -39,7 +39,8 @@ struct SolveOptions {
   // Local search: kicks of the best tour after its local optimum; auto and local: kKicksPerCity of
   // ImproveOptions a city, with a limit as many as it leaves time for; else none.
   std::optional<int64_t> kicks;
-  bool network = false;  // auto: the samples of the network come first in any case
+  bool fills_limit = true;  // false: more instances may come before the limit, so these do not use it up
+  bool network = false;     // auto: the samples of the network come first in any case
   int64_t most_branches = std::numeric_limits<int64_t>::max();  // exact: of its work
   std::optional<int64_t> steps;                                 // active search
   std::optional<int> replicas;                                  // active search

@@ -277,7 +277,7 @@ class Scheduler {
     return share_time(control, workers_.count(), static_cast<double>(count - i));
   }
 
-  double search_share() const { return plan_.improve->kicks ? kSearchShare : kStartShare; }
+  double search_share() const { return plan_.improve->kicks || !plan_.improve->fills_limit ? kSearchShare : kStartShare; }
 
   bool improves(const Instance& instance) const {
     return plan_.improve && problem_of(instance).has_local_search;
@@ -301,6 +301,10 @@ class Scheduler {
     };
     workers_.for_each(static_cast<int64_t>(answers.size()), answer);
     for (size_t i = 0; i < answers.size(); ++i) {
+      if (control_.each && answers[i].status == Status::kUnsolved && !control_.is_over()) {
+        answers[i] = quick_answer(instances_[searched.places[i]]);  // only its own limit was too short
+        answers[i].status = Status::kTimeLimit;
+      }
       if (plan_.start != Start::kNone && answers[i].status != Status::kUnsolved)
         answers[i].start = plan_.start;
       out.put(searched.places[i], std::move(answers[i]));

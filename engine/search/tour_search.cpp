@@ -228,7 +228,8 @@ void TourSearch::load(const std::vector<int32_t>& order) {
 
 int64_t TourSearch::kicks(const SearchControl& control) const {
   if (options_.kicks) return *options_.kicks;
-  return control.deadline ? std::numeric_limits<int64_t>::max() : int64_t{ImproveOptions::kKicksPerCity} * n_;
+  return control.deadline && options_.fills_limit ? std::numeric_limits<int64_t>::max()
+                                                  : int64_t{ImproveOptions::kKicksPerCity} * n_;
 }
 
 bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& control) {

@@ -23,6 +23,7 @@ struct ImproveOptions {
   // After the first local optimum; none: as many as a time limit allows, or without one kKicksPerCity a city.
   std::optional<int64_t> kicks = 0;
   uint64_t seed = kDefaultSeed;  // of the kicks
+  bool fills_limit = true;       // false: kicks of no number do not use the time that a limit leaves
 };
 
 // Iterated local search (Martin, Otto & Felten 1991). A step exchanges two or three edges, of both kinds the

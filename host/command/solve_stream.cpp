@@ -111,14 +111,14 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
       for (const std::string& warning : whole.warnings) log_warning(warning);
       std::vector<InstanceLine> lines;
       for (Instance& instance : whole.instances) lines.push_back({0, std::move(instance), std::nullopt});
-      solve_lines(std::move(lines));
+      solve_lines(std::move(lines), false);
       return;
     }
     queue.start();
     for (;;) {
       std::vector<InstanceLine> lines = queue.take(at_once);
       if (lines.empty()) return;
-      solve_lines(std::move(lines));
+      solve_lines(std::move(lines), true);
     }
   } catch (const InputStopped&) {  // the exit code tells it
   } catch (const InputError& error) {
@@ -137,7 +137,7 @@ std::pair<int, std::string> SolveStream::check(const Instance& instance) {
   return check_instance(flags_.options, instance);
 }
 
-void SolveStream::solve_lines(std::vector<InstanceLine> lines) {
+void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
   InstanceBatch instances;
   std::vector<uint64_t> rows;
   std::vector<int64_t> indices;
@@ -156,7 +156,9 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines) {
     rows.push_back(static_cast<uint64_t>(index));
     indices.push_back(index);
   }
-  run_.solve(instances, rows, flags_.options, control_, [&](size_t i, Solution&& solution) {
+  SolveOptions options = flags_.options;
+  options.fills_limit = !more || control_.each;
+  run_.solve(instances, rows, options, control_, [&](size_t i, Solution&& solution) {
     write_errors_before(indices[i]);
     const double gap_found =
         std::isnan(reference_) ? reference_ : gap(instances[i].problem, solution.objective, reference_);

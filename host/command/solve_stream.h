@@ -76,7 +76,8 @@ class SolveStream {
  private:
   // Why an instance cannot be solved with these flags, as an exit code and a message; code 0: it can.
   std::pair<int, std::string> check(const Instance& instance);
-  void solve_lines(std::vector<InstanceLine> lines);
+  // more: may other lines follow?
+  void solve_lines(std::vector<InstanceLine> lines, bool more);
   void write_error(int code, const std::string& message, const std::string& file, int64_t line,
                    int64_t index);
   void write_errors_before(int64_t index);

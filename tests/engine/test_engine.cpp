@@ -189,6 +189,21 @@ TEST_CASE("each instance has its own limit, and the next one begins with a whole
   CHECK(taken < std::chrono::milliseconds(5 * 40 + 400));  // a busy machine
 }
 
+TEST_CASE("a limit too short for the network leaves an instance a quick answer") {
+  Engine engine({"cpu", 1});
+  const InstanceBatch instances = {random_tsp(100, 1), random_tsp(100, 2)};
+  SearchControl control;
+  control.each = std::chrono::nanoseconds(1);
+  const Model model = untrained_model(ProblemKind::kTsp, 1);
+  int answered = 0;
+  engine.solve(&model, instances, std::vector<uint64_t>{0, 1}, with_mode(Mode::kSample), control,
+               [&](size_t, Solution&& solution) {
+                 CHECK(solution.status == Status::kTimeLimit);
+                 answered += solution.order.size() == 100;
+               });
+  CHECK(answered == 2);
+}
+
 TEST_CASE("chunks of a run draw the samples of the whole") {
   Engine engine({"cpu", 2});
   const Model model = untrained_model(ProblemKind::kTsp, 1);

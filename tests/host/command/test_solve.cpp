@@ -388,6 +388,29 @@ const std::string kRing =
 
 }  // namespace
 
+TEST_CASE("the first line of a stream does not use up the time of those to come") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 60 -b 3 -o set.json").code == 0);
+  std::string lines;
+  const json set = json::parse(sandbox.read("set.json"));
+  for (const json& instance : set.at("instances")) lines += instance.dump() + "\n";
+  sandbox.write("set.ndjson", lines);
+  for (const char* batch : {"-b 1", "-b 3"}) {
+    const std::vector<std::string> out =
+        lines_of(sandbox.run(std::string("solve - --format ndjson -l 30 <set.ndjson ") + batch).out);
+    REQUIRE(out.size() == 3);
+    for (const std::string& line : out) {
+      CHECK(json::parse(line).at("status") == "done");
+      CHECK(json::parse(line).at("kicks") == 240);
+    }
+  }
+  const Answer each = sandbox.run("solve - --format ndjson --limit-each 0.05 <set.ndjson");
+  for (const std::string& line : lines_of(each.out)) {
+    CHECK(json::parse(line).at("status") == "time_limit");
+    CHECK(json::parse(line).at("kicks") > 240);
+  }
+}
+
 TEST_CASE("a matrix of distances is solved by the local search, and verified") {
   const Sandbox sandbox;
   sandbox.write("ring.tsp", kRing);
