@@ -277,7 +277,9 @@ class Scheduler {
     return share_time(control, workers_.count(), static_cast<double>(count - i));
   }
 
-  double search_share() const { return plan_.improve->kicks || !plan_.improve->fills_limit ? kSearchShare : kStartShare; }
+  double search_share() const {
+    return plan_.improve->kicks || !plan_.improve->fills_limit ? kSearchShare : kStartShare;
+  }
 
   bool improves(const Instance& instance) const {
     return plan_.improve && problem_of(instance).has_local_search;
