@@ -285,11 +285,19 @@ class Scheduler {
     return plan_.improve && problem_of(instance).has_local_search;
   }
 
+  // Of an instance that no search came to. Where only its own limit was too short it gets a quick answer.
+  Solution unanswered(size_t place) const {
+    if (!control_.each || control_.is_over()) return unsolved();
+    Solution solution = quick_answer(instances_[place]);
+    solution.status = Status::kTimeLimit;
+    return solution;
+  }
+
   // Improves a batch.
   void finish(SearchedBatch&& searched, AnswersInOrder& out) {
     statistics_[searched.number] = searched.statistics;
     if (searched.instances.empty()) {  // the end of the run came before its search
-      for (const size_t place : searched.places) out.put(place, unsolved());
+      for (const size_t place : searched.places) out.put(place, unanswered(place));
       return;
     }
     SolutionBatch answers(searched.candidates.size());
@@ -303,10 +311,7 @@ class Scheduler {
     };
     workers_.for_each(static_cast<int64_t>(answers.size()), answer);
     for (size_t i = 0; i < answers.size(); ++i) {
-      if (control_.each && answers[i].status == Status::kUnsolved && !control_.is_over()) {
-        answers[i] = quick_answer(instances_[searched.places[i]]);  // only its own limit was too short
-        answers[i].status = Status::kTimeLimit;
-      }
+      if (answers[i].status == Status::kUnsolved) answers[i] = unanswered(searched.places[i]);
       if (plan_.start != Start::kNone && answers[i].status != Status::kUnsolved)
         answers[i].start = plan_.start;
       out.put(searched.places[i], std::move(answers[i]));
