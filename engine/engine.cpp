@@ -85,8 +85,14 @@ ImproveOptions improve_options(const SolveOptions& options) {
 }
 
 InstanceSearch local_search(const SolveOptions& options) {
-  return [options](const Instance& instance, uint64_t, const SearchControl& control) {
-    return local_search_tour(instance, improve_options(options), control);
+  return [options](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads* workers) {
+    return local_search_tour(instance, improve_options(options), control, workers);
+  };
+}
+
+InstanceSearch exact_search(int64_t most_branches) {
+  return [most_branches](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
+    return exact_packing(instance, control, most_branches);
   };
 }
 
@@ -103,16 +109,15 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
       return local_search(options);
     case Mode::kRandom:
       return [samples = options.samples.value_or(SamplingOptions().samples), seed = options.seed](
-                 const Instance& instance, uint64_t key, const SearchControl& control) {
+                 const Instance& instance, uint64_t key, const SearchControl& control, WorkerThreads*) {
         return random_search(instance, key, samples, seed, control);
       };
     case Mode::kRatio:
-      return [](const Instance& instance, uint64_t, const SearchControl&) { return ratio_packing(instance); };
-    case Mode::kExact:
-      return [branches = options.most_branches](const Instance& instance, uint64_t,
-                                                const SearchControl& control) {
-        return exact_packing(instance, control, branches);
+      return [](const Instance& instance, uint64_t, const SearchControl&, WorkerThreads*) {
+        return ratio_packing(instance);
       };
+    case Mode::kExact:
+      return exact_search(std::numeric_limits<int64_t>::max());
   }
   throw std::logic_error("no such mode");
 }
@@ -133,8 +138,7 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
 SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const Model* model) {
   SolveReport report;
   report.mode = options.mode;
-  report.improve =
-      plan.improve || options.mode == Mode::kLocal || (options.mode == Mode::kAuto && model == nullptr);
+  report.improve = plan.improve || plan.start == Start::kGreedyEdges;
   report.samples = options.mode == Mode::kRandom ? options.samples.value_or(SamplingOptions().samples) : 1;
   if (const auto* sampling = std::get_if<SamplingOptions>(&plan.search)) {
     report.samples = sampling->samples;
@@ -214,16 +218,15 @@ SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, st
 // Branch and bound of a bounded work answers all but hard instances; of these the network's samples may be
 // better than what it found.
 SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& instances,
-                                    std::span<const uint64_t> rows, SolveOptions options,
+                                    std::span<const uint64_t> rows, const SolveOptions& options,
                                     const SearchControl& control, const SolutionSink& sink) {
   AnswersInOrder answers(sink);
   std::vector<size_t> open;
   InstanceBatch open_instances;
   std::vector<uint64_t> open_rows;
   SolutionBatch found;
-  options.mode = Mode::kExact;
-  options.most_branches = kExactBranches;
-  SolveReport report = run(nullptr, instances, rows, options, control, [&](size_t i, Solution&& solution) {
+  const SolvePlan plan = {.search = exact_search(kExactBranches), .batch_size = options.batch_size};
+  solve_instances(*backend_, {}, plan, instances, rows, control, [&](size_t i, Solution&& solution) {
     if (model == nullptr || solution.start == Start::kExact || solution.status != Status::kDone) {
       answers.put(i, std::move(solution));
       return;
@@ -233,7 +236,7 @@ SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& ins
     open_rows.push_back(rows[i]);
     found.push_back(std::move(solution));
   });
-  options.mode = Mode::kAuto;
+  SolveReport report = report_of(plan, options, nullptr);
   if (!open.empty()) {
     report = run(model, open_instances, open_rows, options, control, [&](size_t i, Solution&& solution) {
       const bool is_worse = solution.status == Status::kUnsolved ||
@@ -245,7 +248,6 @@ SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& ins
       answers.put(open[i], std::move(solution));
     });
   }
-  report.mode = Mode::kAuto;
   return report;
 }
 

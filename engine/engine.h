@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,11 +38,10 @@ struct SolveOptions {
   // Local search: kicks of the best tour after its local optimum; auto and local: kKicksPerCity of
   // ImproveOptions a city, with a limit as many as it leaves time for; else none.
   std::optional<int64_t> kicks;
-  bool fills_limit = true;  // false: more instances may come before the limit, so these do not use it up
-  bool network = false;     // auto: the samples of the network come first in any case
-  int64_t most_branches = std::numeric_limits<int64_t>::max();  // exact: of its work
-  std::optional<int64_t> steps;                                 // active search
-  std::optional<int> replicas;                                  // active search
+  bool fills_limit = true;       // false: more instances may come before the limit, so these do not use it up
+  bool network = false;          // auto: the samples of the network come first in any case
+  std::optional<int64_t> steps;  // active search
+  std::optional<int> replicas;   // active search
   std::optional<float> learning_rate;  // active search: from a trained model a hundredth of the model's own
   std::optional<double> entropy;  // active search: temperature it anneals from; from fresh parameters 0.2
   bool untrained = false;         // active search: start from fresh parameters instead of the model's
@@ -94,7 +92,7 @@ class Engine {
   SolveReport run(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
                   const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
   SolveReport run_exact_first(const Model* model, const InstanceBatch& instances,
-                              std::span<const uint64_t> rows, SolveOptions options,
+                              std::span<const uint64_t> rows, const SolveOptions& options,
                               const SearchControl& control, const SolutionSink& sink);
 
   std::string note_;

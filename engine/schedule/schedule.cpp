@@ -81,7 +81,7 @@ struct SearchedBatch {
 // first candidate is improved past the deadline too, until the run ends: that costs about as much as the one
 // rollout behind it.
 Solution improve_candidates(const Instance& instance, Candidates candidates, const ImproveOptions& options,
-                            const SearchControl& control) {
+                            const SearchControl& control, WorkerThreads* workers) {
   if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
   const SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
@@ -94,7 +94,7 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
         return is_better(instance.problem, a.objective, b.objective);
       }));
   best.network_objective = network_objective;
-  if (finished && options.kicks != 0) finished = search.improve(best, control);
+  if (finished && options.kicks != 0) finished = search.improve(best, control, workers);
   if (!finished && best.status == Status::kDone) best.status = control.check();
   return best;
 }
@@ -216,7 +216,8 @@ class Scheduler {
     next.control = share_time(control_, searchers_ * work, work_left_);
     if (!std::holds_alternative<InstanceSearch>(plan_.search)) {
       const auto count = static_cast<int64_t>(next.places.size());
-      next.control = limit_each(next.control, (count + workers_.count() - 1) / workers_.count());
+      const int at_once = instances_at_once(count, n);
+      next.control = limit_each(next.control, (count + at_once - 1) / at_once);
     }
     work_left_ -= work;
     if (control_.trace) {
@@ -240,15 +241,11 @@ class Scheduler {
   }
 
   void search(SearchedBatch& searched, const InstanceSearch& one, const SearchControl& control) {
-    const auto count = static_cast<int64_t>(searched.instances.size());
     searched.candidates.resize(searched.instances.size());
-    workers_.for_each(count, [&](int64_t i, int) {
-      if (control.is_over()) {
-        searched.candidates[i] = {unsolved()};
-        return;
-      }
-      const SearchControl own = limit_each(turn(control, i, count), 1);
-      searched.candidates[i] = {one(searched.instances[i], searched.keys[i], own)};
+    for_each_instance(searched, control, [&](size_t i, const SearchControl& turn, WorkerThreads* workers) {
+      searched.candidates[i] = {
+          control.is_over() ? unsolved()
+                            : one(searched.instances[i], searched.keys[i], limit_each(turn, 1), workers)};
     });
   }
 
@@ -272,9 +269,24 @@ class Scheduler {
     searched.statistics = result.statistics;
   }
 
-  // The i-th of `count` instances that the host's threads work on: its part of the time that is left.
-  SearchControl turn(const SearchControl& control, int64_t i, int64_t count) const {
-    return share_time(control, workers_.count(), static_cast<double>(count - i));
+  // How many of a batch the host's threads work on: one by one, or all of them on each of a few large ones.
+  int instances_at_once(int64_t count, int n) const {
+    return count < workers_.count() && TourSearch::divides(n) ? 1 : workers_.count();
+  }
+
+  // Calls work(i, its part of the time that is left, threads it may use or null) for every instance.
+  template <typename Work>
+  void for_each_instance(const SearchedBatch& searched, const SearchControl& control, const Work& work) {
+    const auto count = static_cast<int64_t>(searched.instances.size());
+    const int at_once = instances_at_once(count, searched.instances[0].n());
+    const auto take_turn = [&](int64_t i, WorkerThreads* workers) {
+      work(static_cast<size_t>(i), share_time(control, at_once, static_cast<double>(count - i)), workers);
+    };
+    if (at_once == workers_.count()) {
+      workers_.for_each(count, [&](int64_t i, int) { take_turn(i, nullptr); });
+    } else {
+      for (int64_t i = 0; i < count; ++i) take_turn(i, &workers_);
+    }
   }
 
   double search_share() const {
@@ -288,9 +300,7 @@ class Scheduler {
   // Of an instance that no search came to. Where only its own limit was too short it gets a quick answer.
   Solution unanswered(size_t place) const {
     if (!control_.each || control_.is_over()) return unsolved();
-    Solution solution = quick_answer(instances_[place]);
-    solution.status = Status::kTimeLimit;
-    return solution;
+    return quick_answer(instances_[place], Status::kTimeLimit);
   }
 
   // Improves a batch.
@@ -301,15 +311,14 @@ class Scheduler {
       return;
     }
     SolutionBatch answers(searched.candidates.size());
-    const auto answer = [&](int64_t i, int) {
-      const Instance& instance = instances_[searched.places[i]];
-      Candidates& found = searched.candidates[i];
-      answers[i] = improves(instance)
-                       ? improve_candidates(instance, std::move(found), *plan_.improve,
-                                            turn(searched.control, i, static_cast<int64_t>(answers.size())))
-                       : std::move(found.front());
-    };
-    workers_.for_each(static_cast<int64_t>(answers.size()), answer);
+    for_each_instance(
+        searched, searched.control, [&](size_t i, const SearchControl& turn, WorkerThreads* workers) {
+          const Instance& instance = instances_[searched.places[i]];
+          Candidates& found = searched.candidates[i];
+          answers[i] = improves(instance)
+                           ? improve_candidates(instance, std::move(found), *plan_.improve, turn, workers)
+                           : std::move(found.front());
+        });
     for (size_t i = 0; i < answers.size(); ++i) {
       if (answers[i].status == Status::kUnsolved) answers[i] = unanswered(searched.places[i]);
       if (plan_.start != Start::kNone && answers[i].status != Status::kUnsolved)
@@ -344,10 +353,8 @@ PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, co
   SearchControl patient = control;
   patient.end = *control.deadline + kPatience;
   return Scheduler(backend, config, plan, instances, rows, patient).run([&](size_t, Solution&& solution) {
-    if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit) {
-      solution = quick_answer(instances[0]);
-      solution.status = Status::kTimeLimit;
-    }
+    if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit)
+      solution = quick_answer(instances[0], Status::kTimeLimit);
     sink(0, std::move(solution));
   });
 }

@@ -53,11 +53,6 @@ bool ArrayTour::reconnect(const Exchange& exchange, Piece* pieces) const {
   return end == 0 && seen == size;
 }
 
-bool ArrayTour::is_tour(const Exchange& exchange) const {
-  Piece pieces[Exchange::kMostEdges];
-  return reconnect(exchange, pieces);
-}
-
 bool ArrayTour::apply(const Exchange& exchange) {
   Piece pieces[Exchange::kMostEdges];
   if (!reconnect(exchange, pieces)) return false;
@@ -74,6 +69,32 @@ void ArrayTour::bridge(const int (&cuts)[4]) {
     pieces[i] = {first, length > 0 ? length : length + n_, false};
   }
   rearrange(pieces, 4);
+}
+
+bool ArrayTour::apply_elsewhere(Exchange exchange) {
+  for (int j = 0; j < exchange.size; ++j) {
+    const int32_t city = exchange.t[2 * j], other = exchange.t[2 * j + 1];
+    const bool is_ahead = next(city) == other;
+    if (!is_ahead && previous(city) != other) return false;
+    choose(exchange, j, city, is_ahead);
+  }
+  return apply(exchange);
+}
+
+// Read backwards a double bridge is one too, so the edges may all be turned.
+bool ArrayTour::bridge_elsewhere(const int32_t (&ends)[8]) {
+  const bool is_ahead = next(ends[0]) == ends[1];
+  int cuts[4];
+  for (int i = 0; i < 4; ++i) {
+    const int32_t first = ends[is_ahead ? 2 * i : 7 - 2 * i], second = ends[is_ahead ? 2 * i + 1 : 6 - 2 * i];
+    if (next(first) != second) return false;
+    cuts[i] = position_[first];
+  }
+  const auto least = std::min_element(cuts, cuts + 4);
+  std::rotate(cuts, least, cuts + 4);
+  if (!std::is_sorted(cuts, cuts + 4)) return false;  // other paths lie between them
+  bridge(cuts);
+  return true;
 }
 
 // Writes the paths one behind the other. The longest stays where it is, and so do those beside it that would

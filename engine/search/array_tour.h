@@ -47,11 +47,15 @@ class ArrayTour {
 
   // Makes the exchange and returns true where it leaves one tour; else, of several cycles, changes nothing.
   bool apply(const Exchange& exchange);
-  bool is_tour(const Exchange& exchange) const;
 
-  // Reverses the order of the three paths between four positions, each keeping its direction: a double bridge
+  // Reverses the order of the three paths between four edges, each keeping its direction: a double bridge
   // (Martin, Otto & Felten 1991). cuts: [4], ascending, each the position before an edge.
   void bridge(const int (&cuts)[4]);
+
+  // The same by the ends of the edges, as another tour had them. False, and nothing changes, where this one
+  // lacks such an edge or where no tour would be left.
+  bool apply_elsewhere(Exchange exchange);
+  bool bridge_elsewhere(const int32_t (&ends)[8]);
 
   // Undoes all exchanges since the journal was last empty.
   void undo();

@@ -145,24 +145,24 @@ class BranchAndBound {
 
 }  // namespace
 
-Solution quick_answer(const Instance& instance) {
-  if (!problem_of(instance).has_local_search)
-    return checked(instance, feasible_part(instance, items_by_ratio(instance)));
-  return checked(instance, along_curve(instance));
+Solution quick_answer(const Instance& instance, Status status) {
+  Solution solution = checked(instance, problem_of(instance).has_local_search
+                                            ? along_curve(instance)
+                                            : feasible_part(instance, items_by_ratio(instance)));
+  solution.status = status;
+  return solution;
 }
 
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
-                           const SearchControl& control) {
+                           const SearchControl& control, WorkerThreads* workers) {
   require(problem_of(instance).has_local_search, instance, "local_search_tour");
   try {
     TourSearch search(instance, options, control);
     Solution solution = checked(instance, search.greedy_tour(control));
-    if (!search.improve(solution, control)) solution.status = control.check();
+    if (!search.improve(solution, control, workers)) solution.status = control.check();
     return solution;
   } catch (const CallStopped&) {
-    Solution solution = quick_answer(instance);
-    solution.status = control.check();
-    return solution;
+    return quick_answer(instance, control.check());
   }
 }
 

@@ -16,7 +16,7 @@ namespace pointsman {
 // TSP: the tour of greedy edges after local search and its kicks; that of quick_answer() when `control` says
 // stop before it is there.
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
-                           const SearchControl& control);
+                           const SearchControl& control, WorkerThreads* workers = nullptr);
 
 // The best of `samples` (1 to 2^32 - 1) uniformly random orders; of each order every item is taken that is
 // feasible when its turn comes. Sample s is input_order(seed, key, s), with key from instance_key(): a
@@ -26,7 +26,7 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
 
 // A first answer in n log n time: TSP along a Hilbert curve, by number without coordinates; else the items by
 // falling ratio of value to weight, passing over what does not fit.
-Solution quick_answer(const Instance& instance);
+Solution quick_answer(const Instance& instance, Status status = Status::kDone);
 
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
 Solution ratio_packing(const Instance& instance);

@@ -83,11 +83,8 @@ class Fragments {
 
 std::vector<int32_t> greedy_edges(const Distances& distances, const NeighbourLists& lists,
                                   const StopToken& stop) {
-  std::vector<int32_t> all(static_cast<size_t>(distances.n()));
-  std::iota(all.begin(), all.end(), 0);
-  if (all.size() < 2) return all;
   Fragments fragments(distances.n());
-  fragments.add(lists, all);
+  fragments.add(lists, fragments.ends());  // of all cities
   while (!fragments.is_whole()) {
     const std::vector<int32_t> ends = fragments.ends();
     fragments.add(NeighbourLists(distances, ends, kEndNeighbours, stop), ends);

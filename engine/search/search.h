@@ -15,6 +15,7 @@
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
 #include "engine/search/limits.h"
+#include "kernels/common/worker_threads.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -88,8 +89,9 @@ struct ActiveSearchOptions {
 };
 
 // A search without a network (classical.h), called for one instance at a time, from several threads at once.
-using InstanceSearch =
-    std::function<Solution(const Instance& instance, uint64_t key, const SearchControl& control)>;
+// `workers`: threads that it may use, or null.
+using InstanceSearch = std::function<Solution(const Instance& instance, uint64_t key,
+                                              const SearchControl& control, WorkerThreads* workers)>;
 
 using SearchOptions = std::variant<SamplingOptions, ActiveSearchOptions, InstanceSearch>;
 

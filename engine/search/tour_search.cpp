@@ -2,8 +2,10 @@
 #include "engine/search/tour_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,27 +19,16 @@ namespace pointsman {
 namespace {
 
 // Measured over n = 50 to 1,000 and 2 ms to 1 s: docs/experiments.md, "Local search".
-constexpr int kDepth = 3;                // edges of an exchange
-constexpr int kBreadth = 5;              // steps tried after the first edge; after the second all
-constexpr int kKickSpan = 100;           // cities that a kick may move, at most
-constexpr double kHeat = 0.5;            // the first mean of what the tour may grow by, in its mean edges
-constexpr double kLeastGain = 1e-12;     // of the tour's length
-constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
-constexpr int kFewestForKicks = 5;       // cities: fewer have no other tour that a step would not find
+constexpr double kHeat = 0.5;       // the first mean of what the tour may grow by, in its mean edges
+constexpr int kFewestForKicks = 5;  // cities: fewer have no other tour that a step would not find
+constexpr int kStretch = 500;       // cities for each of several searches of one tour, at least
+constexpr int kMostHelpers = 16;    // such searches: each has a copy of the tour
+constexpr int kCitiesPerKick = 20;  // in a round: more kicks between two comparisons fit together less often
 
 std::vector<int32_t> all_places(int n) {
   std::vector<int32_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   return places;
-}
-
-// Falls to 0 over the kicks or over the time, whichever is nearer its end.
-double heat_left(double done, Clock::time_point start, const SearchControl& control) {
-  if (control.deadline) {
-    const std::chrono::duration<double> gone = Clock::now() - start, all = *control.deadline - start;
-    done = std::max(done, gone / all);
-  }
-  return std::max(1.0 - done, 0.0);
 }
 
 }  // namespace
@@ -48,10 +39,7 @@ TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options, 
       n_(instance.n()),
       distance_(instance, control.stop()),
       neighbours_(distance_, all_places(n_), options.neighbours, control.stop()),
-      tour_(n_),
-      queue_(static_cast<size_t>(n_)),
-      is_queued_(static_cast<size_t>(n_)),
-      random_(options.seed) {}
+      tour_(distance_, neighbours_) {}
 
 std::vector<int32_t> TourSearch::greedy_tour(const SearchControl& control) const {
   std::vector<int32_t> tour = greedy_edges(distance_, neighbours_, control.stop());
@@ -59,159 +47,137 @@ std::vector<int32_t> TourSearch::greedy_tour(const SearchControl& control) const
   return tour;
 }
 
-void TourSearch::enqueue(int city) {
-  if (is_queued_[city]) return;
-  is_queued_[city] = 1;
-  const int end = queue_first_ + queue_size_++;
-  queue_[end < n_ ? end : end - n_] = city;
-}
+// By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks or over the
+// time, whichever is nearer its end.
+struct TourSearch::Cooling {
+  double heat;
+  Clock::time_point start;
+  double done = 0.0, step;  // the share of all kicks made so far, and of one
 
-// From the open end of the last edge chosen: every candidate with both of its edges, as long as something is
-// gained.
-template <int kSize>
-int TourSearch::find_steps(double open, Step* steps) const {
-  const int end = exchange_.t[2 * kSize - 1];
-  const int32_t next = tour_.next(end), previous = tour_.previous(end);
-  const auto is_chosen = [&](int cut) {
-    for (int j = 0; j < kSize; ++j) {
-      if (exchange_.cut[j] == cut) return true;
+  double draw(int64_t kick, const SearchControl& control, std::mt19937_64& random) const {
+    double share = done + static_cast<double>(kick) * step;
+    if (control.deadline) {
+      const std::chrono::duration<double> gone = Clock::now() - start, all = *control.deadline - start;
+      share = std::max(share, gone / all);
     }
-    return false;
-  };
-  int count = 0;
-  for (const Neighbour& near : neighbours_[end]) {
-    const double gained = open - near.distance;
-    if (gained <= least_gain_ || count + 2 > kMostSteps) break;
-    if (near.place == next || near.place == previous) continue;  // the edge is in the tour
-    const int position = tour_.position(near.place), before = tour_.before(position);
-    if (!is_chosen(position)) {
-      const int32_t other = tour_.at(tour_.after(position));
-      steps[count++] = {gained + distance_(near.place, other), near.place, other, position, true};
-    }
-    if (!is_chosen(before)) {
-      const int32_t other = tour_.at(before);
-      steps[count++] = {gained + distance_(near.place, other), near.place, other, before, false};
-    }
+    return 2.0 * heat * std::max(1.0 - share, 0.0) * (static_cast<double>(random() >> 11) * 0x1p-53);
   }
-  return count;
+  double try_kick(LinKernighan& tour, int first, int count, int64_t kick, const SearchControl& control,
+                  std::mt19937_64& random) const;
+};
+
+// One kick and its repair. Returns by how much the tour grew: 0 where it was undone.
+double TourSearch::Cooling::try_kick(LinKernighan& tour, int first, int count, int64_t kick,
+                                     const SearchControl& control, std::mt19937_64& random) const {
+  double change = tour.kick(random, first, count);
+  change -= tour.descend(control);
+  if (change <= draw(kick, control, random)) return change;
+  tour.undo();
+  return 0.0;
 }
 
-// Goes on from kSize edges chosen, what is `open` gained. Makes the first exchange that shortens the tour.
-template <int kSize>
-bool TourSearch::extend(double open) {
-  Step steps[kMostSteps];
-  const int count = find_steps<kSize>(open, steps);
-  constexpr bool kIsLast = kSize + 1 == kDepth;
-  for (int i = 0; i < (kIsLast ? count : std::min(count, kBreadth)); ++i) {
-    if constexpr (!kIsLast) {
-      int best = i;
-      for (int j = i + 1; j < count; ++j) best = steps[j].open > steps[best].open ? j : best;
-      std::swap(steps[i], steps[best]);
-    }
-    const Step& step = steps[i];
-    const double gain = step.open - distance_(step.other, exchange_.t[0]);
-    if (kIsLast && gain <= least_gain_) continue;
-    exchange_.set(kSize, step.city, step.other, step.cut, step.is_ahead);
-    if (gain > least_gain_) {
-      exchange_.size = kSize + 1;
-      if (tour_.apply(exchange_)) {
-        gain_ = gain;
-        for (int end = 0; end < 2 * exchange_.size; ++end) enqueue(exchange_.t[end]);
-        return true;
-      }
-    }
-    if constexpr (kSize + 1 < kDepth) {
-      if (extend<kSize + 1>(step.open)) return true;
-    }
-  }
-  return false;
-}
-
-bool TourSearch::find_exchange(int city) {
-  for (const bool next : {true, false}) {
-    tour_.choose(exchange_, 0, city, next);
-    if (extend<1>(distance_(exchange_.t[0], exchange_.t[1]))) return true;
-  }
-  return false;
-}
-
-bool TourSearch::stop(const SearchControl& control) {
-  if (!stopped_ && ++asked_ % kLooksPerCheck == 0) stopped_ = control.check() != Status::kDone;
-  return stopped_;
-}
-
-// Looks at the queued cities until none is left. Returns what was gained.
-double TourSearch::drain_queue(const SearchControl& control) {
-  double gained = 0.0;
-  while (queue_size_ > 0 && !stop(control)) {
-    const int city = queue_[queue_first_];
-    if (++queue_first_ == n_) queue_first_ = 0;
-    --queue_size_;
-    is_queued_[city] = 0;
-    while (find_exchange(city)) gained += gain_;
-  }
-  return gained;
-}
-
-// A double bridge of three consecutive paths of up to a third of the span each. Returns what it cost.
-double TourSearch::kick() {
-  const auto draw = [&](int below) { return static_cast<int>(random_() % static_cast<uint64_t>(below)); };
-  const int longest = std::min(n_ - 1, kKickSpan) / 3;
-  int cuts[4] = {draw(n_)};
-  for (int i = 1; i < 4; ++i) cuts[i] = (cuts[i - 1] + 1 + draw(longest)) % n_;
-  std::sort(cuts, cuts + 4);
-  int32_t ends[8];
-  for (int i = 0; i < 4; ++i) {
-    ends[2 * i] = tour_.at(cuts[i]);
-    ends[2 * i + 1] = tour_.at(tour_.after(cuts[i]));
-  }
-  double cost = 0.0;
-  for (int i = 0; i < 8; i += 2)  // the end before cut i meets the city behind the cut after the next
-    cost += distance_(ends[i], ends[(i + 5) % 8]) - distance_(ends[i], ends[i + 1]);
-  tour_.bridge(cuts);
-  for (const int32_t city : ends) enqueue(city);
-  return cost;
-}
-
-// By how much the tour may grow: uniformly distributed with this mean.
-double TourSearch::draw_excess(double mean) {
-  return 2.0 * mean * (static_cast<double>(random_() >> 11) * 0x1p-53);
-}
-
-// Returns how many kicks it made.
-int64_t TourSearch::iterate(int64_t kicks, const SearchControl& control) {
-  const Clock::time_point start = Clock::now();
-  const double heat = kHeat * length() / n_;
-  std::vector<int32_t> best = tour_.order();
+int64_t TourSearch::kick_alone(int64_t kicks, const SearchControl& control) {
+  const Cooling cooling = {kHeat * tour_.length() / n_, Clock::now(), 0.0, 1.0 / static_cast<double>(kicks)};
+  std::mt19937_64 random(options_.seed);
+  std::vector<int32_t> best = tour_.places();
   double excess = 0.0;                     // of the tour's length over the best one's
   const int64_t copied_every = n_ / 1000;  // kicks, so that copies cost less than these
   int64_t next_copy = 0;
-  tour_.set_journal(true);
-  int64_t i = 0;
-  for (; i < kicks && !stopped_; ++i) {
-    if (excess < 0.0 && i >= next_copy) {
-      best = tour_.order();
+  tour_.record(true);
+  int64_t made = 0;
+  while (made < kicks) {
+    if (excess < 0.0 && made >= next_copy) {
+      best = tour_.places();
       excess = 0.0;
-      next_copy = i + copied_every;
+      next_copy = made + copied_every;
     }
-    double change = kick();
-    change -= drain_queue(control);
-    const double done = static_cast<double>(i) / static_cast<double>(kicks);
-    if (change > draw_excess(heat * heat_left(done, start, control))) {
-      tour_.undo();
-    } else {
-      excess += change;
-    }
+    excess += cooling.try_kick(tour_, 0, n_, made, control, random);
     tour_.keep();
+    if (tour_.stopped()) break;
+    ++made;
   }
+  tour_.record(false);
   if (excess > 0.0) tour_.load(best);
-  return i;
+  return made;
 }
 
-double TourSearch::length() const {
-  double length = 0.0;
-  for (int i = 0; i < n_; ++i) length += distance_(tour_.at(i), tour_.at(tour_.after(i)));
-  return length;
+// Kicks a stretch of a copy of the tour, and writes down what that changed.
+struct TourSearch::Helper {
+  LinKernighan tour;
+  std::mt19937_64 random;
+  std::vector<Move> moves;
+  std::vector<size_t> ends;  // [changes] in moves: each is a kick with its repair
+  int64_t kicks = 0;
+
+  void run(int first, int count, int64_t most, const Cooling& cooling, const SearchControl& control) {
+    kicks = 0;
+    moves.clear();
+    ends.clear();
+    tour.descend(control);
+    tour.keep();
+    while (kicks < most && !tour.stopped()) {
+      const double change = cooling.try_kick(tour, first, count, kicks, control, random);
+      if (!tour.stopped()) ++kicks;
+      if (std::abs(change) <= tour.least_gain()) {  // most likely repaired to what it was
+        tour.undo();
+        continue;
+      }
+      moves.insert(moves.end(), tour.moves().begin(), tour.moves().end());
+      ends.push_back(moves.size());
+      tour.keep();
+    }
+  }
+
+  void repeat_on(LinKernighan& other) const {
+    size_t begin = 0;
+    for (const size_t end : ends) {
+      other.repeat(std::span(moves).subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+};
+
+// The first helper's tour is the common one.
+int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, WorkerThreads* workers) {
+  const int count = std::min(n_ / kStretch, kMostHelpers);
+  Cooling cooling = {kHeat * tour_.length() / n_, Clock::now(), 0.0,
+                     static_cast<double>(count) / static_cast<double>(kicks)};
+  std::vector<Helper> helpers;
+  for (int i = 0; i < count; ++i) {
+    helpers.push_back({LinKernighan(distance_, neighbours_), std::mt19937_64(options_.seed + i), {}, {}});
+    helpers[i].tour.load(tour_);
+    helpers[i].tour.record(true);
+  }
+  LinKernighan& common = helpers[0].tour;
+  std::mt19937_64 random(~options_.seed);
+  double best = tour_.length();
+  int64_t wanted = 0, made = 0;
+  for (; made == wanted && made < kicks;
+       cooling.done = static_cast<double>(made) / static_cast<double>(kicks)) {
+    const auto begin = static_cast<int64_t>(random() % static_cast<uint64_t>(n_));
+    const int64_t round = std::min<int64_t>(kicks - made, n_ / kCitiesPerKick);
+    const auto work = [&](int64_t i, int) {
+      const int64_t first = i * n_ / count, last = (i + 1) * n_ / count;
+      helpers[i].run(static_cast<int>((begin + first) % n_), static_cast<int>(last - first),
+                     (i + 1) * round / count - i * round / count, cooling, control);
+    };
+    for (int i = 1; i < count; ++i) helpers[i].tour.load(common);
+    if (workers != nullptr) {
+      workers->for_each(count, work);
+    } else {
+      for (int i = 0; i < count; ++i) work(i, 0);
+    }
+    for (const Helper& helper : helpers) {
+      if (&helper != &helpers[0]) helper.repeat_on(common);
+      made += helper.kicks;
+    }
+    wanted += round;
+    const double length = common.length();
+    if (length >= best) continue;
+    best = length;
+    tour_.load(common);
+  }
+  return made;
 }
 
 void TourSearch::load(const std::vector<int32_t>& order) {
@@ -219,12 +185,9 @@ void TourSearch::load(const std::vector<int32_t>& order) {
   for (int place = 0; place < n_; ++place) place_of[distance_.city(place)] = place;
   for (int i = 0; i < n_; ++i) places[i] = place_of[order[i]];
   tour_.load(places);
-  least_gain_ = kLeastGain * length();
-  std::fill(is_queued_.begin(), is_queued_.end(), 0);
-  queue_first_ = queue_size_ = 0;
-  for (const int32_t place : places) enqueue(place);
-  random_.seed(options_.seed);
 }
+
+bool TourSearch::divides(int n) { return n >= 2 * kStretch; }
 
 int64_t TourSearch::kicks(const SearchControl& control) const {
   if (options_.kicks) return *options_.kicks;
@@ -232,20 +195,22 @@ int64_t TourSearch::kicks(const SearchControl& control) const {
                                                   : int64_t{ImproveOptions::kKicksPerCity} * n_;
 }
 
-bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& control) {
-  asked_ = 0;
-  stopped_ = control.check() != Status::kDone;
+bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& control,
+                     WorkerThreads* workers) {
   if (n_ < 4) return true;  // up to three cities have one tour
-  if (stopped_) return false;
+  if (control.check() != Status::kDone) return false;
   load(solution.order);
-  tour_.set_journal(false);
-  drain_queue(control);
-  if (n_ >= kFewestForKicks) solution.kicks = iterate(kicks, control);
+  tour_.descend(control);
+  bool finished = !tour_.stopped();
+  if (finished && n_ >= kFewestForKicks && kicks > 0) {
+    solution.kicks = divides(n_) ? kick_together(kicks, control, workers) : kick_alone(kicks, control);
+    finished = solution.kicks == kicks;
+  }
   Solution improved = solution;
-  for (int i = 0; i < n_; ++i) improved.order[i] = distance_.city(tour_.at(i));
+  for (int i = 0; i < n_; ++i) improved.order[i] = distance_.city(tour_.places()[i]);
   require_valid(instance_, improved, "local search left no tour: ");
   if (is_better(instance_.problem, improved.objective, solution.objective)) solution = std::move(improved);
-  return !stopped_;
+  return finished;
 }
 
 void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local search on TSP tours: Lin-Kernighan moves of three edges, and kicks.
+// Local search on TSP tours: Lin-Kernighan moves and kicks.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <random>
+#include <span>
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "engine/search/array_tour.h"
 #include "engine/search/distances.h"
 #include "engine/search/limits.h"
+#include "engine/search/lin_kernighan.h"
 #include "engine/search/neighbour_lists.h"
+#include "kernels/common/worker_threads.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -26,74 +27,51 @@ struct ImproveOptions {
   bool fills_limit = true;       // false: kicks of no number do not use the time that a limit leaves
 };
 
-// Iterated local search (Martin, Otto & Felten 1991). A step exchanges two or three edges, of both kinds the
-// first found that shortens the tour: from a city t1 and its edge (t1, t2) on, the next edge to come starts
-// at t2, the next to leave where that one ends (Lin & Kernighan 1973), candidates in the order of what is
-// gained before the tour is closed, and only while that is above 0. Moves that reverse nothing (Or-opt) are
-// among them. A queue holds the cities whose neighbourhood changed since they were last looked at (the
-// don't-look bits of Bentley 1992). A kick is a double bridge within a short stretch. The tour after a kick
-// and its repair is kept if it is longer by at most a random number whose mean falls to 0; the answer
-// is the best of all.
+// Iterated local search (Martin, Otto & Felten 1991): Lin-Kernighan moves to a local optimum, then kicks,
+// each with the moves that repair it. The tour after a kick and its repair is kept if it is longer by at most
+// a random number whose mean falls to 0; the answer is the best of all. On a large tour several searches kick
+// a stretch each, on copies, for a round; then one of them repeats what the others changed, where it still
+// fits. Threads make the rounds' searches side by side.
 //
-// Deterministic unless a limit strikes. The instance, of the TSP, must outlive it. Throws CallStopped when
-// `control` says so before it is ready.
+// Deterministic, whatever the number of threads, unless a limit strikes. The instance, of the TSP, must
+// outlive it. Throws CallStopped when `control` says so before it is ready.
 class TourSearch {
  public:
   TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
 
   // Both replace the order of a valid solution by a tour that is never longer under the instance's own
   // metric, and revalidate it. False when a limit cut it short. descend() goes to the next local optimum,
-  // improve() on from there by kicks, which it counts in the solution.
-  bool descend(Solution& solution, const SearchControl& control) { return run(solution, 0, control); }
-  bool improve(Solution& solution, const SearchControl& control) {
-    return run(solution, kicks(control), control);
+  // improve() on from there by kicks, which it counts in the solution; `workers` divide the work on a large
+  // tour (null: the caller alone).
+  bool descend(Solution& solution, const SearchControl& control) {
+    return run(solution, 0, control, nullptr);
   }
+  bool improve(Solution& solution, const SearchControl& control, WorkerThreads* workers = nullptr) {
+    return run(solution, kicks(control), control, workers);
+  }
+
+  // Whether improve() can use several threads.
+  static bool divides(int n);
 
   // greedy_edges(), in the instance's own numbers.
   std::vector<int32_t> greedy_tour(const SearchControl& control) const;
 
  private:
-  static constexpr int kMostSteps = 64;  // considered from one city
-  struct Step {
-    double open;          // what is gained before the tour is closed
-    int32_t city, other;  // the edge that leaves
-    int32_t cut;
-    bool is_ahead;
-  };
-
-  bool find_exchange(int city);
-  template <int kSize>
-  bool extend(double open);
-  template <int kSize>
-  int find_steps(double open, Step* steps) const;
-  double drain_queue(const SearchControl& control);
-  void enqueue(int city);
+  struct Cooling;
+  struct Helper;
 
   int64_t kicks(const SearchControl& control) const;
-  bool run(Solution& solution, int64_t kicks, const SearchControl& control);
-  int64_t iterate(int64_t kicks, const SearchControl& control);
-  double kick();
-  double draw_excess(double mean);
-
+  bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers);
+  int64_t kick_alone(int64_t kicks, const SearchControl& control);
+  int64_t kick_together(int64_t kicks, const SearchControl& control, WorkerThreads* workers);
   void load(const std::vector<int32_t>& order);
-  double length() const;
-  bool stop(const SearchControl& control);
 
   const Instance& instance_;
   const ImproveOptions options_;
   const int n_;
   const Distances distance_;
   const NeighbourLists neighbours_;
-  ArrayTour tour_;
-  Exchange exchange_;            // in the making
-  double gain_ = 0.0;            // of the last exchange made
-  double least_gain_ = 0.0;      // what counts as one: above the rounding of a sum of edges
-  std::vector<int32_t> queue_;   // [n] a ring of cities, each at most once
-  std::vector<char> is_queued_;  // [n]
-  int queue_first_ = 0, queue_size_ = 0;
-  uint32_t asked_ = 0;
-  bool stopped_ = false;
-  std::mt19937_64 random_;
+  LinKernighan tour_;
 };
 
 // As TourSearch::improve(), for any valid solution; that of a KnapSack is left as it is. Stops early when

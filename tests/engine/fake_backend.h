@@ -42,9 +42,10 @@ class FakeBackend : public Backend {
   std::vector<float> updated;            // parameter 0 of set 0 after each update
   std::vector<UpdateRequest> updates;
   std::chrono::microseconds time_per_rollout{0};
+  int threads = 2;
   bool corrupt = false;  // answers visit the first item twice
 
-  DeviceInfo info() const override { return {"fake", "uniform policy", 2}; }
+  DeviceInfo info() const override { return {"fake", "uniform policy", threads}; }
 
   void configure(const ModelConfig& config, int sets) override {
     parameters_.assign(sets, std::vector<float>(ParameterLayout(config).size, 0.0f));

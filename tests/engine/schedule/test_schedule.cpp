@@ -388,7 +388,7 @@ TEST_CASE("batches of active search share the time: each has steps of its own") 
 TEST_CASE("a search without a network answers each instance once, with its own key") {
   const InstanceBatch instances = mixed_instances();
   SolvePlan plan;
-  plan.search = [](const Instance& instance, uint64_t key, const SearchControl& control) {
+  plan.search = [](const Instance& instance, uint64_t key, const SearchControl& control, WorkerThreads*) {
     return random_search(instance, key, 3, 1, control);
   };
   FakeBackend backend;
@@ -397,5 +397,34 @@ TEST_CASE("a search without a network answers each instance once, with its own k
   for (size_t i = 0; i < instances.size(); ++i) {
     CHECK(solutions[i].order ==
           random_search(instances[i], instance_key(instances[i], 5 + i), 3, 1, {}).order);
+  }
+}
+
+TEST_CASE(
+    "a few large instances are answered one after the other, each by all threads, with the same answers") {
+  for (const int count : {1, 3}) {
+    InstanceBatch instances;
+    for (int i = 0; i < count; ++i) instances.push_back(random_tsp(1000, static_cast<uint32_t>(i)));
+    std::vector<std::vector<int32_t>> expected;
+    for (const int threads : {1, 2, 4}) {
+      FakeBackend backend;
+      backend.threads = threads;
+      std::atomic<int> at_once = 0, most_at_once = 0, with_workers = 0;
+      SolvePlan plan;
+      plan.search = [&](const Instance& instance, uint64_t, const SearchControl& control,
+                        WorkerThreads* workers) {
+        most_at_once = std::max<int>(most_at_once, ++at_once);
+        if (workers != nullptr) with_workers += workers->count() == threads ? 1 : 1000;
+        const Solution solution = local_search_tour(instance, {.kicks = 300}, control, workers);
+        --at_once;
+        return solution;
+      };
+      const auto orders = orders_of(solve(backend, plan, instances));
+      const bool few = count < threads;
+      CHECK(with_workers == (few ? count : 0));
+      if (few) CHECK(most_at_once == 1);
+      if (expected.empty()) expected = orders;
+      CHECK(orders == expected);
+    }
   }
 }

@@ -105,3 +105,69 @@ TEST_CASE("a bridge reverses the order of three paths and none of their directio
   tour.undo();  // of nothing
   CHECK(edges_of(tour.order()) == edges_of({8, 0, 1, 5, 6, 7, 4, 2, 3}));
 }
+
+TEST_CASE("a change of one tour is made on another that has its edges") {
+  std::mt19937 random(11);
+  int made = 0, lacking = 0, cycles = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const int n = 12;
+    const std::vector<int32_t> order = random_order(n, random());
+    ArrayTour tour(n), other(n);
+    tour.load(order);
+    std::vector<int32_t> turned = order;  // the same tour elsewhere in the array, every other time backwards
+    std::rotate(turned.begin(), turned.begin() + static_cast<int>(random() % n), turned.end());
+    if (round % 2 == 0) std::reverse(turned.begin(), turned.end());
+    const int first = static_cast<int>(random() % n), last = first + static_cast<int>(random() % (n - first));
+    if (round % 4 == 0) std::reverse(turned.begin() + first, turned.begin() + last);  // no longer the same
+    if (round % 4 == 1) std::rotate(turned.begin(), turned.begin() + first, turned.begin() + last);
+    other.load(turned);
+    const bool is_same = edges_of(turned) == edges_of(order);
+
+    std::vector<int> positions(n);
+    std::iota(positions.begin(), positions.end(), 0);
+    std::shuffle(positions.begin(), positions.end(), random);
+    std::sort(positions.begin(), positions.begin() + 4);
+    const bool is_bridge = random() % 2 == 0;
+    bool done = false;
+    if (is_bridge) {
+      const int cuts[4] = {positions[0], positions[1], positions[2], positions[3]};
+      int32_t ends[8];
+      for (int i = 0; i < 4; ++i) {
+        ends[2 * i] = tour.at(cuts[i]);
+        ends[2 * i + 1] = tour.at(tour.after(cuts[i]));
+      }
+      tour.bridge(cuts);
+      done = other.bridge_elsewhere(ends);
+    } else {
+      Exchange exchange;
+      exchange.size = 3;
+      for (int j = 0; j < 3; ++j) tour.choose(exchange, j, tour.at(positions[j]), true);
+      if (!tour.apply(exchange)) continue;
+      done = other.apply_elsewhere(exchange);
+    }
+    check_whole(other);
+    if (done) {
+      // What came and what went is the same on both.
+      Edges with_change = edges_of(tour.order()), without = edges_of(order);
+      for (const auto& one : edges_of(other.order())) {
+        if (with_change.count(one) == 0) CHECK(edges_of(turned).count(one) == 1);
+      }
+      for (const auto& one : without) {
+        if (with_change.count(one) == 0) CHECK(edges_of(other.order()).count(one) == 0);
+      }
+      if (is_same) CHECK(edges_of(other.order()) == with_change);
+      ++made;
+    } else {
+      CHECK_FALSE(is_same);
+      CHECK(other.order() == turned);
+      bool has_all = true;
+      for (const auto& one : edges_of(order)) {
+        if (edges_of(tour.order()).count(one) == 0) has_all = has_all && edges_of(turned).count(one) == 1;
+      }
+      ++(has_all ? cycles : lacking);
+    }
+  }
+  CHECK(made > 500);
+  CHECK(lacking > 100);
+  CHECK(cycles > 20);
+}

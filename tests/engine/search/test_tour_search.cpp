@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <numeric>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -238,6 +240,73 @@ TEST_CASE("the same seed gives the same tour, beyond the distance matrix too") {
     CHECK(first.objective < 0.9 * start.objective);
     CHECK(checked(instance, first.order).objective == first.objective);
   }
+}
+
+TEST_CASE("threads that search one tour together do not change it, and make every kick") {
+  const Instance instance = random_tsp(2100, 5);
+  const Solution start = quick_answer(instance);
+  Solution alone = start;
+  TourSearch(instance, {8, 2000, 3}, {}).improve(alone, {});
+  CHECK(alone.kicks == 2000);
+  Solution descended = start;
+  TourSearch(instance, {8, 0, 3}, {}).improve(descended, {});
+  CHECK(alone.objective < 0.99 * descended.objective);
+  for (const int threads : {1, 2, 5}) {
+    WorkerThreads workers(threads);
+    Solution together = start;
+    TourSearch(instance, {8, 2000, 3}, {}).improve(together, {}, &workers);
+    CHECK(together.order == alone.order);
+    CHECK(together.kicks == alone.kicks);
+  }
+}
+
+TEST_CASE("a search together that is cut short answers with a tour") {
+  const Instance instance = random_tsp(1000, 8);
+  const Solution start = quick_answer(instance);
+  WorkerThreads workers(2);
+  for (const int64_t asks : {3, 30, 300}) {
+    std::atomic<int64_t> asked = 0;
+    Solution cut = start;
+    TourSearch search(instance, {8, 1'000'000'000, 1}, {});
+    CHECK_FALSE(search.improve(cut, {{}, [&] { return ++asked > asks; }}, &workers));
+    CHECK(cut.kicks < 1'000'000'000);
+    CHECK(checked(instance, cut.order).objective == cut.objective);
+    CHECK(cut.objective < start.objective);
+  }
+}
+
+TEST_CASE("what one tour's kicks changed is repeated on a copy") {
+  const Instance instance = random_tsp(300, 4);
+  const Distances distances(instance, {});
+  std::vector<int32_t> order(300);
+  std::iota(order.begin(), order.end(), 0);
+  const NeighbourLists lists(distances, order, 8, {});
+  LinKernighan one(distances, lists), other(distances, lists);
+  one.load(order);
+  one.descend({});
+  other.load(one);
+  other.record(true);
+  one.record(true);
+  std::mt19937_64 random(1);
+  int repeated = 0;
+  for (int kick = 0; kick < 200; ++kick) {
+    const double change = one.kick(random, 0, 300) - one.descend({});
+    const double before = other.length();
+    REQUIRE(other.repeat(one.moves()));
+    CHECK(other.length() - before == Approx(change).margin(1e-9));
+    repeated += static_cast<int>(one.moves().size());
+    one.keep();
+  }
+  CHECK(repeated > 400);
+  CHECK(other.length() == Approx(one.length()).epsilon(1e-12));
+
+  // Twice the same: the edges of the second are gone, so the first is not made either.
+  one.kick(random, 0, 300);
+  std::vector<Move> twice = one.moves();
+  twice.push_back(twice.front());
+  const std::vector<int32_t> before = other.places();
+  CHECK_FALSE(other.repeat(twice));
+  CHECK(other.places() == before);
 }
 
 TEST_CASE("another seed gives other kicks") {

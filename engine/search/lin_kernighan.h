@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lin-Kernighan moves and kicks on one tour.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "engine/search/array_tour.h"
+#include "engine/search/distances.h"
+#include "engine/search/limits.h"
+#include "engine/search/neighbour_lists.h"
+
+namespace pointsman {
+
+// A change of a tour: an exchange, or a double bridge over the four edges whose ends stand in exchange.t as
+// the tour visits them.
+struct Move {
+  Exchange exchange;
+  bool is_bridge;
+};
+
+// A step exchanges two or three edges, of both kinds the first found that shortens the tour: from a city t1
+// and its edge (t1, t2) on, the next edge to come starts at t2, the next to leave where that one ends (Lin &
+// Kernighan 1973), candidates in the order of what is gained before the tour is closed, and only while that
+// is above 0. Moves that reverse nothing (Or-opt) are among them. A queue holds the cities whose
+// neighbourhood changed since they were last looked at (the don't-look bits of Bentley 1992).
+//
+// What it is made of must outlive it.
+class LinKernighan {
+ public:
+  LinKernighan(const Distances& distances, const NeighbourLists& neighbours);
+
+  void load(const std::vector<int32_t>& places);  // [n], each once; looks at all of them next
+  void load(const LinKernighan& other);           // its tour, of which nothing is left to look at
+  const std::vector<int32_t>& places() const { return tour_.order(); }
+  double length() const;
+  double least_gain() const { return least_gain_; }  // less is rounding
+
+  // Makes steps until none is left or `control` says stop; then stopped() is true. Returns what was gained.
+  double descend(const SearchControl& control);
+  bool stopped() const { return stopped_; }
+
+  // A double bridge of three consecutive paths within a short stretch, which begins at one of `count`
+  // positions from `first` on. Returns what it cost.
+  double kick(std::mt19937_64& random, int first, int count);
+
+  // undo() goes back to where keep() was last called; both need record(true). Then moves() are those made
+  // since.
+  void record(bool on);
+  void undo();
+  void keep();
+  const std::vector<Move>& moves() const { return moves_; }
+
+  // Makes moves of another tour that was equal to this one some moves ago. False, and nothing changes, where
+  // they do not fit any more.
+  bool repeat(std::span<const Move> moves);
+
+ private:
+  static constexpr int kMostSteps = 64;  // considered from one city
+  struct Step {
+    double open;          // what is gained before the tour is closed
+    int32_t city, other;  // the edge that leaves
+    int32_t cut;
+    bool is_ahead;
+  };
+
+  bool find_exchange(int city);
+  template <int kSize>
+  bool extend(double open);
+  template <int kSize>
+  int find_steps(double open, Step* steps) const;
+  void enqueue(int city);
+  void finish(const Move& move);
+  bool asks_stop(const SearchControl& control);
+
+  const Distances& distance_;
+  const NeighbourLists& neighbours_;
+  const int n_;
+  ArrayTour tour_;
+  Exchange exchange_;            // in the making
+  double gain_ = 0.0;            // of the last exchange made
+  double least_gain_ = 0.0;      // what counts as one: above the rounding of a sum of edges
+  std::vector<int32_t> queue_;   // [n] a ring of cities, each at most once
+  std::vector<char> is_queued_;  // [n]
+  int queue_first_ = 0, queue_size_ = 0;
+  uint32_t asked_ = 0;
+  bool stopped_ = false;
+  bool records_ = false;
+  std::vector<Move> moves_;
+};
+
+}  // namespace pointsman
