@@ -178,11 +178,27 @@ std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
 
 }  // namespace
 
+DeviceInfo describe(const std::vector<std::unique_ptr<Backend>>& backends) {
+  DeviceInfo info = backends.at(0)->info();
+  if (backends.size() == 1) return info;
+  info.name += ":all";
+  info.detail = std::to_string(backends.size()) + " x " + info.detail;
+  return info;
+}
+
+Devices Engine::devices() const {
+  Devices devices;
+  for (const auto& backend : backends_) devices.push_back(backend.get());
+  return devices;
+}
+
 void Engine::load(const Model& model) {
   if (is_loaded_ && config_ == model.config && parameters_ == model.parameters) return;
   is_loaded_ = false;
-  backend_->configure(model.config, 1);
-  backend_->load_parameters(0, model.parameters);
+  for (const auto& backend : backends_) {
+    backend->configure(model.config, 1);
+    backend->load_parameters(0, model.parameters);
+  }
   config_ = model.config;
   parameters_ = model.parameters;
   is_loaded_ = true;
@@ -266,7 +282,7 @@ SolveReport Engine::run(const Model* model, const InstanceBatch& instances, std:
     is_loaded_ = false;
   }
   SolveReport report = report_of(plan, options, model);
-  report.statistics = solve_instances(*backend_, model == nullptr ? ModelConfig() : model->config, plan,
+  report.statistics = solve_instances(devices(), model == nullptr ? ModelConfig() : model->config, plan,
                                       instances, rows, control, sink);
   return report;
 }
@@ -283,21 +299,22 @@ std::vector<double> Engine::score(const Model& model, const InstanceBatch& insta
   for (size_t i = 0; i < instances.size(); ++i) {
     if (is_reachable(instances[i], solutions[i])) by_size[instances[i].n()].push_back(i);
   }
+  std::vector<std::span<const size_t>> calls;
   for (const auto& [n, places] : by_size) {
     const auto at_once = static_cast<size_t>(largest_call(n));
-    for (size_t first = 0; first < places.size(); first += at_once) {
-      const size_t last = std::min(first + at_once, places.size());
-      std::vector<Instance> batch;
-      std::vector<const Solution*> orders;
-      for (size_t i = first; i < last; ++i) {
-        batch.push_back(instances[places[i]]);
-        orders.push_back(&solutions[places[i]]);
-      }
-      const std::vector<double> scores =
-          score_batch(*backend_, model.config, batch, orders, temperature, stop);
-      for (size_t i = first; i < last; ++i) log_probs[places[i]] = scores[i - first];
-    }
+    for (size_t first = 0; first < places.size(); first += at_once)
+      calls.push_back(std::span(places).subspan(first, std::min(at_once, places.size() - first)));
   }
+  share_out(devices(), static_cast<int64_t>(calls.size()), [&](int64_t call, Backend& device) {
+    std::vector<Instance> batch;
+    std::vector<const Solution*> orders;
+    for (const size_t place : calls[call]) {
+      batch.push_back(instances[place]);
+      orders.push_back(&solutions[place]);
+    }
+    const std::vector<double> scores = score_batch(device, model.config, batch, orders, temperature, stop);
+    for (size_t i = 0; i < batch.size(); ++i) log_probs[calls[call][i]] = scores[i];
+  });
   return log_probs;
 }
 

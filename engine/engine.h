@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/backend.h"
@@ -63,15 +64,21 @@ struct SolveReport {
 bool needs_network(const SolveOptions& options);
 bool can_use_network(const SolveOptions& options, const Problem& problem);
 
+// What several devices are called together: "cuda:all", "2 x NVIDIA H200, sm_90, 139 GiB".
+DeviceInfo describe(const std::vector<std::unique_ptr<Backend>>& backends);
+
 class Engine {
  public:
-  explicit Engine(const BackendOptions& options) : backend_(make_backend(options, &note_)) {}
+  explicit Engine(const BackendOptions& options) : backends_(make_backends(options, &note_)) {}
+  // One device or several of a kind, which share the work.
+  explicit Engine(std::vector<std::unique_ptr<Backend>> backends) : backends_(std::move(backends)) {}
 
-  DeviceInfo device() const { return backend_->info(); }
+  DeviceInfo device() const { return describe(backends_); }
   const std::string& device_note() const { return note_; }  // why "auto" fell back; empty when it did not
+  // The first device.
   Backend& backend() {
     is_loaded_ = false;  // the caller may configure it
-    return *backend_;
+    return *backends_[0];
   }
 
   // Solves instances of one problem, of any sizes, with one model; null where the mode needs none. Auto
@@ -89,6 +96,7 @@ class Engine {
 
  private:
   void load(const Model& model);
+  Devices devices() const;
   SolveReport run(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
                   const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
   SolveReport run_exact_first(const Model* model, const InstanceBatch& instances,
@@ -96,8 +104,8 @@ class Engine {
                               const SearchControl& control, const SolutionSink& sink);
 
   std::string note_;
-  std::unique_ptr<Backend> backend_;
-  bool is_loaded_ = false;  // does set 0 of the backend hold these parameters?
+  std::vector<std::unique_ptr<Backend>> backends_;
+  bool is_loaded_ = false;  // does set 0 of each backend hold these parameters?
   ModelConfig config_;
   std::vector<float> parameters_;
 };

@@ -190,8 +190,9 @@ class DeviceError : public std::runtime_error {
 };
 
 struct BackendOptions {
-  std::string device = "auto";  // auto | cpu | cuda[:i] | check[:DEVICE,DEVICE], which compares two
-  int threads = 0;              // CPU worker threads; 0: all cores
+  // auto | cpu | cuda[:i] | check[:DEVICE,DEVICE], which compares two | cuda:all, which make_backends() knows
+  std::string device = "auto";
+  int threads = 0;  // CPU worker threads; 0: all cores
   // Of rollouts, but not of those that a gradient may follow (RolloutRequest::tape), nor of gradients.
   Precision precision = Precision::kFp32;
 };
@@ -200,6 +201,10 @@ struct BackendOptions {
 // `note`. Throws DeviceError for a named device that is missing and for a precision that no CUDA device is
 // there for; std::invalid_argument for an unknown name.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note = nullptr);
+
+// The same, of one device; those of all CUDA devices of the machine for "cuda:all".
+std::vector<std::unique_ptr<Backend>> make_backends(const BackendOptions& options,
+                                                    std::string* note = nullptr);
 
 // Where the CUDA module is: the environment's POINTSMAN_CUDA_MODULE, or ../lib/pointsman/libpointsman_cuda.so
 // beside the program's folder; empty when there is none.

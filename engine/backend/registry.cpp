@@ -19,6 +19,7 @@ namespace pointsman {
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";
+constexpr const char* kAllCuda = "cuda:all";
 
 std::string last_error() {
   const char* error = dlerror();
@@ -77,6 +78,15 @@ std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const std::str
   }
 }
 
+std::vector<std::unique_ptr<Backend>> make_all_cuda(const BackendOptions& options) {
+  const CudaStatus status = cuda_status();
+  if (!status.reason.empty()) throw DeviceError("device " + options.device + ": " + status.reason);
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (size_t i = 0; i < status.devices.size(); ++i)
+    backends.push_back(make_cuda(options, "cuda:" + std::to_string(i)));
+  return backends;
+}
+
 // reason: why there is no CUDA device.
 std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const std::string& reason) {
   if (options.precision != Precision::kFp32) {
@@ -89,8 +99,12 @@ std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const std::stri
 std::unique_ptr<Backend> make_named(const BackendOptions& options, const std::string& device) {
   if (device == "cpu") return make_cpu(options, "device cpu was asked for");
   if (cuda_index(device) >= 0) return make_cuda(options, device);
+  if (device == kAllCuda) {
+    throw std::invalid_argument("device: expected one device, found \"" + options.device +
+                                "\", which may be several");
+  }
   throw std::invalid_argument(
-      "device: expected auto, cpu, cuda, cuda:INDEX, check or check:DEVICE,DEVICE, found \"" +
+      "device: expected auto, cpu, cuda, cuda:INDEX, cuda:all, check or check:DEVICE,DEVICE, found \"" +
       options.device + "\"");
 }
 
@@ -127,6 +141,16 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string
   if (pair.rfind(check, 0) != 0 || comma == std::string::npos) return make_named(options, options.device);
   return make_check_backend(make_named(options, pair.substr(check.size(), comma - check.size())),
                             make_named(options, pair.substr(comma + 1)));
+}
+
+std::vector<std::unique_ptr<Backend>> make_backends(const BackendOptions& options, std::string* note) {
+  if (options.device == kAllCuda) {
+    if (note != nullptr) note->clear();
+    return make_all_cuda(options);
+  }
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_backend(options, note));
+  return backends;
 }
 
 CudaStatus cuda_status() {

@@ -26,8 +26,8 @@ namespace {
 constexpr double kSearchShare = 0.9;     // of a batch's time, where improvement follows the search
 constexpr double kStartShare = 0.25;     // the same where improvement goes on until the limit
 constexpr int kSearchedOneByOne = 4096;  // instances at once
-constexpr size_t kSearchers = 3;         // of a device that leaves the host free
-constexpr size_t kBatchesAhead = 2;      // searched and not yet improved
+constexpr size_t kSearchers = 3;         // of each device that leaves the host free
+constexpr size_t kBatchesAhead = 2;      // of each device, searched and not yet improved
 constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only instance's first answer
 
 using Candidates = std::vector<Solution>;  // of one instance, best first
@@ -105,7 +105,7 @@ class BatchQueue {
  public:
   explicit BatchQueue(size_t capacity) : capacity_(capacity) {}
 
-  // For searching threads. False when nobody waits for batches any more.
+  // For searching threads. False when nobody waits for batches any more, or a search failed.
   bool put(SearchedBatch&& batch) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_ || batches_.size() < capacity_; });
@@ -117,14 +117,15 @@ class BatchQueue {
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     error_ = std::move(error);
+    ended_ = true;
     changed_.notify_all();
   }
 
-  // For the thread that improves. Rethrows what a search threw.
+  // For the thread that improves. Rethrows what a search threw, after the batches that came before it.
   SearchedBatch take() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return error_ || !batches_.empty(); });
-    if (error_) std::rethrow_exception(error_);
+    if (batches_.empty()) std::rethrow_exception(error_);
     SearchedBatch batch = std::move(batches_.front());
     batches_.pop_front();
     changed_.notify_all();
@@ -145,21 +146,28 @@ class BatchQueue {
   bool ended_ = false;
 };
 
+// What the searchers of a device share.
+struct SharedDevice {
+  explicit SharedDevice(Backend& shared) : backend(shared) {}
+  Backend& backend;
+  std::mutex turn;  // of calls
+};
+
 class Scheduler {
  public:
-  Scheduler(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+  Scheduler(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
             std::span<const Instance> instances, std::span<const uint64_t> rows, const SearchControl& control)
-      : backend_(backend),
-        config_(config),
+      : config_(config),
         plan_(plan),
         instances_(instances),
         rows_(rows),
         control_(control),
-        workers_(std::max(backend.info().threads, 1)),
-        cut_(cut_batches(backend.info(), plan, instances)),
+        info_(devices.at(0)->info()),
+        workers_(std::max(info_.threads, 1)),
+        cut_(cut_batches(info_, plan, instances)),
         statistics_(cut_.size()) {
-    if (!backend.info().uses_host && std::holds_alternative<SamplingOptions>(plan.search))
-      searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, kSearchers));
+    for (Backend* device : devices) devices_.emplace_back(*device);
+    searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, most_searchers()));
     for (const Instance& instance : instances) work_left_ += rollout_work(instance.n());
   }
 
@@ -168,7 +176,7 @@ class Scheduler {
     if (searchers_ > 1) {
       run_ahead(out);
     } else {
-      while (auto batch = next_batch()) finish(search(std::move(*batch)), out);
+      while (auto batch = next_batch()) finish(search(std::move(*batch), devices_[0]), out);
     }
     PolicyStatistics all;
     for (const PolicyStatistics& statistics : statistics_) all += statistics;
@@ -176,16 +184,26 @@ class Scheduler {
   }
 
  private:
-  // The device's threads search batches, this one improves them and hands them out.
+  // Sampling alone has work for the host between two calls, which another searcher's call fills.
+  size_t most_searchers() const {
+    if (std::holds_alternative<InstanceSearch>(plan_.search)) return 1;
+    const bool ahead = !info_.uses_host && std::holds_alternative<SamplingOptions>(plan_.search);
+    return devices_.size() * (ahead ? kSearchers : 1);
+  }
+
+  // The devices' threads search batches, this one improves them and hands them out.
   void run_ahead(AnswersInOrder& out) {
-    BatchQueue queue(kBatchesAhead);
+    BatchQueue queue(kBatchesAhead * devices_.size());
     std::vector<std::thread> searchers;
     const auto join = [&] {
       queue.end();
       for (std::thread& searcher : searchers) searcher.join();
     };
     try {
-      for (int i = 0; i < searchers_; ++i) searchers.emplace_back([&] { search_all(queue); });
+      for (int i = 0; i < searchers_; ++i) {
+        SharedDevice& device = devices_[i % devices_.size()];
+        searchers.emplace_back([&] { search_all(device, queue); });
+      }
       for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), out);
     } catch (...) {
       join();
@@ -194,17 +212,17 @@ class Scheduler {
     join();
   }
 
-  void search_all(BatchQueue& queue) {
+  void search_all(SharedDevice& device, BatchQueue& queue) {
     try {
       while (auto batch = next_batch()) {
-        if (!queue.put(search(std::move(*batch)))) return;
+        if (!queue.put(search(std::move(*batch), device))) return;
       }
     } catch (...) {
       queue.fail(std::current_exception());
     }
   }
 
-  // The next one and its part of the time, in which all searchers share the device.
+  // The next one and its part of the time, in which all searchers share the devices.
   std::optional<SearchedBatch> next_batch() {
     const std::lock_guard lock(next_mutex_);
     if (next_ == cut_.size()) return std::nullopt;
@@ -227,7 +245,7 @@ class Scheduler {
     return next;
   }
 
-  SearchedBatch search(SearchedBatch searched) {
+  SearchedBatch search(SearchedBatch searched, SharedDevice& device) {
     if (searched.control.is_over()) return searched;
     for (const size_t place : searched.places) {
       searched.instances.push_back(instances_[place]);
@@ -236,11 +254,12 @@ class Scheduler {
     const SearchControl searching = improves(searched.instances[0])
                                         ? share_time(searched.control, search_share(), 1.0)
                                         : searched.control;
-    std::visit([&](const auto& options) { search(searched, options, searching); }, plan_.search);
+    std::visit([&](const auto& options) { search(searched, options, searching, device); }, plan_.search);
     return searched;
   }
 
-  void search(SearchedBatch& searched, const InstanceSearch& one, const SearchControl& control) {
+  void search(SearchedBatch& searched, const InstanceSearch& one, const SearchControl& control,
+              SharedDevice&) {
     searched.candidates.resize(searched.instances.size());
     for_each_instance(searched, control, [&](size_t i, const SearchControl& turn, WorkerThreads* workers) {
       searched.candidates[i] = {
@@ -250,17 +269,26 @@ class Scheduler {
   }
 
   // As many samplers as there are threads of them call the device by turns.
-  void search(SearchedBatch& searched, const SamplingOptions& options, const SearchControl& control) {
-    const RolloutCall rollout = [this](const RolloutRequest& request, RolloutResult& result) {
-      const std::lock_guard lock(device_mutex_);
-      backend_.rollout(request, result);
+  void search(SearchedBatch& searched, const SamplingOptions& options, const SearchControl& control,
+              SharedDevice& device) {
+    const RolloutCall rollout = [&device](const RolloutRequest& request, RolloutResult& result) {
+      const std::lock_guard lock(device.turn);
+      device.backend.rollout(request, result);
     };
     take(run_search(rollout, config_, batch_of(searched), options, control), searched);
   }
 
-  void search(SearchedBatch& searched, ActiveSearchOptions options, const SearchControl& control) {
+  // The only searcher of its device.
+  void search(SearchedBatch& searched, ActiveSearchOptions options, const SearchControl& control,
+              SharedDevice& device) {
+    if (options.on_step) {
+      options.on_step = [this, report = std::move(options.on_step)](const ActiveSearchProgress& progress) {
+        const std::lock_guard lock(report_mutex_);
+        report(progress);
+      };
+    }
     options.on_step = report_places(std::move(options.on_step), searched.places);
-    take(run_search(backend_, config_, batch_of(searched), options, control), searched);
+    take(run_search(device.backend, config_, batch_of(searched), options, control), searched);
   }
 
   static SearchBatch batch_of(const SearchedBatch& searched) { return {searched.instances, searched.keys}; }
@@ -327,15 +355,16 @@ class Scheduler {
     }
   }
 
-  Backend& backend_;
   const ModelConfig& config_;
   const SolvePlan& plan_;
   const std::span<const Instance> instances_;
   const std::span<const uint64_t> rows_;
   const SearchControl& control_;
+  const DeviceInfo info_;  // of the first device
   WorkerThreads workers_;
-  std::mutex device_mutex_;
-  std::mutex next_mutex_;  // of the batches not yet begun
+  std::deque<SharedDevice> devices_;
+  std::mutex report_mutex_;  // of active search's steps
+  std::mutex next_mutex_;    // of the batches not yet begun
   std::vector<std::vector<size_t>> cut_;
   int searchers_ = 1;  // at once
   size_t next_ = 0;
@@ -345,14 +374,20 @@ class Scheduler {
 
 }  // namespace
 
-PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+void share_out(const Devices& devices, int64_t items,
+               const std::function<void(int64_t item, Backend& device)>& work) {
+  WorkerThreads callers(static_cast<int>(devices.size()));
+  callers.for_each(items, [&](int64_t item, int caller) { work(item, *devices[caller]); });
+}
+
+PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
                                  std::span<const Instance> instances, std::span<const uint64_t> rows,
                                  const SearchControl& control, const SolutionSink& sink) {
   if (instances.size() != 1 || !control.deadline || control.end)
-    return Scheduler(backend, config, plan, instances, rows, control).run(sink);
+    return Scheduler(devices, config, plan, instances, rows, control).run(sink);
   SearchControl patient = control;
   patient.end = *control.deadline + kPatience;
-  return Scheduler(backend, config, plan, instances, rows, patient).run([&](size_t, Solution&& solution) {
+  return Scheduler(devices, config, plan, instances, rows, patient).run([&](size_t, Solution&& solution) {
     if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit)
       solution = quick_answer(instances[0], Status::kTimeLimit);
     sink(0, std::move(solution));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
@@ -28,13 +29,23 @@ struct SolvePlan {
 // Takes the answer of the instance in place `index`, in input order.
 using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
 
+// Devices that hold the same parameters, at least one. What is asked of them is independent of who answers.
+using Devices = std::vector<Backend*>;
+
+// Calls work(item, device) for every item in [0, items), on all devices at once, each busy with one item. The
+// first exception is thrown again, and the items not yet begun are dropped.
+void share_out(const Devices& devices, int64_t items,
+               const std::function<void(int64_t item, Backend& device)>& work);
+
 // Solves instances of one problem. Every answer is valid: where a limit strikes first it is the best
 // so far, and its status says so. Instances that no search came to are unsolved; one that is alone, in a run
 // and not in a part of one (SearchControl::end), is so only after a signal. A deadline is shared among the
 // batches by their work. The instance in place i draws with instance_key(instance, rows[i]).
 // ActiveSearchProgress::instance is a place too. control.interrupted may be asked from several threads at
-// once. Returns what the backend counted.
-PolicyStatistics solve_instances(Backend& backend, const ModelConfig& config, const SolvePlan& plan,
+// once. Batches are cut as for the first device alone and go to whichever device is free: the answers are
+// those of one device. What a device throws ends the run; what was handed out before stays. Returns what the
+// devices counted.
+PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
                                  std::span<const Instance> instances, std::span<const uint64_t> rows,
                                  const SearchControl& control, const SolutionSink& sink);
 

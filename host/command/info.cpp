@@ -2,6 +2,7 @@
 // `pointsman info`: what this program is, what it runs on, and which models it finds.
 #include <nlohmann/json.hpp>
 
+#include "engine/engine.h"
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/log.h"
@@ -69,7 +70,7 @@ std::string cuda_text(const CudaStatus& cuda) {
 }
 
 int describe_program(const CommonOptions& common, OutputFile& file) {
-  const DeviceInfo device = make_backend(backend_options(common))->info();
+  const DeviceInfo device = describe(make_backends(backend_options(common)));
   const CudaStatus cuda = cuda_status();
   Json json = json_of({{"code", kExitDone},
                        {"version", POINTSMAN_VERSION},

@@ -22,7 +22,7 @@ namespace {
 const Clock::time_point kProcessStart = Clock::now();
 
 std::string check_device(const std::string& device) {
-  for (const char* name : {"auto", "cpu", "cuda", "check"}) {
+  for (const char* name : {"auto", "cpu", "cuda", "cuda:all", "check"}) {
     if (device == name) return {};
   }
   if (device.rfind("check:", 0) == 0) return {};  // the registry knows the names behind it
@@ -30,7 +30,7 @@ std::string check_device(const std::string& device) {
       device.find_first_not_of("0123456789", 5) == std::string::npos) {
     return {};
   }
-  return "expected auto, cpu, cuda or cuda:NUMBER, found \"" + device + "\"";
+  return "expected auto, cpu, cuda, cuda:NUMBER or cuda:all, found \"" + device + "\"";
 }
 
 std::string check_seconds(const std::string& text) {
@@ -94,9 +94,11 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
              "is the answer; 0: none",
              CLI::Validator(check_seconds, ""))
       ->type_name("SECONDS");
-  add_option(app, "--device", options.device,
-             "Where to compute; cuda:1 is the second of its kind; auto may fall back and says so",
-             CLI::Validator(check_device, ""))
+  add_option(
+      app, "--device", options.device,
+      "Where to compute; cuda:1 is the second of its kind, cuda:all all of them; auto may fall back and "
+      "says so",
+      CLI::Validator(check_device, ""))
       ->type_name("{auto,cpu,cuda}");
   add_option(app, "--precision", options.precision,
              "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device",

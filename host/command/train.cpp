@@ -206,6 +206,8 @@ std::string method_of(const TrainFlags& flags) {
 }
 
 int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
+  if (common.device == "cuda:all")
+    throw UsageError("--device cuda:all: training uses one device; name it, as cuda or cuda:1");
   prepare(flags, common);
   TrainOptions& options = flags.options;
   const std::vector<float> initial = initial_state(flags, app, options.model);

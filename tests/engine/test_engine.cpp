@@ -67,6 +67,37 @@ TEST_CASE("score gives the log p that greedy decoding reported, bit for bit") {
   }
 }
 
+TEST_CASE("several devices solve and score as one does") {
+  const auto engine_of = [](int devices) {
+    std::vector<std::unique_ptr<Backend>> backends;
+    for (int i = 0; i < devices; ++i) backends.push_back(make_backend({"cpu", 1}));
+    return Engine(std::move(backends));
+  };
+  Engine one = engine_of(1), three = engine_of(3);
+  CHECK(one.device().name == "cpu");
+  CHECK(three.device().detail == "3 x " + one.device().detail);
+  const Model first = untrained_model(ProblemKind::kTsp, 1), second = untrained_model(ProblemKind::kTsp, 2);
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 12; ++i) instances.push_back(random_tsp(6 + i % 5, i));
+  SolveOptions active = with_mode(Mode::kActive);
+  active.steps = 2;
+  active.replicas = 4;
+  for (const Model& model : {first, second}) {
+    for (const SolveOptions& options : {with_mode(Mode::kGreedy), active}) {
+      SolveReport expected, found;
+      const SolutionBatch answers = solve(one, model, instances, options, &expected);
+      const SolutionBatch shared = solve(three, model, instances, options, &found);
+      for (size_t i = 0; i < instances.size(); ++i) {
+        CHECK(shared[i].order == answers[i].order);
+        CHECK(shared[i].log_prob == answers[i].log_prob);
+      }
+      CHECK(found.statistics.steps == expected.statistics.steps);
+      CHECK(found.statistics.entropy == expected.statistics.entropy);
+      CHECK(three.score(model, instances, answers) == one.score(model, instances, answers));
+    }
+  }
+}
+
 TEST_CASE("another model takes effect, and active search leaves no weights behind") {
   Engine engine({"cpu", 1});
   const Model first = untrained_model(ProblemKind::kTsp, 1), second = untrained_model(ProblemKind::kTsp, 2);

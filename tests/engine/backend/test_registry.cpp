@@ -38,11 +38,30 @@ TEST_CASE("make_backend: names, and what cannot be had") {
   CHECK(info.name == "cpu");
   CHECK(info.threads == 2);
   CHECK(info.detail.find("2 threads") != std::string::npos);
-  for (const char* name :
-       {"", "CPU", "cuda:", "cuda:x", "cuda:1000", "gpu", "cuda0", "check:", "check:cpu", "check:cpu,gpu"}) {
+  for (const char* name : {"", "CPU", "cuda:", "cuda:x", "cuda:1000", "gpu", "cuda0", "check:", "check:cpu",
+                           "check:cpu,gpu", "cuda:al", "cuda:all", "check:cpu,cuda:all"}) {
     INFO(name);
     CHECK_THROWS_AS(make_backend({name, 1}), std::invalid_argument);
   }
+}
+
+TEST_CASE("make_backends: one of any name, or all of CUDA") {
+  const auto cpu = make_backends({"cpu", 2});
+  REQUIRE(cpu.size() == 1);
+  CHECK(cpu[0]->info().threads == 2);
+  CHECK_THROWS_AS(make_backends({"cuda:al", 1}), std::invalid_argument);
+  const CudaStatus status = cuda_status();
+  if (status.reason.empty()) {
+    CHECK(make_backends({"cuda:all", 1}).size() == status.devices.size());
+    return;
+  }
+  std::string found;
+  try {
+    make_backends({"cuda:all", 1});
+  } catch (const DeviceError& error) {
+    found = error.what();
+  }
+  CHECK(found == "device cuda:all: " + status.reason);
 }
 
 TEST_CASE("check:cpu,cpu compares the CPU with itself") {

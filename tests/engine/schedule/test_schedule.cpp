@@ -52,12 +52,12 @@ std::vector<uint64_t> rows_from(uint64_t first_row, const InstanceBatch& instanc
   return rows;
 }
 
-SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceBatch& instances,
+SolutionBatch solve(const Devices& devices, const SolvePlan& plan, const InstanceBatch& instances,
                     const SearchControl& control = {}, uint64_t first_row = 0,
                     const ModelConfig& config = {}) {
   SolutionBatch solutions;
   const std::vector<uint64_t> rows = rows_from(first_row, instances);
-  const PolicyStatistics statistics = solve_instances(backend, config, plan, instances, rows, control,
+  const PolicyStatistics statistics = solve_instances(devices, config, plan, instances, rows, control,
                                                       [&](size_t place, Solution&& solution) {
                                                         CHECK(place == solutions.size());
                                                         solutions.push_back(std::move(solution));
@@ -76,6 +76,12 @@ SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceB
     CHECK(again.objective == solutions[i].objective);
   }
   return solutions;
+}
+
+SolutionBatch solve(FakeBackend& backend, const SolvePlan& plan, const InstanceBatch& instances,
+                    const SearchControl& control = {}, uint64_t first_row = 0,
+                    const ModelConfig& config = {}) {
+  return solve(Devices{&backend}, plan, instances, control, first_row, config);
 }
 
 std::vector<std::vector<int32_t>> orders_of(const SolutionBatch& solutions) {
@@ -300,6 +306,99 @@ TEST_CASE("what a device finds ahead is what it finds batch by batch") {
   CHECK(orders_of(solve(ahead, small, instances)) == orders_of(solve(plain, plan, instances)));
 }
 
+// ------------------------------------------------------------------------------- several devices
+
+namespace {
+
+// Answers as FakeBackend does, every call with some time.
+class OneOfMany final : public FakeBackend {
+ public:
+  OneOfMany() { time_per_rollout = std::chrono::microseconds(2); }
+  DeviceInfo info() const override { return {"device", "one of many", 2, false}; }
+};
+
+int64_t steps_of(const std::vector<const FakeBackend*>& devices) {
+  int64_t drawn = 0;
+  for (const FakeBackend* device : devices) drawn += static_cast<int64_t>(device->drawn.size());
+  return drawn;
+}
+
+}  // namespace
+
+TEST_CASE("several devices answer as one does, in input order, and each takes part") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(5 + i % 7, i));
+  for (const bool improve : {false, true}) {
+    SolvePlan plan = sampling_plan(40, improve);
+    plan.batch_size = 7;
+    FakeBackend plain;
+    OneOfMany devices[3];
+    CHECK(orders_of(solve({&devices[0], &devices[1], &devices[2]}, plan, instances)) ==
+          orders_of(solve(plain, plan, instances)));
+    CHECK(steps_of({&devices[0], &devices[1], &devices[2]}) == 300 * 40);  // nothing was made twice
+    for (const FakeBackend& device : devices) CHECK(device.rollout_calls > 0);
+  }
+}
+
+TEST_CASE("several devices share the instances of an active search") {
+  const InstanceBatch instances = mixed_instances();
+  const ModelConfig config;
+  const std::vector<float> initial(ParameterLayout(config).size, 0.5f);
+  ActiveSearchOptions active;
+  active.initial = initial;
+  active.steps = 3;
+  active.replicas = 4;
+  std::vector<int> steps(instances.size(), 0);
+  active.on_step = [&](const ActiveSearchProgress& progress) { ++steps.at(progress.instance); };
+  SolvePlan plan;
+  plan.search = active;
+  plan.batch_size = 2;
+  FakeBackend plain;
+  OneOfMany devices[2];
+  const auto expected = orders_of(solve(plain, plan, instances));
+  steps.assign(instances.size(), 0);
+  CHECK(orders_of(solve({&devices[0], &devices[1]}, plan, instances)) == expected);
+  CHECK(steps == std::vector<int>(instances.size(), 3));
+  for (const FakeBackend& device : devices) CHECK(device.update_calls > 0);
+}
+
+TEST_CASE("two devices take half the time of one") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 600; ++i) instances.push_back(random_tsp(20, i));
+  SolvePlan plan = sampling_plan(128, false);
+  plan.batch_size = 16;
+  std::get<SamplingOptions>(plan.search).shuffle = false;
+  double share = 0.0;
+  for (int attempt = 0; attempt < 5 && share < 1.8; ++attempt) {  // other programs may need the host
+    Device first(50'000), second(50'000);
+    const Clock::time_point start = Clock::now();
+    solve({&first, &second}, plan, instances);
+    share = std::chrono::duration<double>(first.busy + second.busy) / (Clock::now() - start);
+  }
+  CHECK(share >= 1.8);
+}
+
+TEST_CASE("of several devices one fails: its message ends the run, and what was handed out stays") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(20, i));
+  SolvePlan plan = sampling_plan(16, true);
+  plan.batch_size = 10;
+  Device whole(20'000), broken(20'000);
+  broken.fails_after = 7;
+  SolutionBatch answers;
+  const auto keep = [&](size_t place, Solution&& solution) {
+    CHECK(place == answers.size());
+    answers.push_back(std::move(solution));
+  };
+  CHECK_THROWS_WITH(
+      solve_instances({&whole, &broken}, {}, plan, instances, rows_from(0, instances), {}, keep),
+      "device: lost");
+  // The six calls before were the first batches but for what the searchers had begun.
+  CHECK(answers.size() >= 30);
+  CHECK(answers.size() < 300);
+  for (size_t i = 0; i < answers.size(); ++i) CHECK(validate_solution(instances[i], answers[i]).empty());
+}
+
 TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {
   InstanceBatch instances;
   for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(20, i));
@@ -308,13 +407,14 @@ TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {
   Device device(1e6);
   device.fails_after = 7;
   const auto ignore = [](size_t, Solution&&) {};
-  CHECK_THROWS_AS(solve_instances(device, {}, plan, instances, rows_from(0, instances), {}, ignore),
+  CHECK_THROWS_AS(solve_instances({&device}, {}, plan, instances, rows_from(0, instances), {}, ignore),
                   DeviceError);
   Device whole(1e6);
   const auto refuse = [](size_t place, Solution&&) {
     if (place == 25) throw std::runtime_error("full");
   };
-  CHECK_THROWS_WITH(solve_instances(whole, {}, plan, instances, rows_from(0, instances), {}, refuse), "full");
+  CHECK_THROWS_WITH(solve_instances({&whole}, {}, plan, instances, rows_from(0, instances), {}, refuse),
+                    "full");
 }
 
 TEST_CASE("a device's batches share the time limit and use it up") {

@@ -239,6 +239,11 @@ TEST_CASE("outputs: full disk 4, existing file 2, --force 0, failures leave no f
 TEST_CASE("what this build does not have is refused, not replaced") {
   const Sandbox sandbox;
   CHECK(sandbox.run("solve --device cuda " + kMap).code == 4);
+  CHECK(sandbox.run("solve --device cuda:all " + kMap).code == 4);
+  CHECK(sandbox.run("solve --device cuda:al " + kMap).code == 2);
+  const Answer refused = sandbox.run("train tsp -n 5 --steps 1 -o m.safetensors --device cuda:all");
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("training uses one device") != std::string::npos);
   CHECK(sandbox.run("solve --precision tf32 " + kMap).code == 4);
 }
 
