@@ -22,13 +22,15 @@ struct CudaChunk {
 // All sequences. counts: rollouts a sequence, here and below; null: 1 each.
 CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts);
 
-// Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows.
+// Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows,
+// and how many pairs of items its encoder looks at.
 struct ChunkNeed {
   size_t device, upload, download;
+  double pairs = 0.0;
 };
 using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
 
-// Whether so many sequences and rows fit at once.
+// Whether so many sequences and rows fit at once, in memory and in the time that a stop may have to wait.
 bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows);
 
 // What memory holds of a tape goes where it leaves no room for a single rollout; throws DeviceError when one
@@ -76,6 +78,7 @@ struct ChunkArrays {
   float* weights;                         // [rows]; gradient
   SetRanges sequence_ranges, row_ranges;  // parameter sets; ranges without rows left out
   DecodeTile* tiles;
+  int32_t* stop;  // [1] 0 until the host wants an end
 };
 
 // Blocks of rollouts for the decode kernel, of at most `rows` each.

@@ -29,6 +29,15 @@ std::byte* CudaMemory::work(size_t bytes) {
   return block_.data() + held_bytes_;
 }
 
+StopSignal::StopSignal() { *reinterpret_cast<int32_t*>(one_.reserve(sizeof(int32_t))) = 1; }
+
+void StopSignal::send(int32_t* word) {
+  word_is_there_.hold_back(stream_);
+  require(cudaMemcpyAsync(word, one_.data(), sizeof *word, cudaMemcpyHostToDevice, stream_.get()),
+          "signal to stop");
+  is_sent_ = true;
+}
+
 int CudaContext::checked(int device_index) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);

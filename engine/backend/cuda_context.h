@@ -52,6 +52,31 @@ class CudaMemory {
   size_t limit_ = 0, held_bytes_ = 0;
 };
 
+// How the host tells work that is under way on the device to end: a word of device memory that the work reads
+// (DecodeArgs::stop), 0 in the chunk's inputs, is overwritten.
+class StopSignal {
+ public:
+  StopSignal();
+
+  // The upload of the word is the last thing that `stream` has got to do.
+  void begin(const Stream& stream) {
+    is_sent_ = false;
+    word_is_there_.record(stream);
+  }
+  void send(int32_t* word);
+  bool is_sent() const { return is_sent_; }
+  // After this the word's memory may have another use.
+  void settle() const {
+    if (is_sent_) stream_.synchronize();
+  }
+
+ private:
+  Stream stream_;  // the work's own is busy
+  Event word_is_there_;
+  PinnedBuffer one_;
+  bool is_sent_ = false;
+};
+
 struct CudaContext {
   // Throws DeviceError when there is no such device.
   CudaContext(int device_index, Precision precision_);
@@ -63,6 +88,7 @@ struct CudaContext {
   const Precision precision;  // of rollouts without a tape
   cudaDeviceProp properties{};
   Stream stream;
+  StopSignal stop_signal;
   Cublas cublas;
   CudaMemory memory;
   TapeHead tape_head;  // of the tape whose activations memory holds

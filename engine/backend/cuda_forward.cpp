@@ -108,6 +108,7 @@ void decode(const CudaContext& context, const RolloutRequest& request, const Chu
   args.n = plan.shape.n;
   args.results = to;
   args.record = activations.decoder;
+  args.stop = inputs.stop;
   args.precision = precision;
   args.weight_hh = parameters.tensor(parameters.decoder.offsets.weight_hh);
   args.query_weight = parameters.tensor(context.layout->query);

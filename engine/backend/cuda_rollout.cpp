@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <span>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <vector>
 
 #include "engine/backend/cuda_calls.h"
 #include "engine/backend/rollout_request.h"
@@ -8,6 +11,10 @@
 namespace pointsman::cuda {
 
 namespace {
+
+// A short call is waited for as the runtime does it, without sleep; after that a host thread has better to
+// do.
+constexpr std::chrono::microseconds kAwake(2000), kPause(100);
 
 // A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
 struct RolloutWork {
@@ -38,7 +45,8 @@ class Rollouts {
         batch_(request.sequences),
         result_(result),
         tile_rows_(tile_rows(context, batch_.n, rollouts)),
-        precision_(request.tape == nullptr ? context.precision : Precision::kFp32) {
+        precision_(request.tape == nullptr ? context.precision : Precision::kFp32),
+        finished_(batch_.count, 0) {
     shape_.sampling = request.decode == Decode::kSample;
     shape_.orders = request.decode == Decode::kForced;
   }
@@ -46,13 +54,15 @@ class Rollouts {
   void run() {
     const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
     const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
-    for (size_t i = 0; i < chunks.size(); ++i) {
-      if (request_.stop.stops()) return count_finished(std::span(chunks).first(i));
-      if (chunks[i].rows > 0) run(chunks[i]);
+    for (const CudaChunk& chunk : chunks) {
+      is_whole_ = is_whole_ && !request_.stop.stops();
+      if (chunk.rows > 0 && is_whole_) run(chunk);
     }
+    tell_finished();
   }
 
-  // All at once and onto the tape; false when the activations and what a gradient adds to them do not fit.
+  // All at once and onto the tape, which a stop leaves empty; false when the activations and what a gradient
+  // adds to them do not fit.
   bool run_onto_tape(int64_t rollouts) {
     record_ = true;
     ChunkNeed whole{};
@@ -64,16 +74,22 @@ class Rollouts {
     record_ = is_one_chunk(context_, measure, batch_.count, rollouts);
     if (!record_) return false;
     context_.memory.work(whole.device);
-    context_.memory.hold(run(whole_batch(batch_, request_.counts)));
+    const size_t bytes = run(whole_batch(batch_, request_.counts));
+    if (is_whole_) context_.memory.hold(bytes);
+    tell_finished();
     return true;
   }
+
+  bool is_whole() const { return is_whole_; }  // no stop left some of the rollouts unmade
 
  private:
   ChunkNeed need(int sequences, int rows) const {
     Placement counted;
     const RolloutWork work(counted, context_.config, at_most(shape_, batch_, sequences, rows), record_,
                            request_.best_only);
-    return {counted.bytes(), work.inputs.bytes, work.answers.bytes};
+    const bool attends = context_.config.encoder == Encoder::kAttention;
+    return {counted.bytes(), work.inputs.bytes, work.answers.bytes,
+            attends ? static_cast<double>(sequences) * batch_.n * batch_.n : 0.0};
   }
 
   // Returns the bytes of its activations.
@@ -92,17 +108,32 @@ class Rollouts {
     } else {
       decode(context_, request_, plan, work.inputs, work.activations, precision_, work.answers);
     }
-    download(plan, work.answers);
+    download(plan, work);
     return work.activation_bytes;
   }
 
-  // The stop came after these chunks.
-  void count_finished(std::span<const CudaChunk> made) {
-    result_.finished.assign(batch_.count, 0);
-    for (const CudaChunk& chunk : made) {
-      for (int s = 0; s < chunk.sequences; ++s)
-        result_.finished[chunk.first_sequence + s] += chunk.first_row[s + 1] - chunk.first_row[s];
+  // Waits for the device, and ends its work when the stop comes.
+  void wait(const ChunkArrays& inputs) {
+    const auto start = std::chrono::steady_clock::now();
+    while (request_.stop.can_stop() && !context_.stream.is_done()) {
+      if (!context_.stop_signal.is_sent() && request_.stop.stops()) context_.stop_signal.send(inputs.stop);
+      if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
     }
+    context_.stream.synchronize();
+    context_.stop_signal.settle();
+  }
+
+  // Of a chunk whose rollouts cost so much: those that a stop did not end.
+  void count_finished(const CudaChunk& chunk, const double* costs) {
+    for (int s = 0; s < chunk.sequences; ++s) {
+      const auto made = std::count_if(costs + chunk.first_row[s], costs + chunk.first_row[s + 1],
+                                      [](double cost) { return !std::isinf(cost); });
+      finished_[chunk.first_sequence + s] += static_cast<int32_t>(made);
+      is_whole_ = is_whole_ && made == chunk.first_row[s + 1] - chunk.first_row[s];
+    }
+  }
+  void tell_finished() {
+    if (!is_whole_) result_.finished = finished_;
   }
 
   void fill(const CudaChunk& chunk, const ChunkArrays& to) const {
@@ -120,22 +151,27 @@ class Rollouts {
     }
   }
 
-  void download(const ChunkPlan& plan, const Piece<RolloutArrays>& answers) {
+  void download(const ChunkPlan& plan, const RolloutWork& work) {
     const CudaChunk& chunk = plan.chunk;
+    const Piece<RolloutArrays>& answers = work.answers;
     std::byte* const host = context_.downloads.reserve(answers.bytes);
     require(
         cudaMemcpyAsync(host, answers.block, answers.bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
         "download");
-    context_.stream.synchronize();
+    wait(work.inputs);
     Placement placed(host);
     const RolloutArrays from(placed, batch_.n, request_.best_only ? chunk.sequences : chunk.rows,
                              plan.shape.tiles, request_.best_only);
     if (request_.best_only) {
+      std::vector<double> costs(chunk.rows, 0.0);
+      if (context_.stop_signal.is_sent()) read_costs(work.candidates, costs);
+      count_finished(chunk, costs.data());
       for (int s = 0; s < chunk.sequences; ++s) {
         if (chunk.first_row[s] < chunk.first_row[s + 1]) take_best(chunk, s, from);
       }
     } else {
-      copy(from, 0, chunk.rows, chunk.first_result);
+      count_finished(chunk, from.costs);
+      for (int r = 0; r < chunk.rows; ++r) take(from, r, chunk.first_result + r);
     }
     for (int t = 0; t < plan.shape.tiles; ++t) result_.statistics += from.statistics[t];
   }
@@ -143,15 +179,25 @@ class Rollouts {
   // An earlier chunk may hold the first rollouts of the same sequence: the best of equal ones is there.
   void take_best(const CudaChunk& chunk, int s, const RolloutArrays& from) {
     const int64_t to = chunk.first_sequence + s;
+    if (std::isinf(from.costs[s])) return;  // a stop ended all of them
     if (result_.winners[to] >= 0 && !(from.costs[s] < result_.costs[to])) return;
-    copy(from, s, 1, to);
+    take(from, s, to);
     result_.winners[to] = (s == 0 ? chunk.skipped : 0) + from.winners[s];
   }
 
-  void copy(const RolloutArrays& from, int64_t first, int64_t count, int64_t to) {
-    std::copy_n(from.orders + first * batch_.n, count * batch_.n, result_.orders.begin() + to * batch_.n);
-    std::copy_n(from.costs + first, count, result_.costs.begin() + to);
-    std::copy_n(from.log_probs + first, count, result_.log_probs.begin() + to);
+  // Entry `at` of a chunk's answers, unless a stop ended it.
+  void take(const RolloutArrays& from, int64_t at, int64_t to) {
+    if (std::isinf(from.costs[at])) return;
+    std::copy_n(from.orders + at * batch_.n, batch_.n, result_.orders.begin() + to * batch_.n);
+    result_.costs[to] = from.costs[at];
+    result_.log_probs[to] = from.log_probs[at];
+  }
+
+  void read_costs(const RolloutArrays& candidates, std::vector<double>& costs) const {
+    require(cudaMemcpyAsync(costs.data(), candidates.costs, costs.size() * sizeof(double),
+                            cudaMemcpyDeviceToHost, context_.stream.get()),
+            "download");
+    context_.stream.synchronize();
   }
 
   CudaContext& context_;
@@ -161,7 +207,8 @@ class Rollouts {
   const int tile_rows_;
   const Precision precision_;
   ChunkShape shape_;
-  bool record_ = false;
+  bool record_ = false, is_whole_ = true;
+  std::vector<int32_t> finished_;  // [count] rollouts made
 };
 
 }  // namespace
@@ -175,7 +222,7 @@ void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult
   Rollouts calls(context, request, rollouts, result);
   if (request.tape != nullptr) context.memory.let_go();
   if (request.tape != nullptr && calls.run_onto_tape(rollouts)) {
-    context.tape_head.fill(request, result);
+    if (calls.is_whole()) context.tape_head.fill(request, result);
   } else {
     calls.run();
   }

@@ -21,6 +21,7 @@ class StopToken {
   // it stays so.
   explicit StopToken(std::function<bool()> asked) : asked_(std::move(asked)) {}
 
+  bool can_stop() const { return static_cast<bool>(asked_); }
   bool stops() const { return asked_ && asked_(); }
   // Throws CallStopped where the work should end.
   void check() const {

@@ -365,6 +365,9 @@ struct DecodeArgs {
   int n;
   DecodeResults results;  // out
   DecodeRecord record;    // out; null: not wanted
+  // Device memory that the host sets to another value than 0 when rollouts shall end; null: never. One that
+  // was not finished has no items, log p NaN and an infinite cost.
+  const int32_t* stop;
   // Tensor cores read the weights as stored; activations are recorded in kFp32 only.
   Precision precision = Precision::kFp32;
   SetArray weight_hh;     // [4H][H]; not for kFp32

@@ -4,7 +4,8 @@
 // c it keeps in registers; in the attention half-warp w owns row w. A step is
 //   h, c = cell(h, c, chosen item);  query = W_q h;  logits, choice, list of remaining items,
 // with block barriers between. The last item of a list needs no network; rows that have finished wait for the
-// others, groups of 8 rows that have finished make no products.
+// others, groups of 8 rows that have finished make no products. Between two steps a half-warp asks whether
+// the host wants an end: a read from the L2, some 500 clocks beside the 40,000 and more of a step.
 //
 // Shared memory: h and query, 2 x 512 B a row; logits, running sums and the list, 12 B a row and item (items
 // rounded up to 16); when all rows are of one sequence and it fits, that sequence's references, 512 B an item
@@ -49,6 +50,7 @@ struct DecodeRow {
   int32_t direct;        // steps with a row outside the factored tanh's range
   int32_t last;          // item chosen last; -1: none
   bool infeasible;       // a forced order asked for what cannot be chosen
+  bool stopped;          // before its end
 };
 static_assert(kTileRows * sizeof(DecodeRow) % sizeof(float4) == 0);  // the references follow them
 
@@ -321,6 +323,22 @@ __device__ __forceinline__ void advance(HalfWarp w, const DecodeArgs& args, cons
   }
 }
 
+// Does the host want the launch to end? It may have said so since the last question, and the half-warps of a
+// block need not hear of it in the same step.
+__device__ __forceinline__ bool is_stopped(HalfWarp w, const DecodeArgs& args) {
+  if (args.stop == nullptr) return false;
+  const int32_t stop = w.lane == 0 ? *static_cast<const volatile int32_t*>(args.stop) : 0;
+  return __shfl_sync(w.mask, stop, 0, kHalfWarp) != 0;
+}
+
+// Nothing of the rollout is kept.
+__device__ __forceinline__ void give_up(HalfWarp w, const DecodeMemory& memory, DecodeRollout& rollout) {
+  rollout.remaining = 0;
+  if (w.lane != 0) return;
+  memory.rows[own_row()] = {};
+  memory.rows[own_row()].stopped = true;
+}
+
 __device__ __forceinline__ void fill_zero(HalfWarp w, float* begin, const float* end) {
   for (float* x = begin + 4 * w.lane; x < end; x += 4 * kHalfWarp) {
     *reinterpret_cast<float4*>(x) = float4{0.0f, 0.0f, 0.0f, 0.0f};
@@ -328,7 +346,7 @@ __device__ __forceinline__ void fill_zero(HalfWarp w, float* begin, const float*
 }
 
 // The end of the order, cost, log p, and zeros where nothing was computed. An order that ended in what cannot
-// be chosen, or a tour that ended early, has no log p and no cost.
+// be chosen, or a tour that ended early, has no log p and no cost. One that was given up costs more than all.
 template <typename Rules>
 __device__ __forceinline__ void finish_rollout(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
                                                const DecodeRow& row) {
@@ -337,10 +355,10 @@ __device__ __forceinline__ void finish_rollout(HalfWarp w, const DecodeArgs& arg
   if (w.lane == 0) {
     int32_t* order = args.results.orders + result * n;
     for (int step = row.taken; step < n; ++step) order[step] = -1;
-    const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible;
+    const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible && !row.stopped;
     const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, own_row())) * n;
     args.results.log_probs[result] = whole ? row.log_prob : nan("");
-    args.results.costs[result] = whole ? Rules::cost(features, order, n) : nan("");
+    args.results.costs[result] = whole ? Rules::cost(features, order, n) : row.stopped ? INFINITY : nan("");
     if (args.record.row_steps != nullptr) args.record.row_steps[result] = row.learnt;
   }
   if (args.record.h == nullptr) return;
@@ -595,7 +613,12 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
     __syncthreads();
     if (busy) make_queries(args, tile, memory, step, group);
     __syncthreads();
-    if (rollout.remaining > 1) advance<Rules, kPrecision>(w, args, tile, references, memory, rollout);
+    if (rollout.remaining < 2) continue;
+    if (is_stopped(w, args)) {
+      give_up(w, memory, rollout);
+    } else {
+      advance<Rules, kPrecision>(w, args, tile, references, memory, rollout);
+    }
   }
   if (own_row() < tile.rows) finish_rollout<Rules>(w, args, tile, memory.rows[own_row()]);
   if (threadIdx.x == 0) args.results.statistics[blockIdx.x] = sum_statistics(memory, tile.rows);

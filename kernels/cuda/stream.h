@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the CUDA runtime as exceptions, launches, and a stream that is destroyed with its owner.
+// Errors of the CUDA runtime as exceptions, launches, and streams and events that are destroyed with their
+// owner.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -43,9 +44,33 @@ class Stream {
 
   cudaStream_t get() const { return stream_; }
   void synchronize() const { require(cudaStreamSynchronize(stream_), "kernels"); }
+  // Is all its work done?
+  bool is_done() const {
+    const cudaError_t error = cudaStreamQuery(stream_);
+    if (error != cudaErrorNotReady) require(error, "kernels");
+    return error == cudaSuccess;
+  }
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "event"); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // It happens when what `stream` has to do so far is done.
+  void record(const Stream& stream) { require(cudaEventRecord(event_, stream.get()), "event"); }
+  // What `stream` gets to do from now on is done after the event.
+  void hold_back(const Stream& stream) const {
+    require(cudaStreamWaitEvent(stream.get(), event_, 0), "event");
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
 };
 
 }  // namespace pointsman::cuda

@@ -5,13 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+struct CUstream_st;
+
 namespace pointsman::emulation {
 
-// What a kernel did wrong, with file, line, block and thread. Thrown from the launch.
+// What a kernel did wrong, with file, line, block and thread. Thrown from the launch on the default stream,
+// or from what waits for it.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,6 +32,9 @@ struct Schedule {
 };
 void set_schedule(Schedule schedule);
 Schedule current_schedule();
+
+// How many devices there are; at first 1. They share the memory.
+void set_device_count(int count);
 
 // The device's memory; at first POINTSMAN_EMULATION_MEMORY bytes, or 1 GiB.
 void set_device_memory(size_t total_bytes);
@@ -82,6 +89,14 @@ struct MmaFragments {
 };
 
 void* dynamic_shared_memory();
+
+// Work on streams (streams.cpp). It is done later, in the stream's order; that of the default stream (null)
+// at once, after all that is pending. finish_stream: now.
+bool is_stream(CUstream_st* stream);
+int device_of(CUstream_st* stream);  // not the default stream's
+void enqueue(CUstream_st* stream, std::function<void()> work);
+void finish_stream(CUstream_st* stream);
+void finish_all_streams();
 
 struct Extent {
   unsigned x, y, z;

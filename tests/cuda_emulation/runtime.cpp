@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's runtime and cuBLAS over host memory. A stream's work is done when it is enqueued.
+// CUDA's runtime and cuBLAS over host memory, but for streams.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,12 +14,9 @@
 #include "tests/cuda_emulation/emulation.h"
 #include "tests/cuda_emulation/fiber.h"
 
-struct CUstream_st {};
-struct CUevent_st {
-  std::chrono::steady_clock::time_point time;
-  bool recorded = false;
+struct cublasContext {
+  cudaStream_t stream = nullptr;
 };
-struct cublasContext {};
 
 namespace pointsman::emulation {
 namespace {
@@ -35,18 +31,20 @@ size_t memory_from_environment() {
   return text ? std::strtoull(text, nullptr, 10) : size_t{1} << 30;
 }
 
+// All devices.
 struct Device {
   std::mutex mutex;
   size_t total = memory_from_environment(), used = 0;
   std::map<uintptr_t, size_t> allocations;
-  std::set<void*> pinned;
-  std::set<cudaStream_t> streams;
-  std::set<cudaEvent_t> events;
+  std::map<uintptr_t, size_t> pinned;
+  int count = 1;
   std::set<cublasHandle_t> handles;
   std::map<const void*, size_t> shared_consent;
   int complaints = 0;
   cudaError_t last_error = cudaSuccess;
 };
+
+thread_local int current_device = 0;
 
 void report_leaks();
 
@@ -98,12 +96,26 @@ std::string text(const void* pointer, size_t bytes) {
   return buffer;
 }
 
+bool is_pinned(const void* pointer, size_t bytes) {
+  Device& d = device();
+  const std::lock_guard lock(d.mutex);
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  auto next = d.pinned.upper_bound(begin);
+  return next != d.pinned.begin() && (--next)->first + next->second >= begin + bytes;
+}
+
 // Is the memory on the side that the copy's kind says?
 bool side_is(bool on_device, const void* pointer, size_t bytes, const char* what) {
   if (on_device ? is_device_range(pointer, bytes) : !touches_device(pointer, bytes)) return true;
   complain(std::string(what) + ": " + text(pointer, bytes) +
            (on_device ? " are not in one allocation of device memory" : " are device memory"));
   return false;
+}
+
+size_t consented_bytes(const void* kernel) {
+  const std::lock_guard lock(device().mutex);
+  const auto consent = device().shared_consent.find(kernel);
+  return consent == device().shared_consent.end() ? kSharedBytesWithoutConsent : consent->second;
 }
 
 }  // namespace
@@ -128,6 +140,7 @@ bool red_zone_intact(const unsigned char* zone, size_t bytes) {
   return true;
 }
 
+void set_device_count(int count) { device().count = count; }
 void set_device_memory(size_t total_bytes) { device().total = total_bytes; }
 size_t allocated_bytes() { return device().used; }
 
@@ -155,7 +168,7 @@ void check_red_zones(const std::string& kernel) {
 }
 
 cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, size_t parameter_bytes,
-                          void (*body)(void*), void* context) {
+                          std::function<void()> body) {
   const dim3 grid = config.gridDim, block = config.blockDim;
   const std::string name = kernel_name(kernel);
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -167,8 +180,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
     return error(cudaErrorInvalidConfiguration, name + ": a grid of " + std::to_string(grid.x) + " x " +
                                                     std::to_string(grid.y) + " x " + std::to_string(grid.z));
   }
-  const auto consent = device().shared_consent.find(kernel);
-  const size_t most = consent == device().shared_consent.end() ? kSharedBytesWithoutConsent : consent->second;
+  const size_t most = consented_bytes(kernel);
   if (config.dynamicSmemBytes > std::max(most, kSharedBytesWithoutConsent)) {
     return error(cudaErrorInvalidValue, name + ": " + std::to_string(config.dynamicSmemBytes) +
                                             " bytes of shared memory, " + std::to_string(most) + " allowed");
@@ -177,8 +189,13 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
     return error(cudaErrorInvalidValue,
                  name + ": " + std::to_string(parameter_bytes) + " bytes of parameters");
   }
-  run_grid(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, config.dynamicSmemBytes, body,
-           context);
+  if (!is_stream(config.stream) || (config.stream != nullptr && device_of(config.stream) != current_device))
+    return error(cudaErrorInvalidResourceHandle, name + ": a stream of another device, or none");
+  enqueue(config.stream, [=, body = std::move(body)]() mutable {
+    run_grid(
+        kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, config.dynamicSmemBytes,
+        [](void* thread) { (*static_cast<std::function<void()>*>(thread))(); }, &body);
+  });
   return cudaSuccess;
 }
 
@@ -232,17 +249,19 @@ cudaError_t cudaGetLastError() { return std::exchange(device().last_error, cudaS
 cudaError_t cudaPeekAtLastError() { return device().last_error; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = device().count;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* number) {
-  *number = 0;
+  *number = emulation::current_device;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int number) {
-  return number == 0 ? cudaSuccess : error(cudaErrorInvalidDevice, "cudaSetDevice: there is one device");
+  if (number < 0 || number >= device().count)
+    return error(cudaErrorInvalidDevice, "cudaSetDevice: no such device");
+  emulation::current_device = number;
+  return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;
@@ -250,7 +269,8 @@ cudaError_t cudaDriverGetVersion(int* version) {
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
-  if (number != 0) return error(cudaErrorInvalidDevice, "cudaGetDeviceProperties: there is one device");
+  if (number < 0 || number >= device().count)
+    return error(cudaErrorInvalidDevice, "cudaGetDeviceProperties: no such device");
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "emulated H200");
   properties->totalGlobalMem = device().total;
@@ -329,6 +349,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  emulation::finish_all_streams();
   auto& d = device();
   const std::lock_guard lock(d.mutex);
   const auto found = d.allocations.find(reinterpret_cast<uintptr_t>(pointer));
@@ -345,117 +366,77 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   const std::lock_guard lock(d.mutex);
   *pointer = std::malloc(bytes);
   if (*pointer == nullptr) return d.last_error = cudaErrorMemoryAllocation;
-  d.pinned.insert(*pointer);
+  d.pinned[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  emulation::finish_all_streams();
   auto& d = device();
   const std::lock_guard lock(d.mutex);
-  if (d.pinned.erase(pointer) == 0)
+  if (d.pinned.erase(reinterpret_cast<uintptr_t>(pointer)) == 0)
     return error(cudaErrorInvalidValue, "cudaFreeHost: not allocated, or freed before");
   std::free(pointer);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  if (bytes == 0) return cudaSuccess;
+namespace {
+
+// Copies that a copy's kind allows.
+cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (!emulation::side_is(to_device, to, bytes, "cudaMemcpy to") ||
       !emulation::side_is(from_device, from, bytes, "cudaMemcpy from")) {
     return device().last_error = cudaErrorInvalidValue;
   }
-  std::memcpy(to, from, bytes);
   return cudaSuccess;
-}
-
-cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
-  if (bytes == 0) return cudaSuccess;
-  if (!emulation::side_is(true, pointer, bytes, "cudaMemset"))
-    return device().last_error = cudaErrorInvalidValue;
-  std::memset(pointer, value, bytes);
-  return cudaSuccess;
-}
-
-// ------------------------------------------------------------------------------ streams and events
-
-namespace {
-
-template <typename T>
-cudaError_t create(std::set<T*>& all, T** handle) {
-  const std::lock_guard lock(device().mutex);
-  *handle = *all.insert(new T).first;
-  return cudaSuccess;
-}
-
-template <typename T>
-cudaError_t destroy(std::set<T*>& all, T* handle, const char* what) {
-  const std::lock_guard lock(device().mutex);
-  if (all.erase(handle) == 0)
-    return error(cudaErrorInvalidResourceHandle, std::string(what) + ": not a live handle");
-  delete handle;
-  return cudaSuccess;
-}
-
-template <typename T>
-cudaError_t require(const std::set<T*>& all, T* handle, const char* what) {
-  const std::lock_guard lock(device().mutex);
-  return all.count(handle) > 0
-             ? cudaSuccess
-             : error(cudaErrorInvalidResourceHandle, std::string(what) + ": not a live handle");
 }
 
 cudaError_t require_stream(cudaStream_t stream) {
-  return stream == nullptr ? cudaSuccess : require(device().streams, stream, "stream");
+  return emulation::is_stream(stream) ? cudaSuccess
+                                      : error(cudaErrorInvalidResourceHandle, "stream: not a live handle");
 }
 
 }  // namespace
 
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (bytes == 0) return cudaSuccess;
+  const cudaError_t status = check_copy(to, from, bytes, kind);
+  if (status == cudaSuccess) emulation::enqueue(nullptr, [=] { std::memcpy(to, from, bytes); });
+  return status;
+}
+
+// Page-locked memory is read and written when the copy's turn comes; other host memory before the call
+// returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  const cudaError_t status = require_stream(stream);
-  return status == cudaSuccess ? cudaMemcpy(to, from, bytes, kind) : status;
+  cudaError_t status = require_stream(stream);
+  if (status == cudaSuccess && bytes > 0) status = check_copy(to, from, bytes, kind);
+  if (status != cudaSuccess || bytes == 0) return status;
+  if (kind == cudaMemcpyHostToDevice && !emulation::is_pinned(from, bytes)) {
+    const auto* const begin = static_cast<const unsigned char*>(from);
+    emulation::enqueue(stream, [to, staged = std::vector<unsigned char>(begin, begin + bytes)] {
+      std::memcpy(to, staged.data(), staged.size());
+    });
+    return cudaSuccess;
+  }
+  emulation::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  if (kind == cudaMemcpyDeviceToHost && !emulation::is_pinned(to, bytes)) emulation::finish_stream(stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
+  return cudaMemsetAsync(pointer, value, bytes, nullptr);
 }
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
   const cudaError_t status = require_stream(stream);
-  return status == cudaSuccess ? cudaMemset(pointer, value, bytes) : status;
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return create(device().streams, stream); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return destroy(device().streams, stream, "cudaStreamDestroy");
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return require_stream(stream); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return require_stream(stream); }
-
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return create(device().events, event); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return destroy(device().events, event, "cudaEventDestroy");
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  cudaError_t status = require(device().events, event, "event");
-  if (status == cudaSuccess) status = require_stream(stream);
-  if (status != cudaSuccess) return status;
-  event->time = std::chrono::steady_clock::now();
-  event->recorded = true;
+  if (status != cudaSuccess || bytes == 0) return status;
+  if (!emulation::side_is(true, pointer, bytes, "cudaMemset"))
+    return device().last_error = cudaErrorInvalidValue;
+  emulation::enqueue(stream, [=] { std::memset(pointer, value, bytes); });
   return cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return require(device().events, event, "event"); }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return require(device().events, event, "event"); }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  if (!start->recorded || !end->recorded) {
-    return error(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime: an event that was not recorded");
-  }
-  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
-  return cudaSuccess;
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  const cudaError_t status = require(device().events, event, "event");
-  return status == cudaSuccess ? require_stream(stream) : status;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
@@ -536,7 +517,9 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
 }
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   if (require_stream(stream) != cudaSuccess) return CUBLAS_STATUS_INVALID_VALUE;
-  return require_handle(handle);
+  const cublasStatus_t status = require_handle(handle);
+  if (status == CUBLAS_STATUS_SUCCESS) handle->stream = stream;
+  return status;
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) { return require_handle(handle); }
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, size_t bytes) {
@@ -576,10 +559,11 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
       !stored_c.valid("C", batch_count)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  for (int i = 0; i < batch_count; ++i) {
-    multiply({ta, tb, m, n, k, *alpha, *beta, lda, ldb, ldc}, a + i * stride_a, b + i * stride_b,
-             c + i * stride_c);
-  }
+  const Product product{ta, tb, m, n, k, *alpha, *beta, lda, ldb, ldc};
+  emulation::enqueue(handle->stream, [=] {
+    for (int i = 0; i < batch_count; ++i)
+      multiply(product, a + i * stride_a, b + i * stride_b, c + i * stride_c);
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -272,12 +272,103 @@ TEST_CASE("streams and events") {
                   cudaErrorInvalidResourceHandle);
   CHECK(cudaEventRecord(start, stream) == cudaSuccess);
   CHECK(cudaEventRecord(end, stream) == cudaSuccess);
+  CHECK(cudaEventSynchronize(end) == cudaSuccess);
   CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
   CHECK(milliseconds >= 0.0f);
   CHECK(cudaEventDestroy(start) == cudaSuccess);
   CHECK(cudaEventDestroy(end) == cudaSuccess);
   CHECK(cudaStreamDestroy(stream) == cudaSuccess);
   check_complaint([&] { return cudaStreamSynchronize(stream); }, cudaErrorInvalidResourceHandle);
+  cudaGetLastError();
+}
+
+// Two streams, an event and a word of page-locked memory.
+struct Streams {
+  cudaStream_t first = nullptr, second = nullptr;
+  cudaEvent_t event = nullptr;
+  int* word = nullptr;
+
+  Streams() {
+    REQUIRE(cudaStreamCreate(&first) == cudaSuccess);
+    REQUIRE(cudaStreamCreate(&second) == cudaSuccess);
+    REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+    REQUIRE(cudaMallocHost(&word, sizeof *word) == cudaSuccess);
+  }
+  ~Streams() {
+    cudaStreamDestroy(first);
+    cudaStreamDestroy(second);
+    cudaEventDestroy(event);
+    cudaFreeHost(word);
+  }
+  void upload(DeviceArray<int>& to, cudaStream_t stream) const {
+    CHECK(cudaMemcpyAsync(to.data(), word, 4, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+  }
+  int download(const DeviceArray<int>& from, cudaStream_t stream) const {
+    CHECK(cudaMemcpyAsync(word, from.data(), 4, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    return *word;
+  }
+};
+
+__global__ void double_kernel(int* word) { *word *= 2; }
+
+TEST_CASE("what a stream has to do waits for somebody who waits for it") {
+  const WithSchedule forward({Schedule::kForward, 0});
+  const Streams s;
+  DeviceArray<int> array(1);
+  *s.word = 3;
+  s.upload(array, s.first);
+  *s.word = 4;  // too early: the copy has not read the word
+  launch(double_kernel, dim3(1), dim3(1), 0, s.first, array.data());
+  *s.word = 5;
+  CHECK(cudaStreamQuery(s.first) == cudaErrorNotReady);  // the copy is made
+  *s.word = 6;
+  CHECK(s.download(array, s.first) == 10);
+  CHECK(cudaStreamQuery(s.first) == cudaSuccess);
+  int value = 7;  // ordinary memory is read at once
+  CHECK(cudaMemcpyAsync(array.data(), &value, 4, cudaMemcpyHostToDevice, s.first) == cudaSuccess);
+  value = 8;
+  CHECK(s.download(array, s.first) == 7);
+}
+
+TEST_CASE("the order of two streams is the events', and else anything") {
+  for (const Schedule schedule : kSchedules) {
+    const WithSchedule set(schedule);
+    const Streams s;
+    DeviceArray<int> array(1);
+    *s.word = 3;
+    s.upload(array, s.first);
+    CHECK(cudaEventRecord(s.event, s.first) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(s.second, s.event) == cudaSuccess);
+    launch(double_kernel, dim3(1), dim3(1), 0, s.second, array.data());
+    CHECK(s.download(array, s.second) == 6);
+  }
+  const WithSchedule forward({Schedule::kForward, 0});
+  const Streams s;
+  DeviceArray<int> array(std::vector<int>{1});
+  *s.word = 3;
+  s.upload(array, s.first);
+  launch(double_kernel, dim3(1), dim3(1), 0, s.second, array.data());  // waits for nothing
+  CHECK(cudaStreamSynchronize(s.second) == cudaSuccess);
+  CHECK(array.download()[0] == 3);
+}
+
+TEST_CASE("a second device has streams of its own") {
+  check_complaint([] { return cudaSetDevice(1); }, cudaErrorInvalidDevice);
+  pointsman::emulation::set_device_count(2);
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count) == cudaSuccess);
+  CHECK(count == 2);
+  const Streams s;
+  DeviceArray<int> array(std::vector<int>{1});
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  const int before = pointsman::emulation::complaints();
+  CHECK_THROWS(launch(double_kernel, dim3(1), dim3(1), 0, s.first, array.data()));
+  CHECK(pointsman::emulation::complaints() == before + 1);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  launch(double_kernel, dim3(1), dim3(1), 0, s.first, array.data());
+  CHECK(array.download()[0] == 2);
+  pointsman::emulation::set_device_count(1);
   cudaGetLastError();
 }
 

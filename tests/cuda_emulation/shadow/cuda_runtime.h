@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -329,7 +330,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 
@@ -345,17 +345,17 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 namespace pointsman::emulation {
+// body: one thread of the kernel.
 cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, size_t parameter_bytes,
-                          void (*body)(void*), void* context);
-}
+                          std::function<void()> body);
+}  // namespace pointsman::emulation
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...), "kernels take plain values");
   std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
-  auto call = [kernel, &values] { std::apply(kernel, values); };
-  return pointsman::emulation::launch_kernel(
-      *config, reinterpret_cast<const void*>(kernel), (size_t{0} + ... + sizeof(Parameters)),
-      [](void* context) { (*static_cast<decltype(call)*>(context))(); }, &call);
+  return pointsman::emulation::launch_kernel(*config, reinterpret_cast<const void*>(kernel),
+                                             (size_t{0} + ... + sizeof(Parameters)),
+                                             [kernel, values] { std::apply(kernel, values); });
 }

@@ -4,10 +4,12 @@
 // which are built for it too.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "engine/backend/backends.h"
+#include "engine/backend/rollout_request.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
 
@@ -295,6 +297,83 @@ TEST_CASE("cuda: a tape's activations are lost where another call needs their me
     REQUIRE(gradients[1][k] == Approx(gradients[0][k]).epsilon(1e-3).margin(1e-6));
     REQUIRE(gradients[2][k] == Approx(gradients[0][k]).epsilon(1e-3).margin(1e-6));
   }
+}
+
+// Does the emulation keep all work back until somebody waits? Elsewhere work may be done before a stop comes.
+bool is_lazy_device() {
+  const char* const schedule = std::getenv("POINTSMAN_EMULATION_SCHEDULE");
+  return schedule != nullptr && std::string(schedule) == "forward";
+}
+
+// A stop at the `last`-th question leaves what was finished as it is, and of the rest nothing.
+RolloutResult expect_stop(Backend& backend, RolloutRequest request, const RolloutResult& whole, int last) {
+  int questions = 0;
+  request.stop = StopToken([&] { return ++questions >= last; });
+  const RolloutResult found = roll_out(backend, request);
+  const int n = request.sequences.n;
+  size_t at = 0;
+  for (int s = 0; s < request.sequences.count; ++s) {
+    const int count = request.best_only ? 1 : rollouts_of(request.counts, s);
+    int made = 0;
+    for (int j = 0; j < count; ++j, ++at) {
+      const auto order = found.orders.begin() + at * n;
+      if (std::isnan(found.costs[at])) {
+        CHECK(std::isnan(found.log_probs[at]));
+        CHECK(std::count(order, order + n, -1) == n);
+        continue;
+      }
+      ++made;
+      if (request.best_only) continue;
+      CHECK(found.costs[at] == whole.costs[at]);
+      CHECK(std::equal(order, order + n, whole.orders.begin() + at * n));
+    }
+    if (found.finished.empty()) continue;
+    if (request.best_only) CHECK((found.winners[s] >= 0) == (found.finished[s] > 0));
+    CHECK(made == (request.best_only ? found.finished[s] > 0 : found.finished[s]));
+  }
+  if (found.finished.empty()) CHECK(same_answers(found, whole));
+  return found;
+}
+
+TEST_CASE("cuda: a stop ends a chunk that is under way") {
+  const std::vector<int32_t> counts{9, 1, 12, 3};
+  for (ProblemKind problem : kProblems) {
+    const RandomBatch batch(problem, 7, 4, 31);
+    const ModelConfig config = config_for(problem, 7);
+    const auto backend = with(make_cuda_backend(0), config);
+    RolloutRequest request = sampling(batch);
+    request.counts = counts.data();
+    for (const bool best : {false, true}) {
+      request.best_only = best;
+      const RolloutResult whole = roll_out(*backend, request);
+      for (int last : {1, 2, 3, 4, 6, 9}) {
+        const RolloutResult found = expect_stop(*backend, request, whole, last);
+        // The first question comes before the call's only chunk, the others while it is under way.
+        if (last == 1 || (last == 2 && is_lazy_device())) {
+          CHECK(found.finished == std::vector<int32_t>(4, 0));
+          CHECK(found.statistics.steps == 0);
+        }
+        CHECK(same_answers(roll_out(*backend, request), whole));  // the signal does not reach the next call
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: a stop leaves a tape empty") {
+  const RandomBatch batch(ProblemKind::kTsp, 7, 4, 32);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  const auto backend = with(make_cuda_backend(0), config), plain = with(make_cuda_backend(0), config);
+  RolloutRequest request = sampling(batch);
+  const RolloutResult whole = roll_out(*plain, request);
+  Tape tape;
+  request.tape = &tape;
+  expect_stop(*backend, request, whole, 1);
+  const std::vector<float> weights = some_weights(4);
+  GradientRequest gradient = gradient_of(request, whole, weights);
+  plain->gradient(gradient);
+  gradient.tape = &tape;
+  backend->gradient(gradient);
+  CHECK(gradient_of_set(*backend, config) == gradient_of_set(*plain, config));
 }
 
 TEST_CASE("cuda: what can never fit says what it needs and what there is") {

@@ -263,11 +263,15 @@ class Device final : public FakeBackend {
     }
     busy += Clock::now() - start;
     --callers_;
-    if (fails_after && --*fails_after == 0) throw DeviceError("device: lost");
+    if (fails_after && --*fails_after == 0) {
+      failed = true;
+      throw DeviceError("device: lost");
+    }
   }
 
   Clock::duration busy{};
   std::optional<int> fails_after;
+  std::atomic<bool> failed{false};
 
  private:
   const double seconds_each_;
@@ -397,6 +401,22 @@ TEST_CASE("of several devices one fails: its message ends the run, and what was 
   CHECK(answers.size() >= 30);
   CHECK(answers.size() < 300);
   for (size_t i = 0; i < answers.size(); ++i) CHECK(validate_solution(instances[i], answers[i]).empty());
+}
+
+TEST_CASE("what was found before a device failed is handed out") {
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(20, i));
+  SolvePlan plan = sampling_plan(16, true);
+  plan.batch_size = 10;
+  Device device(20'000);
+  device.fails_after = 5;  // three searchers have made one call each, and one of them another
+  size_t answers = 0;
+  const auto wait = [&](size_t, Solution&&) {
+    for (++answers; !device.failed;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  CHECK_THROWS_AS(solve_instances({&device}, {}, plan, instances, rows_from(0, instances), {}, wait),
+                  DeviceError);
+  CHECK(answers >= 30);
 }
 
 TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // decode() makes the CPU's rollouts bit for bit: orders, costs, log p, and the activations recorded for a
 // gradient.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -140,7 +141,10 @@ struct DeviceDecoder {
   }
 };
 
-DeviceDecode on_device(const Fixture& f, bool record) {
+// When the host asks for the end of a launch. Behind the first tile: the launch's own first cost does.
+enum class StopAt { kNever, kStart, kFirstTile };
+
+DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::kNever) {
   const HostModel model(f.config, f.parameters);
   const HostEncoding encoding(model, f.batch, f.c.set_of);
   const DeviceDecoder decoder(model);
@@ -159,6 +163,8 @@ DeviceDecode on_device(const Fixture& f, bool record) {
   const DeviceArray<DecodeTile> tiles(host_tiles);
   DeviceArray<int32_t> orders(rollouts * n), row_steps(record ? rollouts : 0);
   DeviceArray<double> costs(rollouts), log_probs(rollouts);
+  const DeviceArray<int32_t> stop(std::vector<int32_t>{1});
+  if (stop_at == StopAt::kFirstTile) costs.upload(std::vector<double>(rollouts, 0.0));
   DeviceArray<PolicyStatistics> statistics(host_tiles.size());
   const size_t states = record ? rollouts * (n + 1) * kHidden : 0, steps = record ? rollouts * n : 0;
   DeviceArray<float> all_h(states), all_c(states), cells(steps * kLstmCell), queries(steps * kHidden);
@@ -186,6 +192,8 @@ DeviceDecode on_device(const Fixture& f, bool record) {
   args.n = n;
   args.results = {orders.data(), costs.data(), log_probs.data(), statistics.data()};
   args.record = {all_h.data(), all_c.data(), cells.data(), queries.data(), row_steps.data()};
+  if (stop_at == StopAt::kStart) args.stop = stop.data();
+  if (stop_at == StopAt::kFirstTile) args.stop = reinterpret_cast<const int32_t*>(costs.data()) + 1;
   decode(args, nullptr);
 
   DeviceDecode d{{orders.download(), costs.download(), log_probs.download(), {}, {}},
@@ -221,6 +229,28 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
   CHECK(same_bytes(device.result.costs, cpu.costs));
   check_statistics(device.result.statistics, cpu.statistics, c.n);
   return cpu;
+}
+
+// Which rollouts a stopped launch finished: these as the CPU's, of the others nothing.
+std::vector<bool> expect_some_rollouts(const Fixture& fixture, StopAt stop_at) {
+  const int n = fixture.c.n;
+  const RolloutResult cpu = fixture.on_cpu();
+  const DeviceDecode device = on_device(fixture, true, stop_at);
+  std::vector<bool> finished;
+  for (int64_t r = 0; r < fixture.rollouts; ++r) {
+    finished.push_back(!std::isinf(device.result.costs[r]));
+    const auto order = device.result.orders.begin() + r * n;
+    if (finished.back()) {
+      CHECK(device.result.costs[r] == cpu.costs[r]);
+      CHECK(device.result.log_probs[r] == cpu.log_probs[r]);
+      CHECK(std::equal(order, order + n, cpu.orders.begin() + r * n));
+    } else {
+      CHECK(std::isnan(device.result.log_probs[r]));
+      CHECK(std::count(order, order + n, -1) == n);
+      CHECK(device.row_steps[r] == 0);
+    }
+  }
+  return finished;
 }
 
 Case small_case(ProblemKind problem, int n) {
@@ -298,6 +328,22 @@ int weighed_choices(const Fixture& f, const RolloutResult& result, int s) {
     count = remove_and_filter(rules, list.data(), count, position);
   }
   return weighed;
+}
+
+TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rollouts stay", "[race]") {
+  for (ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    Case c = small_case(problem, 7);
+    c.counts = {20, 3, 9};
+    for (const Decode decode : {Decode::kSample, Decode::kGreedy}) {
+      c.decode = decode;
+      const Fixture fixture(c);
+      const std::vector<bool> none = expect_some_rollouts(fixture, StopAt::kStart);
+      CHECK(std::count(none.begin(), none.end(), true) == 0);
+      // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
+      const std::vector<bool> some = expect_some_rollouts(fixture, StopAt::kFirstTile);
+      CHECK(some[0]);
+    }
+  }
 }
 
 }  // namespace

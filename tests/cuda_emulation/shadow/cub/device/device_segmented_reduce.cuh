@@ -22,7 +22,7 @@ struct DeviceSegmentedReduce {
   template <typename T>
   static cudaError_t ArgMin(void* scratch, size_t& scratch_bytes, const T* values,
                             KeyValuePair<int, T>* answers, int64_t segments, const int32_t* begins,
-                            const int32_t* ends, cudaStream_t = nullptr) {
+                            const int32_t* ends, cudaStream_t stream = nullptr) {
     namespace emulation = pointsman::emulation;
     constexpr size_t kScratch = 1;
     if (scratch == nullptr) {
@@ -33,13 +33,15 @@ struct DeviceSegmentedReduce {
       emulation::complain("cub::DeviceSegmentedReduce: scratch is too small or not device memory");
       return cudaErrorInvalidValue;
     }
-    for (int64_t s = 0; s < segments; ++s) {
-      KeyValuePair<int, T> least{1, std::numeric_limits<T>::max()};
-      for (int32_t i = begins[s]; i < ends[s]; ++i) {
-        if (i == begins[s] || values[i] < least.value) least = {i - begins[s], values[i]};
+    emulation::enqueue(stream, [=] {
+      for (int64_t s = 0; s < segments; ++s) {
+        KeyValuePair<int, T> least{1, std::numeric_limits<T>::max()};
+        for (int32_t i = begins[s]; i < ends[s]; ++i) {
+          if (i == begins[s] || values[i] < least.value) least = {i - begins[s], values[i]};
+        }
+        answers[s] = least;
       }
-      answers[s] = least;
-    }
+    });
     return cudaSuccess;
   }
 };
