@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seam between search/training and a device: batch-sized calls only, never one per time step, so that a
 // device may fuse everything inside a call. All pointers are host memory owned by the caller and only read or
-// written during the call. One Backend serves one caller at a time.
+// written during the call. One Backend serves one caller at a time, or several at once that make rollouts
+// without a tape: DeviceInfo::calls.
 //
 // Every sequence names its parameter set, so active search over many instances, each with weights of its own,
 // is the same call as inference with one model.
@@ -152,6 +153,7 @@ struct DeviceInfo {
   int threads = 1;         // of the host, for the work beside the device's
   bool uses_host = true;   // its calls keep those threads busy
   int64_t rollouts = 512;  // of one call for its gradient that fill it
+  int calls = 1;           // for rollouts without a tape that it takes at once
 };
 
 class Backend {

@@ -41,12 +41,12 @@ namespace {
 
 class AttentionForward {
  public:
-  AttentionForward(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
+  AttentionForward(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs,
                    const AttentionStates& states, float* output)
-      : p_(*context.parameters),
-        layout_(*context.layout),
-        stream_(context.stream.get()),
-        heads_(context.config.heads),
+      : p_(*lane.device.parameters),
+        layout_(*lane.device.layout),
+        stream_(lane.stream.get()),
+        heads_(lane.device.config.heads),
         shape_(shape),
         inputs_(inputs),
         states_(states),
@@ -240,9 +240,9 @@ class AttentionBackward {
 
 }  // namespace
 
-void encode_by_attention(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
+void encode_by_attention(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs,
                          const AttentionStates& states, float* output) {
-  AttentionForward(context, shape, inputs, states, output).run();
+  AttentionForward(lane, shape, inputs, states, output).run();
 }
 
 void attention_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& inputs,

@@ -27,7 +27,7 @@ struct AttentionStates {
 };
 
 // output: [sequences][n + 1][H], number i + 1: item i, number 0 zero.
-void encode_by_attention(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
+void encode_by_attention(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs,
                          const AttentionStates& states, float* output);
 
 // Arrays of the reverse, some of which share their places.

@@ -17,7 +17,7 @@ constexpr int kRolloutsPerMultiprocessor = 128;  // some 16,900 in all fill an H
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int index, int64_t memory_limit, Precision precision)
-      : context_(index, precision), memory_limit_(memory_limit) {}
+      : context_(index, precision), lanes_(context_), memory_limit_(memory_limit) {}
   ~CudaBackend() override { cudaSetDevice(context_.index); }
 
   DeviceInfo info() const override {
@@ -27,14 +27,16 @@ class CudaBackend final : public Backend {
         std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
             std::to_string(p.totalGlobalMem >> 30) + " GiB" +
             (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency())), false,
-        int64_t{kRolloutsPerMultiprocessor} * p.multiProcessorCount};
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency())),
+        false,
+        int64_t{kRolloutsPerMultiprocessor} * p.multiProcessorCount,
+        CudaLanes::kLanes};
   }
 
   void configure(const ModelConfig& config, int sets) override {
     context_.make_current();
     context_.parameters.reset();
-    context_.memory.release();
+    context_.memory_budget.release();
     context_.config = config;
     context_.layout.emplace(context_.config);
     context_.parameters.emplace(context_.config, *context_.layout, sets, context_.stream.get());
@@ -48,7 +50,7 @@ class CudaBackend final : public Backend {
                         mebibytes(free));
     }
     context_.stream.synchronize();
-    context_.memory.configure(memory_limit_);
+    context_.memory_budget.configure(memory_limit_);
   }
 
   void load_parameters(int set, std::span<const float> parameters) override {
@@ -98,7 +100,7 @@ class CudaBackend final : public Backend {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     context_.make_current();
-    roll_out(context_, request, result);
+    roll_out(context_, lanes_, request, result);
   }
 
   void gradient(const GradientRequest& request) override {
@@ -149,6 +151,7 @@ class CudaBackend final : public Backend {
   }
 
   CudaContext context_;
+  CudaLanes lanes_;
   const int64_t memory_limit_;
 };
 

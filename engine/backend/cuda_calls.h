@@ -7,12 +7,14 @@
 #include <span>
 
 #include "engine/backend/cuda_forward.h"
+#include "engine/backend/cuda_lanes.h"
 
 namespace pointsman::cuda {
 
 // A tape's activations are the start of the context's memory. It stays empty where they and their gradient do
 // not fit.
-void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result);
+// Without a tape it may be called by as many threads at once as there are lanes, beside no other call.
+void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& request, RolloutResult& result);
 
 // Device memory of a gradient of so many sequences and rows in one chunk, activations included.
 size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows);

@@ -18,8 +18,8 @@ constexpr double kMostPairs = 1e9;
 
 class Cutter {
  public:
-  Cutter(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows)
-      : context_(context), measure_(measure), all_fit_(is_one_chunk(context, measure, sequences, rows)) {}
+  Cutter(const CudaMemory& memory, const MeasureChunk& measure, int sequences, int64_t rows)
+      : memory_(memory), measure_(measure), all_fit_(is_one_chunk(memory, measure, sequences, rows)) {}
 
   void add(int sequence, int count) {
     for (int left = count; left > 0 || count == 0;) {
@@ -44,7 +44,7 @@ class Cutter {
   }
 
  private:
-  bool fits(int sequences, int rows) const { return is_one_chunk(context_, measure_, sequences, rows); }
+  bool fits(int sequences, int rows) const { return is_one_chunk(memory_, measure_, sequences, rows); }
 
   // How many of `left` rollouts of another sequence the chunk still takes; -1: not one, or not the sequence.
   int fitting(int left) const {
@@ -70,10 +70,10 @@ class Cutter {
   [[noreturn]] void refuse() const {
     const ChunkNeed need = measure_(1, 1);
     throw DeviceError("CUDA: one rollout needs " + mebibytes(need.device) +
-                      " of device memory, and there are " + mebibytes(context_.memory.available()));
+                      " of device memory, and there are " + mebibytes(memory_.available()));
   }
 
-  const CudaContext& context_;
+  const CudaMemory& memory_;
   const MeasureChunk& measure_;
   const bool all_fit_;  // the whole call is one chunk
   std::vector<CudaChunk> chunks_;
@@ -103,18 +103,18 @@ CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts) {
   return chunk;
 }
 
-bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows) {
+bool is_one_chunk(const CudaMemory& memory, const MeasureChunk& measure, int sequences, int64_t rows) {
   if (rows > std::numeric_limits<int>::max()) return false;
   const ChunkNeed need = measure(sequences, static_cast<int>(rows));
-  return need.device <= context.memory.available() && std::max(need.upload, need.download) <= kStagingBytes &&
+  return need.device <= memory.available() && std::max(need.upload, need.download) <= kStagingBytes &&
          need.pairs <= kMostPairs;
 }
 
-std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
-                                       const int32_t* counts, const MeasureChunk& measure) {
+std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& batch, const int32_t* counts,
+                                       const MeasureChunk& measure) {
   const int64_t rows = count_rollouts(counts, batch.count);
-  if (context.memory.holds() && !is_one_chunk(context, measure, 1, 1)) context.memory.let_go();
-  Cutter cutter(context, measure, batch.count, rows);
+  if (memory.holds() && !is_one_chunk(memory, measure, 1, 1)) memory.let_go();
+  Cutter cutter(memory, measure, batch.count, rows);
   for (int s = 0; s < batch.count; ++s) cutter.add(s, rollouts_of(counts, s));
   return cutter.finish();
 }
@@ -161,13 +161,13 @@ ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, Chunk
   shape.tiles = static_cast<int>(tiles.tiles.size());
 }
 
-void upload(CudaContext& context, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
             const std::function<void(const ChunkArrays&)>& fill) {
   const SequenceBatch& batch = plan.batch;
   const CudaChunk& chunk = plan.chunk;
   const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
-  context.stream.synchronize();  // the copy before this one has read the page-locked memory
-  Placement staged(context.uploads.reserve(inputs.bytes));
+  lane.stream.synchronize();  // the copy before this one has read the page-locked memory
+  Placement staged(lane.uploads.reserve(inputs.bytes));
   const Piece<ChunkArrays> to(staged, plan.shape);
   std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);
   if (plan.shape.capacities) {
@@ -183,9 +183,9 @@ void upload(CudaContext& context, const ChunkPlan& plan, const Piece<ChunkArrays
   std::copy(plan.tiles.tiles.begin(), plan.tiles.tiles.end(), to.tiles);
   *to.stop = 0;
   fill(to);
-  require(cudaMemcpyAsync(inputs.block, to.block, inputs.bytes, cudaMemcpyHostToDevice, context.stream.get()),
+  require(cudaMemcpyAsync(inputs.block, to.block, inputs.bytes, cudaMemcpyHostToDevice, lane.stream.get()),
           "upload");
-  context.stop_signal.begin(context.stream);
+  lane.stop_signal.begin(lane.stream);
 }
 
 // Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile.

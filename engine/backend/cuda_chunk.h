@@ -31,12 +31,12 @@ struct ChunkNeed {
 using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
 
 // Whether so many sequences and rows fit at once, in memory and in the time that a stop may have to wait.
-bool is_one_chunk(const CudaContext& context, const MeasureChunk& measure, int sequences, int64_t rows);
+bool is_one_chunk(const CudaMemory& memory, const MeasureChunk& measure, int sequences, int64_t rows);
 
 // What memory holds of a tape goes where it leaves no room for a single rollout; throws DeviceError when one
 // does not fit even then.
-std::vector<CudaChunk> cut_into_chunks(CudaContext& context, const SequenceBatch& batch,
-                                       const int32_t* counts, const MeasureChunk& measure);
+std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& batch, const int32_t* counts,
+                                       const MeasureChunk& measure);
 
 // Arrays that are copied in one piece, to the device or back: the same in page-locked memory and there.
 template <typename Arrays>
@@ -103,7 +103,7 @@ struct ChunkPlan {
 
 // Copies a chunk's inputs to the device. fill: writes the arrays that only this kind of call has, in
 // page-locked memory.
-void upload(CudaContext& context, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
             const std::function<void(const ChunkArrays&)>& fill);
 
 }  // namespace pointsman::cuda

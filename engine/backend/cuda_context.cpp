@@ -5,7 +5,11 @@
 
 namespace pointsman::cuda {
 
-void CudaMemory::configure(size_t limit) {
+void MemoryBudget::release() {
+  for (CudaMemory* memory : memories_) memory->release();
+}
+
+void MemoryBudget::configure(size_t limit) {
   release();
   limit_ = limit;
   if (limit > 0) return;
@@ -14,11 +18,34 @@ void CudaMemory::configure(size_t limit) {
   limit_ = free / 10 * 9;
 }
 
+void MemoryBudget::make_room(const CudaMemory& taker, size_t bytes) const {
+  size_t taken = bytes;
+  for (const CudaMemory* memory : memories_) {
+    if (memory != &taker) taken += memory->block_.bytes();
+  }
+  for (CudaMemory* memory : memories_) {
+    if (memory == &taker || memory->in_use_ || taken <= limit_) continue;
+    taken -= memory->block_.bytes();
+    memory->release();
+  }
+}
+
+CudaMemory::CudaMemory(MemoryBudget& budget, int part) : budget_(budget), part_(part) {
+  budget_.memories_.push_back(this);
+}
+
+void CudaMemory::use(bool in_use) {
+  const std::lock_guard lock(budget_.mutex_);
+  in_use_ = in_use;
+}
+
 std::byte* CudaMemory::work(size_t bytes) {
   if (held_bytes_ + bytes > block_.bytes()) {
     let_go();
     // Some more, so that a run of slowly growing calls does not allocate for each.
-    const size_t wanted = std::min(bytes + bytes / 4, std::max(limit_, bytes));
+    const size_t wanted = std::min(bytes + bytes / 4, std::max(available(), bytes));
+    const std::lock_guard lock(budget_.mutex_);
+    budget_.make_room(*this, wanted);
     try {
       block_.reserve(wanted);
     } catch (const std::bad_alloc&) {
@@ -38,7 +65,7 @@ void StopSignal::send(int32_t* word) {
   is_sent_ = true;
 }
 
-int CudaContext::checked(int device_index) {
+int CudaDevice::checked(int device_index) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   const std::string name = "device cuda:" + std::to_string(device_index);
@@ -51,8 +78,8 @@ int CudaContext::checked(int device_index) {
   return device_index;
 }
 
-CudaContext::CudaContext(int device_index, Precision precision_)
-    : index(checked(device_index)), precision(precision_), cublas(stream.get()) {
+CudaDevice::CudaDevice(int device_index, Precision precision_)
+    : index(checked(device_index)), precision(precision_) {
   require(cudaGetDeviceProperties(&properties, index), "device properties");
   if (precision != Precision::kFp32 && properties.major < 8) {
     throw DeviceError(std::string("precision ") + name_of(precision) + ": " + properties.name +

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call of the CUDA backend works with: the device, one stream, the parameters and the memory.
+// What every call of the CUDA backend works with: the device with its parameters, and lanes of work on it.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/backend/cuda_parameters.h"
@@ -17,19 +19,39 @@
 
 namespace pointsman::cuda {
 
-// The device memory beside the parameters, as one block. A tape's activations are held at its start; each
-// chunk of a call takes the rest anew.
+class CudaMemory;
+
+// The device memory beside the parameters, which the lanes share.
+class MemoryBudget {
+ public:
+  void release();  // frees all blocks
+  // limit: bytes; 0: nine tenths of what the device then has free. Frees all blocks.
+  void configure(size_t limit);
+  size_t limit() const { return limit_; }
+
+ private:
+  friend class CudaMemory;
+  // Frees the blocks of other memories that nobody uses until `bytes` for this one fit.
+  void make_room(const CudaMemory& taker, size_t bytes) const;
+
+  std::mutex mutex_;  // of all blocks
+  std::vector<CudaMemory*> memories_;
+  size_t limit_ = 0;
+};
+
+// A lane's device memory, as one block of a part of the budget. A tape's activations are held at its start;
+// each chunk of a call takes the rest anew.
 class CudaMemory {
  public:
-  // limit: bytes; 0: nine tenths of what the device has free.
-  void configure(size_t limit);
+  // part: one so-manieth of the budget is the most it takes. The budget outlives it.
+  CudaMemory(MemoryBudget& budget, int part);
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
 
-  void release() {
-    block_.release();
-    let_go();
-  }
+  // Its block stays while it is in use.
+  void use(bool in_use);
 
-  size_t available() const { return limit_ - held_bytes_; }
+  size_t available() const { return budget_.limit() / part_ - held_bytes_; }
   // The work area of a chunk, of at least `bytes`. It may have to grow: then what was held is lost.
   std::byte* work(size_t bytes);
   // Arrays(placement, arguments...) in a work area of their size.
@@ -48,8 +70,17 @@ class CudaMemory {
   std::byte* held() const { return block_.data(); }
 
  private:
+  friend class MemoryBudget;
+  void release() {
+    block_.release();
+    let_go();
+  }
+
+  MemoryBudget& budget_;
+  const int part_;
+  bool in_use_ = false;
   DeviceBuffer block_;
-  size_t limit_ = 0, held_bytes_ = 0;
+  size_t held_bytes_ = 0;
 };
 
 // How the host tells work that is under way on the device to end: a word of device memory that the work reads
@@ -77,9 +108,10 @@ class StopSignal {
   bool is_sent_ = false;
 };
 
-struct CudaContext {
+// A device and the model on it.
+struct CudaDevice {
   // Throws DeviceError when there is no such device.
-  CudaContext(int device_index, Precision precision_);
+  CudaDevice(int device_index, Precision precision_);
 
   // CUDA's current device belongs to the thread, and each call may come from another.
   void make_current() const { require(cudaSetDevice(index), "device"); }
@@ -87,18 +119,37 @@ struct CudaContext {
   const int index;
   const Precision precision;  // of rollouts without a tape
   cudaDeviceProp properties{};
-  Stream stream;
-  StopSignal stop_signal;
-  Cublas cublas;
-  CudaMemory memory;
-  TapeHead tape_head;  // of the tape whose activations memory holds
-  PinnedBuffer uploads, downloads;
   ModelConfig config;
   std::optional<ParameterLayout> layout;
   std::optional<CudaParameters> parameters;
+  MemoryBudget memory_budget;
 
  private:
   static int checked(int device_index);
+};
+
+// Where a chunk of a call runs: its work is done in order, and beside that of other lanes.
+struct CudaLane {
+  // part: as CudaMemory's.
+  CudaLane(CudaDevice& device_, int part) : device(device_), memory(device_.memory_budget, part) {}
+
+  CudaDevice& device;
+  Stream stream;
+  StopSignal stop_signal;
+  CudaMemory memory;
+  PinnedBuffer uploads, downloads;
+};
+
+// The lane of all calls but rollouts that no gradient follows. Its memory is all there is: others then have
+// none.
+struct CudaContext : CudaDevice, CudaLane {
+  CudaContext(int device_index, Precision precision_)
+      : CudaDevice(device_index, precision_),
+        CudaLane(static_cast<CudaDevice&>(*this), 1),
+        cublas(stream.get()) {}
+
+  Cublas cublas;
+  TapeHead tape_head;  // of the tape whose activations memory holds
 };
 
 // "12 MiB", for messages about memory.

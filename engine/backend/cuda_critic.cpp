@@ -61,7 +61,7 @@ class Critic {
       const CriticWork work(counted, most);
       return ChunkNeed{counted.bytes(), work.inputs.bytes, sequences * sizeof(float)};
     };
-    const auto chunks = cut_into_chunks(context_, batch_, nullptr, measure);
+    const auto chunks = cut_into_chunks(context_.memory, batch_, nullptr, measure);
     for (const CudaChunk& chunk : chunks) run(chunk, values.data() + chunk.first_sequence);
   }
 

@@ -37,46 +37,46 @@ RolloutArrays::RolloutArrays(Placement& placement, int n, int rows, int tiles, b
   winners = placement.take<int32_t>(best ? rows : 0);
 }
 
-int tile_rows(const CudaContext& context, int n, int64_t rollouts) {
+int tile_rows(const CudaDevice& device, int n, int64_t rollouts) {
   const int most = decode_tile_rows(n, false);
   if (most == 0) {
     throw DeviceError("CUDA: " + std::to_string(n) + " items are too many for the shared memory of " +
-                      context.properties.name);
+                      device.properties.name);
   }
-  return rollouts < int64_t{most} * context.properties.multiProcessorCount ? decode_tile_rows(n, true) : most;
+  return rollouts < int64_t{most} * device.properties.multiProcessorCount ? decode_tile_rows(n, true) : most;
 }
 
-AttentionWeights attention_weights(const CudaContext& context, const Policy& policy) {
-  return attention_of(context.config, *context.layout, policy,
-                      [&](size_t offset) { return context.parameters->tensor(offset); });
+AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy) {
+  return attention_of(device.config, *device.layout, policy,
+                      [&](size_t offset) { return device.parameters->tensor(offset); });
 }
 
-PriorWeights prior_weights(const CudaContext& context, const Policy& policy) {
-  if (context.layout->priors == 0) return {};
-  return {context.parameters->tensor(context.layout->prior), 1.0f / policy.temperature};
+PriorWeights prior_weights(const CudaDevice& device, const Policy& policy) {
+  if (device.layout->priors == 0) return {};
+  return {device.parameters->tensor(device.layout->prior), 1.0f / policy.temperature};
 }
 
-void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
-            const Activations& to, Precision precision) {
-  const CudaParameters& parameters = *context.parameters;
-  if (context.config.encoder == Encoder::kLstm) {
+void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs, const Activations& to,
+            Precision precision) {
+  const CudaParameters& parameters = *lane.device.parameters;
+  if (lane.device.config.encoder == Encoder::kLstm) {
     const PreparedLstm& lstm = parameters.encoder.prepared;
     lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.start_c,
                   to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.n, precision,
                   parameters.tensor(parameters.encoder.offsets.weight_hh)},
-                 context.stream.get());
+                 lane.stream.get());
   } else {
-    encode_by_attention(context, shape, inputs, to.attention, to.encoder_h);
+    encode_by_attention(lane, shape, inputs, to.attention, to.encoder_h);
   }
   project_references({parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
                       inputs.sequence_ranges, shape.n},
-                     context.stream.get());
+                     lane.stream.get());
 }
 
-void decode(const CudaContext& context, const RolloutRequest& request, const ChunkPlan& plan,
+void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
             const DecodeResults& to) {
-  const CudaParameters& parameters = *context.parameters;
+  const CudaParameters& parameters = *lane.device.parameters;
   const PreparedLstm& lstm = parameters.decoder.prepared;
   DecodeArgs args{};
   args.problem = request.sequences.problem;
@@ -86,8 +86,8 @@ void decode(const CudaContext& context, const RolloutRequest& request, const Chu
   args.bias = lstm.bias;
   args.start_bias = lstm.start_bias;
   args.query = parameters.query;
-  args.attention = attention_weights(context, request.policy);
-  args.prior = prior_weights(context, request.policy);
+  args.attention = attention_weights(lane.device, request.policy);
+  args.prior = prior_weights(lane.device, request.policy);
   args.projections = parameters.projections;
   args.references = activations.references;
   args.bounds = activations.bounds;
@@ -111,8 +111,8 @@ void decode(const CudaContext& context, const RolloutRequest& request, const Chu
   args.stop = inputs.stop;
   args.precision = precision;
   args.weight_hh = parameters.tensor(parameters.decoder.offsets.weight_hh);
-  args.query_weight = parameters.tensor(context.layout->query);
-  decode(args, context.stream.get());
+  args.query_weight = parameters.tensor(lane.device.layout->query);
+  decode(args, lane.stream.get());
 }
 
 }  // namespace pointsman::cuda

@@ -31,16 +31,16 @@ struct RolloutArrays : DecodeResults {
 
 // Rows of a decode tile for a chunk of so many rollouts. Throws DeviceError when n is too large for the
 // device.
-int tile_rows(const CudaContext& context, int n, int64_t rollouts);
+int tile_rows(const CudaDevice& device, int n, int64_t rollouts);
 
-AttentionWeights attention_weights(const CudaContext& context, const Policy& policy);
-PriorWeights prior_weights(const CudaContext& context, const Policy& policy);
+AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy);
+PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 
 // Activations are recorded in fp32 only.
-void encode(const CudaContext& context, const ChunkShape& shape, const ChunkArrays& inputs,
-            const Activations& to, Precision precision);
+void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs, const Activations& to,
+            Precision precision);
 // The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.
-void decode(const CudaContext& context, const RolloutRequest& request, const ChunkPlan& plan,
+void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
             const DecodeResults& to);
 

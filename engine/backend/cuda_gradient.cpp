@@ -110,7 +110,7 @@ class Gradient {
   void run_chunks() {
     context_.memory.let_go();
     const auto measure = [this](int sequences, int rows) { return need(context_, batch_, sequences, rows); };
-    const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
+    const auto chunks = cut_into_chunks(context_.memory, batch_, request_.counts, measure);
     if (chunks.empty()) return;
     const int first_set = batch_.set_of(0), sets = batch_.set_of(batch_.count - 1) - first_set + 1;
     parameters_.clear_folds(first_set, sets);

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/cuda_calls.h"
@@ -37,6 +39,14 @@ struct RolloutWork {
   std::byte* best_scratch;
 };
 
+// A chunk under way.
+struct Flight {
+  CudaLane& lane;
+  CudaLanes::Lease lease;  // of the lane, unless it is the context's own
+  ChunkPlan plan;
+  RolloutWork work;
+};
+
 class Rollouts {
  public:
   Rollouts(CudaContext& context, const RolloutRequest& request, int64_t rollouts, RolloutResult& result)
@@ -51,13 +61,25 @@ class Rollouts {
     shape_.orders = request.decode == Decode::kForced;
   }
 
-  void run() {
+  // In lanes. Where one has too little memory for a single rollout it is done one chunk after the other, in
+  // all memory that there is.
+  void run(CudaLanes& lanes) {
     const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
-    const auto chunks = cut_into_chunks(context_, batch_, request_.counts, measure);
+    const bool alone = !is_one_chunk(lanes.memory(), measure, 1, 1);
+    const auto all = alone ? lanes.take_all() : std::vector<CudaLanes::Lease>();
+    CudaMemory& memory = alone ? context_.memory : lanes.memory();
+    const auto chunks = cut_into_chunks(memory, batch_, request_.counts, measure);
+    std::deque<Flight> flights;
     for (const CudaChunk& chunk : chunks) {
+      if (chunk.rows == 0) continue;
+      CudaLanes::Lease lease = alone ? CudaLanes::Lease() : flights.empty() ? lanes.take() : lanes.try_take();
+      if (lease.lane() == nullptr && !flights.empty()) lease = land(flights);
       is_whole_ = is_whole_ && !request_.stop.stops();
-      if (chunk.rows > 0 && is_whole_) run(chunk);
+      if (!is_whole_) break;
+      CudaLane& lane = alone ? context_ : *lease.lane();
+      flights.push_back(start(lane, std::move(lease), chunk));
     }
+    while (!flights.empty()) land(flights);
     tell_finished();
   }
 
@@ -71,10 +93,14 @@ class Rollouts {
       whole.device = std::max(whole.device, gradient_bytes(context_, batch_, sequences, rows));
       return whole;
     };
-    record_ = is_one_chunk(context_, measure, batch_.count, rollouts);
+    record_ = is_one_chunk(context_.memory, measure, batch_.count, rollouts);
     if (!record_) return false;
     context_.memory.work(whole.device);
-    const size_t bytes = run(whole_batch(batch_, request_.counts));
+    const CudaChunk chunk = whole_batch(batch_, request_.counts);
+    std::deque<Flight> flights;
+    flights.push_back(start(context_, {}, chunk));
+    const size_t bytes = flights.front().work.activation_bytes;
+    land(flights);
     if (is_whole_) context_.memory.hold(bytes);
     tell_finished();
     return true;
@@ -92,35 +118,52 @@ class Rollouts {
             attends ? static_cast<double>(sequences) * batch_.n * batch_.n : 0.0};
   }
 
-  // Returns the bytes of its activations.
-  size_t run(const CudaChunk& chunk) {
+  // Gives the lane all of the chunk's work.
+  Flight start(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
     const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tile_rows_));
     const auto work =
-        context_.memory.place<RolloutWork>(context_.config, plan.shape, record_, request_.best_only);
-    upload(context_, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
-    encode(context_, plan.shape, work.inputs, work.activations, precision_);
+        lane.memory.place<RolloutWork>(context_.config, plan.shape, record_, request_.best_only);
+    upload(lane, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
+    encode(lane, plan.shape, work.inputs, work.activations, precision_);
     if (request_.best_only) {
-      decode(context_, request_, plan, work.inputs, work.activations, precision_, work.candidates);
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates);
       const RolloutArrays &from = work.candidates, &to = work.answers;
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, chunk.sequences, batch_.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
-              context_.stream.get());
+              lane.stream.get());
     } else {
-      decode(context_, request_, plan, work.inputs, work.activations, precision_, work.answers);
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers);
     }
-    download(plan, work);
-    return work.activation_bytes;
+    download(lane, work.answers.block, lane.downloads.reserve(work.answers.bytes), work.answers.bytes);
+    return {lane, std::move(lease), plan, work};
   }
 
-  // Waits for the device, and ends its work when the stop comes.
-  void wait(const ChunkArrays& inputs) {
+  static void download(const CudaLane& lane, const void* from, void* to, size_t bytes) {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, lane.stream.get()), "download");
+  }
+
+  // Waits for the first chunk and takes its answers. Returns its lane.
+  CudaLanes::Lease land(std::deque<Flight>& flights) {
+    wait(flights);
+    Flight landed = std::move(flights.front());
+    flights.pop_front();
+    collect(landed);
+    return std::move(landed.lease);
+  }
+
+  // Until the first chunk is done. When the stop comes, ends the device's work on all of them.
+  void wait(std::deque<Flight>& flights) {
+    CudaLane& lane = flights.front().lane;
     const auto start = std::chrono::steady_clock::now();
-    while (request_.stop.can_stop() && !context_.stream.is_done()) {
-      if (!context_.stop_signal.is_sent() && request_.stop.stops()) context_.stop_signal.send(inputs.stop);
+    while (request_.stop.can_stop()) {
+      if (!lane.stop_signal.is_sent() && request_.stop.stops()) {
+        for (const Flight& flight : flights) flight.lane.stop_signal.send(flight.work.inputs.stop);
+      }
+      if (lane.stream.is_done()) break;
       if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
     }
-    context_.stream.synchronize();
-    context_.stop_signal.settle();
+    lane.stream.synchronize();
+    lane.stop_signal.settle();
   }
 
   // Of a chunk whose rollouts cost so much: those that a stop did not end.
@@ -151,20 +194,16 @@ class Rollouts {
     }
   }
 
-  void download(const ChunkPlan& plan, const RolloutWork& work) {
+  void collect(const Flight& flight) {
+    const CudaLane& lane = flight.lane;
+    const ChunkPlan& plan = flight.plan;
     const CudaChunk& chunk = plan.chunk;
-    const Piece<RolloutArrays>& answers = work.answers;
-    std::byte* const host = context_.downloads.reserve(answers.bytes);
-    require(
-        cudaMemcpyAsync(host, answers.block, answers.bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
-        "download");
-    wait(work.inputs);
-    Placement placed(host);
+    Placement placed(lane.downloads.data());
     const RolloutArrays from(placed, batch_.n, request_.best_only ? chunk.sequences : chunk.rows,
                              plan.shape.tiles, request_.best_only);
     if (request_.best_only) {
       std::vector<double> costs(chunk.rows, 0.0);
-      if (context_.stop_signal.is_sent()) read_costs(work.candidates, costs);
+      if (lane.stop_signal.is_sent()) read_costs(lane, flight.work.candidates, costs);
       count_finished(chunk, costs.data());
       for (int s = 0; s < chunk.sequences; ++s) {
         if (chunk.first_row[s] < chunk.first_row[s + 1]) take_best(chunk, s, from);
@@ -193,11 +232,9 @@ class Rollouts {
     result_.log_probs[to] = from.log_probs[at];
   }
 
-  void read_costs(const RolloutArrays& candidates, std::vector<double>& costs) const {
-    require(cudaMemcpyAsync(costs.data(), candidates.costs, costs.size() * sizeof(double),
-                            cudaMemcpyDeviceToHost, context_.stream.get()),
-            "download");
-    context_.stream.synchronize();
+  static void read_costs(const CudaLane& lane, const RolloutArrays& candidates, std::vector<double>& costs) {
+    download(lane, candidates.costs, costs.data(), costs.size() * sizeof(double));
+    lane.stream.synchronize();
   }
 
   CudaContext& context_;
@@ -213,7 +250,7 @@ class Rollouts {
 
 }  // namespace
 
-void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult& result) {
+void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& request, RolloutResult& result) {
   const SequenceBatch& batch = request.sequences;
   const int64_t rollouts = count_rollouts(request);
   clear_rollouts(request.best_only ? batch.count : rollouts, batch.n, result);
@@ -224,7 +261,7 @@ void roll_out(CudaContext& context, const RolloutRequest& request, RolloutResult
   if (request.tape != nullptr && calls.run_onto_tape(rollouts)) {
     if (calls.is_whole()) context.tape_head.fill(request, result);
   } else {
-    calls.run();
+    calls.run(lanes);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <semaphore>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -26,7 +27,7 @@ namespace {
 constexpr double kSearchShare = 0.9;     // of a batch's time, where improvement follows the search
 constexpr double kStartShare = 0.25;     // the same where improvement goes on until the limit
 constexpr int kSearchedOneByOne = 4096;  // instances at once
-constexpr size_t kSearchers = 3;         // of each device that leaves the host free
+constexpr int kSearchersBeside = 2;      // those in calls, for each device that leaves the host free
 constexpr size_t kBatchesAhead = 2;      // of each device, searched and not yet improved
 constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only instance's first answer
 
@@ -147,10 +148,24 @@ class BatchQueue {
 };
 
 // What the searchers of a device share.
-struct SharedDevice {
-  explicit SharedDevice(Backend& shared) : backend(shared) {}
+class SharedDevice {
+ public:
+  explicit SharedDevice(Backend& shared) : backend(shared), turns_(shared.info().calls) {}
+
+  // As many callers at once as the device takes; the others wait.
+  void rollout(const RolloutRequest& request, RolloutResult& result) {
+    turns_.acquire();
+    struct Turn {
+      std::counting_semaphore<>& turns;
+      ~Turn() { turns.release(); }
+    } const turn{turns_};
+    backend.rollout(request, result);
+  }
+
   Backend& backend;
-  std::mutex turn;  // of calls
+
+ private:
+  std::counting_semaphore<> turns_;
 };
 
 class Scheduler {
@@ -188,7 +203,7 @@ class Scheduler {
   size_t most_searchers() const {
     if (std::holds_alternative<InstanceSearch>(plan_.search)) return 1;
     const bool ahead = !info_.uses_host && std::holds_alternative<SamplingOptions>(plan_.search);
-    return devices_.size() * (ahead ? kSearchers : 1);
+    return devices_.size() * static_cast<size_t>(ahead ? info_.calls + kSearchersBeside : 1);
   }
 
   // The devices' threads search batches, this one improves them and hands them out.
@@ -272,8 +287,7 @@ class Scheduler {
   void search(SearchedBatch& searched, const SamplingOptions& options, const SearchControl& control,
               SharedDevice& device) {
     const RolloutCall rollout = [&device](const RolloutRequest& request, RolloutResult& result) {
-      const std::lock_guard lock(device.turn);
-      device.backend.rollout(request, result);
+      device.rollout(request, result);
     };
     take(run_search(rollout, config_, batch_of(searched), options, control), searched);
   }

@@ -89,6 +89,18 @@ void progress(CUstream_st& stream) {
   }
 }
 
+// One of the streams that have work, of which there are some.
+CUstream_st& next_of_all() {
+  std::vector<cudaStream_t> busy;
+  for (const cudaStream_t stream : queues().streams) {
+    if (!stream->pending.empty()) busy.push_back(stream);
+  }
+  if (current_schedule().kind == Schedule::kGreedy) return *busy[queues().random() % busy.size()];
+  return **std::min_element(busy.begin(), busy.end(), [](cudaStream_t a, cudaStream_t b) {
+    return a->pending.size() < b->pending.size();
+  });
+}
+
 void push(CUstream_st& stream, Operation operation) {
   stream.pending.push_back(std::move(operation));
   progress(stream);
@@ -165,14 +177,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   pointsman::emulation::finish_stream(stream);
   return cudaSuccess;
 }
-// Each question finds every stream a piece of work further.
+// Each question finds one stream a piece of work further: the one with the least work, or greedy any.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(queues().mutex);
   if (!is_stream(stream)) return refuse("cudaStreamQuery");
   if (stream == nullptr || stream->pending.empty()) return cudaSuccess;
-  for (const cudaStream_t other : queues().streams) {
-    if (!other->pending.empty()) pointsman::emulation::run_one(*other);
-  }
+  pointsman::emulation::run_one(pointsman::emulation::next_of_all());
   return cudaErrorNotReady;
 }
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several calls at once on an emulated device, chunks that overlap, and several devices: the answers are
+// those of one call after the other on one device, under every schedule.
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/backend/backends.h"
+#include "engine/engine.h"
+#include "tests/catch.h"
+#include "tests/cuda_emulation/emulation.h"
+#include "tests/engine/random_batch.h"
+#include "tests/engine/random_instances.h"
+
+namespace pointsman {
+namespace {
+
+using emulation::Schedule;
+
+const std::vector<Schedule> kSchedules = {
+    {Schedule::kForward, 0}, {Schedule::kReverse, 0}, {Schedule::kGreedy, 1}, {Schedule::kGreedy, 2}};
+
+struct WithSchedule {
+  explicit WithSchedule(Schedule schedule) { emulation::set_schedule(schedule); }
+  ~WithSchedule() { emulation::set_schedule(before); }
+  Schedule before = emulation::current_schedule();
+};
+
+std::unique_ptr<Backend> with(std::unique_ptr<Backend> backend, const ModelConfig& config) {
+  backend->configure(config, 1);
+  backend->load_parameters(0, scaled_parameters(config, 3.0f, 1));
+  return backend;
+}
+
+RolloutRequest sampling(const RandomBatch& batch, const std::vector<int32_t>& counts) {
+  RolloutRequest request;
+  request.sequences = batch.batch();
+  request.decode = Decode::kSample;
+  request.instance_keys = batch.keys.data();
+  request.counts = counts.data();
+  return request;
+}
+
+// A lane has a quarter of it, and a chunk needs some 20 to 60 kB.
+constexpr int64_t kLimit = 250'000;
+
+TEST_CASE("devices: the chunks of a call overlap in two lanes, with the answers of one chunk") {
+  const std::vector<int32_t> counts{3, 40, 1, 0, 25, 7};
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    const RandomBatch batch(problem, 7, 6, 41);
+    const ModelConfig config = config_for(problem, 7);
+    RolloutRequest request = sampling(batch, counts);
+    for (const bool best : {false, true}) {
+      request.best_only = best;
+      const RolloutResult expected = roll_out(*with(make_cpu_backend(1), config), request);
+      for (const Schedule schedule : kSchedules) {
+        const WithSchedule set(schedule);
+        const auto cut = with(make_cuda_backend(0, kLimit), config);
+        for (int call = 0; call < 2; ++call) {
+          const RolloutResult found = roll_out(*cut, request);
+          CHECK(same_answers(found, expected));
+          CHECK(found.winners == expected.winners);
+          CHECK(found.statistics.steps == expected.statistics.steps);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("devices: a stop ends all chunks that are under way, and reaches no other call") {
+  const std::vector<int32_t> counts{3, 40, 1, 0, 25, 7};
+  const RandomBatch batch(ProblemKind::kTsp, 7, 6, 42);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  RolloutRequest request = sampling(batch, counts);
+  const RolloutResult expected = roll_out(*with(make_cpu_backend(1), config), request);
+  for (const Schedule schedule : kSchedules) {
+    const WithSchedule set(schedule);
+    const auto cut = with(make_cuda_backend(0, kLimit), config);
+    for (int last = 1; last < 30; last += 2) {
+      int questions = 0;
+      RolloutRequest stopped = request;
+      stopped.stop = StopToken([&] { return ++questions >= last; });
+      const RolloutResult found = roll_out(*cut, stopped);
+      int64_t finished = 0, made = 0;
+      for (size_t r = 0; r < found.costs.size(); ++r) {
+        if (std::isnan(found.costs[r])) continue;
+        ++made;
+        CHECK(found.costs[r] == expected.costs[r]);
+        CHECK(found.log_probs[r] == expected.log_probs[r]);
+      }
+      for (const int32_t of_sequence : found.finished) finished += of_sequence;
+      CHECK(made == (found.finished.empty() ? 76 : finished));
+      CHECK(same_answers(roll_out(*cut, request), expected));
+    }
+  }
+}
+
+TEST_CASE("devices: two calls at once are answered as one after the other") {
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  const std::vector<int32_t> counts{3, 40, 1, 25};
+  const RandomBatch first(ProblemKind::kTsp, 7, 4, 43), second(ProblemKind::kTsp, 7, 4, 44);
+  const auto cpu = with(make_cpu_backend(1), config);
+  const RolloutRequest requests[] = {sampling(first, counts), sampling(second, counts)};
+  const RolloutResult expected[] = {roll_out(*cpu, requests[0]), roll_out(*cpu, requests[1])};
+  for (const Schedule schedule : kSchedules) {
+    const WithSchedule set(schedule);
+    // In lanes; and with too little memory for them, so that the calls wait for each other.
+    for (const int64_t limit : {int64_t{0}, kLimit, int64_t{40'000}}) {
+      const auto cuda = with(make_cuda_backend(0, limit), config);
+      CHECK(cuda->info().calls == 2);
+      bool right[2] = {true, true};
+      const auto call = [&](int i) {
+        for (int round = 0; round < 6; ++round)
+          right[i] = right[i] && same_answers(roll_out(*cuda, requests[i]), expected[i]);
+      };
+      std::thread other(call, 1);
+      call(0);
+      other.join();
+      CHECK(right[0]);
+      CHECK(right[1]);
+    }
+  }
+}
+
+SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
+                    const SolveOptions& options) {
+  SolutionBatch solutions;
+  std::vector<uint64_t> rows(instances.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  engine.solve(&model, instances, rows, options, {},
+               [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); });
+  return solutions;
+}
+
+Engine engine_of(int devices) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (int i = 0; i < devices; ++i) backends.push_back(make_cuda_backend(i));
+  return Engine(std::move(backends));
+}
+
+TEST_CASE("devices: two devices solve and score as one does") {
+  emulation::set_device_count(2);
+  CHECK_THROWS_AS(make_cuda_backend(2), DeviceError);
+  Model model;
+  model.config.problem = ProblemKind::kTsp;
+  model.config.n = 20;
+  model.parameters = initial_parameters(model.config, 1);
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 8; ++i) instances.push_back(random_tsp(5 + i % 4, i));
+  SolveOptions sample, active;
+  sample.mode = Mode::kSample;
+  sample.samples = 20;
+  active.mode = Mode::kActive;
+  active.steps = 1;
+  active.replicas = 2;
+  for (const SolveOptions& options : {sample, active}) {
+    Engine one = engine_of(1), two = engine_of(2);
+    CHECK(two.device().name == "cuda:all");
+    const SolutionBatch expected = solve(one, model, instances, options);
+    const SolutionBatch found = solve(two, model, instances, options);
+    for (size_t i = 0; i < instances.size(); ++i) {
+      CHECK(found[i].order == expected[i].order);
+      CHECK(found[i].log_prob == expected[i].log_prob);
+    }
+    CHECK(two.score(model, instances, expected) == one.score(model, instances, expected));
+  }
+  emulation::set_device_count(1);
+}
+
+}  // namespace
+}  // namespace pointsman
