@@ -144,21 +144,20 @@ class Rollouts {
 
   // Waits for the first chunk and takes its answers. Returns its lane.
   CudaLanes::Lease land(std::deque<Flight>& flights) {
-    wait(flights);
+    wait(flights.front());
     Flight landed = std::move(flights.front());
     flights.pop_front();
     collect(landed);
     return std::move(landed.lease);
   }
 
-  // Until the first chunk is done. When the stop comes, ends the device's work on all of them.
-  void wait(std::deque<Flight>& flights) {
-    CudaLane& lane = flights.front().lane;
+  // Until the chunk is done. When the stop comes, ends the device's work on it.
+  void wait(const Flight& flight) const {
+    CudaLane& lane = flight.lane;
     const auto start = std::chrono::steady_clock::now();
     while (request_.stop.can_stop()) {
-      if (!lane.stop_signal.is_sent() && request_.stop.stops()) {
-        for (const Flight& flight : flights) flight.lane.stop_signal.send(flight.work.inputs.stop);
-      }
+      if (!lane.stop_signal.is_sent() && request_.stop.stops())
+        lane.stop_signal.send(flight.work.inputs.stop);
       if (lane.stream.is_done()) break;
       if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
     }

@@ -7,7 +7,6 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <semaphore>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -147,25 +146,38 @@ class BatchQueue {
   bool ended_ = false;
 };
 
-// What the searchers of a device share.
+// What the searchers of a device share: as many callers at once as it takes, in the order in which they come,
+// so that under a time limit each has its turns.
 class SharedDevice {
  public:
-  explicit SharedDevice(Backend& shared) : backend(shared), turns_(shared.info().calls) {}
+  explicit SharedDevice(Backend& shared) : backend(shared), calls_(shared.info().calls) {}
 
-  // As many callers at once as the device takes; the others wait.
   void rollout(const RolloutRequest& request, RolloutResult& result) {
-    turns_.acquire();
-    struct Turn {
-      std::counting_semaphore<>& turns;
-      ~Turn() { turns.release(); }
-    } const turn{turns_};
+    const Turn turn(*this);
     backend.rollout(request, result);
   }
 
   Backend& backend;
 
  private:
-  std::counting_semaphore<> turns_;
+  struct Turn {
+    explicit Turn(SharedDevice& waited_for) : device(waited_for) {
+      std::unique_lock lock(device.mutex_);
+      const int64_t number = device.come_++;
+      device.changed_.wait(lock, [&] { return number < device.gone_ + device.calls_; });
+    }
+    ~Turn() {
+      const std::lock_guard lock(device.mutex_);
+      ++device.gone_;
+      device.changed_.notify_all();
+    }
+    SharedDevice& device;
+  };
+
+  const int calls_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t come_ = 0, gone_ = 0;
 };
 
 class Scheduler {

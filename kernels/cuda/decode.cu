@@ -5,7 +5,7 @@
 //   h, c = cell(h, c, chosen item);  query = W_q h;  logits, choice, list of remaining items,
 // with block barriers between. The last item of a list needs no network; rows that have finished wait for the
 // others, groups of 8 rows that have finished make no products. Between two steps a half-warp asks whether
-// the host wants an end: a read from the L2, some 500 clocks beside the 40,000 and more of a step.
+// the host wants an end: a read from the L2, some 500 clocks beside the 20,500 of its products.
 //
 // Shared memory: h and query, 2 x 512 B a row; logits, running sums and the list, 12 B a row and item (items
 // rounded up to 16); when all rows are of one sequence and it fits, that sequence's references, 512 B an item
