@@ -241,8 +241,10 @@ SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& ins
   InstanceBatch open_instances;
   std::vector<uint64_t> open_rows;
   SolutionBatch found;
-  const SolvePlan plan = {.search = exact_search(kExactBranches), .batch_size = options.batch_size};
-  solve_instances(*backend_, {}, plan, instances, rows, control, [&](size_t i, Solution&& solution) {
+  SolvePlan plan;
+  plan.search = exact_search(kExactBranches);
+  plan.batch_size = options.batch_size;
+  solve_instances(devices(), {}, plan, instances, rows, control, [&](size_t i, Solution&& solution) {
     if (model == nullptr || solution.start == Start::kExact || solution.status != Status::kDone) {
       answers.put(i, std::move(solution));
       return;
