@@ -53,7 +53,7 @@ bool is_locked_by_another(int descriptor) {
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path, bool force) : force_(force) {
+OutputFile::OutputFile(const std::string& path, bool force, Appearance appearance) : force_(force) {
   if (path.empty() || path == "-" || path == "/dev/stdout") {
     descriptor_ = STDOUT_FILENO;
     return;
@@ -74,6 +74,21 @@ OutputFile::OutputFile(const std::string& path, bool force) : force_(force) {
   const std::filesystem::path whole = target_;
   temporary_ = whole.parent_path() / ("." + whole.filename().string() + ".tmp");
   open_temporary();
+  is_new_ = !exists;
+  if (appearance == Appearance::kGrowing) open_growing();
+}
+
+// Without another's lock on the temporary file there is no other writer.
+void OutputFile::open_growing() {
+  lock_ = descriptor_;
+  descriptor_ =
+      ::open(target_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (is_new_ && !force_ ? O_EXCL : 0), 0666);
+  if (descriptor_ >= 0) return;
+  const int error = errno;
+  ::unlink(temporary_.c_str());
+  ::close(lock_);
+  if (error == EEXIST) throw OutputRefused(target_ + ": is there already; --force replaces it");
+  fail(target_, error);
 }
 
 // A temporary file that is there has either a writer, who holds its lock, or none any more. In the second
@@ -99,13 +114,23 @@ void OutputFile::open_temporary() {
 
 OutputFile::~OutputFile() {
   if (!owned_ || descriptor_ < 0) return;
+  if (lock_ >= 0 && is_new_ && !is_begun_) ::unlink(target_.c_str());
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   ::close(descriptor_);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 bool OutputFile::is_terminal() const { return ::isatty(descriptor_) != 0; }
 
+// Takes away what an older file does not keep.
+void OutputFile::cut() {
+  is_begun_ = true;
+  const auto end = static_cast<off_t>(kept_);
+  if (::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end) fail(target_);
+}
+
 void OutputFile::write(std::string_view bytes) {
+  if (lock_ >= 0 && !is_begun_) cut();
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -128,6 +153,15 @@ void OutputFile::publish() {
   sync_folder(target_);
 }
 
+void OutputFile::finish_growing() {
+  if (!is_begun_) cut();
+  if (!synced(descriptor_)) fail(target_);
+  close_written();
+  ::unlink(temporary_.c_str());
+  ::close(std::exchange(lock_, -1));
+  sync_folder(target_);
+}
+
 void OutputFile::close_written() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_);
 }
@@ -136,6 +170,8 @@ void OutputFile::commit() {
   if (!owned_) return;
   if (temporary_.empty()) {
     close_written();
+  } else if (lock_ >= 0) {
+    finish_growing();
   } else {
     publish();
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are whole or absent: model files, checkpoints and answers.
+// Output files: whole or absent (model files, checkpoints, documents), or growing by whole lines (streams).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -16,18 +17,24 @@ class OutputRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// How a regular file comes to hold what is written.
+enum class Appearance { kWhole, kGrowing };
+
 // Where a result goes. A regular file appears whole or not at all: written beside its place as ".NAME.tmp",
 // synced, renamed, and the directory synced; symbolic links are followed, and an older file keeps its
 // permissions. The temporary file is locked: one writer has it, and what a killed one left is removed by the
 // next. "-" and "" are standard output; what is not a regular file (FIFO, device) is written through. Disk
 // errors are std::system_error, naming the file; an older file of that name then stays intact.
+//
+// A growing file is written in its place, at once, and has the same lock. An older one stays what it was
+// until the first write; what was written stays, whatever comes then.
 class OutputFile {
  public:
   // Makes the temporary file, so call it before the work. Throws OutputRefused when the file is there already
   // and force is not set; std::system_error when its folder cannot be written, and EBUSY while another writer
   // has it.
-  OutputFile(const std::string& path, bool force);
-  ~OutputFile();  // without commit() the temporary file is removed
+  OutputFile(const std::string& path, bool force, Appearance appearance = Appearance::kWhole);
+  ~OutputFile();  // without commit() the temporary file is removed, and a growing one that is new and empty
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -35,13 +42,20 @@ class OutputFile {
   bool is_terminal() const;
   void commit();
 
+  // Before the first write to a growing file: how many bytes of an older one stay. What is written comes
+  // behind them.
+  void keep(uint64_t bytes) { kept_ = bytes; }
+
   // All of a file that is written several times over: each time it is whole on the disk, and this stays its
   // writer. What an earlier save that failed left behind does not matter.
   void save(std::string_view bytes);
 
  private:
   void open_temporary();
+  void open_growing();
+  void cut();
   void publish();
+  void finish_growing();
   void close_written();
 
   std::string target_;     // where the file will appear; symbolic links followed
@@ -50,6 +64,12 @@ class OutputFile {
   bool force_ = false;
   unsigned mode_ = 0;   // permissions of the file to be replaced; 0 when there is none
   bool owned_ = false;  // the descriptor is ours to close
+
+  // Of a growing file.
+  int lock_ = -1;        // the temporary file
+  bool is_new_ = false;  // was not there before
+  bool is_begun_ = false;
+  uint64_t kept_ = 0;
 };
 
 // Makes or replaces a regular file. std::system_error also where the path is anything else.

@@ -34,14 +34,14 @@ void refuse_suffix(const CommonOptions& options) {
                    did_you_mean(suffix, options.suffixes));
 }
 
-OutputFile open_output(const CommonOptions& options) {
+OutputFile open_output(const CommonOptions& options, Appearance appearance) {
   const std::string suffix = file_suffix(options.output);
   const std::vector<std::string>& known = options.suffixes;
   if (!suffix.empty() && options.format.empty() && !options.answer_on_stdout &&
       std::find(known.begin(), known.end(), suffix) == known.end()) {
     refuse_suffix(options);
   }
-  return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force);
+  return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force, appearance);
 }
 
 void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs) {

@@ -25,7 +25,7 @@ bool is_json_on_stdout(const CommonOptions& options);
 // Opens -o or stdout. Call it before the work: throws UsageError for a suffix that tells no format where
 // --format does not either, OutputRefused for a file that is there already without
 // --force. std::system_error when the disk refuses, then and later.
-OutputFile open_output(const CommonOptions& options);
+OutputFile open_output(const CommonOptions& options, Appearance appearance = Appearance::kWhole);
 
 // Throws UsageError when -o is one of the files that are read.
 void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs);

@@ -28,6 +28,7 @@ constexpr const char* kExamples = R"(Examples:
   pointsman solve set.npy --mode greedy -o tours.npy       one pass over a batch
   pointsman solve knap.npy --problem knapsack --capacity 12.5
   producer | pointsman solve - --format ndjson             a solution a line, in input order
+  pointsman solve big.ndjson -o answers.ndjson --resume    goes on where an earlier run ended
 Ctrl-C keeps the best so far, writes it and ends with 130; a second one ends at once.)";
 
 // All instances of a run whose answer is one document.
@@ -203,11 +204,12 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
   }
   const SearchControl control = solve_control(flags, common);
   SolveStream stream(run, flags, control, file, reference);
+  if (flags.resume) stream.resume(common.output);
   for (const std::string& path : flags.files) {
     stream.solve_file(path, read_options(flags.input));
     if (stream.stopped()) break;
   }
-  file.commit();
+  stream.finish();
   log_end(run, stream.totals());
   if (interrupt_exit_code() != 0) return interrupt_exit_code();
   return stream.totals().failed > 0 ? kExitInput : kExitDone;
@@ -216,12 +218,14 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
 int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& common) {
   finish_solve_flags(flags, app, common);
   refuse_inputs(common, flags.files);
-  OutputFile file = open_output(common);
+  const bool is_stream = output_format(common) == OutputFormat::kNdjson;
+  CommonOptions output = common;
+  output.force = common.force || flags.resume;
+  OutputFile file = open_output(output, is_stream ? Appearance::kGrowing : Appearance::kWhole);
   SolveRun run(backend_options(common), flags.model, flags.options.untrained);
   log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +
            ", seed " + std::to_string(common.seed));
-  return output_format(common) == OutputFormat::kNdjson ? run_stream(run, flags, common, file)
-                                                        : run_document(run, flags, common, file);
+  return is_stream ? run_stream(run, flags, common, file) : run_document(run, flags, common, file);
 }
 
 }  // namespace

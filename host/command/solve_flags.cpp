@@ -2,9 +2,11 @@
 #include "host/command/solve_flags.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "engine/problem/problem.h"
 #include "host/command/flags.h"
+#include "host/command/output.h"
 
 namespace pointsman {
 
@@ -83,6 +85,18 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
                CLI::Range(-1.0, 1e6));
 }
 
+// --resume needs a file whose lines stay.
+void check_resume(const CommonOptions& common) {
+  std::error_code absent;
+  const auto type = std::filesystem::status(common.output, absent).type();
+  if (common.output.empty() || common.output == "-" || common.output == "/dev/stdout")
+    throw UsageError("--resume: needs -o FILE");
+  if (output_format(common) != OutputFormat::kNdjson)
+    throw UsageError("--resume: goes on with lines; needs --format ndjson, or -o FILE.ndjson");
+  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
+    throw UsageError("--resume: -o " + common.output + ": is not a regular file");
+}
+
 }  // namespace
 
 void add_solve_flags(CLI::App& app, SolveFlags& flags) {
@@ -97,6 +111,9 @@ void add_solve_flags(CLI::App& app, SolveFlags& flags) {
       app, "--init", flags.init,
       "\"random\": active search from fresh parameters; else a file of solutions to start from: no answer "
       "will be worse than these");
+  add_flag(
+      app, "--resume", flags.resume,
+      "Go on behind the last whole line that an earlier run left in -o FILE, an output of --format ndjson");
   add_option(app, "--ref", flags.ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
   add_active_flags(app, flags);
   add_instance_options(app, flags.input);
@@ -128,6 +145,7 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
                      " --mode greedy: a greedy pass of the same input "
                      "gives the same tour; add --shuffle");
   }
+  if (flags.resume) check_resume(common);
   if (std::count(flags.files.begin(), flags.files.end(), "-") > 1)
     throw UsageError("- (stdin) can be read only once");
 }

@@ -21,6 +21,7 @@ struct SolveFlags {
   InstanceFlags input;
   std::string model, mode = "auto", improve, init, ref;
   double limit_each = 0;  // seconds; 0: none
+  bool resume = false;
   SolveOptions options;
 };
 

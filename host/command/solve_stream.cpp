@@ -16,8 +16,6 @@ namespace pointsman {
 namespace {
 
 constexpr size_t kLinesAtOnce = 1024;  // when the stream runs ahead of the search
-constexpr size_t kFlushBytes = 1 << 16;
-constexpr auto kFlushAfter = std::chrono::milliseconds(100);
 
 // Lines read by a thread of its own, so that a search never waits for lines that have not come yet and a
 // producer that pauses still gets its answers at once.
@@ -101,7 +99,34 @@ class LineQueue {
 
 bool SolveStream::stopped() const { return control_.check() != Status::kDone; }
 
+bool SolveStream::is_answered(int64_t index, const Instance* instance, int64_t line) {
+  if (!answered_) return false;
+  const std::string at =
+      path_ + (line > 0 ? ":" + std::to_string(line) : ", instance " + std::to_string(index));
+  if (answered_->take(index, instance, at)) return true;
+  end_of_answered();
+  return false;
+}
+
+// What is written from now on comes behind them.
+void SolveStream::end_of_answered() {
+  log_info("--resume: " + std::to_string(answered_->count()) + " answers stay");
+  file_.keep(answered_->bytes());
+  answered_.reset();
+}
+
+void SolveStream::finish() {
+  if (answered_ && answered_->has_next()) {
+    if (stopped()) return;  // the output stays as it is
+    throw UsageError(answered_->place() + ": found an answer, expected none: the input has only " +
+                     std::to_string(next_index_) + " instances");
+  }
+  if (answered_) end_of_answered();
+  file_.commit();
+}
+
 void SolveStream::solve_file(const std::string& path, const ReadOptions& options) {
+  path_ = path == "-" ? "stdin" : path;
   try {
     const auto& batch_size = flags_.options.batch_size;
     const size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kLinesAtOnce;
@@ -124,7 +149,6 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
   } catch (const InputError& error) {
     write_error(kExitInput, error.what(), error.file(), error.line(), next_index_++);
     write_errors_before(next_index_);
-    flush();
   }
 }
 
@@ -152,6 +176,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
       write_error(code, message, "", line.line, index);
       continue;
     }
+    if (is_answered(index, &*line.instance, line.line)) continue;
     instances.push_back(std::move(*line.instance));
     rows.push_back(static_cast<uint64_t>(index));
     indices.push_back(index);
@@ -162,31 +187,24 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
     write_errors_before(indices[i]);
     const double gap_found =
         std::isnan(reference_) ? reference_ : gap(instances[i].problem, solution.objective, reference_);
-    pending_ += solution_json(indices[i], instances[i], solution, gap_found) + "\n";
+    file_.write(solution_json(indices[i], instances[i], solution, gap_found) + "\n");
     totals_.add(instances[i], solution, gap_found);
     show_progress();
-    if (pending_.size() >= kFlushBytes || Clock::now() - flushed_ >= kFlushAfter) flush();
   });
   write_errors_before(next_index_);
-  flush();
 }
 
 void SolveStream::write_error(int code, const std::string& message, const std::string& file, int64_t line,
                               int64_t index) {
-  log_warning(message);
   ++totals_.failed;
+  if (is_answered(index, nullptr, line)) return;
+  log_warning(message);
   errors_.emplace_back(index, error_json(code, message, file, line, index) + "\n");
 }
 
 void SolveStream::write_errors_before(int64_t index) {
   for (; !errors_.empty() && errors_.front().first < index; errors_.pop_front())
-    pending_ += errors_.front().second;
-}
-
-void SolveStream::flush() {
-  if (!pending_.empty()) file_.write(pending_);
-  pending_.clear();
-  flushed_ = Clock::now();
+    file_.write(errors_.front().second);
 }
 
 }  // namespace pointsman

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "host/command/answered_lines.h"
 #include "host/command/log.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_run.h"
@@ -67,8 +68,15 @@ class SolveStream {
               double reference)
       : run_(run), flags_(flags), control_(control), file_(file), reference_(reference) {}
 
+  // Goes on behind what an earlier run left in `output`, which the file writes. UsageError for other lines
+  // than answers.
+  void resume(const std::string& output) { answered_.emplace(output); }
+
   // Solves one file or stream. Bad lines, or a bad file, are answered with their code and the run goes on.
   void solve_file(const std::string& path, const ReadOptions& options);
+
+  // After the last file. UsageError where the output has answers to more instances than the input has.
+  void finish();
 
   const SolveTotals& totals() const { return totals_; }
   bool stopped() const;  // a limit or a signal ended the run
@@ -81,7 +89,9 @@ class SolveStream {
   void write_error(int code, const std::string& message, const std::string& file, int64_t line,
                    int64_t index);
   void write_errors_before(int64_t index);
-  void flush();
+  // Whether the output of an earlier run has the answer. instance: null of an error.
+  bool is_answered(int64_t index, const Instance* instance, int64_t line);
+  void end_of_answered();
   // Not where the answers themselves appear.
   void show_progress() {
     if (file_.is_terminal() || !line_.due()) return;
@@ -96,10 +106,10 @@ class SolveStream {
   OutputFile& file_;
   double reference_;
   SolveTotals totals_;
-  int64_t next_index_ = 0;  // of all lines of all files
-  std::string pending_;     // answers not yet written
+  int64_t next_index_ = 0;                 // of all lines of all files
+  std::string path_;                       // of the file in work
+  std::optional<AnsweredLines> answered_;  // what is still to be passed over
   ProgressLine line_;
-  Clock::time_point flushed_ = Clock::now();
   std::deque<std::pair<int64_t, std::string>> errors_;  // of the lines in work, by index
 };
 

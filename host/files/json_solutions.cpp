@@ -72,6 +72,16 @@ bool is_ndjson(std::string_view bytes, const std::string& file) {
   }
 }
 
+std::string solution_start(int64_t index, const Instance& instance) {
+  std::string start = json_object({{"index", index},
+                                   {"id", instance.id},
+                                   {"problem", name_of(instance.problem)},
+                                   {"n", instance.n()}})
+                          .text;
+  start.back() = ',';
+  return start;
+}
+
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
   const bool is_solved = solution.status != Status::kUnsolved;
@@ -82,22 +92,18 @@ std::string solution_json(int64_t index, const Instance& instance, const Solutio
   const bool has_start = solution.start != Start::kNone;
   const bool has_kicks = has_start && is_solved && problem.has_local_search;
   const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
-  return json_object({{"index", index},
-                      {"id", instance.id},
-                      {"problem", name_of(problem.kind)},
-                      {"n", instance.n()},
-                      {"status", name_of(solution.status)},
-                      {problem.objective_key, is_solved ? objective : JsonText()},
-                      {"cost_euclidean", has_length ? JsonText(solution.unrounded) : JsonText()},
-                      {"weight", is_solved && problem.has_capacity ? JsonText(solution.weight) : JsonText()},
-                      {"gap", gap},
-                      {"log_prob", solution.log_prob},
-                      {"network_cost",
-                       has_network ? objective_json(instance, solution.network_objective) : JsonText()},
-                      {"start", has_start ? JsonText(name_of(solution.start)) : JsonText()},
-                      {"kicks", has_kicks ? JsonText(solution.kicks) : JsonText()},
-                      {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}})
-      .text;
+  const JsonText found = json_object(
+      {{"status", name_of(solution.status)},
+       {problem.objective_key, is_solved ? objective : JsonText()},
+       {"cost_euclidean", has_length ? JsonText(solution.unrounded) : JsonText()},
+       {"weight", is_solved && problem.has_capacity ? JsonText(solution.weight) : JsonText()},
+       {"gap", gap},
+       {"log_prob", solution.log_prob},
+       {"network_cost", has_network ? objective_json(instance, solution.network_objective) : JsonText()},
+       {"start", has_start ? JsonText(name_of(solution.start)) : JsonText()},
+       {"kicks", has_kicks ? JsonText(solution.kicks) : JsonText()},
+       {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}});
+  return solution_start(index, instance) + found.text.substr(1);
 }
 
 std::string error_json(int code, const std::string& message, const std::string& file, int64_t line,

@@ -48,6 +48,10 @@ std::string short_objective_text(const Instance& instance, double objective);
 // is known, "start" and "kicks" only of modes that tell them.
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap);
 
+// What that line starts with, which tells its instance: {"index":0,"id":"a","problem":"tsp","n":20 and a
+// comma.
+std::string solution_start(int64_t index, const Instance& instance);
+
 // {"code":3,"error":..,"file":..,"line":..} without the newline; index >= 0 adds the row of an NDJSON stream.
 std::string error_json(int code, const std::string& message, const std::string& file = "", int64_t line = 0,
                        int64_t index = -1);

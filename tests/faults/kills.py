@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills: `train` and `solve` die of SIGKILL at a random time while they replace their files.
+"""Kills: `train` and `solve` die of SIGKILL at a random time while they write their files.
 
-    python3 tests/faults/kills.py BINARY [--kills N] [--seed S]    2,000; ctest makes 60
+    python3 tests/faults/kills.py BINARY [--kills N] [--seed S] [--kinds KIND ..]    2,000; ctest makes 75
 
 After each kill every file is either the one from before or a whole new one: `info` reads a model, `train --resume` goes
 on from a checkpoint, answers are read and counted. After one to four kills a run comes to its end. Then nothing of the
 killed ones may be left: no temporary file, which stands beside its file as ".NAME.tmp", and no other.
+
+A stream's file grows instead. After each kill it is the start of what an uninterrupted run writes, and after runs with
+--resume it has the bytes of that run.
 
 Half of the kills come at any time of a run, the others near its end, where answers are written. Exit code 1 when
 anything is torn or stale.
@@ -27,7 +30,7 @@ import time
 import zipfile
 
 ROWS, SIZE = 20_000, 5
-KINDS = ("train", "json", "npy", "npz")
+KINDS = ("train", "json", "npy", "npz", "stream")
 
 
 def check_npy(data):
@@ -63,14 +66,23 @@ class Program:
         return subprocess.Popen([self.binary, *map(str, arguments), "-q"], cwd=self.folder,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
-    def run(self, *arguments):
+    def run(self, *arguments, code=0):
         process = self.start(*arguments)
         message = process.communicate()[1].decode()
-        if process.returncode != 0:
+        if process.returncode != code:
             raise ValueError(f"code {process.returncode}: {' '.join(map(str, arguments))}: {message}")
 
 
-class Solve:
+class Work:
+    def share_left(self):
+        """Of a whole run, for the next one."""
+        return 1.0
+
+    def check_finished(self):
+        pass
+
+
+class Solve(Work):
     """Answers to two sets by turns, so that each run writes other bytes."""
 
     def __init__(self, program, form):
@@ -86,7 +98,43 @@ class Solve:
         check_answers(path)
 
 
-class Train:
+class Stream(Work):
+    """Answers to lines of both problems, of several sizes, some of them no instance."""
+
+    def __init__(self, program, _):
+        self.program, self.targets, self.is_fresh = program, ["answers.ndjson"], True
+        lines = []
+        for problem in ("tsp", "knapsack"):
+            for size in (5, 12, 30):
+                program.run("generate", problem, "-n", size, "-b", 60, "-o", "part.ndjson", "-f")
+                lines += (program.folder / "part.ndjson").read_text().splitlines()
+        (program.folder / "part.ndjson").unlink()
+        random.Random(1).shuffle(lines)
+        lines[7::50] = ['{"no":"instance"}'] * len(lines[7::50])
+        (program.folder / "set.ndjson").write_text("\n".join(lines) + "\n")
+        self.flags = ("solve", "set.ndjson", "--mode", "auto", "-t", 1, "-b", 9, "--kicks", 300)
+        program.run(*self.flags, "-o", "whole.ndjson", code=3)
+        self.whole = (program.folder / "whole.ndjson").read_bytes()
+
+    def next_run(self, _):
+        begins = ("-f",) if self.is_fresh else ("--resume",)
+        self.is_fresh = False
+        return (*self.flags, *begins, "-o", self.targets[0])
+
+    def check(self, path):
+        if not self.whole.startswith(path.read_bytes()):
+            raise ValueError("is not the start of a whole run's")
+
+    def share_left(self):
+        return 1.0 if self.is_fresh else 1.0 - (self.program.folder / self.targets[0]).stat().st_size / len(self.whole)
+
+    def check_finished(self):
+        self.is_fresh = True
+        if (self.program.folder / self.targets[0]).read_bytes() != self.whole:
+            raise ValueError(f"{self.targets[0]}: differs from a whole run's")
+
+
+class Train(Work):
     """A model, a checkpoint and a log. Trainings begin anew and go on from the checkpoint by turns."""
 
     def __init__(self, program, _):
@@ -115,7 +163,8 @@ class Kills:
     def __init__(self, kind, binary, folder, rng):
         self.kind, self.folder, self.rng = kind, folder, rng
         self.program = Program(binary, folder)
-        self.work = Train(self.program, kind) if kind == "train" else Solve(self.program, kind)
+        self.work = {"train": Train, "stream": Stream}.get(kind, Solve)(self.program, kind)
+        self.code = 3 if kind == "stream" else 0  # of a whole run
         self.counts, self.wrong = collections.Counter(), []
         self.seconds = 0.0  # of a whole run
         self.finish()
@@ -125,17 +174,19 @@ class Kills:
         """A run to its end."""
         arguments = self.work.next_run(self.rng)
         start = time.monotonic()
-        self.program.run(*arguments)
+        self.program.run(*arguments, code=self.code)
         taken = time.monotonic() - start
-        self.seconds = 0.8 * self.seconds + 0.2 * taken if self.seconds else taken
+        self.work.check_finished()
+        if "--resume" not in arguments or self.kind == "train":
+            self.seconds = 0.8 * self.seconds + 0.2 * taken if self.seconds else taken
 
     def contents(self):
         return {name: (self.folder / name).read_bytes() for name in self.work.targets if (self.folder / name).exists()}
 
     def kill(self):
-        before = self.contents()
+        before, seconds = self.contents(), self.seconds * self.work.share_left()
         process = self.program.start(*self.work.next_run(self.rng))
-        time.sleep(self.seconds * self.rng.uniform(self.rng.choice((0.0, 0.7)), 1.1))
+        time.sleep(seconds * self.rng.uniform(self.rng.choice((0.0, 0.7)), 1.1))
         process.kill()
         process.communicate()
         self.counts["kills"] += process.returncode == -9
@@ -178,17 +229,18 @@ def main():
     parser.add_argument("binary", type=pathlib.Path)
     parser.add_argument("--kills", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     flags = parser.parse_args()
     rng = random.Random(flags.seed)
     names = ("kills", "ended before", "left a temporary file", "new files", "torn", "stale")
     print(f"{'':6} " + "  ".join(names))
     wrong = []
     with tempfile.TemporaryDirectory() as scratch:
-        for kind in KINDS:
+        for kind in flags.kinds:
             folder = pathlib.Path(scratch) / kind / "files"
             folder.mkdir(parents=True)
             kills = Kills(kind, flags.binary.resolve(), folder, rng)
-            while kills.counts["kills"] * len(KINDS) < flags.kills and len(kills.wrong) < 20:
+            while kills.counts["kills"] * len(flags.kinds) < flags.kills and len(kills.wrong) < 20:
                 kills.round()
             wrong += kills.wrong
             print(f"{kind:6} " + "  ".join(f"{kills.counts[name]:{len(name)}}" for name in names), flush=True)

@@ -221,3 +221,50 @@ TEST_CASE("a file that is saved several times is whole each time, also after a s
   }
   CHECK(folder.entries() == 1);
 }
+
+TEST_CASE("a growing file holds what is written, behind what it keeps of an older one") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
+  { const OutputFile unused(path, false, Appearance::kGrowing); }
+  CHECK(folder.entries() == 0);
+  {
+    OutputFile file(path, false, Appearance::kGrowing);
+    CHECK(bytes_of(path).empty());
+    file.write("one\n");
+    CHECK(bytes_of(path) == "one\n");
+    CHECK(error_of([&] { OutputFile second(path, true); }) == EBUSY);
+    CHECK(error_of([&] { OutputFile second(path, true, Appearance::kGrowing); }) == EBUSY);
+    file.write("tw");  // and no commit
+  }
+  CHECK(bytes_of(path) == "one\ntw");
+  CHECK_THROWS_AS(OutputFile(path, false, Appearance::kGrowing), OutputRefused);
+  { const OutputFile unused(path, true, Appearance::kGrowing); }
+  CHECK(bytes_of(path) == "one\ntw");
+  CHECK(::chmod(path.c_str(), 0600) == 0);
+  fs::create_symlink("a", folder / "link");
+  {
+    OutputFile file(folder / "link", true, Appearance::kGrowing);
+    file.keep(4);
+    file.write("2\n");
+    file.commit();
+  }
+  CHECK(bytes_of(path) == "one\n2\n");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK((fs::status(path).permissions() & fs::perms::all) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  OutputFile empty(path, true, Appearance::kGrowing);
+  empty.commit();
+  CHECK(bytes_of(path).empty());
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a growing file needs a folder and no regular file") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(OutputFile(folder / "none/a", false, Appearance::kGrowing), std::system_error);
+  CHECK_THROWS_AS(OutputFile(folder / ".", true, Appearance::kGrowing), OutputRefused);
+  put("/dev/null", "gone", false);
+  OutputFile device("/dev/null", false, Appearance::kGrowing);
+  device.write("gone");
+  device.commit();
+  CHECK(fs::is_character_file("/dev/null"));
+}
