@@ -33,6 +33,9 @@ namespace pointsman {
 
 namespace {
 
+// Behind a limit that comes while a document is loaded: what takes no longer is still loaded and answered.
+constexpr auto kLoadingPatience = std::chrono::milliseconds(250);
+
 constexpr const char* kExamples = R"(Examples:
   pointsman solve berlin52.tsp                        a tour as JSON, or a table on a terminal
   pointsman solve berlin52.tsp -o berlin52.tour -l 5  at most five seconds
@@ -282,7 +285,10 @@ int main_program(int argc, char** argv) {
     const CommonOptions& common = *command.common;
     configure_log(common.quiet, common.verbose, common.log_format == "json");
     as_json = is_json_on_stdout(common);
-    set_run_stop([control = search_control(common)] { return control.is_over(); });
+    SearchControl loading = search_control(common);
+    if (loading.deadline) loading.end = *loading.deadline + kLoadingPatience;
+    set_run_stop([control = search_control(common)] { return control.is_over(); },
+                 [loading] { return loading.is_over(); });
     const int code = command.run();
     require_memory();
     return code;

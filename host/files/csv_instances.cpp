@@ -31,10 +31,12 @@ InstanceFile parse_csv(std::string_view bytes, const std::string& file, const Re
   Instance instance;
   instance.id = file_stem(file);
   instance.problem = problem_with(ItemFields::kCoordinates, options);
+  LoadingWatch watch(file);
   LineScanner lines(bytes);
   std::string_view line;
   std::array<std::string_view, 2> fields;
   for (bool is_first = true; lines.next_filled(line); is_first = false) {
+    watch.after(1);
     std::array<double, 2> point{};
     const bool is_pair = split_fields(line, fields);
     if (is_first && is_pair && is_header(fields)) continue;

@@ -19,11 +19,24 @@ namespace {
 constexpr size_t kBlockBytes = 64 * 1024;
 constexpr int kPatience = 20;  // milliseconds
 
-std::function<bool()> run_stop;
+constexpr size_t kSmall = 1 << 20;  // bytes, whose end is not far
+
+std::function<bool()> waiting_stop, loading_stop;
+
+[[noreturn]] void fail_stopped(const std::string& file) {
+  throw InputStopped(file, 0, "the run was stopped before the end of the input came");
+}
 
 }  // namespace
 
-void set_run_stop(std::function<bool()> stop) { run_stop = std::move(stop); }
+void set_run_stop(std::function<bool()> waiting, std::function<bool()> loading) {
+  waiting_stop = std::move(waiting);
+  loading_stop = std::move(loading);
+}
+
+void LoadingWatch::look() const {
+  if (loading_stop && loading_stop()) fail_stopped(file_);
+}
 
 InputFile::InputFile(const std::string& path, std::function<bool()> stop)
     : name_(path == "-" ? "stdin" : path), stop_(std::move(stop)) {
@@ -46,8 +59,7 @@ bool InputFile::read_block(std::string& to) {
     const int count = ::poll(&ready, 1, kPatience);
     if (count <= 0) {
       if (count < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), name_);
-      if ((stop_ && stop_()) || (run_stop && run_stop()))
-        throw InputStopped(name_, 0, "the run was stopped before the end of the input came");
+      if ((stop_ && stop_()) || (waiting_stop && waiting_stop())) fail_stopped(name_);
       continue;
     }
     const size_t held = to.size();
@@ -55,6 +67,7 @@ bool InputFile::read_block(std::string& to) {
     const ssize_t got = ::read(descriptor_, to.data() + held, kBlockBytes);
     const int error = errno;
     to.resize(held + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    read_bytes_ += to.size() - held;
     if (got >= 0) return got > 0;
     if (error != EINTR && error != EAGAIN) throw std::system_error(error, std::generic_category(), name_);
   }
@@ -101,6 +114,7 @@ bool InputFile::read_line(std::string& line) {
   size_t searched = start_, end;
   while ((end = buffer_.find('\n', searched)) == std::string::npos) {
     const size_t unread = buffer_.size() - start_;
+    if (unread >= kSmall) LoadingWatch(name_).look();
     if (fill()) {
       searched = start_ + unread;
       continue;
@@ -114,7 +128,12 @@ bool InputFile::read_line(std::string& line) {
   return true;
 }
 
+void InputFile::watch_loading() const {
+  if (read_bytes_ >= kSmall) LoadingWatch(name_).look();
+}
+
 std::string InputFile::read_piece() {
+  watch_loading();
   if (start_ == buffer_.size() && !fill()) return {};
   return buffer_.substr(std::exchange(start_, buffer_.size()));
 }
@@ -124,8 +143,7 @@ std::string InputFile::read_rest() {
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode))
     buffer_.reserve(static_cast<size_t>(status.st_size) + kBlockBytes);
-  while (fill()) {
-  }
+  while (fill()) watch_loading();
   buffer_.erase(0, std::exchange(start_, 0));
   return std::move(buffer_);
 }

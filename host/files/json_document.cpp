@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "host/files/input_error.h"
+#include "host/files/input_file.h"
 #include "host/files/text_scan.h"
 #include "models/json_text.h"
 
@@ -65,7 +65,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     bool operator==(const Text& other) const { return has_more() == other.has_more(); }
   };
 
-  explicit Builder(JsonDocument& target) : document(target) {}
+  explicit Builder(JsonDocument& target) : document(target), watch(target.file_) {}
 
   bool null() override { return add_scalar(Kind::kNull, 0.0); }
   bool boolean(bool value) override { return add_scalar(Kind::kBoolean, value ? 1.0 : 0.0); }
@@ -107,6 +107,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
                                .end = static_cast<uint32_t>(document.nodes_.size() + 1),
                                .kind = kind});
     behind = reached;  // an event comes as soon as its token is read
+    watch.after(1);
   }
 
   bool add_scalar(Kind kind, double number) {
@@ -188,6 +189,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   }
 
   JsonDocument& document;
+  LoadingWatch watch;
   std::function<std::string()> next_piece;
   std::string list;
   std::function<void(const JsonValue&)> visit;  // empty: there is no list

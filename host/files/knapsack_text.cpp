@@ -33,9 +33,11 @@ InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file
   instance.id = file_stem(file);
   instance.problem = problem_with(ItemFields::kWeightAndValue, options);
   double n = 0.0;  // 0 until the first line is read
+  LoadingWatch watch(file);
   LineScanner lines(bytes);
   std::string_view line;
   while (lines.next_filled(line)) {
+    watch.after(1);
     if (n == 0.0) {
       const auto [size, capacity] = two_numbers(line, "n capacity", file, lines.number());
       if (size < 1.0 || size != std::floor(size) || size > static_cast<double>(kLargestSize)) {

@@ -62,6 +62,7 @@ class NpyArray {
   NpyArray(const NpyArray&) = delete;
   NpyArray& operator=(const NpyArray&) = delete;
 
+  const std::string& file() const { return file_; }
   const NpyHeader& header() const { return header_; }
   const std::vector<int64_t>& shape() const { return header_.shape; }
 

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "host/files/input_error.h"
+#include "host/files/input_file.h"
 #include "host/files/text_scan.h"
 #include "models/atomic_file.h"
 
@@ -84,11 +85,13 @@ class NpzFile::Entry {
       if (count < 0) npz_.fail(shown(name_) + ": is damaged (" + zip_file_strerror(from_.get()) + ")");
     }
     bytes.resize(size);
+    watch_.after(size / sizeof(double));
     return bytes;
   }
 
  private:
   const NpzFile& npz_;
+  LoadingWatch watch_{npz_.file_};
   std::string name_;
   std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> from_;
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "host/files/formats.h"
+#include "host/files/input_file.h"
 #include "host/files/matrix_builder.h"
 #include "host/files/npz_file.h"
 #include "models/atomic_file.h"
@@ -44,8 +45,10 @@ void check_shape(const NpyArray& array, size_t rank, const char* expected) {
 InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
   const auto size = static_cast<size_t>(2 * array.shape()[array.shape().size() - 2]);
   InstanceBatch instances(array.header().count / size, pattern);
+  LoadingWatch watch(array.file());
   size_t next = 0;
   for (Instance& instance : instances) {
+    watch.after(size);
     instance.values.resize(size);
     array.numbers(next, instance.values);
     for (const double value : instance.values)
@@ -57,7 +60,9 @@ InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
 // The matrix that starts at element `first`. The diagonal is not read.
 std::shared_ptr<const DistanceMatrix> read_matrix(const NpyArray& array, size_t first, int n) {
   MatrixBuilder builder(n, array.header().count);
+  LoadingWatch watch(array.file());
   for (int i = 0; i < n; ++i) {
+    watch.after(static_cast<size_t>(n));
     for (int j = 0; j < n; ++j) {
       const size_t at = first + static_cast<size_t>(i) * static_cast<size_t>(n) + static_cast<size_t>(j);
       const double distance = i == j ? 0.0 : array.number(at);
@@ -76,8 +81,10 @@ InstanceBatch read_columns(const NpzFile& npz, const Instance& pattern) {
     fail_shape(values, "that of weights, " + weights.header().shape_text());
   const auto n = static_cast<size_t>(weights.shape().back());
   InstanceBatch instances(weights.header().count / n, pattern);
+  LoadingWatch watch(weights.file());
   size_t next = 0;
   for (Instance& instance : instances) {
+    watch.after(2 * n);
     instance.values.reserve(2 * n);
     for (size_t i = 0; i < n; ++i, ++next) {
       for (const NpyArray* array : {&weights, &values})

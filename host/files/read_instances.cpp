@@ -111,8 +111,10 @@ InstanceFile InstanceInput::read_all() {
 
 InstanceFile InstanceInput::read_lines() {
   InstanceFile out;
+  LoadingWatch watch(file_.name());
   while (std::optional<InstanceLine> line = next_line()) {
     if (line->error) throw *line->error;
+    watch.after(static_cast<size_t>(line->instance->n()));
     out.instances.push_back(std::move(*line->instance));
   }
   if (out.instances.empty()) throw InputError(file_.name(), 0, "expected at least one instance, found none");

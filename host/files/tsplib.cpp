@@ -191,8 +191,10 @@ class TsplibReader {
     const WeightFormat& format = weight_format();
     const int n = static_cast<int>(dimension_);
     MatrixBuilder builder(n, size_ / 2);
+    LoadingWatch watch(file_);
     std::string_view rest;  // of the line
     for (int i = 0; i < n; ++i) {
+      watch.after(static_cast<size_t>(n));
       const int first = format.has_before ? 0 : i + !format.has_own;
       const int end = format.has_behind ? n : i + format.has_own;
       for (int j = first; j < end; ++j) {
@@ -222,12 +224,14 @@ class TsplibReader {
 
   std::vector<Row> read_rows() {
     std::vector<Row> rows;
+    LoadingWatch watch(file_);
     std::string_view line;
     while (static_cast<int64_t>(rows.size()) < dimension_ && lines_.next_filled(line)) {
       line = trim(line);
       ended_ = line == "EOF";
       if (ended_) break;
       rows.push_back(read_row(line));
+      watch.after(1);
     }
     if (static_cast<int64_t>(rows.size()) != dimension_) {
       fail_here("expected " + dimension_text() + " rows, found " + std::to_string(rows.size()));

@@ -496,3 +496,49 @@ TEST_CASE("benchmark data: every TSPLIB file reads, and the stored tours have th
     CHECK(taken[i].objective == Approx(values[i]).epsilon(1e-14));
   }
 }
+
+TEST_CASE("the end of the run ends the parsing of every kind of document, but of no small one") {
+  int looks = 0;
+  const auto parse = [&](const std::string& name, const std::string& bytes, InputFormat format) {
+    looks = 0;
+    ReadOptions options;
+    options.format = format;
+    parse_instances(bytes, name, options);
+  };
+  Instance few, many;
+  few.values = {0, 0, 1, 0, 1, 1};
+  for (int i = 0; i < 40000; ++i) many.values.push_back(i % 211 * 0.25);
+  Instance packed = many;
+  packed.problem = ProblemKind::kKnapsack;
+  packed.capacity = 10;
+  const std::string matrix = npy_header("|u1", {200, 200}) + std::string(40000, '\1');
+  std::string csv, rows =
+                       "DIMENSION: 200\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: FULL_MATRIX\n"
+                       "EDGE_WEIGHT_SECTION\n";
+  for (int i = 0; i < 40000; ++i) csv += "0.5,0.25\n", rows += "1\n";
+  rows += "EOF\n";
+  const std::tuple<const char*, std::string, InputFormat> large[] = {
+      {"a.npy", write_npy({many}), InputFormat::kNpy},
+      {"a.npz", write_npz({packed}), InputFormat::kNpz},
+      {"a.json", write_json({many}), InputFormat::kJson},
+      {"a.npy", matrix, InputFormat::kMatrix},
+      {"a.csv", csv, InputFormat::kCsv},
+      {"a.txt", write_knapsack_text({packed}), InputFormat::kKnapsackText},
+      {"a.tsp", write_tsplib({many}), InputFormat::kTsplib},
+      {"a.tsp", rows, InputFormat::kTsplib}};
+  for (const auto& [name, bytes, format] : large) {
+    CAPTURE(name);
+    set_run_stop({}, [&] { return ++looks > 0; });
+    CHECK_THROWS_AS(parse(name, bytes, format), InputStopped);
+    set_run_stop({}, [&] { return ++looks < 0; });
+    parse(name, bytes, format);
+    CHECK(looks >= 1);
+    CHECK(looks < 20);
+  }
+  set_run_stop({}, [] { return true; });
+  CHECK_NOTHROW(parse("a.npy", write_npy({few}), InputFormat::kNpy));
+  CHECK_NOTHROW(parse("a.npz", write_npz({few}), InputFormat::kNpz));
+  CHECK_NOTHROW(parse("a.json", write_json({few}), InputFormat::kJson));
+  CHECK_NOTHROW(parse("a.tsp", write_tsplib({few}), InputFormat::kTsplib));
+  set_run_stop({}, {});
+}
