@@ -84,7 +84,8 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
                             const SearchControl& control, WorkerThreads* workers) {
   if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
-  const SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
+  SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
+  to_the_end.on_best = control.on_best;
   TourSearch search(instance, options, to_the_end);
   bool finished = search.descend(candidates.front(), to_the_end);
   for (size_t i = 1; i < candidates.size() && finished; ++i)

@@ -85,7 +85,10 @@ class BranchAndBound {
     size_t next = 0;
     best_.start = Start::kBranchAndBound;
     for (int64_t branches = 1; branches <= most_branches; ++branches) {
-      if (branches % kBranchesPerCheck == 0) status = control.check();
+      if (branches % kBranchesPerCheck == 0) {
+        status = control.check();
+        if (control.on_best) control.on_best(best_.objective);
+      }
       if (status != Status::kDone) break;
       if (next < items_.size() && bound(next) > best_.objective * (1.0 + rounding_)) {
         while (next < items_.size() && fits(next)) take(next++);
@@ -159,6 +162,7 @@ Solution local_search_tour(const Instance& instance, const ImproveOptions& optio
   try {
     TourSearch search(instance, options, control);
     Solution solution = checked(instance, search.greedy_tour(control));
+    if (control.on_best) control.on_best(solution.objective);
     if (!search.improve(solution, control, workers)) solution.status = control.check();
     return solution;
   } catch (const CallStopped&) {

@@ -29,6 +29,10 @@ struct SearchControl {
   // Until when an instance without any answer may still get its first one; none: `deadline`.
   std::optional<Clock::time_point> end = {};
 
+  // May be empty; told what each new best answer to the only instance of a run costs, in the user's units.
+  // Also of answers that are no better than an earlier one.
+  std::function<void(double objective)> on_best = {};
+
   // Of one instance, from when its search begins; none: no limit of its own.
   std::optional<Clock::duration> each = {};
 

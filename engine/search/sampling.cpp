@@ -172,6 +172,7 @@ class Sampler {
       return make(planned.subspan(half), stop) && first;
     }
     collect(planned);
+    report_best();
     return rollouts_.finished.empty();
   }
 
@@ -206,6 +207,12 @@ class Sampler {
     rollout_(request, rollouts_);
     control_.trace_call("call", count, start);
     result_.statistics += rollouts_.statistics;
+  }
+
+  // To the only instance of a run.
+  void report_best() const {
+    if (!control_.on_best || kept_[0].empty()) return;
+    control_.on_best(problem_of(instances_[0]).objective(instances_[0], kept_[0].front().order));
   }
 
   void collect(std::span<const PlannedSequence> planned) {

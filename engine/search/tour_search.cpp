@@ -90,6 +90,7 @@ int64_t TourSearch::kick_alone(int64_t kicks, const SearchControl& control) {
       best = tour_.places();
       excess = 0.0;
       next_copy = made + copied_every;
+      if (control.on_best) control.on_best(tour_.length());
     }
     excess += cooling.try_kick(tour_, 0, n_, made, control, random);
     tour_.keep();
@@ -176,6 +177,7 @@ int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, W
     if (length >= best) continue;
     best = length;
     tour_.load(common);
+    if (control.on_best) control.on_best(best);
   }
   return made;
 }
@@ -202,6 +204,7 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
   load(solution.order);
   tour_.descend(control);
   bool finished = !tour_.stopped();
+  if (control.on_best) control.on_best(tour_.length());
   if (finished && n_ >= kFewestForKicks && kicks > 0) {
     solution.kicks = divides(n_) ? kick_together(kicks, control, workers) : kick_alone(kicks, control);
     finished = solution.kicks == kicks;

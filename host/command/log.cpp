@@ -85,6 +85,8 @@ void log_out_of_memory() noexcept {
   }
 }
 
+bool is_log_on_terminal() { return stderr_is_terminal() && !state.json && !state.quiet; }
+
 ProgressLine::ProgressLine(double interval)
     : terminal_(stderr_is_terminal() && !state.json),
       shown_(terminal_ || interval > 0.0),

@@ -21,6 +21,9 @@ void log_error(const std::string& message);  // never silenced
 inline constexpr const char* kOutOfMemory = "out of memory; try a smaller --batch-size";
 void log_out_of_memory() noexcept;
 
+// Whether a person sees the log as it is written.
+bool is_log_on_terminal();
+
 // Progress of a long run. On a terminal one line is rewritten ten times a second; elsewhere there is a line
 // every `interval` seconds, none for 0.
 class ProgressLine {

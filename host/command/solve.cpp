@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "engine/problem/problem.h"
+#include "host/command/best_lines.h"
 #include "host/command/command.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
@@ -81,8 +82,19 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
       improve_solution(instances[i], incumbents[i],
                        {.kicks = flags.options.kicks.value_or(0), .seed = flags.options.seed}, control);
     }
+    if (control.on_best) control.on_best(incumbents[i].objective);
   }
   return incumbents;
+}
+
+// In the place of an answer that is worse or missing.
+void keep_incumbent(const Instance& instance, Solution&& incumbent, const SearchControl& control,
+                    Solution& found) {
+  const bool is_solved = found.status != Status::kUnsolved;
+  if (is_solved && !is_better(instance.problem, incumbent.objective, found.objective)) return;
+  incumbent.status = is_solved ? found.status : control.check();
+  incumbent.network_objective = found.network_objective;
+  found = std::move(incumbent);
 }
 
 SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const SolveTotals& totals,
@@ -151,12 +163,15 @@ SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common
 }
 
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  const SearchControl control = solve_control(flags, common);
+  SearchControl control = solve_control(flags, common);
   const LoadedFiles loaded = load_all(flags);
   const InstanceBatch& instances = loaded.instances;
   check_format(output_format(common), instances);
   const std::vector<double> reference =
       flags.ref.empty() ? std::vector<double>() : read_reference(flags.ref, instances);
+  BestLines best(instances.front(), reference.empty() ? std::nan("") : reference.front());
+  if (instances.size() == 1 && flags.options.mode != Mode::kGreedy && is_log_on_terminal())
+    best.follow(control);
   SolutionBatch incumbents = load_incumbents(flags, instances, control);
   SolutionBatch solutions(instances.size());
   std::vector<double> gaps;
@@ -166,15 +181,12 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     SolveOptions options = flags.options;
     options.on_step = [&](const ActiveSearchProgress& at) {
       if (line.due()) line.update(step_text(at));
+      if (control.on_best) control.on_best(at.best);
     };
     run.solve(instances, loaded.rows, options, control, [&](size_t i, Solution&& found) {
       const bool is_solved = found.status != Status::kUnsolved;
-      if (!incumbents.empty() &&
-          (!is_solved || is_better(instances[i].problem, incumbents[i].objective, found.objective))) {
-        incumbents[i].status = is_solved ? found.status : control.check();
-        incumbents[i].network_objective = found.network_objective;
-        found = std::move(incumbents[i]);
-      }
+      if (is_solved && control.on_best) control.on_best(found.objective);
+      if (!incumbents.empty()) keep_incumbent(instances[i], std::move(incumbents[i]), control, found);
       solutions[i] = std::move(found);
       if (!reference.empty()) gaps.push_back(gap(instances[i].problem, solutions[i].objective, reference[i]));
       totals.add(instances[i], solutions[i], reference.empty() ? std::nan("") : gaps.back());
@@ -184,6 +196,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
       }
     });
   }
+  best.show(true);
   SolveSummary summary = summarise(run, flags, totals, loaded.loading_ms);
   summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
   const Clock::time_point written_from = Clock::now();

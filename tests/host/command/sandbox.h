@@ -2,6 +2,7 @@
 // The program run in a folder of its own, for the tests of its subcommands.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,38 @@ class Sandbox {
 
  private:
   TemporaryFolder folder_;
+};
+
+// For a program's standard streams.
+class Terminal {
+ public:
+  Terminal() : terminal_(posix_openpt(O_RDWR | O_NOCTTY)) {
+    REQUIRE((terminal_ >= 0 && grantpt(terminal_) == 0 && unlockpt(terminal_) == 0));
+    name_ = ptsname(terminal_);
+    other_end_ = open(name_.c_str(), O_RDWR | O_NOCTTY);  // keeps what was written until it is read
+  }
+  ~Terminal() {
+    close(other_end_);
+    close(terminal_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  // What was written since the last call. Lines end in "\r\n".
+  std::string shown() const {
+    fcntl(terminal_, F_SETFL, O_NONBLOCK);
+    std::string text;
+    char bytes[4096];
+    for (ssize_t length; (length = ::read(terminal_, bytes, sizeof bytes)) > 0;)
+      text.append(bytes, static_cast<size_t>(length));
+    return text;
+  }
+
+ private:
+  int terminal_, other_end_ = -1;
+  std::string name_;
 };
 
 inline const std::string kMap = "'" POINTSMAN_SOURCE_DIR "/tests/data/capitals.tsp'";

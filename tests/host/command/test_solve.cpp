@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
+#include <regex>
 #include <thread>
 #include <utility>
 
@@ -351,32 +353,90 @@ TEST_CASE("a stream into a file shows its progress on a terminal, one onto the t
   const Sandbox sandbox;
   REQUIRE(mkfifo(sandbox.path("pipe").c_str(), 0600) == 0);
   const auto on_terminal = [&](const std::string& output) {
-    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-    REQUIRE((terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0));
-    const std::string name = ptsname(terminal);
-    const int other_end = open(name.c_str(), O_RDWR | O_NOCTTY);  // keeps what was written until it is read
-    const pid_t child = sandbox.start("solve --mode local --format ndjson " + output + " - <pipe 2>" + name +
-                                      (output.empty() ? " >" + name : ""));
+    const Terminal terminal;
+    const pid_t child = sandbox.start("solve --mode local --format ndjson " + output + " - <pipe 2>" +
+                                      terminal.name() + (output.empty() ? " >" + terminal.name() : ""));
     std::ofstream pipe(sandbox.path("pipe"));
     pipe << triangle("a") << std::flush;
     std::this_thread::sleep_for(std::chrono::milliseconds(900));
     pipe << triangle("b") << triangle("c") << std::flush;
     pipe.close();
     CHECK(sandbox.finish(child).code == 0);
-    fcntl(terminal, F_SETFL, O_NONBLOCK);
-    std::string shown;
-    char bytes[4096];
-    for (ssize_t length; (length = read(terminal, bytes, sizeof bytes)) > 0;)
-      shown.append(bytes, static_cast<size_t>(length));
-    close(other_end);
-    close(terminal);
-    return shown;
+    return terminal.shown();
   };
   CHECK(on_terminal("-o out.ndjson").find("\r2 solved, mean cost 12.0") != std::string::npos);
   CHECK(lines_of(sandbox.read("out.ndjson")).size() == 3);
   const std::string mixed = on_terminal("");
   CHECK(mixed.find("\"id\":\"c\"") != std::string::npos);
   CHECK(mixed.find(" solved, mean cost 12.0") == std::string::npos);
+}
+
+TEST_CASE("one instance on a terminal shows each new best, and nothing elsewhere") {
+  const Sandbox sandbox;
+  const std::regex line("[\\r\\n] *([0-9.]+) s  cost ([0-9]+), gap -?([0-9.]+)%\r");
+  const auto bests = [&](const std::string& flags) {
+    const Terminal terminal;
+    const Answer answer = sandbox.run("solve " + flags + " --ref 100 -o - 2>" + terminal.name());
+    CHECK(answer.code == 0);
+    const std::string shown = terminal.shown();
+    std::vector<int> costs;
+    double before = 0;
+    for (std::sregex_iterator at(shown.begin(), shown.end(), line), end; at != end; ++at) {
+      CHECK(std::stod((*at)[1]) >= before);
+      before = std::stod((*at)[1]);
+      costs.push_back(std::stoi((*at)[2]));
+    }
+    CHECK(std::is_sorted(costs.rbegin(), costs.rend()));
+    if (!costs.empty()) CHECK(answer.parsed().at("solutions")[0].at("cost") == costs.back());
+    return costs.size();
+  };
+  for (const char* mode : {"auto", "local", "local --kicks 20000", "sample",
+                           "active --steps 12 --replicas 16", "active --steps 1 --improve on"}) {
+    CAPTURE(mode);
+    CHECK(bests(kMap + " --mode " + mode) >= 1);
+  }
+  CHECK(bests(kMap + " --mode local --limit-each 0.4") <= 10);
+  CHECK(bests(kMap + " --mode greedy") == 0);
+  CHECK(bests(kMap + " --mode local -q") == 0);
+  CHECK(bests(kMap + " --mode local --log-format json") == 0);
+  CHECK(bests(kMap + " " + kMap + " --mode local") == 0);
+  const Answer answer = sandbox.run("solve " + kMap + " --mode local --ref 100");
+  CHECK(answer.err.find(" s  cost ") == std::string::npos);
+  CHECK(answer.out.find(" s  cost ") == std::string::npos);
+}
+
+TEST_CASE("a limit or a signal ends the loading of a document that never ends") {
+  const Sandbox sandbox;
+  REQUIRE(mkfifo(sandbox.path("pipe").c_str(), 0600) == 0);
+  signal(SIGPIPE, SIG_IGN);
+  const auto feed = [&](const std::string& head, const std::string& row) {
+    std::string rows;
+    while (rows.size() < 8192) rows += row;
+    std::ofstream pipe(sandbox.path("pipe"));
+    for (pipe << head; pipe << rows << std::flush;) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  const std::string instance = "{\"problem\":\"tsp\",\"coordinates\":[[0,0],[3,0],[3,4]]}";
+  const std::array<std::string, 3> documents[] = {{"--input-format csv", "", "0.25,0.75\n"},
+                                                  {"", "{\"instances\":[\n", instance + ",\n"},
+                                                  {"--format json", "", instance + "\n"}};
+  for (const auto& [flags, head, row] : documents) {
+    for (const bool by_limit : {true, false}) {
+      CAPTURE(flags, head, by_limit);
+      const auto start = std::chrono::steady_clock::now();
+      const pid_t child = sandbox.start("solve - " + flags + (by_limit ? " -l 0.2" : "") + " <pipe");
+      std::thread feeder(feed, head, row);
+      if (!by_limit) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        kill(child, SIGINT);
+      }
+      const Answer answer = sandbox.finish(child);
+      feeder.join();
+      CHECK(answer.code == (by_limit ? 3 : 130));
+      CHECK(answer.err.find("stdin: the run was stopped before the end of the input came") !=
+            std::string::npos);
+      CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+    }
+  }
 }
 
 namespace {
