@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,28 +22,19 @@ namespace pointsman {
 
 namespace {
 
-constexpr double kSearchShare = 0.9;     // of a batch's time, where improvement follows the search
-constexpr double kStartShare = 0.25;     // the same where improvement goes on until the limit
-constexpr int kSearchedOneByOne = 4096;  // instances at once
-constexpr int kSearchersBeside = 2;      // those in calls, for each device that leaves the host free
-constexpr size_t kBatchesAhead = 2;      // of each device, searched and not yet improved
+constexpr double kSearchShare = 0.9;  // of a batch's time, where improvement follows the search
+constexpr double kStartShare = 0.25;  // the same where improvement goes on until the limit
+constexpr int kSearchersBeside = 2;   // those in calls, for each device that leaves the host free
+constexpr size_t kBatchesAhead = 2;   // of each device, searched and not yet improved
 constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only instance's first answer
 
 using Candidates = std::vector<Solution>;  // of one instance, best first
 
 int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n) {
   if (plan.batch_size) return *plan.batch_size;
-  return std::visit(
-      [&]<typename Options>(const Options& options) {
-        if constexpr (std::is_same_v<Options, InstanceSearch>) {
-          return kSearchedOneByOne;
-        } else if constexpr (std::is_same_v<Options, ActiveSearchOptions>) {
-          return instances_at_once(options, device);
-        } else {
-          return instances_at_once(options, n);
-        }
-      },
-      plan.search);
+  const auto* const active = std::get_if<ActiveSearchOptions>(&plan.search);
+  return active != nullptr ? instances_at_once(*active, device)
+                           : instances_at_once(std::get<SamplingOptions>(plan.search), n);
 }
 
 // Instances of one size, by their places in the input, in the order of their first ones.
@@ -98,6 +88,59 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   if (finished && options.kicks != 0) finished = search.improve(best, control, workers);
   if (!finished && best.status == Status::kDone) best.status = control.check();
   return best;
+}
+
+// Hands out an answer. An instance that no search came to, where only its own limit was too short, gets a
+// quick one.
+void hand_out(const SolvePlan& plan, const SearchControl& control, const Instance& instance, size_t place,
+              Solution&& answer, AnswersInOrder& out) {
+  if (answer.status == Status::kUnsolved && control.each && !control.is_over()) {
+    answer = quick_answer(instance, Status::kTimeLimit);
+  }
+  if (plan.start != Start::kNone && answer.status != Status::kUnsolved) answer.start = plan.start;
+  out.put(place, std::move(answer));
+}
+
+// How many instances the host's threads work on: one each, or all of them on each of a few large ones.
+int instances_at_once(const WorkerThreads& workers, int64_t count, int largest) {
+  return count < workers.count() && TourSearch::divides(largest) ? 1 : workers.count();
+}
+
+// Calls work(i, threads it may use or null) for each of `count` instances.
+template <typename Work>
+void for_each_instance(WorkerThreads& workers, int64_t count, int at_once, const Work& work) {
+  if (at_once == workers.count()) {
+    workers.for_each(count, [&](int64_t i, int) { work(i, nullptr); });
+  } else {
+    for (int64_t i = 0; i < count; ++i) work(i, &workers);
+  }
+}
+
+// A search without a network takes instances of any sizes one by one. Each answer leaves as soon as it and
+// those before it are there.
+void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, const SolvePlan& plan,
+                      std::span<const Instance> instances, std::span<const uint64_t> rows,
+                      const SearchControl& control, AnswersInOrder& out) {
+  std::vector<double> work_left(instances.size() + 1, 0.0);  // from each instance on
+  int largest = 0;
+  for (size_t i = instances.size(); i-- > 0;) {
+    work_left[i] = work_left[i + 1] + rollout_work(instances[i].n());
+    largest = std::max(largest, instances[i].n());
+  }
+  const auto count = static_cast<int64_t>(instances.size());
+  const int at_once = instances_at_once(workers, count, largest);
+  std::mutex mutex;
+  for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
+    const Instance& instance = instances[i];
+    Solution answer = unsolved();
+    if (!control.is_over()) {
+      const double work = at_once * rollout_work(instance.n());
+      answer = search(instance, instance_key(instance, rows[i]),
+                      limit_each(share_time(control, work, work_left[i]), 1), helpers);
+    }
+    const std::lock_guard lock(mutex);
+    hand_out(plan, control, instance, static_cast<size_t>(i), std::move(answer), out);
+  });
 }
 
 // Batches on their way from search to improvement, in memory for a few. Several threads may search at once:
@@ -260,11 +303,9 @@ class Scheduler {
     const int n = instances_[next.places[0]].n();
     const double work = static_cast<double>(next.places.size()) * rollout_work(n);
     next.control = share_time(control_, searchers_ * work, work_left_);
-    if (!std::holds_alternative<InstanceSearch>(plan_.search)) {
-      const auto count = static_cast<int64_t>(next.places.size());
-      const int at_once = instances_at_once(count, n);
-      next.control = limit_each(next.control, (count + at_once - 1) / at_once);
-    }
+    const auto count = static_cast<int64_t>(next.places.size());
+    const int at_once = instances_at_once(workers_, count, n);
+    next.control = limit_each(next.control, (count + at_once - 1) / at_once);
     work_left_ -= work;
     if (control_.trace) {
       control_.trace("batch: " + std::to_string(next.places.size()) +
@@ -282,18 +323,12 @@ class Scheduler {
     const SearchControl searching = improves(searched.instances[0])
                                         ? share_time(searched.control, search_share(), 1.0)
                                         : searched.control;
-    std::visit([&](const auto& options) { search(searched, options, searching, device); }, plan_.search);
+    if (const auto* active = std::get_if<ActiveSearchOptions>(&plan_.search)) {
+      search(searched, *active, searching, device);
+    } else {
+      search(searched, std::get<SamplingOptions>(plan_.search), searching, device);
+    }
     return searched;
-  }
-
-  void search(SearchedBatch& searched, const InstanceSearch& one, const SearchControl& control,
-              SharedDevice&) {
-    searched.candidates.resize(searched.instances.size());
-    for_each_instance(searched, control, [&](size_t i, const SearchControl& turn, WorkerThreads* workers) {
-      searched.candidates[i] = {
-          control.is_over() ? unsolved()
-                            : one(searched.instances[i], searched.keys[i], limit_each(turn, 1), workers)};
-    });
   }
 
   // As many samplers as there are threads of them call the device by turns.
@@ -324,26 +359,6 @@ class Scheduler {
     searched.statistics = result.statistics;
   }
 
-  // How many of a batch the host's threads work on: one by one, or all of them on each of a few large ones.
-  int instances_at_once(int64_t count, int n) const {
-    return count < workers_.count() && TourSearch::divides(n) ? 1 : workers_.count();
-  }
-
-  // Calls work(i, its part of the time that is left, threads it may use or null) for every instance.
-  template <typename Work>
-  void for_each_instance(const SearchedBatch& searched, const SearchControl& control, const Work& work) {
-    const auto count = static_cast<int64_t>(searched.instances.size());
-    const int at_once = instances_at_once(count, searched.instances[0].n());
-    const auto take_turn = [&](int64_t i, WorkerThreads* workers) {
-      work(static_cast<size_t>(i), share_time(control, at_once, static_cast<double>(count - i)), workers);
-    };
-    if (at_once == workers_.count()) {
-      workers_.for_each(count, [&](int64_t i, int) { take_turn(i, nullptr); });
-    } else {
-      for (int64_t i = 0; i < count; ++i) take_turn(i, &workers_);
-    }
-  }
-
   double search_share() const {
     return plan_.improve->kicks || !plan_.improve->fills_limit ? kSearchShare : kStartShare;
   }
@@ -352,33 +367,28 @@ class Scheduler {
     return plan_.improve && problem_of(instance).has_local_search;
   }
 
-  // Of an instance that no search came to. Where only its own limit was too short it gets a quick answer.
-  Solution unanswered(size_t place) const {
-    if (!control_.each || control_.is_over()) return unsolved();
-    return quick_answer(instances_[place], Status::kTimeLimit);
-  }
-
   // Improves a batch.
   void finish(SearchedBatch&& searched, AnswersInOrder& out) {
     statistics_[searched.number] = searched.statistics;
     if (searched.instances.empty()) {  // the end of the run came before its search
-      for (const size_t place : searched.places) out.put(place, unanswered(place));
+      for (const size_t place : searched.places)
+        hand_out(plan_, control_, instances_[place], place, unsolved(), out);
       return;
     }
     SolutionBatch answers(searched.candidates.size());
-    for_each_instance(
-        searched, searched.control, [&](size_t i, const SearchControl& turn, WorkerThreads* workers) {
-          const Instance& instance = instances_[searched.places[i]];
-          Candidates& found = searched.candidates[i];
-          answers[i] = improves(instance)
-                           ? improve_candidates(instance, std::move(found), *plan_.improve, turn, workers)
-                           : std::move(found.front());
-        });
+    const auto count = static_cast<int64_t>(answers.size());
+    const int at_once = instances_at_once(workers_, count, searched.instances[0].n());
+    for_each_instance(workers_, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
+      const Instance& instance = instances_[searched.places[i]];
+      Candidates& found = searched.candidates[i];
+      const SearchControl turn = share_time(searched.control, at_once, static_cast<double>(count - i));
+      answers[i] = improves(instance)
+                       ? improve_candidates(instance, std::move(found), *plan_.improve, turn, helpers)
+                       : std::move(found.front());
+    });
     for (size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i].status == Status::kUnsolved) answers[i] = unanswered(searched.places[i]);
-      if (plan_.start != Start::kNone && answers[i].status != Status::kUnsolved)
-        answers[i].start = plan_.start;
-      out.put(searched.places[i], std::move(answers[i]));
+      const size_t place = searched.places[i];
+      hand_out(plan_, control_, instances_[place], place, std::move(answers[i]), out);
     }
   }
 
@@ -399,6 +409,17 @@ class Scheduler {
   std::vector<PolicyStatistics> statistics_;  // [batches], summed in their order
 };
 
+PolicyStatistics solve_all(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
+                           std::span<const Instance> instances, std::span<const uint64_t> rows,
+                           const SearchControl& control, const SolutionSink& sink) {
+  const auto* const one_by_one = std::get_if<InstanceSearch>(&plan.search);
+  if (one_by_one == nullptr) return Scheduler(devices, config, plan, instances, rows, control).run(sink);
+  WorkerThreads workers(std::max(devices.front()->info().threads, 1));
+  AnswersInOrder out(sink);
+  solve_one_by_one(workers, *one_by_one, plan, instances, rows, control, out);
+  return {};
+}
+
 }  // namespace
 
 void share_out(const Devices& devices, int64_t items,
@@ -411,10 +432,10 @@ PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& conf
                                  std::span<const Instance> instances, std::span<const uint64_t> rows,
                                  const SearchControl& control, const SolutionSink& sink) {
   if (instances.size() != 1 || !control.deadline || control.end)
-    return Scheduler(devices, config, plan, instances, rows, control).run(sink);
+    return solve_all(devices, config, plan, instances, rows, control, sink);
   SearchControl patient = control;
   patient.end = *control.deadline + kPatience;
-  return Scheduler(devices, config, plan, instances, rows, patient).run([&](size_t, Solution&& solution) {
+  return solve_all(devices, config, plan, instances, rows, patient, [&](size_t, Solution&& solution) {
     if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit)
       solution = quick_answer(instances[0], Status::kTimeLimit);
     sink(0, std::move(solution));

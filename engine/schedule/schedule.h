@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a mixed batch of instances to answers: groups them by size, cuts the groups into batches, searches,
-// improves.
+// improves. A search without a network takes them one by one.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SolvePlan {
   std::optional<int> batch_size;  // instances handled together; none: chosen
 };
 
-// Takes the answer of the instance in place `index`, in input order.
+// Takes the answer of the instance in place `index`, in input order; from any thread, one at a time.
 using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
 
 // Devices that hold the same parameters, at least one. What is asked of them is independent of who answers.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/solve_stream.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -15,13 +16,23 @@ namespace pointsman {
 
 namespace {
 
-constexpr size_t kLinesAtOnce = 1024;  // when the stream runs ahead of the search
+// Of a stream that runs ahead of the search as many lines are taken at once as a second is enough for: the
+// more, the more of them have the same size. The first ones tell the speed.
+constexpr size_t kFirstLines = 64, kFewestLines = 16, kMostLines = 16384;
+constexpr double kSecondsAtOnce = 1.0;
+constexpr size_t kItemsAhead = size_t{1} << 22;  // read and not yet taken: 64 MB
+
+size_t lines_for(size_t lines, double seconds) {
+  const double most = kSecondsAtOnce / std::max(seconds, 1e-3) * static_cast<double>(lines);
+  return static_cast<size_t>(std::clamp(most, double{kFewestLines}, double{kMostLines}));
+}
 
 // Lines read by a thread of its own, so that a search never waits for lines that have not come yet and a
 // producer that pauses still gets its answers at once.
 class LineQueue {
  public:
-  // capacity: lines read ahead. The wait for a line that is late ends with the queue.
+  // capacity: lines read ahead, as far as their items allow. The wait for a line that is late ends with the
+  // queue.
   LineQueue(const std::string& path, ReadOptions options, size_t capacity, const SearchControl& control)
       : control_(control), capacity_(capacity) {
     options.stop = [this] { return stopped_.load(); };
@@ -56,6 +67,7 @@ class LineQueue {
     while (!lines_.empty() && taken.size() < limit) {
       taken.push_back(std::move(lines_.front()));
       lines_.pop_front();
+      items_ -= items_of(taken.back());
     }
     changed_.notify_all();
     if (taken.empty() && error_) std::rethrow_exception(error_);
@@ -63,13 +75,18 @@ class LineQueue {
   }
 
  private:
+  static size_t items_of(const InstanceLine& line) {
+    return line.instance ? static_cast<size_t>(line.instance->n()) : 0;
+  }
+
   void read() {
     std::exception_ptr thrown;
     try {
       while (auto line = input_->next_line()) {
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] { return stopped_ || lines_.size() < capacity_; });
+        changed_.wait(lock, [&] { return stopped_ || (lines_.size() < capacity_ && items_ < kItemsAhead); });
         if (stopped_) break;
+        items_ += items_of(*line);
         lines_.push_back(std::move(*line));
         changed_.notify_all();
       }
@@ -90,6 +107,7 @@ class LineQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<InstanceLine> lines_;
+  size_t items_ = 0;  // of these
   std::exception_ptr error_;
   bool ended_ = false;
   std::thread thread_;
@@ -129,8 +147,8 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
   path_ = path == "-" ? "stdin" : path;
   try {
     const auto& batch_size = flags_.options.batch_size;
-    const size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kLinesAtOnce;
-    LineQueue queue(path, options, 2 * at_once, control_);
+    size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kFirstLines;
+    LineQueue queue(path, options, 2 * (batch_size ? at_once : kMostLines), control_);
     if (!queue.input().is_stream()) {
       InstanceFile whole = queue.input().read_all();
       for (const std::string& warning : whole.warnings) log_warning(warning);
@@ -143,7 +161,10 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
     for (;;) {
       std::vector<InstanceLine> lines = queue.take(at_once);
       if (lines.empty()) return;
+      const size_t count = lines.size();
+      const Clock::time_point start = Clock::now();
       solve_lines(std::move(lines), true);
+      if (!batch_size) at_once = lines_for(count, milliseconds_since(start) / 1000);
     }
   } catch (const InputStopped&) {  // the exit code tells it
   } catch (const InputError& error) {

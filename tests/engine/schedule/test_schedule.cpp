@@ -113,6 +113,20 @@ TEST_CASE("a mixed batch is answered in input order, the same for every batch si
   }
 }
 
+TEST_CASE("a search of one instance at a time hands out each answer before the next is searched") {
+  const InstanceBatch instances = mixed_instances();
+  const std::vector<uint64_t> rows = rows_from(0, instances);
+  FakeBackend backend;
+  size_t searched = 0, taken = 0;
+  SolvePlan plan;
+  plan.search = InstanceSearch([&](const Instance& instance, uint64_t, const SearchControl&) {
+    CHECK(taken == searched++);
+    return quick_answer(instance);
+  });
+  solve_instances(backend, {}, plan, instances, rows, {}, [&](size_t, Solution&&) { ++taken; });
+  CHECK(taken == instances.size());
+}
+
 TEST_CASE("improvement says what the network alone reached and is never worse") {
   const InstanceBatch instances = mixed_instances();
   FakeBackend backend;

@@ -172,6 +172,13 @@ TEST_CASE("an output of lines grows as they become final, that of a document doe
   CHECK(wait_for(3));
   CHECK(sandbox.run("solve - -f -o out.ndjson").code == 4);  // one writer at a time, of either kind
   CHECK(sandbox.run("solve " + kMap + " -f --format json -o out.ndjson").code == 4);
+  REQUIRE(sandbox.run("generate tsp -n 30 -b 60 -o set.npy").code == 0);
+  const pid_t slow = sandbox.start("solve set.npy --mode local --kicks 100000 -t 1 -o slow.ndjson");
+  for (int i = 0; i < 1000 && (!sandbox.exists("slow.ndjson") || sandbox.read("slow.ndjson").empty()); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(slow, SIGKILL);
+  CHECK(sandbox.finish(slow).code == -1);
+  CHECK(lines_of(sandbox.read("slow.ndjson")).size() < 60);
   kill(child, SIGKILL);
   pipe.close();
   CHECK(sandbox.finish(child).code == -1);
