@@ -7,7 +7,8 @@
 
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
-#include "host/command/model_lookup.h"
+#include "host/run/model_lookup.h"
+#include "host/run/solve_totals.h"
 #include "kernels/cpu/cpu_operations.h"
 #include "models/parameter_layout.h"
 

@@ -208,8 +208,9 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string
 std::vector<std::unique_ptr<Backend>> make_backends(const BackendOptions& options,
                                                     std::string* note = nullptr);
 
-// Where the CUDA module is: the environment's POINTSMAN_CUDA_MODULE, or ../lib/pointsman/libpointsman_cuda.so
-// beside the program's folder; empty when there is none.
+// Where the CUDA module is: the environment's POINTSMAN_CUDA_MODULE, or
+// lib/pointsman/libpointsman_cuda.so of an install prefix (models/install_prefixes.h); empty when there is
+// none.
 std::string find_cuda_module();
 
 // What there is of CUDA on this machine.

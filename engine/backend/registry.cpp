@@ -13,6 +13,7 @@
 #include "engine/backend/backend.h"
 #include "engine/backend/backends.h"
 #include "engine/backend/module.h"
+#include "models/install_prefixes.h"
 
 namespace pointsman {
 
@@ -126,10 +127,11 @@ std::string find_cuda_module() {
   const char* named = std::getenv("POINTSMAN_CUDA_MODULE");
   if (named != nullptr && *named != '\0') return named;
   std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return {};
-  const auto path = program.parent_path().parent_path() / "lib/pointsman/libpointsman_cuda.so";
-  return std::filesystem::exists(path, error) ? path.string() : std::string();
+  for (const std::filesystem::path& prefix : install_prefixes()) {
+    const auto path = prefix / "lib/pointsman/libpointsman_cuda.so";
+    if (std::filesystem::exists(path, error)) return path.string();
+  }
+  return {};
 }
 
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note) {

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <new>
 
-#include "host/command/did_you_mean.h"
 #include "host/command/flags.h"
 #include "host/files/text_scan.h"
+#include "host/run/did_you_mean.h"
 
 namespace pointsman {
 namespace {

@@ -19,9 +19,10 @@
 #include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/solve_flags.h"
-#include "host/command/solve_run.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"
+#include "host/run/solve_run.h"
+#include "host/run/solve_totals.h"
 
 namespace pointsman {
 
@@ -255,7 +256,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   OutputFile file = open_output(common);
   const EvalSet set = load_set(flags);
   const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);
-  SolveRun run(backend_options(common), "", false);
+  SolveRun run(backend_options(common), "", false, run_log());
   const std::vector<std::string> models = load_models(flags, modes, set, run.models);
   const Json origin = json_of(
       {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});

@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "engine/problem/problem.h"
-#include "host/command/did_you_mean.h"
 #include "host/command/options.h"
 #include "host/files/text_scan.h"
+#include "host/run/did_you_mean.h"
 
 namespace pointsman {
 

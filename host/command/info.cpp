@@ -6,8 +6,9 @@
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/log.h"
-#include "host/command/model_lookup.h"
 #include "host/command/output.h"
+#include "host/run/model_lookup.h"
+#include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -48,7 +49,7 @@ Json model_json(const Model& model, const std::string& path) {
 
 int describe_model(const std::string& name, const CommonOptions& common, OutputFile& file) {
   const auto path = find_model(name);
-  const Model model = load_model(path);
+  const Model model = load_model(path, run_log());
   Json json = model_json(model, path.string());
   std::string text = as_text(json) + "tensors\n";
   Json tensors = Json::array();

@@ -75,6 +75,8 @@ void log_info(const std::string& message) { write_line(Level::kInfo, message); }
 void log_warning(const std::string& message) { write_line(Level::kWarning, message); }
 void log_error(const std::string& message) { write_line(Level::kError, message); }
 
+RunLog run_log() { return {log_info, log_debug}; }
+
 void log_out_of_memory() noexcept {
   wipe_progress();
   if (state.json) {

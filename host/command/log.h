@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/search/search.h"
+#include "host/run/run_log.h"
 
 namespace pointsman {
 
@@ -16,6 +17,7 @@ void log_debug(const std::string& message);  // only with -v
 void log_info(const std::string& message);
 void log_warning(const std::string& message);
 void log_error(const std::string& message);  // never silenced
+RunLog run_log();                            // of these
 
 // Told without taking memory, also from a terminate handler.
 inline constexpr const char* kOutOfMemory = "out of memory; try a smaller --batch-size";

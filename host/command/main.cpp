@@ -13,21 +13,19 @@
 #include <string_view>
 #include <system_error>
 
-#include "engine/training/trainer.h"
 #include "host/command/command.h"
 #include "host/command/completion.h"
 #include "host/command/config_file.h"
-#include "host/command/did_you_mean.h"
 #include "host/command/help_text.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/man_page.h"
 #include "host/command/memory_failure.h"
-#include "host/command/model_lookup.h"
 #include "host/command/output.h"
 #include "host/files/input_file.h"
 #include "host/files/text_scan.h"
-#include "models/parameter_file.h"
+#include "host/run/did_you_mean.h"
+#include "host/run/model_lookup.h"
 
 namespace pointsman {
 
@@ -44,13 +42,6 @@ constexpr const char* kExamples = R"(Examples:
   producer | pointsman solve - --format ndjson        a stream, a solution a line
   pointsman train tsp -n 20 -o my20.safetensors       a model of your own
 `pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a --config file.)";
-
-// What went wrong, as the error JSON says it.
-struct Failure {
-  int code = kExitInternal;
-  std::string message, file;
-  int64_t line = 0;
-};
 
 // Flags are the same with "_" and "-": --time_limit is --time-limit. Values and everything after "--" stay.
 std::vector<std::string> normalise_flags(int argc, char** argv) {
@@ -89,32 +80,6 @@ const Command* find_command(const std::vector<std::string>& arguments, const std
   for (const Command& command : commands) names.push_back(name(command));
   throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " + joined(names, ", ") +
                    did_you_mean(arguments[0], names));
-}
-
-Failure describe(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const InputError& e) {
-    return {kExitInput, e.what(), e.file(), e.line()};
-  } catch (const std::invalid_argument& e) {  // a UsageError, or an option that only the engine could judge
-    return {kExitUsage, e.what(), "", 0};
-  } catch (const OutputRefused& e) {
-    return {kExitUsage, e.what(), "", 0};
-  } catch (const ModelFileError& e) {
-    return {kExitInput, e.what(), "", 0};
-  } catch (const CheckpointError& e) {
-    return {kExitInput, e.what(), "", 0};
-  } catch (const DeviceError& e) {
-    return {kExitResource, e.what(), "", 0};
-  } catch (const CallStopped&) {
-    return {kExitInternal, "interrupted before there was a result", "", 0};
-  } catch (const std::bad_alloc&) {
-    throw;  // told without a Failure
-  } catch (const std::system_error& e) {
-    return {kExitResource, e.what(), "", 0};
-  } catch (const std::exception& e) {
-    return {kExitInternal, std::string("internal error: ") + e.what(), "", 0};
-  }
 }
 
 [[noreturn]] void on_new_failure() {
@@ -157,7 +122,7 @@ int report_out_of_memory() noexcept {
 int report_exception() noexcept {
   try {
     require_memory();
-    Failure failure = describe(std::current_exception());
+    Failure failure = failure_of(std::current_exception());
     // Whatever a signal broke off (a file half read from a pipe) failed because of the signal.
     if (interrupt_exit_code() != 0) failure.code = interrupt_exit_code();
     return report(failure);

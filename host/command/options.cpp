@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "host/command/did_you_mean.h"
 #include "host/command/flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/memory_failure.h"
 #include "host/files/formats.h"
+#include "host/run/did_you_mean.h"
 
 namespace pointsman {
 

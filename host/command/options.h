@@ -10,19 +10,9 @@
 
 #include "engine/backend/backend.h"
 #include "engine/search/search.h"
+#include "host/run/failure.h"
 
 namespace pointsman {
-
-// The process's exit code is the `code` of its JSON answer; an interrupted run answers 130 (SIGINT) or 143
-// (SIGTERM).
-enum ExitCode : int {
-  kExitDone = 0,  // also when the time limit ended the search
-  kExitInternal = 1,
-  kExitUsage = 2,
-  kExitInput = 3,     // bad input, model or checkpoint file
-  kExitResource = 4,  // memory, disk, device
-  kExitCheck = 5,     // a verification or a bench check failed
-};
 
 // Of each code, for help and man page.
 inline constexpr std::pair<const char*, const char*> kExitMeanings[] = {

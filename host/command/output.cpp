@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "host/command/did_you_mean.h"
 #include "host/files/formats.h"
+#include "host/run/did_you_mean.h"
 
 namespace pointsman {
 
@@ -80,7 +80,5 @@ std::string as_text(const nlohmann::ordered_json& object) {
   }
   return text;
 }
-
-std::string device_text(const DeviceInfo& device) { return device.name + " (" + device.detail + ")"; }
 
 }  // namespace pointsman

@@ -44,7 +44,4 @@ nlohmann::ordered_json objective_json(const Instance& instance, double objective
 // A line for each member of an object that is no list and no object itself.
 std::string as_text(const nlohmann::ordered_json& object);
 
-// "cpu (AVX-512, 2 threads)".
-std::string device_text(const DeviceInfo& device);
-
 }  // namespace pointsman

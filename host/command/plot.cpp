@@ -8,7 +8,6 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
-#include "host/command/did_you_mean.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
@@ -17,6 +16,7 @@
 #include "host/files/svg_chart.h"
 #include "host/files/svg_tour.h"
 #include "host/files/text_scan.h"
+#include "host/run/did_you_mean.h"
 #include "models/json_text.h"
 
 namespace pointsman {

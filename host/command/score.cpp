@@ -6,10 +6,12 @@
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
+#include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/command/solve_run.h"
 #include "host/files/read_solutions.h"
 #include "host/files/text_scan.h"
+#include "host/run/solve_run.h"
+#include "host/run/solve_totals.h"
 
 namespace pointsman {
 
@@ -41,28 +43,16 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   const InstanceBatch instances = load_instances(flags.file, flags.input);
   require_coordinates(instances, flags.file, "score");
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
-  SolveRun run(backend_options(common), flags.model, false);
+  SolveRun run(backend_options(common), flags.model, false, run_log());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text = "index  log_prob  cost\n";
   double sum = 0;
-  for (size_t begin = 0; begin < instances.size();) {
-    const Model& model = run.models.get(instances[begin].problem, instances[begin].n());
-    size_t end = begin;
-    while (end < instances.size() && instances[end].problem == instances[begin].problem &&
-           &run.models.get(instances[end].problem, instances[end].n()) == &model) {
-      ++end;
-    }
-    run.used.add(model);
-    const std::vector<double> log_probs =
-        run.engine.score(model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
-                         SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)),
-                         flags.temperature, StopToken([] { return interrupt_exit_code() != 0; }));
-    for (size_t i = begin; i < end; ++i) {
-      rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i - begin]));
-      text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i - begin], solutions[i].objective);
-      sum += log_probs[i - begin];
-    }
-    begin = end;
+  const std::vector<double> log_probs = run.score(instances, solutions, flags.temperature,
+                                                  StopToken([] { return interrupt_exit_code() != 0; }));
+  for (size_t i = 0; i < instances.size(); ++i) {
+    rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i]));
+    text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i], solutions[i].objective);
+    sum += log_probs[i];
   }
   const nlohmann::ordered_json summary =
       json_of({{"instances", instances.size()},

@@ -12,10 +12,10 @@
 #include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/solve_flags.h"
-#include "host/command/solve_run.h"
 #include "host/command/solve_stream.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"
+#include "host/run/solve_run.h"
 
 namespace pointsman {
 
@@ -97,31 +97,6 @@ void keep_incumbent(const Instance& instance, Solution&& incumbent, const Search
   found = std::move(incumbent);
 }
 
-SolveSummary summarise(const SolveRun& run, const SolveFlags& flags, const SolveTotals& totals,
-                       double loading_ms) {
-  SolveSummary summary;
-  summary.instances = totals.instances;
-  summary.unsolved = totals.unsolved;
-  summary.mean_cost = totals.mean_objective();
-  summary.gap = totals.mean_gap();
-  if (run.report.improve) summary.mean_network_cost = totals.mean_network_objective();
-  summary.loading_ms = loading_ms;
-  summary.solving_ms = run.report.solving_ms;
-  summary.mode = info_of(run.report.mode).name;
-  summary.start = totals.start;
-  summary.kicks = totals.kicks;
-  summary.samples = run.report.samples;
-  summary.augment = run.report.augment;
-  summary.shuffle = run.report.shuffle;
-  summary.improve = run.report.improve;
-  summary.model = run.used.names;
-  summary.model_sha256 = run.used.sha256;
-  summary.device = device_text(run.engine.device());
-  summary.seed = flags.options.seed;
-  summary.version = POINTSMAN_VERSION;
-  return summary;
-}
-
 // A limit holds for the search, so what writing took behind it is told apart.
 void log_end(const SolveRun& run, const SolveTotals& totals, double writing_seconds = 0) {
   const SolveReport& report = run.report;
@@ -197,7 +172,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     });
   }
   best.show(true);
-  SolveSummary summary = summarise(run, flags, totals, loaded.loading_ms);
+  SolveSummary summary = summarise(run, totals, flags.options.seed, loaded.loading_ms);
   summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
   const Clock::time_point written_from = Clock::now();
   file.write(
@@ -235,7 +210,7 @@ int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& commo
   CommonOptions output = common;
   output.force = common.force || flags.resume;
   OutputFile file = open_output(output, is_stream ? Appearance::kGrowing : Appearance::kWhole);
-  SolveRun run(backend_options(common), flags.model, flags.options.untrained);
+  SolveRun run(backend_options(common), flags.model, flags.options.untrained, run_log());
   log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +
            ", seed " + std::to_string(common.seed));
   return is_stream ? run_stream(run, flags, common, file) : run_document(run, flags, common, file);

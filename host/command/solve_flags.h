@@ -30,9 +30,6 @@ void add_solve_flags(CLI::App& app, SolveFlags& flags);
 // Turns the flags into `flags.options`. Throws UsageError for combinations that mean nothing.
 void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOptions& common);
 
-// Why these options cannot solve this instance, as exit code and message; code 0: they can.
-std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance);
-
 // Whether the mode improves tours without being told.
 bool improves(const SolveOptions& options);
 

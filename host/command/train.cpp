@@ -12,9 +12,10 @@
 #include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
-#include "host/command/model_lookup.h"
 #include "host/command/output.h"
 #include "host/files/text_scan.h"
+#include "host/run/model_lookup.h"
+#include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -72,7 +73,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
   config.has_prior = flags.prior == "on";
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (flags.init.empty()) return initial_parameters(config, config.seed);
-  const Model model = load_model(find_model(flags.init));
+  const Model model = load_model(find_model(flags.init), run_log());
   if (model.config.problem != config.problem) {
     throw UsageError("--init " + flags.init + ": is a model for " + name_of(model.config.problem) + ", not " +
                      name_of(config.problem));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/solve_run.h"
+#include "host/run/solve_run.h"
 
 #include <map>
 #include <utility>
 
 #include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
-#include "host/command/log.h"
+#include "host/run/failure.h"
 
 namespace pointsman {
 
@@ -21,14 +21,35 @@ void append(std::string& list, const std::string& entry) {
 
 }  // namespace
 
+std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance) {
+  const std::string name = instance.id.empty() ? "" : instance.id + ": ";
+  const Problem& problem = problem_of(instance);
+  const ModeInfo& mode = info_of(options.mode);
+  if (mode.needs != nullptr && !(problem.*mode.needs)) {
+    return {kExitUsage, name + "--mode " + mode.name + ": is not for " + problem.title};
+  }
+  if (needs_network(options) && !instance.has_coordinates()) {
+    return {kExitUsage, name + "--mode " + mode.name +
+                            ": reads coordinates, and the instance has only distances; use local"};
+  }
+  if (!problem.has_symmetries && options.augment == 8) {
+    return {kExitUsage,
+            name + "--augment 8: turns the square, and " + problem.title + " has none; use --shuffle"};
+  }
+  if (!problem.has_capacity && options.policy.stop_at_first_misfit) {
+    return {kExitUsage, name + "--stop-at-first-misfit: is a rule of KnapSack"};
+  }
+  return {0, ""};
+}
+
 void ModelsUsed::add(const Model& model) {
   append(names, model.name);
   if (!model.sha256.empty()) append(sha256, model.sha256);
 }
 
-SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool untrained)
-    : engine(backend), models(model, untrained) {
-  if (!engine.device_note().empty()) log_info(engine.device_note());
+SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log)
+    : engine(backend), models(model, untrained, log), log_(std::move(log)) {
+  if (!engine.device_note().empty()) log_.tell(engine.device_note());
 }
 
 // Null where the options ask none for anything, or none suits an instance that can do without.
@@ -39,11 +60,11 @@ const Model* SolveRun::model_for(const Instance& instance, const SolveOptions& o
     const Model& model = models.get(instance.problem, instance.n());
     if (instance.n() <= kFarthest * model.config.n) return &model;
     if (!std::exchange(told_of_size_, true)) {
-      log_info(model.name + " was trained on " + std::to_string(model.config.n) +
-               " items: it is not used for " + std::to_string(instance.n()));
+      log_.tell(model.name + " was trained on " + std::to_string(model.config.n) +
+                " items: it is not used for " + std::to_string(instance.n()));
     }
   } catch (const ModelFileError& error) {
-    if (!std::exchange(told_of_size_, true)) log_info(std::string("no network is used: ") + error.what());
+    if (!std::exchange(told_of_size_, true)) log_.tell(std::string("no network is used: ") + error.what());
   }
   return nullptr;
 }
@@ -79,7 +100,7 @@ void SolveRun::solve_group(const Group& group, const InstanceBatch& instances,
   report = engine.solve(group.model, all ? instances : copies, own_rows, options, control, sink);
   report.solving_ms += earlier_ms;
   if (options.shuffle.value_or(false) && !report.shuffle && !std::exchange(told_of_shuffle_, true))
-    log_info("--shuffle: ignored, the attention encoder reads all orders of the items alike");
+    log_.tell("--shuffle: ignored, the attention encoder reads all orders of the items alike");
 }
 
 void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows,
@@ -95,6 +116,24 @@ void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>
     solve_group(group, instances, rows, options, part,
                 [&](size_t i, Solution&& solution) { answers.put(group.places[i], std::move(solution)); });
   }
+}
+
+std::vector<double> SolveRun::score(const InstanceBatch& instances, const SolutionBatch& solutions,
+                                    float temperature, const StopToken& stop) {
+  std::vector<double> log_probs;
+  for (size_t begin = 0, end = 0; begin < instances.size(); begin = end) {
+    const Model& model = models.get(instances[begin].problem, instances[begin].n());
+    while (end < instances.size() && instances[end].problem == instances[begin].problem &&
+           &models.get(instances[end].problem, instances[end].n()) == &model) {
+      ++end;
+    }
+    used.add(model);
+    const std::vector<double> scores =
+        engine.score(model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
+                     SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)), temperature, stop);
+    log_probs.insert(log_probs.end(), scores.begin(), scores.end());
+  }
+  return log_probs;
 }
 
 }  // namespace pointsman

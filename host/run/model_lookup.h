@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
+#include "host/run/run_log.h"
 #include "models/parameter_file.h"
 
 namespace pointsman {
 
 // Where models are looked for, in order: the directories of POINTSMAN_MODEL_PATH (colon-separated),
-// <prefix>/share/pointsman/models of the running program, the source tree it was built from.
+// <prefix>/share/pointsman/models of each of install_prefixes(), the source tree it was built from.
 std::vector<std::filesystem::path> model_directories();
 
 // A model file by what its header claims; the strict reader has the last word.
@@ -37,21 +38,21 @@ std::vector<std::string> model_names();
 // the directories. Throws ModelFileError when there is none, naming the places looked in.
 std::filesystem::path find_model(const std::string& model);
 
-// As read_model(); says on the log when the file has no checksum.
-Model load_model(const std::filesystem::path& path);
+// As read_model(); tells when the file has no checksum.
+Model load_model(const std::filesystem::path& path, const RunLog& log);
 
 // Models by request. A run looks for each file once and reads it once.
 class ModelStore {
  public:
   // requested: -m; empty: by problem and size, or with `untrained` one of fresh parameters of the instance's
   // size.
-  explicit ModelStore(std::string requested, bool untrained = false)
-      : requested_(std::move(requested)), untrained_(untrained) {}
+  ModelStore(std::string requested, bool untrained, RunLog log)
+      : requested_(std::move(requested)), untrained_(untrained), log_(std::move(log)) {}
 
   // From now on as if made with this request; models that were read stay.
-  void request(std::string requested);
+  void request(std::string requested, bool untrained = false);
 
-  // The model for an instance of this problem and size. Says on the log, once a model, which one was chosen
+  // The model for an instance of this problem and size. Tells, once a model, which one was chosen
   // and when it was trained on another size. Throws ModelFileError, also when the requested model is of the
   // other problem.
   const Model& get(ProblemKind problem, int n);
@@ -63,6 +64,7 @@ class ModelStore {
 
   std::string requested_;
   bool untrained_;
+  RunLog log_;
   std::optional<std::vector<ModelListing>> listings_;
   std::map<std::filesystem::path, std::unique_ptr<Model>> models_;
   // Of this request, by problem and, without -m, size.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `solve` and `eval` share: instances of any sizes, each solved with its model, in input order.
+// Instances of any sizes, each solved or scored with its model, in input order.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "engine/engine.h"
-#include "host/command/model_lookup.h"
+#include "host/run/model_lookup.h"
 
 namespace pointsman {
+
+// Why these options cannot solve this instance, as exit code and message; code 0: they can.
+std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance);
 
 // Models used by a run, as the summary names them.
 struct ModelsUsed {
@@ -18,13 +21,18 @@ struct ModelsUsed {
 
 // One engine, its models and what a run has used of them.
 struct SolveRun {
-  SolveRun(const BackendOptions& backend, const std::string& model, bool untrained);
+  // Tells why `auto` fell back to another device.
+  SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log);
 
   // Solves `instances`, those of a model together; rows[i] is the row of instance i in its file or stream.
   // A time limit is shared among the models by their work. `sink` is called in input order as answers become
   // final.
   void solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows, const SolveOptions& options,
              const SearchControl& control, const SolutionSink& sink);
+
+  // log p of each solution under its instance's model, as Engine::score() gives it.
+  std::vector<double> score(const InstanceBatch& instances, const SolutionBatch& solutions, float temperature,
+                            const StopToken& stop);
 
   Engine engine;
   ModelStore models;
@@ -43,6 +51,7 @@ struct SolveRun {
   void solve_group(const Group& group, const InstanceBatch& instances, const std::vector<uint64_t>& rows,
                    SolveOptions options, const SearchControl& control, const SolutionSink& sink);
 
+  RunLog log_;
   bool told_of_shuffle_ = false, told_of_size_ = false;
 };
 

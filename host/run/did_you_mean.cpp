@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/did_you_mean.h"
+#include "host/run/did_you_mean.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/model_lookup.h"
+#include "host/run/model_lookup.h"
 
 #include <dirent.h>
 
@@ -13,9 +13,9 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "host/command/did_you_mean.h"
-#include "host/command/log.h"
 #include "host/files/text_scan.h"
+#include "host/run/did_you_mean.h"
+#include "models/install_prefixes.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -53,9 +53,8 @@ std::vector<fs::path> model_directories() {
       if (!entry.empty()) directories.emplace_back(entry);
     }
   }
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) directories.push_back(program.parent_path().parent_path() / "share" / "pointsman" / "models");
+  for (const fs::path& prefix : install_prefixes())
+    directories.push_back(prefix / "share" / "pointsman" / "models");
   directories.emplace_back(POINTSMAN_SOURCE_MODELS);
   return directories;
 }
@@ -97,10 +96,10 @@ fs::path find_model(const std::string& model) {
                        did_you_mean(model, model_names()));
 }
 
-Model load_model(const fs::path& path) {
+Model load_model(const fs::path& path, const RunLog& log) {
   Model model = read_model(path);
   if (!model.has_checksum) {
-    log_info(path.string() + ": has no checksum, as version " + model.config.version +
+    log.tell(path.string() + ": has no checksum, as version " + model.config.version +
              " wrote it; damage to its weights is not noticed");
   }
   return model;
@@ -141,14 +140,15 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
   const fs::path path = requested_.empty() ? choose(problem, n) : find_model(requested_);
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
-    model = std::make_unique<Model>(load_model(path));
-    log_info(printed("model %s: %s, trained on n = %d%s", model->name.c_str(), name_of(model->config.problem),
-                     model->config.n,
-                     requested_.empty() ? (model->config.n == n ? " (the instance's own size)"
-                                                                : " (nearest to the instance's)")
-                                        : ""));
-    log_debug(printed("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(), path.c_str(),
-                      model->sha256.c_str(), model->config.glimpses, model->config.clip));
+    model = std::make_unique<Model>(load_model(path, log_));
+    log_.tell(printed("model %s: %s, trained on n = %d%s", model->name.c_str(),
+                      name_of(model->config.problem), model->config.n,
+                      requested_.empty() ? (model->config.n == n ? " (the instance's own size)"
+                                                                 : " (nearest to the instance's)")
+                                         : ""));
+    log_.tell_detail(printed("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(),
+                             path.c_str(), model->sha256.c_str(), model->config.glimpses,
+                             model->config.clip));
   }
   if (model->config.problem != problem) {
     throw ModelFileError(path.string() + ": expected a model for " + name_of(problem) + ", found one for " +
@@ -163,8 +163,9 @@ const Model& ModelStore::get(ProblemKind problem, int n) {
   return *known;
 }
 
-void ModelStore::request(std::string requested) {
+void ModelStore::request(std::string requested, bool untrained) {
   requested_ = std::move(requested);
+  untrained_ = untrained;
   known_.clear();
 }
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/run/failure.h"
+
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+#include "engine/backend/backend.h"
+#include "engine/training/trainer.h"
+#include "host/files/input_error.h"
+#include "models/atomic_file.h"
+#include "models/parameter_file.h"
+
+namespace pointsman {
+
+Failure failure_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const InputError& e) {
+    return {kExitInput, e.what(), e.file(), e.line()};
+  } catch (const std::invalid_argument& e) {  // a UsageError, or an option that only the engine could judge
+    return {kExitUsage, e.what(), "", 0};
+  } catch (const OutputRefused& e) {
+    return {kExitUsage, e.what(), "", 0};
+  } catch (const ModelFileError& e) {
+    return {kExitInput, e.what(), "", 0};
+  } catch (const CheckpointError& e) {
+    return {kExitInput, e.what(), "", 0};
+  } catch (const DeviceError& e) {
+    return {kExitResource, e.what(), "", 0};
+  } catch (const CallStopped&) {
+    return {kExitInternal, "interrupted before there was a result", "", 0};
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::system_error& e) {
+    return {kExitResource, e.what(), "", 0};
+  } catch (const std::exception& e) {
+    return {kExitInternal, std::string("internal error: ") + e.what(), "", 0};
+  }
+}
+
+}  // namespace pointsman

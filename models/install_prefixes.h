@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where an installation of this program or library may lie.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace pointsman {
+
+// That of the running program, and where this code is part of a shared library, which another program may
+// have loaded, that of the library. Found in this order, at most once each; they need not exist.
+std::vector<std::filesystem::path> install_prefixes();
+
+}  // namespace pointsman
