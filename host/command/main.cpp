@@ -96,10 +96,9 @@ void require_memory() {
 bool as_json = false;
 
 int report(const Failure& failure) {
-  std::string message = failure.message.substr(0, failure.message.find_last_not_of('\n') + 1);
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  const std::string json = as_json ? error_json(failure.code, message, failure.file, failure.line) : "";
-  log_error(message);
+  const std::string json =
+      as_json ? error_json(failure.code, failure.message, failure.file, failure.line) : "";
+  log_error(failure.message);
   if (as_json) {
     std::puts(json.c_str());
     std::fflush(stdout);

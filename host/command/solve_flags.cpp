@@ -14,11 +14,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// What means nothing without a network, and asks auto for one.
-const std::initializer_list<const char*> kNetworkFlags = {"--model",   "--samples", "--first-sample",
-                                                          "--shuffle", "--augment", "--temperature",
-                                                          "--clip",    "--improve", "--stop-at-first-misfit"};
-
 // What --mode takes, and what each of them does.
 std::pair<Names, std::string> solve_modes() {
   std::pair<Names, std::string> modes;
@@ -30,21 +25,26 @@ std::pair<Names, std::string> solve_modes() {
   return modes;
 }
 
+template <typename Number>
+CLI::Range range_check(const ranges::Range<Number>& range) {
+  return CLI::Range(range.low, range.high);
+}
+
 void add_search_flags(CLI::App& app, SolveFlags& flags) {
   SolveOptions& options = flags.options;
   const auto [modes, summaries] = solve_modes();
   add_option(app, "--mode", flags.mode, summaries, CLI::IsMember(modes));
   add_optional(app, "-n,--samples", options.samples, int64_t{0},
-               "Samples per instance; 0: 1280, greedy one per copy",
-               CLI::Range(int64_t{0}, int64_t{1} << 31));
+               "Samples per instance; 0: 1280, greedy one per copy", range_check(ranges::kSamples));
   add_option(app, "--first-sample", options.first_sample,
-             "Index of the first sample; cuts one run into chunks", CLI::Range(int64_t{0}, int64_t{1} << 31));
+             "Index of the first sample; cuts one run into chunks", range_check(ranges::kSamples));
   add_optional(app, "-b,--batch-size", options.batch_size, 0,
-               "Instances solved at once; 0: automatic. Answers do not depend on it", CLI::Range(0, 1 << 20));
+               "Instances solved at once; 0: automatic. Answers do not depend on it",
+               range_check(ranges::kBatchSize));
   add_option(app, "--temperature", options.policy.temperature, "T of softmax(C tanh(u) / T)",
-             CLI::Range(1e-3, 1e3));
+             range_check(ranges::kTemperature));
   add_optional(app, "--clip", options.policy.clip, 0.0f, "C of the logits; 0: the model's",
-               CLI::Range(0.0, 1e3));
+               range_check(ranges::kClip));
   add_optional(
       app, "--augment", options.augment, 0,
       "TSP: spread the samples over the 8 symmetries of the square; 0: 8 in mode auto, and in mode active "
@@ -60,9 +60,9 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
   add_optional(app, "--kicks", options.kicks, int64_t{-1},
                "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, or "
                "until the limit; else none",
-               CLI::Range(int64_t{-1}, int64_t{1} << 40));
+               range_check(ranges::kKicks));
   add_option(app, "--limit-each", flags.limit_each, "Seconds for an instance; 0: no limit of its own",
-             CLI::Range(0.0, 1e9));
+             range_check(ranges::kSeconds));
   add_flag(
       app, "--stop-at-first-misfit", options.policy.stop_at_first_misfit,
       "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit ends the "
@@ -73,16 +73,16 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
   app.option_defaults()->group("Active search");
   SolveOptions& options = flags.options;
   add_optional(app, "--steps", options.steps, int64_t{0}, "Gradient steps on an instance; 0: 5000",
-               CLI::Range(int64_t{0}, int64_t{1} << 31));
+               range_check(ranges::kSteps));
   add_option(app, "--replicas", options.replicas,
-             "Samples per step; each has its own input order; default: 128", CLI::Range(2, 1 << 16));
+             "Samples per step; each has its own input order; default: 128", range_check(ranges::kReplicas));
   add_optional(app, "--learning-rate", options.learning_rate, 0.0f,
                "Adam's learning rate; 0: 1e-3 from fresh parameters, the model's / 100 from a trained one",
-               CLI::Range(0.0, 1.0));
+               range_check(ranges::kLearningRate));
   add_optional(app, "--entropy", options.entropy, -1.0,
                "Entropy term's temperature; falls to 0 over the steps or the time limit; -1: 0.2 from fresh "
                "parameters, 0 from a model",
-               CLI::Range(-1.0, 1e6));
+               range_check(ranges::kEntropy));
 }
 
 // --resume needs a file whose lines stay.
@@ -125,33 +125,11 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   options.seed = common.seed;
   if (!flags.improve.empty()) options.improve = flags.improve == "on";
   options.untrained = flags.init == "random";
-  options.network = std::any_of(kNetworkFlags.begin(), kNetworkFlags.end(),
-                                [&](const char* flag) { return app.get_option(flag)->count() > 0; });
-  const bool active = options.mode == Mode::kActive;
-  if (!info_of(options.mode).has_network) {
-    refuse_typed(app, kNetworkFlags, "is not for --mode " + flags.mode);
-  }
-  if (active) {
-    refuse_typed(app, {"--samples", "--first-sample", "--shuffle", "--temperature"},
-                 "is not for --mode active");
-  } else {
-    refuse_typed(app, {"--steps", "--replicas", "--learning-rate", "--entropy"}, "is for --mode active");
-  }
-  if (options.untrained && !active) throw UsageError("--init random: is for --mode active");
-  if (is_typed(app, "--kicks") && !improves(options)) throw UsageError("--kicks: needs --improve on");
-  const int64_t samples = options.samples.value_or(1), copies = options.augment.value_or(1);
-  if (options.mode == Mode::kGreedy && samples > copies && !options.shuffle.value_or(false)) {
-    throw UsageError("--samples " + std::to_string(samples) +
-                     " --mode greedy: a greedy pass of the same input "
-                     "gives the same tour; add --shuffle");
-  }
+  options.network = asks_for_network([&](const char* flag) { return app.get_option(flag)->count() > 0; });
+  refuse_combinations(options, [&](const char* flag) { return is_typed(app, flag); });
   if (flags.resume) check_resume(common);
   if (std::count(flags.files.begin(), flags.files.end(), "-") > 1)
     throw UsageError("- (stdin) can be read only once");
-}
-
-bool improves(const SolveOptions& options) {
-  return options.mode == Mode::kLocal || options.improve.value_or(options.mode == Mode::kAuto);
 }
 
 }  // namespace pointsman

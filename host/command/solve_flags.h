@@ -3,12 +3,12 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
 #include "host/command/instance_flags.h"
 #include "host/command/options.h"
+#include "host/run/solve_rules.h"
 
 namespace CLI {
 class App;
@@ -29,8 +29,5 @@ void add_solve_flags(CLI::App& app, SolveFlags& flags);
 
 // Turns the flags into `flags.options`. Throws UsageError for combinations that mean nothing.
 void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOptions& common);
-
-// Whether the mode improves tours without being told.
-bool improves(const SolveOptions& options);
 
 }  // namespace pointsman

@@ -132,7 +132,7 @@ Instance parse_json_instance(std::string_view bytes, const std::string& file, in
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
 // As TSPLIB says it; "EUCLIDEAN" for the unrounded metric, which TSPLIB does not have.
-std::string metric_name(Metric metric);
+const char* metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
 
 // A whole file, "-" for standard input. Throws InputError when it cannot be opened and std::system_error when

@@ -9,18 +9,6 @@
 namespace pointsman {
 namespace {
 
-SolutionBatch parse_solutions(std::string_view bytes, const std::string& file,
-                              const InstanceBatch& instances) {
-  if (instances.empty()) return {};
-  const AnswerFormat* format = format_by_magic(answer_formats(), bytes);
-  if (!format) {
-    const std::string_view text = trim(bytes.substr(0, bytes.find('\n')));
-    const bool is_tour = !text.empty() && text.front() >= 'A' && text.front() <= 'Z';
-    format = &format_of_kind(answer_formats(), is_tour ? OutputFormat::kTour : OutputFormat::kJson);
-  }
-  return format->parse(bytes, file, instances);
-}
-
 // One number a line.
 std::vector<double> read_number_lines(std::string_view bytes, const std::string& file,
                                       const InstanceBatch& instances) {
@@ -39,6 +27,18 @@ std::vector<double> read_number_lines(std::string_view bytes, const std::string&
 }
 
 }  // namespace
+
+SolutionBatch parse_solutions(std::string_view bytes, const std::string& file,
+                              const InstanceBatch& instances) {
+  if (instances.empty()) return {};
+  const AnswerFormat* format = format_by_magic(answer_formats(), bytes);
+  if (!format) {
+    const std::string_view text = trim(bytes.substr(0, bytes.find('\n')));
+    const bool is_tour = !text.empty() && text.front() >= 'A' && text.front() <= 'Z';
+    format = &format_of_kind(answer_formats(), is_tour ? OutputFormat::kTour : OutputFormat::kJson);
+  }
+  return format->parse(bytes, file, instances);
+}
 
 SolutionBatch read_solutions(const std::string& path, const InstanceBatch& instances) {
   return parse_solutions(read_file(path), path, instances);

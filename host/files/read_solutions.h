@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/problem/instance.h"
@@ -27,6 +28,9 @@ std::vector<double> read_reference(const std::string& what, const InstanceBatch&
 // `tours` or `selections`. Only `order` and `objective` are set; the objective is what the file claims, NaN
 // when it claims none. Whether an order is an answer is left to validate_solution. Throws InputError.
 SolutionBatch read_solutions(const std::string& path, const InstanceBatch& instances);
+// The same from bytes in memory; `name` stands for the path.
+SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,
+                              const InstanceBatch& instances);
 
 // Measures the answers of a file. InputError for the first that is not valid.
 void check_solutions(SolutionBatch& solutions, const InstanceBatch& instances, const std::string& path);

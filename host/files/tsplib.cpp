@@ -373,7 +373,7 @@ std::string write_tour(const Answer& answer) {
   return out + "-1\nEOF\n";
 }
 
-std::string metric_name(Metric metric) { return std::string(kMetricNames[static_cast<size_t>(metric)]); }
+const char* metric_name(Metric metric) { return kMetricNames[static_cast<size_t>(metric)].data(); }
 
 std::optional<Metric> find_metric(std::string_view name) {
   const auto found = std::find(kMetricNames.begin(), kMetricNames.end(), name);

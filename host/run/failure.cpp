@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/run/failure.h"
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -13,7 +14,9 @@
 
 namespace pointsman {
 
-Failure failure_of(const std::exception_ptr& error) {
+namespace {
+
+Failure describe(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const InputError& e) {
@@ -37,6 +40,16 @@ Failure failure_of(const std::exception_ptr& error) {
   } catch (const std::exception& e) {
     return {kExitInternal, std::string("internal error: ") + e.what(), "", 0};
   }
+}
+
+}  // namespace
+
+Failure failure_of(const std::exception_ptr& error) {
+  Failure failure = describe(error);
+  std::string& message = failure.message;
+  message.resize(message.find_last_not_of('\n') + 1);
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return failure;
 }
 
 }  // namespace pointsman

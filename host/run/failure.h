@@ -19,7 +19,7 @@ enum ExitCode : int {
   kExitCheck = 5,     // a verification or a bench check failed
 };
 
-// As the error JSON says it.
+// As the error JSON says it; the message is one line.
 struct Failure {
   int code = kExitInternal;
   std::string message, file;

@@ -164,6 +164,7 @@ const Model& ModelStore::get(ProblemKind problem, int n) {
 }
 
 void ModelStore::request(std::string requested, bool untrained) {
+  if (requested == requested_ && untrained == untrained_) return;
   requested_ = std::move(requested);
   untrained_ = untrained;
   known_.clear();

@@ -6,7 +6,6 @@
 
 #include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
-#include "host/run/failure.h"
 
 namespace pointsman {
 
@@ -20,27 +19,6 @@ void append(std::string& list, const std::string& entry) {
 }
 
 }  // namespace
-
-std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance) {
-  const std::string name = instance.id.empty() ? "" : instance.id + ": ";
-  const Problem& problem = problem_of(instance);
-  const ModeInfo& mode = info_of(options.mode);
-  if (mode.needs != nullptr && !(problem.*mode.needs)) {
-    return {kExitUsage, name + "--mode " + mode.name + ": is not for " + problem.title};
-  }
-  if (needs_network(options) && !instance.has_coordinates()) {
-    return {kExitUsage, name + "--mode " + mode.name +
-                            ": reads coordinates, and the instance has only distances; use local"};
-  }
-  if (!problem.has_symmetries && options.augment == 8) {
-    return {kExitUsage,
-            name + "--augment 8: turns the square, and " + problem.title + " has none; use --shuffle"};
-  }
-  if (!problem.has_capacity && options.policy.stop_at_first_misfit) {
-    return {kExitUsage, name + "--stop-at-first-misfit: is a rule of KnapSack"};
-  }
-  return {0, ""};
-}
 
 void ModelsUsed::add(const Model& model) {
   append(names, model.name);

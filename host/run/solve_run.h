@@ -10,9 +10,6 @@
 
 namespace pointsman {
 
-// Why these options cannot solve this instance, as exit code and message; code 0: they can.
-std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance);
-
 // Models used by a run, as the summary names them.
 struct ModelsUsed {
   std::string names, sha256;  // comma-separated, in order of first use

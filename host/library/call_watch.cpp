@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/library/call_watch.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr std::chrono::milliseconds kBetween(8);
+
+Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+bool CallWatch::is_cancelled() {
+  if (cancelled_ || options_.progress == nullptr) return cancelled_;
+  const Clock::duration now = Clock::now() - start_;
+  if (now < due_.load()) return false;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || cancelled_ || now < due_.load()) return cancelled_;
+  const pointsman_progress progress = {.size = sizeof progress,
+                                       .instances = instances_,
+                                       .answered = answered_,
+                                       .seconds = std::chrono::duration<double>(now).count(),
+                                       .step = step_};
+  if (options_.progress(options_.progress_user, &progress) != 0) cancelled_ = true;
+  due_ = Clock::now() - start_ + kBetween;
+  return cancelled_;
+}
+
+SearchControl CallWatch::control() {
+  SearchControl control;
+  if (options_.time_limit > 0) control.deadline = start_ + duration_of(options_.time_limit);
+  if (options_.limit_each > 0) control.each = duration_of(options_.limit_each);
+  if (options_.progress != nullptr) control.interrupted = [this] { return is_cancelled(); };
+  return control;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the library's handles hold, and how a call with a solver begins and ends.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "engine/problem/instance.h"
+#include "host/files/write_solutions.h"
+#include "host/library/pointsman.h"
+#include "host/run/failure.h"
+#include "host/run/solve_run.h"
+
+struct pointsman_instances {
+  pointsman::InstanceBatch batch;
+};
+
+struct pointsman_answers {
+  pointsman::SolutionBatch solutions;
+  pointsman::SolveSummary summary;  // of the call that gave them
+};
+
+struct pointsman_solver {
+  std::optional<pointsman::SolveRun> run;  // none: it could not be made
+  pointsman::RunLog log;
+  std::string device;
+  std::string bytes;  // of the last format call
+  std::atomic<bool> is_busy{false};
+  pointsman::Failure failure = {.code = pointsman::kExitDone, .message = {}, .file = {}};
+  bool memory_failed = false;  // in the last call: told without taking any
+
+  void forget_failure() noexcept;
+  // The status of the exception that is being handled, and what is told of it from now on.
+  int remember_failure() noexcept;
+  // Throws std::invalid_argument where there is none.
+  pointsman::SolveRun& ready_run();
+};
+
+namespace pointsman {
+
+// work() between the beginning and the end of a call, and the status that it returns.
+template <typename Work>
+int call_with(pointsman_solver* solver, Work work) noexcept {
+  if (solver == nullptr || solver->is_busy.exchange(true)) return POINTSMAN_USAGE;
+  int status;
+  try {
+    solver->forget_failure();
+    status = work();
+  } catch (...) {
+    status = solver->remember_failure();
+  }
+  solver->is_busy = false;
+  return status;
+}
+
+template <typename Pointer>
+Pointer* required(Pointer* pointer, const char* name) {
+  if (pointer == nullptr) throw std::invalid_argument(std::string(name) + ": expected a pointer, found NULL");
+  return pointer;
+}
+
+inline std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+
+// The size that a struct had in the first version of the interface: nothing smaller is one.
+template <typename Struct>
+constexpr size_t kFirstSize = 0;
+template <>
+inline constexpr size_t kFirstSize<pointsman_solver_options> = 48;
+template <>
+inline constexpr size_t kFirstSize<pointsman_solve_options> = 168;
+template <>
+inline constexpr size_t kFirstSize<pointsman_read_options> = 32;
+template <>
+inline constexpr size_t kFirstSize<pointsman_instance> = 56;
+template <>
+inline constexpr size_t kFirstSize<pointsman_answer> = 88;
+
+template <typename Struct>
+bool is_known_size(size_t size) {
+  static_assert(kFirstSize<Struct> > 0 && kFirstSize<Struct> <= sizeof(Struct));
+  return size >= kFirstSize<Struct> && size <= sizeof(Struct);
+}
+
+// Copies as much of `from` as the caller's struct has.
+template <typename Struct>
+int give(Struct from, Struct* to, size_t size) {
+  if (to == nullptr || !is_known_size<Struct>(size)) return POINTSMAN_USAGE;
+  from.size = size;
+  std::memcpy(to, &from, size);
+  return POINTSMAN_OK;
+}
+
+// What the caller's struct says, and for members that it does not have `defaults`.
+template <typename Struct>
+Struct taken(const Struct* given, const Struct& defaults) {
+  Struct own = defaults;
+  if (given == nullptr) return own;
+  if (!is_known_size<Struct>(given->size)) {
+    throw std::invalid_argument("options: expected the size that their init function sets, found " +
+                                std::to_string(given->size));
+  }
+  std::memcpy(&own, given, given->size);
+  own.size = sizeof own;
+  return own;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Series of instances: from numbers in memory, from files and to files.
+#include <cmath>
+#include <memory>
+
+#include "engine/problem/problem.h"
+#include "host/files/matrix_builder.h"
+#include "host/library/chosen_format.h"
+#include "host/library/handles.h"
+#include "models/json_text.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr pointsman_read_options kReadDefaults = {
+    .size = sizeof(pointsman_read_options), .format = nullptr, .problem = nullptr, .capacity = 0.0};
+
+ProblemKind problem_named(const char* name) {
+  const std::optional<ProblemKind> kind = find_problem(name);
+  if (!kind) throw std::invalid_argument("problem: expected " + problem_names() + ", found " + shown(name));
+  return *kind;
+}
+
+// A number that is not what an instance may hold. `place` follows the instance's own.
+[[noreturn]] void fail_number(const pointsman_instances& instances, const std::string& place,
+                              const std::string& message) {
+  throw InputError("instances[" + std::to_string(instances.batch.size()) + "]" + place, 0, message);
+}
+
+void check_number(const pointsman_instances& instances, const std::string& place, double value,
+                  bool may_be_negative) {
+  if (std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0)) return;
+  fail_number(instances, place,
+              std::string("expected a number ") + (may_be_negative ? "within +-1e100" : "from 0 to 1e100") +
+                  ", found " + number_text(value));
+}
+
+void check_size(const pointsman_instances& instances, size_t n, const char* of) {
+  if (n >= 1 && n <= static_cast<size_t>(kLargestSize)) return;
+  fail_number(instances, "",
+              std::string("expected from 1 to ") + std::to_string(kLargestSize) + " " + of + ", found " +
+                  std::to_string(n));
+}
+
+void set_id(Instance& instance, const char* id) {
+  instance.id = text_or_empty(id);
+  instance.has_id = !instance.id.empty();
+}
+
+Instance items_instance(const pointsman_instances& instances, ProblemKind kind, const double* items, size_t n,
+                        double capacity) {
+  const Problem& problem = problem_of(kind);
+  check_size(instances, n, problem.items);
+  const bool may_be_negative = problem.fields == ItemFields::kCoordinates;
+  for (size_t i = 0; i < 2 * n; ++i) {
+    if (std::fabs(items[i]) <= kLargestNumber && (may_be_negative || items[i] >= 0.0)) continue;
+    check_number(instances, ".items[" + std::to_string(i / 2) + "][" + std::to_string(i % 2) + "]", items[i],
+                 may_be_negative);
+  }
+  Instance instance;
+  instance.problem = kind;
+  instance.values.assign(items, items + 2 * n);
+  if (!problem.has_capacity) return instance;
+  check_number(instances, ".capacity", capacity, false);
+  instance.capacity = capacity;
+  return instance;
+}
+
+Instance matrix_instance(const pointsman_instances& instances, const double* distances, size_t n) {
+  check_size(instances, n, "cities");
+  MatrixBuilder builder(static_cast<int>(n), n * (n - 1) / 2);
+  for (size_t at = 0; at < n * n; ++at) {
+    const auto i = static_cast<int>(at / n), j = static_cast<int>(at % n);
+    if (builder.add(i, j, distances[at])) continue;
+    fail_number(instances, ".distances[" + std::to_string(i) + "][" + std::to_string(j) + "]",
+                builder.refusal(i, j, distances[at]));
+  }
+  Instance instance;
+  instance.metric = Metric::kExplicit;
+  instance.matrix = builder.finish();
+  return instance;
+}
+
+ReadOptions read_options(const pointsman_read_options* given) {
+  const pointsman_read_options own = taken(given, kReadDefaults);
+  ReadOptions options;
+  if (own.format != nullptr)
+    options.format = chosen_format(instance_formats(), own.format, "", &InstanceFormat::parse).kind;
+  if (own.problem != nullptr) options.problem = problem_named(own.problem);
+  if (!(own.capacity >= 0.0 && own.capacity <= kLargestNumber)) {
+    throw std::invalid_argument("capacity: expected a number from 0 to 1e100, found " +
+                                number_text(own.capacity));
+  }
+  if (own.capacity > 0.0) options.capacity = own.capacity;
+  return options;
+}
+
+pointsman_instances* new_instances(const pointsman_solver& solver, InstanceFile&& file) {
+  for (const std::string& warning : file.warnings) solver.log.tell(warning);
+  return new pointsman_instances{std::move(file.instances)};
+}
+
+}  // namespace
+
+}  // namespace pointsman
+
+using namespace pointsman;
+
+extern "C" {
+
+int pointsman_read_options_init(pointsman_read_options* options, size_t size) {
+  return give(kReadDefaults, options, size);
+}
+
+int pointsman_instance_init(pointsman_instance* instance, size_t size) {
+  return give(pointsman_instance{}, instance, size);
+}
+
+int pointsman_instances_create(pointsman_solver* solver, pointsman_instances** instances) {
+  return call_with(solver, [&] {
+    *required(instances, "instances") = new pointsman_instances;
+    return POINTSMAN_OK;
+  });
+}
+
+void pointsman_instances_free(pointsman_instances* instances) { delete instances; }
+
+size_t pointsman_instances_count(const pointsman_instances* instances) {
+  return instances == nullptr ? 0 : instances->batch.size();
+}
+
+int pointsman_instances_get(const pointsman_instances* instances, size_t index,
+                            pointsman_instance* instance) {
+  if (index >= pointsman_instances_count(instances) || instance == nullptr) return POINTSMAN_USAGE;
+  const Instance& own = instances->batch[index];
+  pointsman_instance view = {};
+  view.id = own.id.c_str();
+  view.problem = name_of(own.problem);
+  view.metric = problem_of(own).fields == ItemFields::kCoordinates ? metric_name(own.metric) : "";
+  view.items = own.has_coordinates() ? own.values.data() : nullptr;
+  view.n = static_cast<size_t>(own.n());
+  view.capacity = own.capacity;
+  return give(view, instance, instance->size);
+}
+
+int pointsman_add_items(pointsman_solver* solver, pointsman_instances* instances, const char* problem,
+                        const double* items, size_t n, double capacity, const char* id) {
+  return call_with(solver, [&] {
+    const ProblemKind kind = problem_named(required(problem, "problem"));
+    InstanceBatch& batch = required(instances, "instances")->batch;
+    Instance instance = items_instance(*instances, kind, required(items, "items"), n, capacity);
+    set_id(instance, id);
+    batch.push_back(std::move(instance));
+    return POINTSMAN_OK;
+  });
+}
+
+int pointsman_add_matrix(pointsman_solver* solver, pointsman_instances* instances, const double* distances,
+                         size_t n, const char* id) {
+  return call_with(solver, [&] {
+    InstanceBatch& batch = required(instances, "instances")->batch;
+    Instance instance = matrix_instance(*instances, required(distances, "distances"), n);
+    set_id(instance, id);
+    batch.push_back(std::move(instance));
+    return POINTSMAN_OK;
+  });
+}
+
+int pointsman_read_instances(pointsman_solver* solver, const char* path,
+                             const pointsman_read_options* options, pointsman_instances** instances) {
+  return call_with(solver, [&] {
+    required(instances, "instances");
+    *instances = new_instances(*solver, read_instances(required(path, "path"), read_options(options)));
+    return POINTSMAN_OK;
+  });
+}
+
+int pointsman_parse_instances(pointsman_solver* solver, const void* bytes, size_t size, const char* name,
+                              const pointsman_read_options* options, pointsman_instances** instances) {
+  return call_with(solver, [&] {
+    required(instances, "instances");
+    const std::string_view text(static_cast<const char*>(required(bytes, "bytes")), size);
+    *instances = new_instances(*solver, parse_instances(text, required(name, "name"), read_options(options)));
+    return POINTSMAN_OK;
+  });
+}
+
+int pointsman_write_instances(pointsman_solver* solver, const pointsman_instances* instances,
+                              const char* path, const char* format, int replace) {
+  return call_with(solver, [&] {
+    const InstanceBatch& batch = required(instances, "instances")->batch;
+    const auto& chosen =
+        chosen_format(instance_formats(), format, required(path, "path"), &InstanceFormat::write);
+    write_output(path, replace != 0, [&] { return chosen.write(batch); });
+    return POINTSMAN_OK;
+  });
+}
+
+int pointsman_format_instances(pointsman_solver* solver, const pointsman_instances* instances,
+                               const char* format, const void** bytes, size_t* size) {
+  return call_with(solver, [&] {
+    const InstanceBatch& batch = required(instances, "instances")->batch;
+    required(bytes, "bytes");
+    required(size, "size");
+    solver->bytes = chosen_format(instance_formats(), required(format, "format"), "", &InstanceFormat::write)
+                        .write(batch);
+    *bytes = solver->bytes.data();
+    *size = solver->bytes.size();
+    return POINTSMAN_OK;
+  });
+}
+}

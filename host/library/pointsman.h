@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointsman as a C library (C99): the travelling salesman problem (TSP) and 0-1 KnapSack. It solves what the
+// program `pointsman` solves, with the same bits: docs/command-line.md and docs/file-formats.md tell what the
+// modes and formats are, docs/embedding.md shows how to begin.
+//
+// Rules of every function:
+// - It returns a status, which is the exit code of the program: POINTSMAN_OK or what went wrong. Then
+//   pointsman_last_error() tells more. Output arguments are written only where a function says so.
+// - It prints nothing, ends no process, installs no signal handler and lets no C++ exception through. It
+//   keeps nothing between calls but what its handles hold.
+// - A pointer that is passed is read or written during the call only; what must live longer is copied.
+// - A solver serves one caller at a time. A call that comes while another runs, from another thread or from a
+//   callback, is refused with POINTSMAN_USAGE and changes nothing. Any number of solvers may run on any
+//   number of threads at once. Instances and answers are no part of a solver: several threads may read them
+//   at once, while nobody adds to them.
+// - Memory that cannot be had gives POINTSMAN_RESOURCE; the handles stay usable, and instances and answers
+//   stay as they were.
+//
+// Every struct begins with its size, which its init function sets: so a program that was built with an older
+// pointsman.h runs with a newer library. New members come at the end.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Of the binary interface. The major version changes when programs must be built anew, and with it the
+// soname; the minor one when functions or members are added.
+#define POINTSMAN_ABI_MAJOR 1
+#define POINTSMAN_ABI_MINOR 0
+
+#if defined(__GNUC__)
+#define POINTSMAN_API __attribute__((visibility("default")))
+#else
+#define POINTSMAN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  POINTSMAN_OK = 0,          // also when a time limit ended the search
+  POINTSMAN_INTERNAL = 1,    // a defect of the library
+  POINTSMAN_USAGE = 2,       // an argument or option, a combination of them, a file that is there already
+  POINTSMAN_INPUT = 3,       // bad input or model
+  POINTSMAN_RESOURCE = 4,    // memory, disk, device
+  POINTSMAN_CANCELLED = 130  // the progress callback asked for it; the answers hold the best so far
+};
+
+// What an answer is.
+enum {
+  POINTSMAN_DONE = 0,
+  POINTSMAN_TIME_LIMIT = 1,   // the best when the limit came
+  POINTSMAN_INTERRUPTED = 2,  // the best when the progress callback cancelled
+  POINTSMAN_UNSOLVED = 3      // neither came late enough for any answer
+};
+
+typedef struct pointsman_solver pointsman_solver;        // a device, its threads, the models that were read
+typedef struct pointsman_instances pointsman_instances;  // of any problems and sizes, in order
+typedef struct pointsman_answers pointsman_answers;      // one for each instance, in their order
+
+// How a solver is made.
+typedef struct pointsman_solver_options {
+  size_t size;
+  const char* device;     // "auto", "cpu", "cuda", "cuda:1"; NULL: "auto"
+  const char* precision;  // of rollouts: "fp32", and on CUDA "tf32", "tf32x3", "bf16"; NULL: "fp32"
+  // Told, a line at a time, what the program would write on its log; NULL: nobody. Called by the thread that
+  // uses the solver, during a call.
+  void (*log)(void* user, const char* line);
+  void* log_user;
+  int32_t threads;   // of the CPU; 0: one a core
+  int32_t reserved;  // 0
+} pointsman_solver_options;
+
+// What a call has done so far.
+typedef struct pointsman_progress {
+  size_t size;
+  size_t instances, answered;  // of the call, and of these the answers that are final
+  double seconds;              // since the call began
+  int64_t step;                // active search: the last gradient step; else 0
+} pointsman_progress;
+
+// How to solve or score: the flags of `pointsman solve`, by their names. Numbers that are not as the flag
+// wants them are refused with POINTSMAN_USAGE.
+typedef struct pointsman_solve_options {
+  size_t size;
+  const char* mode;   // "auto", "greedy", "sample", "active", "local", "exact"; NULL: "auto"
+  const char* model;  // a file, or a model's name; NULL: same problem, nearest size
+  double time_limit;  // seconds from the beginning of the call; 0: none
+  double limit_each;  // seconds for an instance from when its search begins; 0: none
+  uint64_t seed;      // 1234
+  // The place of the first instance in the caller's own series. Draws depend on the place of an instance, or
+  // on its id where it has one.
+  uint64_t first_row;
+  int64_t samples;               // 0: the mode's own
+  int64_t first_sample;          // 0
+  int64_t kicks;                 // -1: the mode's own
+  int64_t steps;                 // active search; 0: its own
+  double temperature;            // 1
+  double clip;                   // 0: the model's
+  double learning_rate;          // active search; 0: its own
+  double entropy;                // active search; -1: its own
+  int32_t replicas;              // active search; 0: its own
+  int32_t batch_size;            // instances solved at once; 0: automatic. Answers do not depend on it
+  int32_t augment;               // 1 or 8; 0: the mode's own
+  int32_t shuffle;               // 0 or 1; -1: the mode's own
+  int32_t improve;               // 0 or 1; -1: the mode's own
+  int32_t untrained;             // 1: active search from fresh parameters (--init random)
+  int32_t stop_at_first_misfit;  // 1: the paper's rule for KnapSack
+  int32_t reserved;              // 0
+  // Asked some hundred times a second whether to go on: any result but 0 cancels the call. NULL: nobody is
+  // asked. Called by any thread of the solver, by one at a time; it must not use the solver.
+  int (*progress)(void* user, const pointsman_progress* progress);
+  void* progress_user;
+} pointsman_solve_options;
+
+// How a file of instances is read.
+typedef struct pointsman_read_options {
+  size_t size;
+  const char*
+      format;  // "tsplib", "npy", "npz", "json", "ndjson", "kp", "csv", "matrix"; NULL: told by the file
+  const char* problem;  // "tsp", "knapsack": what the instances are or must be; NULL: what the file says
+  double capacity;      // KnapSack: where the file has none; 0: none
+} pointsman_read_options;
+
+// One instance, as its owner holds it.
+typedef struct pointsman_instance {
+  size_t size;
+  const char* id;       // "" when it has none
+  const char* problem;  // "tsp", "knapsack"
+  const char* metric;   // TSP: "EUCLIDEAN" (not rounded) or TSPLIB's name: "EUC_2D", .., "EXPLICIT"; else ""
+  const double* items;  // [n][2] x, y or weight, value; NULL for a matrix of distances
+  size_t n;
+  double capacity;  // KnapSack; else 0
+} pointsman_instance;
+
+// One answer, as its owner holds it. Costs and weights are in the instance's own units.
+typedef struct pointsman_answer {
+  size_t size;
+  // [length] the tour, open and from 0, or the items taken in the order they were found; NULL when unsolved.
+  const int32_t* order;
+  size_t length;
+  double cost;          // TSP: the length under the instance's metric; KnapSack: the packed value
+  double unrounded;     // TSP: the Euclidean length, which no metric rounds; of a matrix the cost
+  double weight;        // KnapSack: packed
+  double log_prob;      // of the network for the order that it drew; NaN: none did
+  double network_cost;  // what the network reached before any improvement; NaN: none did
+  const char* start;  // "greedy_edges", "network", "exact", "branch_and_bound"; "" where the mode tells none
+  int64_t kicks;      // that the local search made
+  int32_t status;     // POINTSMAN_DONE .. POINTSMAN_UNSOLVED; with the last the numbers above are NaN
+  int32_t reserved;   // 0
+} pointsman_answer;
+
+// "0.2.0": of the program that gives these answers.
+POINTSMAN_API const char* pointsman_version(void);
+// 65536 * major + minor of the binary interface that the library has.
+POINTSMAN_API uint32_t pointsman_abi_version(void);
+
+// Set all members of a struct of `size` bytes (sizeof) to what they are when nobody says anything.
+// POINTSMAN_USAGE for a size that no version of it has; then nothing is written.
+POINTSMAN_API int pointsman_solver_options_init(pointsman_solver_options* options, size_t size);
+POINTSMAN_API int pointsman_solve_options_init(pointsman_solve_options* options, size_t size);
+POINTSMAN_API int pointsman_read_options_init(pointsman_read_options* options, size_t size);
+POINTSMAN_API int pointsman_instance_init(pointsman_instance* instance, size_t size);
+POINTSMAN_API int pointsman_answer_init(pointsman_answer* answer, size_t size);
+
+// *solver becomes a new solver, also where this fails: then it can only tell its last error and be freed.
+// NULL only where there is no memory for it. options: NULL for none.
+POINTSMAN_API int pointsman_solver_create(const pointsman_solver_options* options, pointsman_solver** solver);
+// Waits for nothing: no call may be running. NULL is passed over, here and below.
+POINTSMAN_API void pointsman_solver_free(pointsman_solver* solver);
+// "cpu (AVX-512, 2 threads)"; lives as long as the solver. "" of one that could not be made.
+POINTSMAN_API const char* pointsman_device(const pointsman_solver* solver);
+
+// What the last call with this solver found wrong, "" when it succeeded; a line without a newline, as the
+// program tells it ("map.tsp:11: .., expected .., found .."). Valid until the next call with the solver.
+POINTSMAN_API const char* pointsman_last_error(const pointsman_solver* solver);
+// The file in which it was found, "" for none, likewise; *line is counted from 1, 0 where it is not known.
+POINTSMAN_API const char* pointsman_last_error_file(const pointsman_solver* solver, int64_t* line);
+
+// *instances become a new, empty series. It may outlive the solver and be used with others.
+POINTSMAN_API int pointsman_instances_create(pointsman_solver* solver, pointsman_instances** instances);
+POINTSMAN_API void pointsman_instances_free(pointsman_instances* instances);
+POINTSMAN_API size_t pointsman_instances_count(const pointsman_instances* instances);
+// Fills *instance, whose init function set its size. What it points to lives as long as `instances` and until
+// something is added to them.
+POINTSMAN_API int pointsman_instances_get(const pointsman_instances* instances, size_t index,
+                                          pointsman_instance* instance);
+
+// Add one instance at the end. problem: "tsp": items [n][2] are x, y, within +-1e100; "knapsack": weight,
+// value, from 0 to 1e100, as is the capacity. id: NULL or "" for none. POINTSMAN_INPUT where a number is not
+// so.
+POINTSMAN_API int pointsman_add_items(pointsman_solver* solver, pointsman_instances* instances,
+                                      const char* problem, const double* items, size_t n, double capacity,
+                                      const char* id);
+// A TSP of distances [n][n], from 0 to 1e100, the same both ways; the diagonal is not read.
+POINTSMAN_API int pointsman_add_matrix(pointsman_solver* solver, pointsman_instances* instances,
+                                       const double* distances, size_t n, const char* id);
+
+// Read instances from a file ("-": standard input), which gzip may have packed, or from `size` bytes in
+// memory; `name` stands for their file in messages, and its suffix tells the format. *instances become a new
+// series. options: NULL for none.
+POINTSMAN_API int pointsman_read_instances(pointsman_solver* solver, const char* path,
+                                           const pointsman_read_options* options,
+                                           pointsman_instances** instances);
+POINTSMAN_API int pointsman_parse_instances(pointsman_solver* solver, const void* bytes, size_t size,
+                                            const char* name, const pointsman_read_options* options,
+                                            pointsman_instances** instances);
+// Write instances to a file, whole or not at all. format: "tsplib", "npy", "npz", "json", "ndjson" or "kp";
+// NULL: by the suffix. POINTSMAN_USAGE where the file is there already and `replace` is 0, and for what the
+// format cannot hold.
+POINTSMAN_API int pointsman_write_instances(pointsman_solver* solver, const pointsman_instances* instances,
+                                            const char* path, const char* format, int replace);
+// The same bytes in memory, [*size] at *bytes: the solver's, until the next call with it.
+POINTSMAN_API int pointsman_format_instances(pointsman_solver* solver, const pointsman_instances* instances,
+                                             const char* format, const void** bytes, size_t* size);
+
+// Solves. *answers become new answers with POINTSMAN_OK and POINTSMAN_CANCELLED. options: NULL for none.
+POINTSMAN_API int pointsman_solve(pointsman_solver* solver, const pointsman_instances* instances,
+                                  const pointsman_solve_options* options, pointsman_answers** answers);
+
+// *answers become new and empty: answers of the caller's own, to be scored or written.
+POINTSMAN_API int pointsman_answers_create(pointsman_solver* solver, pointsman_answers** answers);
+// Adds the answer to the next instance, order [length], and measures it. POINTSMAN_INPUT where it is none:
+// not all cities once, an item that does not exist, more than the capacity.
+POINTSMAN_API int pointsman_add_answer(pointsman_solver* solver, pointsman_answers* answers,
+                                       const pointsman_instances* instances, const int32_t* order,
+                                       size_t length);
+POINTSMAN_API void pointsman_answers_free(pointsman_answers* answers);
+POINTSMAN_API size_t pointsman_answers_count(const pointsman_answers* answers);
+// As pointsman_instances_get().
+POINTSMAN_API int pointsman_answers_get(const pointsman_answers* answers, size_t index,
+                                        pointsman_answer* answer);
+
+// log p of each answer under the model, log_probs [instances]; NaN where no network could have chosen the
+// order. Of the options it reads the model, the temperature and the progress callback, which ends the call
+// without any number (POINTSMAN_CANCELLED).
+POINTSMAN_API int pointsman_score(pointsman_solver* solver, const pointsman_instances* instances,
+                                  const pointsman_answers* answers, const pointsman_solve_options* options,
+                                  double* log_probs);
+
+// Read the answers to these instances, each of which is measured, from a file or from memory: JSON, NDJSON,
+// TSPLIB tour, .npy or .npz. POINTSMAN_INPUT also for an answer that is none.
+POINTSMAN_API int pointsman_read_answers(pointsman_solver* solver, const pointsman_instances* instances,
+                                         const char* path, pointsman_answers** answers);
+POINTSMAN_API int pointsman_parse_answers(pointsman_solver* solver, const pointsman_instances* instances,
+                                          const void* bytes, size_t size, const char* name,
+                                          pointsman_answers** answers);
+// As pointsman_write_instances(). format: "json", "ndjson", "tour", "npy", "npz", "text".
+POINTSMAN_API int pointsman_write_answers(pointsman_solver* solver, const pointsman_instances* instances,
+                                          const pointsman_answers* answers, const char* path,
+                                          const char* format, int replace);
+POINTSMAN_API int pointsman_format_answers(pointsman_solver* solver, const pointsman_instances* instances,
+                                           const pointsman_answers* answers, const char* format,
+                                           const void** bytes, size_t* size);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solvers: how they are made, and what they tell of a failure.
+#include <algorithm>
+#include <iterator>
+#include <new>
+
+#include "host/library/handles.h"
+#include "host/run/solve_totals.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kMostThreads = 4096;
+constexpr pointsman_solver_options kDefaults = {.size = sizeof(pointsman_solver_options),
+                                                .device = nullptr,
+                                                .precision = nullptr,
+                                                .log = nullptr,
+                                                .log_user = nullptr,
+                                                .threads = 0,
+                                                .reserved = 0};
+
+BackendOptions backend_options(const pointsman_solver_options& options) {
+  BackendOptions backend;
+  if (options.device != nullptr) backend.device = options.device;
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    throw std::invalid_argument("threads: expected a number from 0 to " + std::to_string(kMostThreads) +
+                                ", found " + std::to_string(options.threads));
+  }
+  backend.threads = options.threads;
+  const std::string precision = options.precision == nullptr ? "fp32" : options.precision;
+  const auto name = std::find(std::begin(kPrecisionNames), std::end(kPrecisionNames), precision);
+  if (name == std::end(kPrecisionNames)) {
+    throw std::invalid_argument("precision: expected fp32, tf32, tf32x3 or bf16, found \"" + precision +
+                                "\"");
+  }
+  backend.precision = static_cast<Precision>(name - std::begin(kPrecisionNames));
+  return backend;
+}
+
+RunLog log_of(const pointsman_solver_options& options) {
+  if (options.log == nullptr) return {};
+  return {[log = options.log, user = options.log_user](const std::string& line) { log(user, line.c_str()); }};
+}
+
+}  // namespace
+
+}  // namespace pointsman
+
+using namespace pointsman;
+
+void pointsman_solver::forget_failure() noexcept {
+  failure.code = kExitDone;
+  failure.message.clear();
+  failure.file.clear();
+  failure.line = 0;
+  memory_failed = false;
+  bytes = std::string();
+}
+
+int pointsman_solver::remember_failure() noexcept {
+  try {
+    failure = failure_of(std::current_exception());
+    return failure.code;
+  } catch (...) {
+    memory_failed = true;
+    return POINTSMAN_RESOURCE;
+  }
+}
+
+SolveRun& pointsman_solver::ready_run() {
+  if (!run) throw std::invalid_argument("the solver could not be made");
+  return *run;
+}
+
+extern "C" {
+
+const char* pointsman_version() { return POINTSMAN_VERSION; }
+
+uint32_t pointsman_abi_version() { return POINTSMAN_ABI_MAJOR << 16 | POINTSMAN_ABI_MINOR; }
+
+int pointsman_solver_options_init(pointsman_solver_options* options, size_t size) {
+  return give(kDefaults, options, size);
+}
+
+int pointsman_solver_create(const pointsman_solver_options* options, pointsman_solver** solver) {
+  if (solver == nullptr) return POINTSMAN_USAGE;
+  *solver = new (std::nothrow) pointsman_solver;
+  if (*solver == nullptr) return POINTSMAN_RESOURCE;
+  return call_with(*solver, [&, made = *solver] {
+    const pointsman_solver_options own = taken(options, kDefaults);
+    made->log = log_of(own);
+    SolveRun& run = made->run.emplace(backend_options(own), "", false, made->log);
+    try {
+      made->device = device_text(run.engine.device());
+    } catch (...) {
+      made->run.reset();
+      throw;
+    }
+    return POINTSMAN_OK;
+  });
+}
+
+void pointsman_solver_free(pointsman_solver* solver) { delete solver; }
+
+const char* pointsman_device(const pointsman_solver* solver) {
+  return solver == nullptr ? "" : solver->device.c_str();
+}
+
+const char* pointsman_last_error(const pointsman_solver* solver) {
+  if (solver == nullptr) return "no solver";
+  if (solver->is_busy) return "the solver is in use: one call at a time";
+  return solver->memory_failed ? "out of memory" : solver->failure.message.c_str();
+}
+
+const char* pointsman_last_error_file(const pointsman_solver* solver, int64_t* line) {
+  const bool has_place = solver != nullptr && !solver->is_busy;
+  if (line != nullptr) *line = has_place ? solver->failure.line : 0;
+  return has_place ? solver->failure.file.c_str() : "";
+}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The binary interface of the C library. What this test refuses breaks programs that were built before: a
+// change of a member or function that is there needs a new POINTSMAN_ABI_MAJOR and soname; a new one at the
+// end a new POINTSMAN_ABI_MINOR, and its row here.
+#include <cstddef>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "host/library/pointsman.h"
+#include "tests/catch.h"
+
+namespace {
+
+#define AT(type, member, place) static_assert(offsetof(type, member) == (place))
+
+static_assert(sizeof(pointsman_solver_options) == 48);
+AT(pointsman_solver_options, size, 0);
+AT(pointsman_solver_options, device, 8);
+AT(pointsman_solver_options, precision, 16);
+AT(pointsman_solver_options, log, 24);
+AT(pointsman_solver_options, log_user, 32);
+AT(pointsman_solver_options, threads, 40);
+AT(pointsman_solver_options, reserved, 44);
+
+static_assert(sizeof(pointsman_progress) == 40);
+AT(pointsman_progress, size, 0);
+AT(pointsman_progress, instances, 8);
+AT(pointsman_progress, answered, 16);
+AT(pointsman_progress, seconds, 24);
+AT(pointsman_progress, step, 32);
+
+static_assert(sizeof(pointsman_solve_options) == 168);
+AT(pointsman_solve_options, size, 0);
+AT(pointsman_solve_options, mode, 8);
+AT(pointsman_solve_options, model, 16);
+AT(pointsman_solve_options, time_limit, 24);
+AT(pointsman_solve_options, limit_each, 32);
+AT(pointsman_solve_options, seed, 40);
+AT(pointsman_solve_options, first_row, 48);
+AT(pointsman_solve_options, samples, 56);
+AT(pointsman_solve_options, first_sample, 64);
+AT(pointsman_solve_options, kicks, 72);
+AT(pointsman_solve_options, steps, 80);
+AT(pointsman_solve_options, temperature, 88);
+AT(pointsman_solve_options, clip, 96);
+AT(pointsman_solve_options, learning_rate, 104);
+AT(pointsman_solve_options, entropy, 112);
+AT(pointsman_solve_options, replicas, 120);
+AT(pointsman_solve_options, batch_size, 124);
+AT(pointsman_solve_options, augment, 128);
+AT(pointsman_solve_options, shuffle, 132);
+AT(pointsman_solve_options, improve, 136);
+AT(pointsman_solve_options, untrained, 140);
+AT(pointsman_solve_options, stop_at_first_misfit, 144);
+AT(pointsman_solve_options, reserved, 148);
+AT(pointsman_solve_options, progress, 152);
+AT(pointsman_solve_options, progress_user, 160);
+
+static_assert(sizeof(pointsman_read_options) == 32);
+AT(pointsman_read_options, size, 0);
+AT(pointsman_read_options, format, 8);
+AT(pointsman_read_options, problem, 16);
+AT(pointsman_read_options, capacity, 24);
+
+static_assert(sizeof(pointsman_instance) == 56);
+AT(pointsman_instance, size, 0);
+AT(pointsman_instance, id, 8);
+AT(pointsman_instance, problem, 16);
+AT(pointsman_instance, metric, 24);
+AT(pointsman_instance, items, 32);
+AT(pointsman_instance, n, 40);
+AT(pointsman_instance, capacity, 48);
+
+static_assert(sizeof(pointsman_answer) == 88);
+AT(pointsman_answer, size, 0);
+AT(pointsman_answer, order, 8);
+AT(pointsman_answer, length, 16);
+AT(pointsman_answer, cost, 24);
+AT(pointsman_answer, unrounded, 32);
+AT(pointsman_answer, weight, 40);
+AT(pointsman_answer, log_prob, 48);
+AT(pointsman_answer, network_cost, 56);
+AT(pointsman_answer, start, 64);
+AT(pointsman_answer, kicks, 72);
+AT(pointsman_answer, status, 80);
+AT(pointsman_answer, reserved, 84);
+
+static_assert(POINTSMAN_OK == 0 && POINTSMAN_INTERNAL == 1 && POINTSMAN_USAGE == 2 && POINTSMAN_INPUT == 3);
+static_assert(POINTSMAN_RESOURCE == 4 && POINTSMAN_CANCELLED == 130);
+static_assert(POINTSMAN_DONE == 0 && POINTSMAN_TIME_LIMIT == 1 && POINTSMAN_INTERRUPTED == 2 &&
+              POINTSMAN_UNSOLVED == 3);
+
+std::string output_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  for (int c; (c = std::fgetc(pipe.get())) != EOF;) text += static_cast<char>(c);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the library exports the functions of its list and nothing else") {
+  std::ifstream list(POINTSMAN_SOURCE_DIR "/tests/host/library/symbols.txt");
+  const std::string expected(std::istreambuf_iterator<char>(list), {});
+  CHECK(expected.size() > 500);
+  const std::string library = POINTSMAN_LIBRARY;
+  CHECK(output_of("nm -D --defined-only '" + library + "' | awk '{ print $NF }' | LC_ALL=C sort") ==
+        expected);
+  CHECK_THAT(output_of("readelf -d '" + library + "'"),
+             has_text("[libpointsman.so." + std::to_string(POINTSMAN_ABI_MAJOR) + "]"));
+}
+
+TEST_CASE("the library has the version of its header") {
+  CHECK(pointsman_abi_version() == (POINTSMAN_ABI_MAJOR << 16 | POINTSMAN_ABI_MINOR));
+}
