@@ -23,7 +23,8 @@ const Format& chosen_format(std::span<const Format> formats, const char* name, c
   }
   const std::string found = name != nullptr ? name : file_suffix(path);
   throw std::invalid_argument("format: expected one of " + joined(known, ", ") + ", found " +
-                              (found.empty() ? "none" : shown(found)) + did_you_mean(found.substr(found.starts_with('.')), known));
+                              (found.empty() ? "none" : shown(found)) +
+                              did_you_mean(found.substr(found.starts_with('.')), known));
 }
 
 // Writes a file, whole or not at all; bytes() is called once the file can be written. Throws as OutputFile.

@@ -362,6 +362,8 @@ TEST_CASE("what is wrong is told, and the solver goes on") {
   CHECK_THAT(told(), has_text("square: --mode exact: is not for TSP"));
   CHECK(status([](auto& o) { o.model = "nobody"; }) == POINTSMAN_INPUT);
   CHECK_THAT(told(), has_text("nobody: expected a model file"));
+  const auto prefix = pointsman::fs::path(POINTSMAN_LIBRARY).parent_path().parent_path();
+  CHECK_THAT(told(), has_text((prefix / "share/pointsman/models").string()));
   CHECK(status([](auto& o) { o.model = "knapsack50"; }) == POINTSMAN_INPUT);
   CHECK(status([](auto& o) { o.mode = "local", o.samples = 5; }) == POINTSMAN_USAGE);
   CHECK(told() == "--samples: is not for --mode local");

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C library (pointsman.h, which tells what everything means) for C++17: handles that free themselves, and
+// exceptions in place of statuses. Header only.
+#pragma once
+
+#include <pointsman.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pointsman {
+
+// Names of its own, which a static library's cannot meet.
+inline namespace cpp_api {
+
+// code(): POINTSMAN_INTERNAL .. POINTSMAN_CANCELLED; what(): the message; file() and line() where it was
+// found, "" and 0 when not known.
+class Error : public std::runtime_error {
+ public:
+  Error(int code, const std::string& message, std::string file = {}, int64_t line = 0)
+      : std::runtime_error(message), code_(code), file_(std::move(file)), line_(line) {}
+  int code() const { return code_; }
+  const std::string& file() const { return file_; }
+  int64_t line() const { return line_; }
+
+ private:
+  int code_;
+  std::string file_;
+  int64_t line_;
+};
+
+// All members as pointsman_solver_options and pointsman_read_options have them.
+struct SolverOptions : pointsman_solver_options {
+  SolverOptions() : pointsman_solver_options() { pointsman_solver_options_init(this, sizeof *this); }
+};
+struct ReadOptions : pointsman_read_options {
+  ReadOptions() : pointsman_read_options() { pointsman_read_options_init(this, sizeof *this); }
+};
+
+// All members as pointsman_solve_options has them. on_progress, where it is set, takes the place of its
+// callback: false cancels the call, which then answers with the best so far. What it throws cancels too and
+// is thrown again by the call.
+struct SolveOptions : pointsman_solve_options {
+  SolveOptions() : pointsman_solve_options() {
+    pointsman_solve_options_init(this, sizeof(pointsman_solve_options));
+  }
+  std::function<bool(const pointsman_progress&)> on_progress;
+};
+
+// A series of instances; pointsman_instances.
+class Instances {
+ public:
+  explicit Instances(pointsman_instances* own) : handle_(own) {}
+
+  size_t size() const { return pointsman_instances_count(handle_.get()); }
+  // What it points to lives as long as this and until something is added.
+  pointsman_instance operator[](size_t index) const {
+    pointsman_instance instance;
+    pointsman_instance_init(&instance, sizeof instance);
+    if (pointsman_instances_get(handle_.get(), index, &instance) != POINTSMAN_OK)
+      throw std::out_of_range("pointsman::Instances");
+    return instance;
+  }
+  pointsman_instances* get() const { return handle_.get(); }
+
+ private:
+  struct Free {
+    void operator()(pointsman_instances* own) const { pointsman_instances_free(own); }
+  };
+  std::unique_ptr<pointsman_instances, Free> handle_;
+};
+
+// An answer that stands for itself: as pointsman_answer, with the order as a vector.
+struct Answer : pointsman_answer {
+  std::vector<int32_t> items;  // the tour or the items taken; empty when unsolved
+};
+
+// The answers to a series; pointsman_answers.
+class Answers {
+ public:
+  explicit Answers(pointsman_answers* own) : handle_(own) {}
+
+  size_t size() const { return pointsman_answers_count(handle_.get()); }
+  Answer operator[](size_t index) const {
+    Answer answer;
+    pointsman_answer_init(&answer, sizeof(pointsman_answer));
+    if (pointsman_answers_get(handle_.get(), index, &answer) != POINTSMAN_OK)
+      throw std::out_of_range("pointsman::Answers");
+    if (answer.order != nullptr) answer.items.assign(answer.order, answer.order + answer.length);
+    answer.order = nullptr;  // of the handle, which may go first
+    return answer;
+  }
+  pointsman_answers* get() const { return handle_.get(); }
+
+ private:
+  struct Free {
+    void operator()(pointsman_answers* own) const { pointsman_answers_free(own); }
+  };
+  std::unique_ptr<pointsman_answers, Free> handle_;
+};
+
+// One caller at a time; instances and answers may outlive it. All of it throws Error, and std::bad_alloc
+// where there is no memory for it.
+class Solver {
+ public:
+  explicit Solver(const SolverOptions& options = SolverOptions()) {
+    pointsman_solver* own = nullptr;
+    const int status = pointsman_solver_create(&options, &own);
+    handle_.reset(own);
+    if (own == nullptr) throw std::bad_alloc();
+    check(status);
+  }
+
+  std::string device() const { return pointsman_device(get()); }
+  pointsman_solver* get() const { return handle_.get(); }
+
+  Instances instances() {
+    pointsman_instances* own = nullptr;
+    check(pointsman_instances_create(get(), &own));
+    return Instances(own);
+  }
+  // coordinates: x, y of one city after the other.
+  void add_tsp(Instances& to, const std::vector<double>& coordinates, const std::string& id = {}) {
+    check(pointsman_add_items(get(), to.get(), "tsp", coordinates.data(), coordinates.size() / 2, 0.0,
+                              id.c_str()));
+  }
+  // items: weight, value of one item after the other.
+  void add_knapsack(Instances& to, const std::vector<double>& items, double capacity,
+                    const std::string& id = {}) {
+    check(pointsman_add_items(get(), to.get(), "knapsack", items.data(), items.size() / 2, capacity,
+                              id.c_str()));
+  }
+  // distances: [n][n].
+  void add_matrix(Instances& to, const std::vector<double>& distances, size_t n, const std::string& id = {}) {
+    if (distances.size() != n * n) throw Error(POINTSMAN_USAGE, "add_matrix: expected n * n distances");
+    check(pointsman_add_matrix(get(), to.get(), distances.data(), n, id.c_str()));
+  }
+
+  Instances read(const std::string& path, const ReadOptions& options = ReadOptions()) {
+    pointsman_instances* own = nullptr;
+    check(pointsman_read_instances(get(), path.c_str(), &options, &own));
+    return Instances(own);
+  }
+  Instances parse(const std::string& bytes, const std::string& name,
+                  const ReadOptions& options = ReadOptions()) {
+    pointsman_instances* own = nullptr;
+    check(pointsman_parse_instances(get(), bytes.data(), bytes.size(), name.c_str(), &options, &own));
+    return Instances(own);
+  }
+  Answers read_answers(const Instances& to, const std::string& path) {
+    pointsman_answers* own = nullptr;
+    check(pointsman_read_answers(get(), to.get(), path.c_str(), &own));
+    return Answers(own);
+  }
+  // The format is told by the path's suffix.
+  void write(const Instances& instances, const std::string& path, bool replace = false) {
+    check(pointsman_write_instances(get(), instances.get(), path.c_str(), nullptr, replace ? 1 : 0));
+  }
+  void write(const Instances& instances, const Answers& answers, const std::string& path,
+             bool replace = false) {
+    check(pointsman_write_answers(get(), instances.get(), answers.get(), path.c_str(), nullptr,
+                                  replace ? 1 : 0));
+  }
+  // The bytes of such a file.
+  std::string format(const Instances& instances, const std::string& format) {
+    const void* bytes = nullptr;
+    size_t size = 0;
+    check(pointsman_format_instances(get(), instances.get(), format.c_str(), &bytes, &size));
+    return {static_cast<const char*>(bytes), size};
+  }
+  std::string format(const Instances& instances, const Answers& answers, const std::string& format) {
+    const void* bytes = nullptr;
+    size_t size = 0;
+    check(pointsman_format_answers(get(), instances.get(), answers.get(), format.c_str(), &bytes, &size));
+    return {static_cast<const char*>(bytes), size};
+  }
+
+  // A call that was cancelled answers with the best so far, and the answers' status says so.
+  Answers solve(const Instances& instances, const SolveOptions& options = SolveOptions()) {
+    Watched watched(options);
+    pointsman_answers* own = nullptr;
+    const int status = pointsman_solve(get(), instances.get(), &watched.options, &own);
+    Answers answers(own);
+    watched.rethrow();
+    if (status != POINTSMAN_CANCELLED) check(status);
+    return answers;
+  }
+
+  // Answers of the caller's own, one for each instance.
+  Answers answers(const Instances& to, const std::vector<std::vector<int32_t>>& orders) {
+    pointsman_answers* own = nullptr;
+    check(pointsman_answers_create(get(), &own));
+    Answers answers(own);
+    for (const std::vector<int32_t>& order : orders)
+      check(pointsman_add_answer(get(), own, to.get(), order.data(), order.size()));
+    return answers;
+  }
+  std::vector<double> score(const Instances& instances, const Answers& answers,
+                            const SolveOptions& options = SolveOptions()) {
+    Watched watched(options);
+    std::vector<double> log_probs(instances.size() + 1);  // never without a place, for no instance either
+    const int status =
+        pointsman_score(get(), instances.get(), answers.get(), &watched.options, log_probs.data());
+    watched.rethrow();
+    check(status);
+    log_probs.pop_back();
+    return log_probs;
+  }
+
+ private:
+  struct Free {
+    void operator()(pointsman_solver* own) const { pointsman_solver_free(own); }
+  };
+
+  // Options whose callback asks on_progress and keeps what it throws.
+  struct Watched {
+    explicit Watched(const SolveOptions& given) : options(given), ask(given.on_progress) {
+      if (!ask) return;
+      options.progress = [](void* user, const pointsman_progress* progress) {
+        auto& self = *static_cast<Watched*>(user);
+        try {
+          return self.ask(*progress) ? 0 : 1;
+        } catch (...) {
+          self.thrown = std::current_exception();
+          return 1;
+        }
+      };
+      options.progress_user = this;
+    }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    void rethrow() const {
+      if (thrown) std::rethrow_exception(thrown);
+    }
+
+    pointsman_solve_options options;
+    const std::function<bool(const pointsman_progress&)>& ask;
+    std::exception_ptr thrown;
+  };
+
+  void check(int status) const {
+    if (status == POINTSMAN_OK) return;
+    int64_t line = 0;
+    const std::string file = pointsman_last_error_file(get(), &line);
+    const std::string message = pointsman_last_error(get());
+    throw Error(status, message.empty() ? "cancelled" : message, file, line);
+  }
+
+  std::unique_ptr<pointsman_solver, Free> handle_;
+};
+
+}  // namespace cpp_api
+
+}  // namespace pointsman
