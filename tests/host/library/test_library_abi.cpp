@@ -8,85 +8,88 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "host/library/pointsman.h"
 #include "tests/catch.h"
 
 namespace {
 
-#define AT(type, member, place) static_assert(offsetof(type, member) == (place))
+// In the struct, at this place, a member of this type.
+#define AT(in, member, place, ...) \
+  static_assert(offsetof(in, member) == (place) && std::is_same_v<decltype(in::member), __VA_ARGS__>)
 
 static_assert(sizeof(pointsman_solver_options) == 48);
-AT(pointsman_solver_options, size, 0);
-AT(pointsman_solver_options, device, 8);
-AT(pointsman_solver_options, precision, 16);
-AT(pointsman_solver_options, log, 24);
-AT(pointsman_solver_options, log_user, 32);
-AT(pointsman_solver_options, threads, 40);
-AT(pointsman_solver_options, reserved, 44);
+AT(pointsman_solver_options, size, 0, size_t);
+AT(pointsman_solver_options, device, 8, const char*);
+AT(pointsman_solver_options, precision, 16, const char*);
+AT(pointsman_solver_options, log, 24, void (*)(void*, const char*));
+AT(pointsman_solver_options, log_user, 32, void*);
+AT(pointsman_solver_options, threads, 40, int32_t);
+AT(pointsman_solver_options, reserved, 44, int32_t);
 
 static_assert(sizeof(pointsman_progress) == 40);
-AT(pointsman_progress, size, 0);
-AT(pointsman_progress, instances, 8);
-AT(pointsman_progress, answered, 16);
-AT(pointsman_progress, seconds, 24);
-AT(pointsman_progress, step, 32);
+AT(pointsman_progress, size, 0, size_t);
+AT(pointsman_progress, instances, 8, size_t);
+AT(pointsman_progress, answered, 16, size_t);
+AT(pointsman_progress, seconds, 24, double);
+AT(pointsman_progress, step, 32, int64_t);
 
 static_assert(sizeof(pointsman_solve_options) == 168);
-AT(pointsman_solve_options, size, 0);
-AT(pointsman_solve_options, mode, 8);
-AT(pointsman_solve_options, model, 16);
-AT(pointsman_solve_options, time_limit, 24);
-AT(pointsman_solve_options, limit_each, 32);
-AT(pointsman_solve_options, seed, 40);
-AT(pointsman_solve_options, first_row, 48);
-AT(pointsman_solve_options, samples, 56);
-AT(pointsman_solve_options, first_sample, 64);
-AT(pointsman_solve_options, kicks, 72);
-AT(pointsman_solve_options, steps, 80);
-AT(pointsman_solve_options, temperature, 88);
-AT(pointsman_solve_options, clip, 96);
-AT(pointsman_solve_options, learning_rate, 104);
-AT(pointsman_solve_options, entropy, 112);
-AT(pointsman_solve_options, replicas, 120);
-AT(pointsman_solve_options, batch_size, 124);
-AT(pointsman_solve_options, augment, 128);
-AT(pointsman_solve_options, shuffle, 132);
-AT(pointsman_solve_options, improve, 136);
-AT(pointsman_solve_options, untrained, 140);
-AT(pointsman_solve_options, stop_at_first_misfit, 144);
-AT(pointsman_solve_options, reserved, 148);
-AT(pointsman_solve_options, progress, 152);
-AT(pointsman_solve_options, progress_user, 160);
+AT(pointsman_solve_options, size, 0, size_t);
+AT(pointsman_solve_options, mode, 8, const char*);
+AT(pointsman_solve_options, model, 16, const char*);
+AT(pointsman_solve_options, time_limit, 24, double);
+AT(pointsman_solve_options, limit_each, 32, double);
+AT(pointsman_solve_options, seed, 40, uint64_t);
+AT(pointsman_solve_options, first_row, 48, uint64_t);
+AT(pointsman_solve_options, samples, 56, int64_t);
+AT(pointsman_solve_options, first_sample, 64, int64_t);
+AT(pointsman_solve_options, kicks, 72, int64_t);
+AT(pointsman_solve_options, steps, 80, int64_t);
+AT(pointsman_solve_options, temperature, 88, double);
+AT(pointsman_solve_options, clip, 96, double);
+AT(pointsman_solve_options, learning_rate, 104, double);
+AT(pointsman_solve_options, entropy, 112, double);
+AT(pointsman_solve_options, replicas, 120, int32_t);
+AT(pointsman_solve_options, batch_size, 124, int32_t);
+AT(pointsman_solve_options, augment, 128, int32_t);
+AT(pointsman_solve_options, shuffle, 132, int32_t);
+AT(pointsman_solve_options, improve, 136, int32_t);
+AT(pointsman_solve_options, untrained, 140, int32_t);
+AT(pointsman_solve_options, stop_at_first_misfit, 144, int32_t);
+AT(pointsman_solve_options, reserved, 148, int32_t);
+AT(pointsman_solve_options, progress, 152, int (*)(void*, const pointsman_progress*));
+AT(pointsman_solve_options, progress_user, 160, void*);
 
 static_assert(sizeof(pointsman_read_options) == 32);
-AT(pointsman_read_options, size, 0);
-AT(pointsman_read_options, format, 8);
-AT(pointsman_read_options, problem, 16);
-AT(pointsman_read_options, capacity, 24);
+AT(pointsman_read_options, size, 0, size_t);
+AT(pointsman_read_options, format, 8, const char*);
+AT(pointsman_read_options, problem, 16, const char*);
+AT(pointsman_read_options, capacity, 24, double);
 
 static_assert(sizeof(pointsman_instance) == 56);
-AT(pointsman_instance, size, 0);
-AT(pointsman_instance, id, 8);
-AT(pointsman_instance, problem, 16);
-AT(pointsman_instance, metric, 24);
-AT(pointsman_instance, items, 32);
-AT(pointsman_instance, n, 40);
-AT(pointsman_instance, capacity, 48);
+AT(pointsman_instance, size, 0, size_t);
+AT(pointsman_instance, id, 8, const char*);
+AT(pointsman_instance, problem, 16, const char*);
+AT(pointsman_instance, metric, 24, const char*);
+AT(pointsman_instance, items, 32, const double*);
+AT(pointsman_instance, n, 40, size_t);
+AT(pointsman_instance, capacity, 48, double);
 
 static_assert(sizeof(pointsman_answer) == 88);
-AT(pointsman_answer, size, 0);
-AT(pointsman_answer, order, 8);
-AT(pointsman_answer, length, 16);
-AT(pointsman_answer, cost, 24);
-AT(pointsman_answer, unrounded, 32);
-AT(pointsman_answer, weight, 40);
-AT(pointsman_answer, log_prob, 48);
-AT(pointsman_answer, network_cost, 56);
-AT(pointsman_answer, start, 64);
-AT(pointsman_answer, kicks, 72);
-AT(pointsman_answer, status, 80);
-AT(pointsman_answer, reserved, 84);
+AT(pointsman_answer, size, 0, size_t);
+AT(pointsman_answer, order, 8, const int32_t*);
+AT(pointsman_answer, length, 16, size_t);
+AT(pointsman_answer, cost, 24, double);
+AT(pointsman_answer, unrounded, 32, double);
+AT(pointsman_answer, weight, 40, double);
+AT(pointsman_answer, log_prob, 48, double);
+AT(pointsman_answer, network_cost, 56, double);
+AT(pointsman_answer, start, 64, const char*);
+AT(pointsman_answer, kicks, 72, int64_t);
+AT(pointsman_answer, status, 80, int32_t);
+AT(pointsman_answer, reserved, 84, int32_t);
 
 static_assert(POINTSMAN_OK == 0 && POINTSMAN_INTERNAL == 1 && POINTSMAN_USAGE == 2 && POINTSMAN_INPUT == 3);
 static_assert(POINTSMAN_RESOURCE == 4 && POINTSMAN_CANCELLED == 130);
