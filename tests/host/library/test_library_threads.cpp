@@ -76,12 +76,43 @@ TEST_CASE("eight threads with eight solvers each answer as one alone") {
   pointsman_solver_free(alone);
 }
 
-TEST_CASE("of many threads with one solver those are refused that come in between") {
+namespace {
+
+// What a call from another thread answers while the solver is in use.
+struct Intruder {
+  pointsman_solver* solver;
+  const pointsman_instances* instances;
+  int status = POINTSMAN_OK;
+  pointsman_answers* answers = nullptr;
+};
+
+int let_in(void* user, const pointsman_progress*) {
+  auto& intruder = *static_cast<Intruder*>(user);
+  std::thread([&] {
+    intruder.status = pointsman_solve(intruder.solver, intruder.instances, nullptr, &intruder.answers);
+  }).join();
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a solver in use refuses other threads, and any number of them may try") {
   pointsman_solver* const solver = new_solver(1);
   pointsman_instances* instances = nullptr;
   REQUIRE(pointsman_instances_create(solver, &instances) == POINTSMAN_OK);
   const double items[] = {0.1, 0.2, 0.7, 0.9, 0.3, 0.4, 0.8, 0.1};
   REQUIRE(pointsman_add_items(solver, instances, "tsp", items, 4, 0, nullptr) == POINTSMAN_OK);
+  Intruder intruder{solver, instances};
+  pointsman_solve_options options;
+  pointsman_solve_options_init(&options, sizeof options);
+  options.progress = let_in;
+  options.progress_user = &intruder;
+  pointsman_answers* found = nullptr;
+  CHECK(pointsman_solve(solver, instances, &options, &found) == POINTSMAN_OK);
+  pointsman_answers_free(found);
+  CHECK(intruder.status == POINTSMAN_USAGE);
+  CHECK(intruder.answers == nullptr);
+
   std::atomic<int> solved{0}, refused{0}, other{0};
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread) {
