@@ -327,7 +327,9 @@ void refuse_in_every_call(long most) {
     if (format == std::string("npz"))
       scenarios.back().lost_by_others = 1;  // libzip 1.7.3, in zip_fopen_index
   }
-  for (const Scenario& scenario : scenarios) refuse_all(scenario, most);
+  for (const Scenario& scenario : scenarios) {
+    DYNAMIC_SECTION(scenario.name) { refuse_all(scenario, most); }
+  }
 }
 
 }  // namespace
