@@ -7,7 +7,8 @@
 // - It returns a status, which is the exit code of the program: POINTSMAN_OK or what went wrong. Then
 //   pointsman_last_error() tells more. Output arguments are written only where a function says so.
 // - It prints nothing, ends no process, installs no signal handler and lets no C++ exception through. It
-//   keeps nothing between calls but what its handles hold.
+//   keeps nothing between calls but what its handles hold. Of the environment it reads POINTSMAN_MODEL_PATH,
+//   POINTSMAN_CUDA_MODULE and POINTSMAN_SIMD.
 // - A pointer that is passed is read or written during the call only; what must live longer is copied.
 // - A solver serves one caller at a time. A call that comes while another runs, from another thread or from a
 //   callback, is refused with POINTSMAN_USAGE and changes nothing. Any number of solvers may run on any
@@ -52,7 +53,7 @@ enum {
   POINTSMAN_DONE = 0,
   POINTSMAN_TIME_LIMIT = 1,   // the best when the limit came
   POINTSMAN_INTERRUPTED = 2,  // the best when the progress callback cancelled
-  POINTSMAN_UNSOLVED = 3      // neither came late enough for any answer
+  POINTSMAN_UNSOLVED = 3      // the limit or the cancel came before any answer
 };
 
 typedef struct pointsman_solver pointsman_solver;        // a device, its threads, the models that were read
@@ -117,8 +118,8 @@ typedef struct pointsman_solve_options {
 // How a file of instances is read.
 typedef struct pointsman_read_options {
   size_t size;
-  const char*
-      format;  // "tsplib", "npy", "npz", "json", "ndjson", "kp", "csv", "matrix"; NULL: told by the file
+  // "tsplib", "npy", "npz", "json", "ndjson", "kp", "csv", "matrix"; NULL: what the file tells.
+  const char* format;
   const char* problem;  // "tsp", "knapsack": what the instances are or must be; NULL: what the file says
   double capacity;      // KnapSack: where the file has none; 0: none
 } pointsman_read_options;
@@ -206,9 +207,9 @@ POINTSMAN_API int pointsman_read_instances(pointsman_solver* solver, const char*
 POINTSMAN_API int pointsman_parse_instances(pointsman_solver* solver, const void* bytes, size_t size,
                                             const char* name, const pointsman_read_options* options,
                                             pointsman_instances** instances);
-// Write instances to a file, whole or not at all. format: "tsplib", "npy", "npz", "json", "ndjson" or "kp";
-// NULL: by the suffix. POINTSMAN_USAGE where the file is there already and `replace` is 0, and for what the
-// format cannot hold.
+// Write instances to a file ("-": standard output), whole or not at all. format: "tsplib", "npy", "npz",
+// "json", "ndjson" or "kp"; NULL: by the suffix. POINTSMAN_USAGE where the file is there already and
+// `replace` is 0, and for what the format cannot hold.
 POINTSMAN_API int pointsman_write_instances(pointsman_solver* solver, const pointsman_instances* instances,
                                             const char* path, const char* format, int replace);
 // The same bytes in memory, [*size] at *bytes: the solver's, until the next call with it.
