@@ -19,8 +19,10 @@ std::vector<fs::path> install_prefixes() {
     return prefixes;
   const fs::path self = fs::canonical(info.dli_fname, error);
   if (error || self == program) return prefixes;
-  const fs::path prefix = (self.parent_path() / POINTSMAN_LIBRARY_TO_PREFIX).lexically_normal();
+  const fs::path folder = self.parent_path();
+  const fs::path prefix = (folder / POINTSMAN_LIBRARY_TO_PREFIX).lexically_normal();
   if (prefixes.empty() || prefix != prefixes.front()) prefixes.push_back(prefix);
+  prefixes.push_back(folder);
   return prefixes;
 }
 

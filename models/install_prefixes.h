@@ -8,7 +8,8 @@
 namespace pointsman {
 
 // That of the running program, and where this code is part of a shared library, which another program may
-// have loaded, that of the library. Found in this order, at most once each; they need not exist.
+// have loaded, that of the library and the folder it lies in, which is a Python package's own prefix. They
+// need not exist.
 std::vector<std::filesystem::path> install_prefixes();
 
 }  // namespace pointsman

@@ -161,6 +161,19 @@ ModelConfig parse_metadata(Strings strings, const std::string& path, std::option
   return config;
 }
 
+// The metadata's, and what the tensors' names tell.
+ModelConfig parse_config(const SafetensorsHeader& header, const std::string& path,
+                         std::optional<std::string>& checksum) {
+  ModelConfig config = parse_metadata(header.metadata, path, checksum);
+  const auto has = [&](std::string_view beginning) {
+    return std::any_of(header.tensors.begin(), header.tensors.end(),
+                       [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
+  };
+  config.has_critic = has("critic.");
+  config.has_prior = has("actor.prior.weight");
+  return config;
+}
+
 // The tensors must be those of the layout; returns where each one, in file order, belongs.
 std::vector<const Tensor*> match_tensors(const SafetensorsHeader& header, const ParameterLayout& layout,
                                          const std::string& path) {
@@ -292,13 +305,7 @@ Model read_model(const std::filesystem::path& path) {
 
   Model model;
   std::optional<std::string> checksum;
-  model.config = parse_metadata(header.metadata, name, checksum);
-  const auto has = [&](std::string_view beginning) {
-    return std::any_of(header.tensors.begin(), header.tensors.end(),
-                       [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
-  };
-  model.config.has_critic = has("critic.");
-  model.config.has_prior = has("actor.prior.weight");
+  model.config = parse_config(header, name, checksum);
   const ParameterLayout layout(model.config);
   const auto in_file_order = match_tensors(header, layout, name);
   model.parameters.resize(layout.size);
@@ -315,6 +322,30 @@ Model read_model(const std::filesystem::path& path) {
   }
   model.name = path.stem().string();
   model.sha256 = file.digest();
+  return model;
+}
+
+std::map<std::string, std::string> metadata_of(const ModelConfig& config) {
+  Strings metadata = to_metadata(config);
+  metadata.erase(kChecksum);
+  return metadata;
+}
+
+Model make_model(std::map<std::string, std::string> metadata, std::span<const NamedTensor> tensors,
+                 const std::string& name) {
+  SafetensorsHeader header{std::move(metadata), {}};
+  header.metadata.emplace(kChecksum, kBlankChecksum);
+  for (const NamedTensor& tensor : tensors) header.tensors.push_back({tensor.name, "F32", tensor.shape});
+  Model model;
+  std::optional<std::string> checksum;
+  model.config = parse_config(header, name, checksum);
+  const ParameterLayout layout(model.config);
+  const auto in_order = match_tensors(header, layout, name);
+  model.parameters.resize(layout.size);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::copy_n(tensors[i].values, in_order[i]->size, model.parameters.data() + in_order[i]->offset);
+    check_finite(*in_order[i], model.parameters, name);
+  }
   return model;
 }
 

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,6 +33,20 @@ class ModelFileError : public std::runtime_error {
 // wrote have none. Throws ModelFileError; never allocates more than the file's size + 64 KiB before the
 // header is validated.
 Model read_model(const std::filesystem::path& path);
+
+// A tensor that another program made. values: as many floats as the shape says, row-major.
+struct NamedTensor {
+  std::string name;
+  std::vector<uint64_t> shape;
+  const float* values;
+};
+
+// A model of these tensors and this metadata of a model file, without its checksum. Throws ModelFileError,
+// naming the file as `name`, for what read_model() would refuse in a file.
+Model make_model(std::map<std::string, std::string> metadata, std::span<const NamedTensor> tensors,
+                 const std::string& name);
+// As make_model() takes it.
+std::map<std::string, std::string> metadata_of(const ModelConfig& config);
 
 // Problem and size, as the header of a model file claims them; nothing for a file without such a header.
 // read_model() has the last word.

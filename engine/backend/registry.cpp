@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/backend/backends.h"

@@ -4,6 +4,7 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
+#include "host/command/generate_flags.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
@@ -19,12 +20,6 @@ constexpr const char* kExamples = R"(Examples:
   pointsman generate tsp -n 30 -b 1 -o map.tsp
 An .npy of knapsack holds the columns weight, value and no capacity: solve it with --problem knapsack --capacity W.)";
 
-struct GenerateFlags {
-  std::string problem, like;
-  int n = 0, count = 1;
-  double capacity = 0;
-};
-
 const InstanceFormat& chosen_format(const CommonOptions& common) {
   const bool on_stdout = common.output.empty() || common.output == "-";
   const std::string format = common.format.empty() && on_stdout ? "json" : common.format;
@@ -36,20 +31,9 @@ const InstanceFormat& chosen_format(const CommonOptions& common) {
 
 int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
   const InstanceFormat& format = chosen_format(common);
-  const ProblemKind problem = *find_problem(flags.problem);
-  refuse_capacity(problem, flags.capacity);
-  if (flags.like == "numpy" && common.seed > 0xffffffffu) {
-    throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
-  }
+  check_generate_flags(flags, common.seed);
   OutputFile file = open_output(common);
-  InstanceBatch instances =
-      flags.like == "numpy"
-          ? generate_like_numpy(problem, flags.n, static_cast<uint32_t>(common.seed), flags.count)
-          : generate_instances(problem, flags.n, common.seed, 0, flags.count);
-  if (flags.capacity != 0) {
-    for (Instance& instance : instances) instance.capacity = flags.capacity;
-  }
-  file.write(format.write(instances));
+  file.write(format.write(generate(flags, common.seed)));
   file.commit();
   log_info(printed("%d %s instances of n = %d, seed %llu", flags.count, flags.problem.c_str(), flags.n,
                    static_cast<unsigned long long>(common.seed)));
@@ -58,24 +42,45 @@ int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
 
 }  // namespace
 
+void add_generate_flags(CLI::App& app, GenerateFlags& flags) {
+  app.add_option("problem", flags.problem, problem_names())
+      ->required()
+      ->check(with_hint(CLI::IsMember(problem_choices())));
+  add_option(app, "-n,--size", flags.n, "Cities or items of an instance")
+      ->required()
+      ->check(CLI::Range(1, 1000000));
+  add_option(app, "-b,--count", flags.count, "Number of instances", CLI::Range(1, 100000000));
+  add_option(app, "--like", flags.like, "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives",
+             CLI::IsMember(std::vector<std::string>{"numpy"}));
+  add_option(app, "--capacity", flags.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
+             CLI::Range(0.0, 1e12));
+}
+
+void check_generate_flags(const GenerateFlags& flags, uint64_t seed) {
+  refuse_capacity(*find_problem(flags.problem), flags.capacity);
+  if (flags.like == "numpy" && seed > 0xffffffffu) {
+    throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
+  }
+}
+
+InstanceBatch generate(const GenerateFlags& flags, uint64_t seed) {
+  const ProblemKind problem = *find_problem(flags.problem);
+  InstanceBatch instances =
+      flags.like == "numpy" ? generate_like_numpy(problem, flags.n, static_cast<uint32_t>(seed), flags.count)
+                            : generate_instances(problem, flags.n, seed, 0, flags.count);
+  if (flags.capacity != 0) {
+    for (Instance& instance : instances) instance.capacity = flags.capacity;
+  }
+  return instances;
+}
+
 Command add_generate(CLI::App& parent) {
   auto flags = std::make_shared<GenerateFlags>();
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app =
       parent.add_subcommand("generate", "Random instances, uniform in the unit square or in [0, 1)");
   app->footer(kExamples);
-  app->add_option("problem", flags->problem, problem_names())
-      ->required()
-      ->check(with_hint(CLI::IsMember(problem_choices())));
-  add_option(*app, "-n,--size", flags->n, "Cities or items of an instance")
-      ->required()
-      ->check(CLI::Range(1, 1000000));
-  add_option(*app, "-b,--count", flags->count, "Number of instances", CLI::Range(1, 100000000));
-  add_option(*app, "--like", flags->like,
-             "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives",
-             CLI::IsMember(std::vector<std::string>{"numpy"}));
-  add_option(*app, "--capacity", flags->capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
-             CLI::Range(0.0, 1e12));
+  add_generate_flags(*app, *flags);
   std::vector<std::string> formats, names;  // those that can be written
   for (const InstanceFormat& format : instance_formats()) {
     if (!format.write) continue;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "host/command/options.h"
 #include "models/json_text.h"
@@ -19,6 +20,7 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 
 struct LogState {
   bool quiet = false, verbose = false, json = false;
+  std::function<void(const char*, const std::string&)> sink;  // empty: stderr
 } state;
 
 // A progress line stands on the terminal and must be wiped before any other, whichever thread writes it.
@@ -55,6 +57,7 @@ void write_text(Level level, const char* message) {
 double seconds_now() { return milliseconds_since(process_start()) / 1000; }
 
 void write_line(Level level, const std::string& message) {
+  if (state.sink) return state.sink(name_of(level), message);
   if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
   wipe_progress();
   if (state.json) {
@@ -68,7 +71,9 @@ void write_line(Level level, const std::string& message) {
 
 }  // namespace
 
-void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json}; }
+void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, state.sink}; }
+
+void set_log_sink(std::function<void(const char*, const std::string&)> sink) { state.sink = std::move(sink); }
 
 void log_debug(const std::string& message) { write_line(Level::kDebug, message); }
 void log_info(const std::string& message) { write_line(Level::kInfo, message); }
@@ -91,7 +96,7 @@ bool is_log_on_terminal() { return stderr_is_terminal() && !state.json && !state
 
 ProgressLine::ProgressLine(double interval)
     : terminal_(stderr_is_terminal() && !state.json),
-      shown_(terminal_ || interval > 0.0),
+      shown_(!state.sink && (terminal_ || interval > 0.0)),
       interval_(terminal_ ? 100 : static_cast<int>(interval * 1000)),
       next_(Clock::now() + std::chrono::milliseconds(500)) {}
 

@@ -3,6 +3,7 @@
 // terminal.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/search/search.h"
@@ -12,6 +13,10 @@ namespace pointsman {
 
 // -q silences everything but errors.
 void configure_log(bool quiet, bool verbose, bool json);
+
+// In place of stderr, of a library: takes every line but the progress line, from any thread. level: "debug",
+// "info", "warning" or "error".
+void set_log_sink(std::function<void(const char* level, const std::string& message)> sink);
 
 void log_debug(const std::string& message);  // only with -v
 void log_info(const std::string& message);

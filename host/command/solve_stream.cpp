@@ -10,7 +10,7 @@
 
 #include "host/command/log.h"
 #include "host/command/options.h"
-#include "host/files/write_solutions.h"
+#include "host/command/output.h"
 
 namespace pointsman {
 

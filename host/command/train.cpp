@@ -2,25 +2,20 @@
 // `pointsman train`: a model from random instances made on the fly, or from given answers.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
-#include "engine/problem/problem.h"
 #include "host/command/command.h"
-#include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/command/train_flags.h"
 #include "host/files/text_scan.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -33,19 +28,6 @@ constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 --checkpoint my20.ckpt                    and after a stop:
   pointsman train tsp -n 20 --checkpoint my20.ckpt --resume my20.ckpt
 The model is written to -o at each checkpoint and at the end (Ctrl-C included); the answer on stdout is a summary.)";
-
-struct TrainFlags {
-  std::string problem, baseline = "shared", centre_logits = "on", encoder = "attention", prior = "on", init,
-                       resume, checkpoint, log;
-  std::string instances, solutions;     // supervised learning; empty: policy gradient
-  std::optional<double> learning_rate;  // kept in double for the model file's metadata
-  TrainOptions options;
-};
-
-const std::vector<std::pair<std::string, Baseline>> kBaselines = {{"shared", Baseline::kShared},
-                                                                  {"critic", Baseline::kCritic},
-                                                                  {"ema", Baseline::kEma},
-                                                                  {"rollout", Baseline::kRollout}};
 
 std::string clock_text(double seconds) {
   const auto total = static_cast<long long>(std::min(std::max(seconds, 0.0), 1e9));
@@ -62,140 +44,6 @@ std::string describe(const TrainProgress& progress, int64_t steps) {
          clock_text(progress.eta_seconds);
 }
 
-// The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
-// says.
-std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, ModelConfig& config) {
-  config.centre_logits = flags.centre_logits == "on";
-  config.has_critic = flags.options.baseline == Baseline::kCritic;
-  config.encoder = flags.encoder == name_of(Encoder::kLstm) ? Encoder::kLstm : Encoder::kAttention;
-  if (config.encoder == Encoder::kLstm && app.count("--layers"))
-    throw UsageError("--layers: the LSTM encoder has none; leave it out");
-  config.has_prior = flags.prior == "on";
-  if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
-  if (flags.init.empty()) return initial_parameters(config, config.seed);
-  const Model model = load_model(find_model(flags.init), run_log());
-  if (model.config.problem != config.problem) {
-    throw UsageError("--init " + flags.init + ": is a model for " + name_of(model.config.problem) + ", not " +
-                     name_of(config.problem));
-  }
-  for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--layers", "--prior"}) {
-    if (app.count(name))
-      throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
-  }
-  config.glimpses = model.config.glimpses;
-  config.encoder = model.config.encoder;
-  config.layers = model.config.layers;
-  config.heads = model.config.heads;
-  config.feed_forward = model.config.feed_forward;
-  config.has_prior = model.config.has_prior;
-  if (!app.count("--clip")) config.clip = model.config.clip;
-  config.centre_logits = model.config.centre_logits;
-  config.training_tours = model.config.training_tours;
-  config.learning_rate = model.config.learning_rate;
-  std::vector<float> parameters = initial_parameters(config, config.seed);
-  std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
-              parameters.begin());
-  rescale_prior(config, model.config.n, parameters);
-  return parameters;
-}
-
-nlohmann::ordered_json summary(const TrainOptions& options, const TrainResult& result,
-                               const TrainProgress& last, const DeviceInfo& device) {
-  nlohmann::ordered_json json = json_of({{"problem", name_of(result.config.problem)},
-                                         {"n", result.config.n},
-                                         {"status", name_of(result.status)},
-                                         {"steps", last.step},
-                                         {"training_tours", result.config.training_tours},
-                                         {"seconds", last.seconds},
-                                         {"tours_per_second", last.tours_per_second},
-                                         {"train_cost", last.train_cost}});
-  if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
-  json["model"] = options.output.string();
-  json["model_sha256"] = read_model(options.output).sha256;
-  json["device"] = device_text(device);
-  json["seed"] = options.seed;
-  json["version"] = POINTSMAN_VERSION;
-  return json;
-}
-
-// What a training writes hours later must be possible now. A continued training replaces its own earlier
-// files.
-void check_outputs(const TrainFlags& flags, const CommonOptions& common) {
-  const std::pair<const char*, std::string> files[] = {
-      {"-o", common.output}, {"--checkpoint", flags.checkpoint}, {"--log", flags.log}};
-  std::map<fs::path, const char*> seen;
-  for (const auto& [flag, file] : files) {
-    if (file.empty()) continue;
-    const auto [other, is_new] = seen.emplace(fs::weakly_canonical(fs::absolute(file)), flag);
-    if (!is_new) throw UsageError(std::string(flag) + " " + file + ": is the file of " + other->second);
-    if (flag == std::string("--log") && fs::is_character_file(file)) continue;  // a terminal
-    if (fs::exists(file) && !fs::is_regular_file(file) && !fs::is_directory(file))
-      throw UsageError(std::string(flag) + " " + file + ": expected a file, found a device, socket or FIFO");
-    OutputFile refused_if_impossible(file, common.force || !flags.resume.empty());
-  }
-}
-
-void prepare(TrainFlags& flags, CommonOptions& common) {
-  TrainOptions& options = flags.options;
-  const auto found = std::find_if(kBaselines.begin(), kBaselines.end(),
-                                  [&](const auto& entry) { return entry.first == flags.baseline; });
-  options.baseline = found->second;
-  if (options.baseline == Baseline::kShared && options.rollouts < 2 && flags.solutions.empty()) {
-    throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
-  }
-  if (options.rollouts % options.symmetries != 0)
-    throw UsageError("--symmetries: expected a divisor of --rollouts, found " +
-                     std::to_string(options.symmetries));
-  options.model.problem = *find_problem(flags.problem);
-  const Problem& problem = problem_of(options.model.problem);
-  refuse_capacity(problem.kind, options.model.capacity);
-  if (common.output.empty()) {
-    common.output = problem.model_prefix + std::to_string(options.model.n) + ".safetensors";
-  }
-  check_outputs(flags, common);
-  options.output = common.output;
-  options.checkpoint = flags.checkpoint;
-  options.log = flags.log;
-  options.seed = options.model.seed = common.seed;
-  options.model.version = POINTSMAN_VERSION;
-}
-
-// The instances to train on and, for supervised learning, the answers to learn from.
-void load_examples(TrainFlags& flags, const CLI::App& app) {
-  if (flags.instances.empty() && !flags.solutions.empty())
-    throw UsageError("--solutions: needs the instances they are of, --instances");
-  if (flags.instances.empty()) return;
-  const bool supervised = !flags.solutions.empty();
-  if (supervised) {
-    refuse_typed(app, {"--baseline", "--entropy", "--entropy-steps"},
-                 "is not for supervised learning (--solutions)");
-  }
-  const ModelConfig& model = flags.options.model;
-  InstanceFlags input;
-  input.problem = flags.problem;
-  input.capacity = model.capacity;
-  const InstanceBatch instances = load_instances(flags.instances, input);
-  require_coordinates(instances, flags.instances, "--instances");
-  for (size_t i = 0; i < instances.size(); ++i) {
-    if (instances[i].n() == model.n) continue;
-    throw InputError(flags.instances, 0,
-                     "instance " + std::to_string(i) + ": expected " + std::to_string(model.n) +
-                         " items (-n), found " + std::to_string(instances[i].n()));
-  }
-  Examples examples = make_examples(
-      model, instances, supervised ? load_solutions(flags.solutions, instances) : SolutionBatch{});
-  if (examples.unreachable > 0) {
-    log_warning(printed(
-        "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
-        flags.solutions.c_str(), examples.unreachable, instances.size()));
-  }
-  if (!supervised) {
-    const auto most = static_cast<size_t>(flags.options.validation_instances);
-    flags.options.validation = std::make_shared<const Examples>(split_off(examples, most));
-  }
-  flags.options.examples = std::make_shared<const Examples>(std::move(examples));
-}
-
 // What the log says that the training is.
 std::string method_of(const TrainFlags& flags) {
   const TrainOptions& options = flags.options;
@@ -207,15 +55,8 @@ std::string method_of(const TrainFlags& flags) {
 }
 
 int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
-  if (common.device == "cuda:all")
-    throw UsageError("--device cuda:all: training uses one device; name it, as cuda or cuda:1");
-  prepare(flags, common);
+  const std::vector<float> initial = finish_train_flags(flags, app, common);
   TrainOptions& options = flags.options;
-  const std::vector<float> initial = initial_state(flags, app, options.model);
-  const double rate = flags.learning_rate.value_or(options.model.encoder == Encoder::kLstm ? 1e-3 : 3e-4);
-  options.learning_rate = static_cast<float>(rate);
-  if (flags.init.empty()) options.model.learning_rate = rate;
-  load_examples(flags, app);
   Engine engine(backend_options(common));
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info(engine.device_note());
@@ -242,73 +83,32 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   }
   const int code = interrupt_exit_code();
   log_info("model written to " + options.output.string());
-  const auto json = summary(options, result, last, device);
+  const auto json = train_summary(options, result, last, device);
   OutputFile file = open_output(common);
   write_answer(file, common, json_of({{"code", code}, {"summary", json}}), as_text(json));
   return code;
 }
 
-void add_training_options(CLI::App& app, TrainFlags& flags) {
-  TrainOptions& options = flags.options;
-  std::vector<std::string> baselines;
-  for (const auto& [name, baseline] : kBaselines) baselines.push_back(name);
-  add_option(app, "--baseline", flags.baseline,
-             "b of the gradient (L - b): leave-one-out mean of the instance's other "
-             "rollouts, critic network, moving average, or greedy rollout of the best actor",
-             CLI::IsMember(baselines));
-  add_option(app, "--rollouts", options.rollouts,
-             "Copies of an instance, turned and reordered, with the shared baseline or --solutions",
-             CLI::Range(1, 4096));
-  add_option(
-      app, "--symmetries", options.symmetries,
-      "With --encoder attention and the shared baseline: encodings an instance, each of another symmetry, "
-      "that its rollouts are shared out to",
-      CLI::IsMember(std::vector<int>{1, 2, 4, 8}));
-  add_option(app, "-b,--batch-size", options.batch, "Instances a step", CLI::Range(1, 1 << 20));
-  add_option(app, "--steps", options.steps, "Gradient steps", CLI::Range(int64_t{1}, int64_t{1} << 40));
-  add_option(app, "--learning-rate", flags.learning_rate,
-             "Of Adam, at the start; default: 3e-4 with --encoder attention, 1e-3 with lstm",
-             CLI::Range(1e-9, 1.0));
-  add_option(app, "--decay", options.decay, "The learning rate is multiplied by this every --decay-steps",
-             CLI::Range(0.01, 1.0));
-  add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays", CLI::Range(1, 1 << 30));
-  add_option(app, "--entropy", options.entropy,
-             "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised",
-             CLI::Range(0.0, 1e6));
-  add_option(app, "--entropy-steps", options.entropy_steps, "T falls linearly to 0 over so many steps",
-             CLI::Range(int64_t{1}, int64_t{1} << 40));
-  add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this",
-             CLI::Range(1e-6, 1e6));
-  add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations",
-             CLI::Range(1.0, 1e12));
-}
-
-void add_training_files(CLI::App& app, TrainFlags& flags) {
-  TrainOptions& options = flags.options;
-  add_option(
-      app, "--instances", flags.instances,
-      "Train on these instances of size -n, any format of `solve`, instead of uniform ones; the last tenth, "
-      "at most 1,000, is for validation")
-      ->type_name(kFileValue);
-  add_option(app, "--solutions", flags.solutions,
-             "Supervised learning: the answers to all --instances, which the network learns to give (cross "
-             "entropy)")
-      ->type_name(kFileValue);
-  add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters")
-      ->type_name(kModelValue);
-  add_option(app, "--resume", flags.resume,
-             "Continue from this checkpoint, bit for bit as if never stopped; give the "
-             "same flags again")
-      ->type_name(kFileValue);
-  add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file")
-      ->type_name(kFileValue);
-  add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints",
-             CLI::Range(1, 1 << 30));
-  add_option(app, "--log", flags.log, "Write a JSON line here every 100 steps and at each validation")
-      ->type_name(kFileValue);
-}
-
 }  // namespace
+
+nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
+                                     const TrainProgress& last, const DeviceInfo& device) {
+  nlohmann::ordered_json json = json_of({{"problem", name_of(result.config.problem)},
+                                         {"n", result.config.n},
+                                         {"status", name_of(result.status)},
+                                         {"steps", last.step},
+                                         {"training_tours", result.config.training_tours},
+                                         {"seconds", last.seconds},
+                                         {"tours_per_second", last.tours_per_second},
+                                         {"train_cost", last.train_cost}});
+  if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
+  json["model"] = options.output.string();
+  json["model_sha256"] = read_model(options.output).sha256;
+  json["device"] = device_text(device);
+  json["seed"] = options.seed;
+  json["version"] = POINTSMAN_VERSION;
+  return json;
+}
 
 Command add_train(CLI::App& parent) {
   auto flags = std::make_shared<TrainFlags>();
@@ -316,33 +116,7 @@ Command add_train(CLI::App& parent) {
   common->answer_on_stdout = true;
   CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient, or on given answers");
   app->footer(kExamples);
-  ModelConfig& model = flags->options.model;
-  app->add_option("problem", flags->problem, problem_names())
-      ->required()
-      ->check(with_hint(CLI::IsMember(problem_choices())));
-  add_option(*app, "-n,--size", model.n, "Cities or items of an instance")
-      ->required()
-      ->check(CLI::Range(2, 10000));
-  add_option(*app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
-             CLI::Range(0.0, 1e12));
-  const std::vector<std::string> on_off = {"on", "off"};
-  add_option(*app, "--encoder", flags->encoder, "attention: layers of self-attention; lstm: the paper's",
-             CLI::IsMember(std::vector<std::string>{name_of(Encoder::kAttention), name_of(Encoder::kLstm)}));
-  add_option(*app, "--layers", model.layers, "Of the attention encoder", CLI::Range(1, 64));
-  add_option(*app, "--prior", flags->prior,
-             "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; "
-             "off: the paper's form",
-             CLI::IsMember(on_off));
-  add_option(*app, "--glimpses", model.glimpses, "Glimpses before the pointer", CLI::Range(0, 4));
-  add_option(*app, "--clip", model.clip,
-             "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy",
-             CLI::Range(0.1, 1000.0));
-  add_option(*app, "--centre-logits", flags->centre_logits,
-             "Subtract the mean of u over the feasible cities before "
-             "the clip; off: the paper's literal form",
-             CLI::IsMember(on_off));
-  add_training_options(*app, *flags);
-  add_training_files(*app, *flags);
+  add_train_flags(*app, *flags);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_train(*flags, *app, *common); }};
 }

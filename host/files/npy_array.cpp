@@ -199,6 +199,9 @@ NpyArray::NpyArray(NpyHeader header, std::function<std::string()> next_piece, st
       header_(std::move(header)),
       next_piece_(std::move(next_piece)) {}
 
+NpyArray::NpyArray(NpyHeader header, std::string_view elements, std::string name)
+    : file_(std::move(name)), header_(std::move(header)), is_file_(false), data_(elements) {}
+
 std::string_view NpyArray::element(size_t i) const {
   const size_t size = header_.item_size, at = i * size;
   while (at + size > data_start_ + data_.size()) {
@@ -214,6 +217,10 @@ std::string_view NpyArray::element(size_t i) const {
 }
 
 void NpyArray::fail(const std::string& message) const { throw InputError(file_, 0, place_ + message); }
+
+void NpyArray::fail_header(const std::string& message) const {
+  fail((is_file_ ? "npy header: " : "") + message);
+}
 
 std::string NpyArray::index_text(size_t i) const {
   std::string text;

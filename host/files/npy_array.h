@@ -59,6 +59,8 @@ class NpyArray {
   // The elements come piece by piece, as many as the header says: they must be asked for in order.
   // next_piece() is empty at their end.
   NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file, std::string place);
+  // Of memory that is no file: `elements` lie in C order and outlive it. Messages begin with `name`.
+  NpyArray(NpyHeader header, std::string_view elements, std::string name);
   NpyArray(const NpyArray&) = delete;
   NpyArray& operator=(const NpyArray&) = delete;
 
@@ -74,6 +76,8 @@ class NpyArray {
 
   // Throws InputError(file, place + message).
   [[noreturn]] void fail(const std::string& message) const;
+  // The same of what a file's header says.
+  [[noreturn]] void fail_header(const std::string& message) const;
   // "[3, 0, 1]", for messages.
   std::string index_text(size_t i) const;
 
@@ -82,6 +86,7 @@ class NpyArray {
 
   std::string file_, place_;
   NpyHeader header_;
+  bool is_file_ = true;
   std::function<std::string()> next_piece_;  // empty: all elements are at hand
   mutable std::string_view data_;            // the elements at hand
   mutable size_t data_start_ = 0;            // bytes of elements before these

@@ -2,6 +2,7 @@
 // Instances of one kind and size as NumPy arrays: .npy and .npz (docs/file-formats.md).
 #include <cmath>
 
+#include "host/files/arrays.h"
 #include "host/files/formats.h"
 #include "host/files/input_file.h"
 #include "host/files/matrix_builder.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr const char* kPairs = "(B, n, 2) or (n, 2)";
 
 [[noreturn]] void fail_shape(const NpyArray& array, const std::string& expected) {
-  array.fail("npy header: shape: expected " + expected + ", found " + array.header().shape_text());
+  array.fail_header("shape: expected " + expected + ", found " + array.header().shape_text());
 }
 
 // Element i of the array, a number of an item; coordinates may be negative.
@@ -29,7 +30,7 @@ double checked_number(const NpyArray& array, size_t i, double value, ItemFields 
 
 void check_numbers(const NpyArray& array) {
   if (array.header().is_float() || array.header().is_integer()) return;
-  array.fail("npy header: descr: expected floats or integers, found " + array.header().type_text());
+  array.fail_header("descr: expected floats or integers, found " + array.header().type_text());
 }
 
 // An array of numbers (.., n, trailing axes): at least one instance of 1 to kLargestSize points.
@@ -73,8 +74,7 @@ std::shared_ptr<const DistanceMatrix> read_matrix(const NpyArray& array, size_t 
   return builder.finish();
 }
 
-InstanceBatch read_columns(const NpzFile& npz, const Instance& pattern) {
-  const NpyArray weights = npz.array("weights"), values = npz.array("values");
+InstanceBatch read_columns(const NpyArray& weights, const NpyArray& values, const Instance& pattern) {
   check_shape(weights, 2, "(B, n) or (n,)");
   check_shape(values, 2, "(B, n) or (n,)");
   if (weights.shape() != values.shape())
@@ -95,26 +95,12 @@ InstanceBatch read_columns(const NpzFile& npz, const Instance& pattern) {
   return instances;
 }
 
-void read_capacities(const NpzFile& npz, InstanceBatch& instances) {
-  const NpyArray capacity = npz.array("capacity");
-  const size_t count = capacity.header().count;
-  if (capacity.header().is_text() || capacity.shape().size() > 1 ||
-      (count != 1 && count != instances.size())) {
-    capacity.fail("npy header: expected a number or " + std::to_string(instances.size()) +
-                  " of them, found " + capacity.header().type_text() + " " + capacity.header().shape_text());
-  }
-  for (size_t b = 0; b < instances.size(); ++b) {
-    const size_t i = count == 1 ? 0 : b;
-    instances[b].capacity = checked_number(capacity, i, capacity.number(i), ItemFields::kWeightAndValue);
-  }
-}
-
 void read_ids(const NpzFile& npz, InstanceBatch& instances) {
   const NpyArray ids = npz.array("ids");
   if (!(ids.header().is_text() || ids.header().is_integer()) || ids.shape().size() > 1 ||
       ids.header().count != instances.size()) {
-    ids.fail("npy header: expected " + std::to_string(instances.size()) + " strings or integers, found " +
-             ids.header().type_text() + " " + ids.header().shape_text());
+    ids.fail_header("expected " + std::to_string(instances.size()) + " strings or integers, found " +
+                    ids.header().type_text() + " " + ids.header().shape_text());
   }
   for (size_t b = 0; b < instances.size(); ++b) {
     instances[b].id = ids.header().is_text() ? ids.text(b) : std::to_string(ids.integer(b));
@@ -165,8 +151,7 @@ std::string ids_npy(const InstanceBatch& instances) {
 
 }  // namespace
 
-InstanceFile parse_npy(std::string_view bytes, const std::string& file, const ReadOptions& options) {
-  const NpyArray array(bytes, file);
+InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& options) {
   const std::vector<int64_t>& shape = array.shape();
   check_numbers(array);
   if ((shape.size() != 2 && shape.size() != 3) || shape.back() != 2) {
@@ -181,31 +166,56 @@ InstanceFile parse_npy(std::string_view bytes, const std::string& file, const Re
   pattern.problem = options.problem.value_or(problem_with(ItemFields::kCoordinates, options));
   const Problem& problem = problem_of(pattern);
   if (problem.has_capacity && !options.capacity) {
-    throw InputError(file, 0,
-                     std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
-                         (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
+    array.fail(std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
+               (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
   }
   if (problem.has_capacity) pattern.capacity = *options.capacity;
-  return {read_pairs(array, pattern), {}};
+  return read_pairs(array, pattern);
 }
 
-InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions&) {
-  const NpyArray array(bytes, file);
+InstanceBatch instances_of_matrices(const NpyArray& array) {
   const std::vector<int64_t>& shape = array.shape();
   check_numbers(array);
   const bool is_square = (shape.size() == 2 || shape.size() == 3) && shape.back() == shape[shape.size() - 2];
   if (!is_square || array.header().count == 0 || shape.back() > kLargestSize)
     fail_shape(array, "(n, n) or (B, n, n) with at least one matrix");
   const auto n = static_cast<size_t>(shape.back());
-  InstanceFile out;
-  out.instances.reserve(array.header().count / (n * n));
+  InstanceBatch instances;
+  instances.reserve(array.header().count / (n * n));
   for (size_t first = 0; first < array.header().count; first += n * n) {
-    Instance& instance = out.instances.emplace_back();
+    Instance& instance = instances.emplace_back();
     instance.problem = problem_with(ItemFields::kCoordinates, {});
     instance.metric = Metric::kExplicit;
     instance.matrix = read_matrix(array, first, static_cast<int>(n));
   }
-  return out;
+  return instances;
+}
+
+InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values) {
+  Instance pattern;
+  pattern.problem = problem_with(ItemFields::kWeightAndValue, {});
+  return read_columns(weights, values, pattern);
+}
+
+void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
+  const size_t count = capacity.header().count;
+  if (capacity.header().is_text() || capacity.shape().size() > 1 ||
+      (count != 1 && count != instances.size())) {
+    capacity.fail_header("expected a number or " + std::to_string(instances.size()) + " of them, found " +
+                         capacity.header().type_text() + " " + capacity.header().shape_text());
+  }
+  for (size_t b = 0; b < instances.size(); ++b) {
+    const size_t i = count == 1 ? 0 : b;
+    instances[b].capacity = checked_number(capacity, i, capacity.number(i), ItemFields::kWeightAndValue);
+  }
+}
+
+InstanceFile parse_npy(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+  return {instances_of_points(NpyArray(bytes, file), options), {}};
+}
+
+InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions&) {
+  return {instances_of_matrices(NpyArray(bytes, file)), {}};
 }
 
 InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& options) {
@@ -223,10 +233,11 @@ InstanceFile parse_npz(std::string_view bytes, const std::string& file, const Re
     if (locs.shape().back() != 2) fail_shape(locs, kPairs);
     out.instances = read_pairs(locs, pattern);
   } else {
-    out.instances = read_columns(npz, pattern);
+    const NpyArray weights = npz.array("weights"), values = npz.array("values");
+    out.instances = read_columns(weights, values, pattern);
   }
   if (npz.has("capacity") && problem_of(pattern).has_capacity) {
-    read_capacities(npz, out.instances);
+    set_capacities(npz.array("capacity"), out.instances);
   } else if (problem_of(pattern).has_capacity) {
     if (!options.capacity) throw InputError(file, 0, "expected `capacity` or --capacity W, found neither");
     for (Instance& instance : out.instances) instance.capacity = *options.capacity;

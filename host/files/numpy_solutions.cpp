@@ -2,29 +2,28 @@
 // Answers as NumPy arrays: .npy and .npz (docs/file-formats.md).
 #include <limits>
 
+#include "host/files/arrays.h"
 #include "host/files/formats.h"
 #include "host/files/npz_file.h"
 #include "models/atomic_file.h"
 
 namespace pointsman {
-namespace {
-
-// Rows of an array (B, n), or of one row (n,), as tours or selections.
-SolutionBatch read_rows(const NpyArray& array, const InstanceBatch& instances, const std::string& file) {
+SolutionBatch solutions_of_rows(const NpyArray& array, const InstanceBatch& instances,
+                                const std::string& file) {
   const std::vector<int64_t>& shape = array.shape();
   if (array.header().is_float() || array.header().is_text()) {
-    array.fail("npy header: descr: expected integers, found " + array.header().type_text());
+    array.fail_header("descr: expected integers, found " + array.header().type_text());
   }
   if (shape.empty() || shape.size() > 2) {
-    array.fail("npy header: shape: expected (B, n) or (n,), found " + array.header().shape_text());
+    array.fail_header("shape: expected (B, n) or (n,), found " + array.header().shape_text());
   }
   check_count(shape.size() == 1 ? 1 : static_cast<size_t>(shape[0]), instances, file);
   SolutionBatch out;
   size_t next = 0;
   for (const Instance& instance : instances) {
     if (shape.back() != instance.n()) {
-      array.fail("npy header: shape: expected n = " + std::to_string(instance.n()) + ", found " +
-                 array.header().shape_text());
+      array.fail_header("shape: expected n = " + std::to_string(instance.n()) + ", found " +
+                        array.header().shape_text());
     }
     const Problem& problem = problem_of(instance);
     Solution solution;
@@ -47,11 +46,9 @@ SolutionBatch read_rows(const NpyArray& array, const InstanceBatch& instances, c
   return out;
 }
 
-}  // namespace
-
 SolutionBatch parse_npy_answers(std::string_view bytes, const std::string& file,
                                 const InstanceBatch& instances) {
-  return read_rows(NpyArray(bytes, file), instances, file);
+  return solutions_of_rows(NpyArray(bytes, file), instances, file);
 }
 
 SolutionBatch parse_npz_answers(std::string_view bytes, const std::string& file,
@@ -59,7 +56,7 @@ SolutionBatch parse_npz_answers(std::string_view bytes, const std::string& file,
   const NpzFile npz(bytes, file);
   const std::string name = npz.has("tours") ? "tours" : npz.has("selections") ? "selections" : "";
   if (name.empty()) throw InputError(file, 0, "expected `tours` or `selections`, found " + npz.names());
-  SolutionBatch out = read_rows(npz.array(name), instances, file);
+  SolutionBatch out = solutions_of_rows(npz.array(name), instances, file);
   if (npz.has("costs")) {
     const NpyArray costs = npz.array("costs");
     if (costs.header().is_text() || costs.shape().size() > 1) costs.fail("expected numbers (B,)");

@@ -109,6 +109,10 @@ const std::vector<Row> kTable = {
       "engine/training/", "engine/backend/backend.h", "engine/problem/", "models/"},
      {"CLI/", "nlohmann/"},
      true},
+    {"host/python/",
+     {"host/", "engine/engine.h", "engine/search/limits.h", "engine/problem/", "models/"},
+     {"nanobind/", "Python.h", "CLI/", "nlohmann/"},
+     true},
     {"bench/", {""}, {""}, true},
     {"tests/", {""}, {""}, true},
 };

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pointer networks and a local search for the travelling salesman problem and KnapSack.
+
+    import pointsman
+    result = pointsman.solve(points)          # (n, 2), (B, n, 2) or a list of (n, 2)
+    result.tours, result.costs, result.status
+
+Options have the names of the program's flags. docs/python.md shows the rest.
+"""
+from ._api import (Instances, Result, Solver, generate, models, read, sample, score, solve, train, write)
+from ._core import __version__
+from ._errors import Error, InputError, MissingFileError, ResourceError, UsageError
+from ._torch import from_torch, to_torch
+
+__all__ = [
+    "Error", "InputError", "Instances", "MissingFileError", "ResourceError", "Result", "Solver", "UsageError",
+    "__version__", "from_torch", "generate", "models", "read", "sample", "score", "solve", "to_torch", "train", "write"
+]

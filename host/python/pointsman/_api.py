@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user calls: arrays become instances, keyword arguments become flags, answers become arrays."""
+import functools
+import json
+import os
+import threading
+
+import numpy as np
+
+from . import _core
+
+_DEVICE = frozenset(("device", "threads", "precision"))
+_SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment", "shuffle", "improve",
+                    "kicks", "limit_each", "stop_at_first_misfit", "init", "steps", "replicas", "learning_rate", "entropy",
+                    "seed", "time_limit"))
+_GENERATE = frozenset(("size", "count", "like", "capacity", "seed"))
+_TRAIN = _DEVICE | frozenset(
+    ("size", "capacity", "encoder", "layers", "prior", "glimpses", "clip", "centre_logits", "baseline", "rollouts",
+     "symmetries", "batch_size", "steps", "learning_rate", "decay", "decay_steps", "entropy", "entropy_steps", "max_norm",
+     "validation_every", "instances", "solutions", "init", "resume", "checkpoint", "checkpoint_every", "log", "output",
+     "force", "seed", "time_limit"))
+_ON_OFF = frozenset(("improve", "prior", "centre_logits"))  # whose flags take a word
+
+
+def _flags(caller, known, options):
+    """["--samples=64", ..] of {"samples": 64, ..}; None is a flag that is not given."""
+    flags = []
+    for name, value in options.items():
+        if name not in known:
+            meant = _core.did_you_mean(name, sorted(known))
+            raise TypeError(f"{caller}() got an unexpected keyword argument '{name}'{meant}")
+        if isinstance(value, np.generic):
+            value = value.item()
+        flag = "--" + name.replace("_", "-")
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            if name in _ON_OFF:
+                flags.append(flag + ("=on" if value else "=off"))
+            elif value:
+                flags.append(flag)
+            elif name == "shuffle":
+                flags.append("--no-shuffle")
+        elif isinstance(value, (int, float)):
+            flags.append(f"{flag}={value!r}")
+        else:
+            flags.append(f"{flag}={os.fspath(value)}")
+    return flags
+
+
+def _numbers(value, name):
+    """An array that the engine can read where it lies, copied only where it cannot."""
+    array = np.asarray(value)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "f" and size not in (4, 8):
+        array = array.astype(np.float64)
+    elif kind not in "biuf":
+        raise TypeError(f"{name}: expected an array of numbers, found {array.dtype}")
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array)
+
+
+def _arrays(value, name, axes):
+    """The arrays of one instance or of several: a list of arrays that have `axes` axes each is several."""
+    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) == axes:
+        return [_numbers(one, f"{name}[{i}]") for i, one in enumerate(value)]
+    return [_numbers(value, name)]
+
+
+def _check_points(arrays):
+    for array in arrays:
+        shape = array.shape
+        if len(shape) > 1 and shape[-1] == shape[-2] != 2:
+            raise ValueError(f"points: expected (n, 2) or (B, n, 2), found {shape}; distances are asked for by name, matrix=")
+
+
+def _instances(points, matrix, weights, values, capacity):
+    items = (weights, values, capacity)
+    given = [points is not None, matrix is not None, any(item is not None for item in items)]
+    if sum(given) != 1:
+        raise TypeError("expected one of points, matrix=, or weights=, values= and capacity=")
+    if isinstance(points, Instances):
+        return points
+    if given[0]:
+        arrays = _arrays(points, "points", 2)
+        _check_points(arrays)
+        return Instances(_core.from_points(arrays))
+    if given[1]:
+        return Instances(_core.from_matrices(_arrays(matrix, "matrix", 2)))
+    if any(item is None for item in items):
+        raise TypeError("expected weights=, values= and capacity= together")
+    return Instances(
+        _core.from_items(_arrays(weights, "weights", 1), _arrays(values, "values", 1), _numbers(capacity, "capacity")))
+
+
+class Instances:
+    """Instances of one problem or several, as `read` and `generate` give them. They never change."""
+    __slots__ = ("_core",)
+
+    def __init__(self, core):
+        self._core = core
+
+    def __len__(self):
+        return len(self._core)
+
+    def __repr__(self):
+        sizes = self.sizes
+        shown = str(sizes[0]) if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)}"
+        return f"<pointsman.Instances: {len(self)} {self.problem}, n = {shown}>"
+
+    @property
+    def problem(self):
+        """"tsp" or "knapsack", of the first."""
+        return self._core.problem
+
+    @property
+    def sizes(self):
+        """Cities or items of each."""
+        return [self._core.size(i) for i in range(len(self))]
+
+    @property
+    def ids(self):
+        """The file's own names; empty where there are none."""
+        return [self._core.id(i) for i in range(len(self))]
+
+    @property
+    def metrics(self):
+        """As TSPLIB names them; EUCLIDEAN is not rounded."""
+        return [self._core.metric(i) for i in range(len(self))]
+
+    def _items(self):
+        if self._core.is_uniform and self._core.has_coordinates:
+            return self._core.all_items()
+        return [self._core.items(i) for i in range(len(self))]
+
+    def _column(self, place):
+        items = self._items()
+        return [one[:, place] for one in items] if isinstance(items, list) else items[:, :, place]
+
+    @property
+    def points(self):
+        """(B, n, 2) x and y of a TSP; a list of (n, 2) where sizes differ."""
+        if self._core.has_capacity:
+            raise AttributeError("a KnapSack has weights and values")
+        return self._items()
+
+    @property
+    def weights(self):
+        """(B, n) of KnapSack; a list where sizes differ."""
+        if not self._core.has_capacity:
+            raise AttributeError("a TSP has points")
+        return self._column(0)
+
+    @property
+    def values(self):
+        """(B, n) of KnapSack; a list where sizes differ."""
+        if not self._core.has_capacity:
+            raise AttributeError("a TSP has points")
+        return self._column(1)
+
+    @property
+    def capacities(self):
+        """(B,) of KnapSack."""
+        return np.array([self._core.capacity(i) for i in range(len(self))])
+
+    @property
+    def matrices(self):
+        """(n, n) distances of each, None where it has points."""
+        return [self._core.matrix(i) for i in range(len(self))]
+
+    def write(self, path, *, force=False):
+        """Writes them in the format that the suffix tells."""
+        self._core.write(os.fspath(path), force)
+
+
+class Result:
+    """The answers to B instances, in their order. What is asked for becomes an array once."""
+
+    def __init__(self, answers):
+        self._answers = answers
+
+    def __len__(self):
+        return len(self._answers)
+
+    def __repr__(self):
+        status = self.status
+        counts = ", ".join(f"{status.count(word)} {word}" for word in dict.fromkeys(status))
+        return f"<pointsman.Result: {len(self)} answers, {counts}>"
+
+    @functools.cached_property
+    def instances(self):
+        return Instances(self._answers.instances)
+
+    @functools.cached_property
+    def tours(self):
+        """(B, n) int32, -1 throughout where there is no answer; where sizes differ a list, empty there."""
+        if not self.instances._core.has_all_items:
+            raise AttributeError("a KnapSack has items")
+        return self._answers.tours()
+
+    @functools.cached_property
+    def items(self):
+        """Of KnapSack the items taken, an int32 array an instance."""
+        if self.instances._core.has_all_items:
+            raise AttributeError("a TSP has tours")
+        return self._answers.items()
+
+    @functools.cached_property
+    def costs(self):
+        """(B,) lengths under the instance's own metric, or packed values; NaN where there is no answer."""
+        return self._answers.costs()
+
+    @functools.cached_property
+    def euclidean(self):
+        """(B,) lengths that no metric rounds."""
+        return self._answers.unrounded()
+
+    @functools.cached_property
+    def weights(self):
+        """(B,) packed weights."""
+        return self._answers.weights()
+
+    @functools.cached_property
+    def status(self):
+        """B words: done, time_limit, interrupted or unsolved."""
+        return self._answers.status()
+
+    @functools.cached_property
+    def log_prob(self):
+        """(B,) of the network for the order that it drew; NaN where none did."""
+        return self._answers.log_prob()
+
+    @functools.cached_property
+    def network_costs(self):
+        """(B,) what the network reached before any improvement; NaN where none did."""
+        return self._answers.network_costs()
+
+    @functools.cached_property
+    def start(self):
+        """B words: what auto, local and exact began with."""
+        return self._answers.start()
+
+    @functools.cached_property
+    def kicks(self):
+        """(B,) kicks of the local search."""
+        return self._answers.kicks()
+
+    @functools.cached_property
+    def summary(self):
+        """What was really done: mode, samples, model, device, .."""
+        return self._answers.summary()
+
+    def write(self, path, *, force=False):
+        """Writes them in the format that the suffix tells, as the program does."""
+        self._answers.write(os.fspath(path), force)
+
+
+class Solver:
+    """A device, its threads and the models that were read, for many calls. Calls of several threads take turns."""
+
+    def __init__(self, model=None, *, device="auto", threads=0, precision="fp32"):
+        flags = _flags("Solver", _DEVICE, {"device": device, "threads": threads, "precision": precision})
+        self._core = _core.Solver("" if model is None else os.fspath(model), flags)
+
+    @property
+    def device(self):
+        return self._core.device
+
+    def solve(self, points=None, *, matrix=None, weights=None, values=None, capacity=None, **options):
+        """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`."""
+        instances = _instances(points, matrix, weights, values, capacity)
+        if options.get("init") not in (None, "random"):
+            raise ValueError(f"init: expected \"random\", found {options['init']!r}")
+        return Result(self._core.solve(instances._core, _flags("solve", _SOLVE, options)))
+
+    def sample(self, points=None, samples=None, **options):
+        """solve() with mode="sample": the best of so many samples of the network."""
+        return self.solve(points, samples=samples, mode="sample", **options)
+
+    def score(self, points=None, solutions=None, *, matrix=None, weights=None, values=None, capacity=None, temperature=1.0):
+        """(B,) log p of the solutions under the model, NaN where it cannot reach one. As `pointsman score`."""
+        instances = _instances(points, matrix, weights, values, capacity)
+        if solutions is None:
+            raise TypeError("expected solutions")
+        return self._core.score(instances._core, _arrays(solutions, "solutions", 1), temperature)
+
+
+_local = threading.local()  # solvers of each thread, so that threads run side by side
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_local.__dict__.clear)
+
+
+def _solver(model=None, device="auto", threads=0, precision="fp32"):
+    solvers = _local.__dict__.setdefault("solvers", {})
+    key = (None if model is None else os.fspath(model), device, threads, precision)
+    if key not in solvers:
+        solvers[key] = Solver(model, device=device, threads=threads, precision=precision)
+    return solvers[key]
+
+
+def _for_solver(options):
+    return _solver(**{name: options.pop(name) for name in ("model", *_DEVICE) if name in options})
+
+
+def solve(points=None, **options):
+    """Solver(model, device=.., threads=..).solve(..) with a solver that the thread keeps."""
+    return _for_solver(options).solve(points, **options)
+
+
+def sample(points=None, samples=None, **options):
+    """solve() with mode="sample"."""
+    return _for_solver(options).sample(points, samples, **options)
+
+
+def score(points=None, solutions=None, **options):
+    """Solver(model, ..).score(..) with a solver that the thread keeps."""
+    return _for_solver(options).score(points, solutions, **options)
+
+
+def read(path, *, input_format="auto", problem=None, capacity=None):
+    """The instances of a file, in any format that the program reads."""
+    return Instances(_core.read(os.fspath(path), input_format, problem or "", 0.0 if capacity is None else capacity))
+
+
+def write(path, what, *, force=False):
+    """Writes Instances, a Result or an array of points in the format that the suffix tells."""
+    if not isinstance(what, (Instances, Result)):
+        what = _instances(what, None, None, None, None)
+    what.write(path, force=force)
+
+
+def generate(problem, size, count=1, *, seed=None, like=None, capacity=None):
+    """Random instances, the program's: `like="numpy"` gives those of numpy.random.seed(seed)."""
+    options = {"size": size, "count": count, "seed": seed, "like": like, "capacity": capacity}
+    return Instances(_core.generate([problem, *_flags("generate", _GENERATE, options)]))
+
+
+def train(problem, size, output=None, *, callback=None, **options):
+    """Trains a model, writes it to `output` and returns the summary. As `pointsman train`.
+
+    `callback` gets a dict for each line of the log. What it throws ends the training once its model is written;
+    Ctrl-C ends it so too, and then train() returns.
+    """
+    options.update(size=size, output=output)
+    return json.loads(_core.train([problem, *_flags("train", _TRAIN, options)], callback))
+
+
+def models():
+    """Names of the models that `model=` finds."""
+    return _core.model_names()

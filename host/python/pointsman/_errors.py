@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program's failures as exceptions."""
+import os
+import re
+
+_ARRAY = re.compile(r"(points|matrix|weights|values|capacity|solutions)(\[\d+\])?")
+
+
+class Error(Exception):
+    """What went wrong. `exit_code` is the program's; `file` and `line` are None where they are not known."""
+
+    def __init__(self, message, exit_code=1, file=None, line=None):
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.file = file
+        self.line = line
+
+    def __reduce__(self):
+        return type(self), (*self.args, self.exit_code, self.file, self.line)
+
+
+class UsageError(Error, ValueError):
+    """Options that mean nothing, or an output that is there already (exit code 2)."""
+
+
+class InputError(Error, ValueError):
+    """A bad file, array, model or checkpoint (exit code 3)."""
+
+
+class MissingFileError(Error, FileNotFoundError):
+    """A file that is not there (exit code 3)."""
+
+    __str__ = Exception.__str__
+
+
+class ResourceError(Error, OSError):
+    """Disk or device (exit code 4)."""
+
+    __str__ = Exception.__str__
+
+
+def make(exit_code, message, file, line):
+    """The exception for a failure of the program."""
+    kind = {2: UsageError, 3: InputError, 4: ResourceError}.get(exit_code, Error)
+    if exit_code == 3 and file and not _ARRAY.fullmatch(file) and not os.path.lexists(file):
+        kind = MissingFileError
+    return kind(message, exit_code, file or None, line or None)

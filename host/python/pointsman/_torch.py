@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models as PyTorch's state dicts and back. The tensors have the names and shapes of the model file (docs/file-formats.md)."""
+import collections
+import os
+import re
+
+import numpy as np
+
+from . import _core
+
+# What a state dict alone cannot tell and every file has, where nobody says otherwise.
+_DEFAULTS = {"capacity": "0", "hidden": "128", "glimpse_values": "raw", "attention_bias": "false", "learning_rate": "0",
+             "training_tours": "0", "seed": "0"}
+
+
+class StateDict(collections.OrderedDict):
+    """A state dict with the model file's `metadata`: {name: text}."""
+    metadata = {}
+
+
+def to_torch(model):
+    """The tensors of a model, by path or name, as a state dict of float32 tensors; its `metadata` are the file's."""
+    import torch
+
+    metadata, tensors = _core.read_tensors(os.fspath(model))
+    state_dict = StateDict((name, torch.from_numpy(array)) for name, array in tensors.items())
+    state_dict.metadata = metadata
+    return state_dict
+
+
+def _as_text(value):
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+def _shape_of_encoder(tensors):
+    """What the tensors tell of the attention encoder."""
+    layers = {match[1] for match in (re.match(r"actor\.encoder\.layers\.(\d+)\.", name) for name in tensors) if match}
+    if not layers:
+        return {}
+    width = tensors["actor.encoder.layers.0.linear1.bias"].shape[0]
+    return {"encoder": "attention", "layers": str(len(layers)), "heads": "8", "feed_forward": str(width)}
+
+
+def from_torch(state_dict, path, *, like=None, force=False, **metadata):
+    """Writes a state dict as a model file.
+
+    Metadata (problem=, n=, glimpses=, clip=, centre_logits=, capacity=, ..) not given by name are those of the state
+    dict of to_torch(), else those of the model `like`.
+    """
+    tensors = {name: np.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=np.float32)
+               for name, tensor in state_dict.items()}
+    known = dict(getattr(state_dict, "metadata", {}))
+    if like is not None:
+        known = {**_core.read_tensors(os.fspath(like))[0], **known}
+    named = {name: _as_text(value) for name, value in metadata.items()}
+    _core.write_tensors(os.fspath(path), {**_DEFAULTS, **_shape_of_encoder(tensors), **known, **named}, tensors, force)

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/python/solver.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "engine/engine.h"
+#include "engine/search/limits.h"
+#include "host/run/did_you_mean.h"
+#include "host/command/output.h"
+#include "host/command/solve_stream.h"
+#include "host/files/arrays.h"
+#include "host/files/formats.h"
+#include "host/files/read_solutions.h"
+#include "host/python/call.h"
+#include "models/atomic_file.h"
+
+namespace nb = nanobind;
+
+namespace pointsman {
+
+namespace {
+
+constexpr size_t kMostRequests = 64;  // that a solver remembers
+
+Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(count, 1e9)));
+}
+
+SearchControl control_of(const SolveRequest& request, const std::function<bool()>& stopped) {
+  SearchControl control;
+  if (request.common.time_limit > 0) control.deadline = Clock::now() + seconds(request.common.time_limit);
+  if (request.flags.limit_each > 0) control.each = seconds(request.flags.limit_each);
+  control.interrupted = stopped;
+  control.warn = log_warning;
+  return control;
+}
+
+void check_instances(const InstanceBatch& instances, const SolveOptions& options) {
+  for (const Instance& instance : instances) {
+    const auto [code, message] = check_instance(options, instance);
+    if (code != 0) throw UsageError(message);
+  }
+}
+
+template <typename Format>
+const Format& format_for(std::span<const Format> formats, const std::string& path) {
+  const Format* const found = format_by_suffix(formats, path);
+  if (found && found->write) return *found;
+  std::vector<std::string> suffixes;
+  for (const Format& format : formats) {
+    if (format.write) suffixes.emplace_back(format.suffixes[0]);
+  }
+  const std::string suffix = file_suffix(path);
+  throw UsageError(path + ": expected a suffix out of " + joined(suffixes, ", ") + ", found " +
+                   (suffix.empty() ? "none" : shown(suffix)) + did_you_mean(suffix, suffixes));
+}
+
+void write_file(const std::string& path, bool force, const std::string& bytes) {
+  OutputFile file(path, force);
+  file.write(bytes);
+  file.commit();
+}
+
+// In messages, of one array or of several.
+std::string element_name(const std::string& name, size_t i, size_t count) {
+  return count == 1 ? name : name + "[" + std::to_string(i) + "]";
+}
+
+// The items taken, in their order, where they are not told as a choice of 0 or 1 for each.
+bool are_items(const NpyArray& array, const Instance& instance) {
+  return !problem_of(instance).has_all_items && array.header().is_integer() && array.header().item_size > 1;
+}
+
+Solution solution_of(const NpyArray& array, const Instance& instance, const std::string& name) {
+  if (!are_items(array, instance)) return std::move(solutions_of_rows(array, {instance}, name).at(0));
+  if (array.shape().size() != 1)
+    array.fail("expected the items taken, (k,), found " + array.header().shape_text());
+  Solution solution;
+  solution.objective = kNoNumber;
+  for (size_t i = 0; i < array.header().count; ++i) {
+    const int64_t item = array.integer(i);
+    if (item < 0 || item >= instance.n())
+      array.fail(array.index_text(i) + ": expected an item, from 0, found " + std::to_string(item));
+    solution.order.push_back(static_cast<int32_t>(item));
+  }
+  return solution;
+}
+
+SolutionBatch solutions_of(const std::vector<AnyArray>& arrays, const InstanceBatch& instances) {
+  if (arrays.size() == 1 && !are_items(npy_of(arrays[0], ""), instances.at(0)))
+    return solutions_of_rows(npy_of(arrays[0], "solutions"), instances, "solutions");
+  check_count(arrays.size(), instances, "solutions");
+  SolutionBatch solutions;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const std::string name = element_name("solutions", i, arrays.size());
+    solutions.push_back(solution_of(npy_of(arrays[i], name), instances[i], name));
+  }
+  return solutions;
+}
+
+Instances shared(InstanceBatch instances) {
+  return std::make_shared<const InstanceBatch>(std::move(instances));
+}
+
+// Those that read(array) makes of each array.
+template <typename Read>
+Instances together(const std::vector<AnyArray>& arrays, const std::string& name, Read read) {
+  InstanceBatch all;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    InstanceBatch some = read(npy_of(arrays[i], element_name(name, i, arrays.size())));
+    if (all.empty()) {
+      all = std::move(some);
+    } else {
+      std::move(some.begin(), some.end(), std::back_inserter(all));
+    }
+  }
+  return shared(std::move(all));
+}
+
+}  // namespace
+
+Instances instances_from_points(const std::vector<AnyArray>& points) {
+  return together(points, "points", [](const NpyArray& array) { return instances_of_points(array, {}); });
+}
+
+Instances instances_from_matrices(const std::vector<AnyArray>& matrices) {
+  return together(matrices, "matrix", instances_of_matrices);
+}
+
+Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,
+                               const AnyArray& capacity) {
+  if (weights.size() != values.size())
+    throw UsageError("values: expected " + std::to_string(weights.size()) + " arrays, as weights, found " +
+                     std::to_string(values.size()));
+  const NpyArray all = npy_of(capacity, "capacity");
+  InstanceBatch instances;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    InstanceBatch some = instances_of_items(npy_of(weights[i], element_name("weights", i, weights.size())),
+                                            npy_of(values[i], element_name("values", i, values.size())));
+    std::move(some.begin(), some.end(), std::back_inserter(instances));
+  }
+  set_capacities(all, instances);
+  return shared(std::move(instances));
+}
+
+void write_instances(const Instances& instances, const std::string& path, bool force) {
+  write_file(path, force, format_for(instance_formats(), path).write(*instances));
+}
+
+void Answers::write(const std::string& path, bool force) const {
+  write_file(path, force, format_for(answer_formats(), path).write({*instances, solutions, {}, summary}));
+}
+
+Solver::Solver(std::string model, const Arguments& arguments) : model_(std::move(model)) {
+  run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, untrained_,
+                                    run_log());
+}
+
+// A child that was forked has none of the threads: waiting for them would never end.
+Solver::~Solver() {
+  if (getpid() != process_) static_cast<void>(run_.release());
+}
+
+void Solver::require_own_process() const {
+  if (getpid() != process_)
+    throw UsageError("a Solver made before a fork cannot be used after it: make one in each process");
+}
+
+const SolveRequest& Solver::request_of(const Arguments& arguments) {
+  if (const auto known = requests_.find(arguments); known != requests_.end()) return known->second;
+  Arguments all = arguments;
+  if (!model_.empty()) all.push_back("--model=" + model_);
+  SolveRequest request = parse_solve(all);
+  if (requests_.size() >= kMostRequests) requests_.clear();
+  return requests_.emplace(arguments, std::move(request)).first->second;
+}
+
+void Solver::use(const SolveRequest& request) {
+  const bool untrained = request.flags.options.untrained;
+  if (std::exchange(untrained_, untrained) != untrained) run_->models = ModelStore(model_, untrained);
+  run_->used = {};
+  run_->report = {};
+}
+
+Answers Solver::solve(const Instances& instances, const Arguments& arguments) {
+  require_own_process();
+  Answers answers{instances, SolutionBatch(instances->size()), {}};
+  run_stoppable([&](const std::function<bool()>& stopped) {
+    const std::lock_guard lock(mutex_);
+    const SolveRequest& request = request_of(arguments);
+    check_instances(*instances, request.flags.options);
+    const SearchControl control = control_of(request, stopped);
+    use(request);
+    std::vector<uint64_t> rows(instances->size());
+    std::iota(rows.begin(), rows.end(), 0);
+    SolveTotals totals;
+    run_->solve(*instances, rows, request.flags.options, control, [&](size_t i, Solution&& found) {
+      totals.add((*instances)[i], found, kNoNumber);
+      answers.solutions[i] = std::move(found);
+    });
+    answers.summary = summarise(*run_, totals, request.flags.options.seed, 0);
+  });
+  return answers;
+}
+
+std::vector<double> Solver::score(const Instances& instances, const std::vector<AnyArray>& solutions,
+                                  float temperature) {
+  require_own_process();
+  SolutionBatch orders = solutions_of(solutions, *instances);
+  check_solutions(orders, *instances, "solutions");
+  std::vector<double> log_probs;
+  run_stoppable([&](const std::function<bool()>& stopped) {
+    const std::lock_guard lock(mutex_);
+    log_probs = run_->score(*instances, orders, temperature, StopToken(stopped));
+  });
+  return log_probs;
+}
+
+std::string Solver::device() const { return device_text(run_->engine.device()); }
+
+}  // namespace pointsman

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""read, write, generate, score and train: what the program does with files, byte for byte."""
+import json
+import re
+
+import numpy as np
+import pointsman
+from program import FolderTest, run
+
+
+def without_clock(answer):
+    return re.sub(rb'"(loading|solving)":[-+.e\d]+', rb'"\1":0', answer)
+
+
+class Files(FolderTest):
+
+    def test_generate(self):
+        for problem, suffixes in (("tsp", ("npy", "npz", "json", "ndjson")), ("knapsack", ("npz", "json"))):
+            instances = pointsman.generate(problem, 9, 3, seed=7)
+            for suffix in suffixes:
+                with self.subTest(problem=problem, suffix=suffix):
+                    ours, theirs = self.folder / f"{problem}.{suffix}", self.folder / f"{problem}2.{suffix}"
+                    instances.write(ours)
+                    run("generate", problem, "-n", 9, "-b", 3, "-s", 7, "-o", theirs)
+                    self.assertEqual(ours.read_bytes(), theirs.read_bytes())
+
+    def test_generate_like_numpy(self):
+        np.random.seed(11)
+        expected = np.random.uniform(size=(3, 9, 2))
+        np.testing.assert_array_equal(pointsman.generate("tsp", 9, 3, seed=11, like="numpy").points, expected)
+        knapsack = pointsman.generate("knapsack", 9, 3, seed=11, like="numpy", capacity=2.5)
+        np.random.seed(11)
+        np.testing.assert_array_equal(knapsack.weights, np.random.uniform(size=(3, 9)))
+        np.testing.assert_array_equal(knapsack.values, np.random.uniform(size=(3, 9)))
+        self.assertEqual(knapsack.capacities.tolist(), [2.5] * 3)
+
+    def test_instances_go_round(self):
+        points = np.random.RandomState(2).random_sample((2, 5, 2))
+        for suffix in ("npy", "npz", "json", "ndjson"):
+            path = self.folder / f"set.{suffix}"
+            pointsman.write(path, points)
+            np.testing.assert_array_equal(pointsman.read(path).points, points)
+        mixed = self.folder / "mixed.json"
+        pointsman.write(mixed, [points[0], points[1][:3]])
+        self.assertEqual([one.tolist() for one in pointsman.read(mixed).points], [points[0].tolist(), points[1][:3].tolist()])
+
+    def test_a_matrix_of_a_file(self):
+        matrix = np.array([[0, 2, 9], [2, 0, 4], [9, 4, 0]])
+        np.save(self.folder / "m.npy", matrix)
+        instances = pointsman.read(self.folder / "m.npy", input_format="matrix")
+        np.testing.assert_array_equal(instances.matrices[0], matrix)
+        self.assertEqual(pointsman.solve(instances).costs.tolist(), [15.0])
+
+    def test_columns_of_a_knapsack(self):
+        np.save(self.folder / "k.npy", np.array([[[1.0, 5.0], [2.0, 6.0]]]))
+        instances = pointsman.read(self.folder / "k.npy", problem="knapsack", capacity=2)
+        self.assertEqual((instances.weights.tolist(), instances.values.tolist()), ([[1.0, 2.0]], [[5.0, 6.0]]))
+        self.assertEqual(pointsman.solve(instances).items[0].tolist(), [1])
+
+    def test_answers(self):
+        for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")), ("knapsack", ("json", "npy", "npz"))):
+            source = self.folder / f"{problem}.json"
+            instances = pointsman.generate(problem, 12)
+            instances.write(source)
+            result = pointsman.solve(pointsman.read(source), mode="sample", samples=32)
+            for suffix in suffixes:
+                with self.subTest(problem=problem, suffix=suffix):
+                    ours, theirs = self.folder / f"{problem}1.{suffix}", self.folder / f"{problem}2.{suffix}"
+                    result.write(ours)
+                    run("solve", source, "--mode", "sample", "-n", 32, "-o", theirs)
+                    self.assertEqual(without_clock(ours.read_bytes()), without_clock(theirs.read_bytes()))
+
+    def test_score(self):
+        for problem, model in (("tsp", "tsp50"), ("knapsack", "knap50")):
+            source, answers = self.folder / f"{problem}.npz", self.folder / f"{problem}.json"
+            run("generate", problem, "-n", 15, "-b", 3, "-o", source)
+            run("solve", source, "-o", answers)
+            expected = json.loads(run("score", source, "--solutions", answers, "-m", model, "--temperature", 1.5))
+            orders = [row["tour" if problem == "tsp" else "items"] for row in json.loads(answers.read_text())["solutions"]]
+            scores = pointsman.score(pointsman.read(source), [np.array(order) for order in orders], model=model, temperature=1.5)
+            np.testing.assert_array_equal(scores, [row["log_prob"] for row in expected["solutions"]])
+
+    def test_score_of_choices(self):
+        instances = pointsman.generate("knapsack", 15, 3)
+        result = pointsman.solve(instances)
+        choices = np.zeros((3, 15), dtype=np.uint8)
+        for row, items in zip(choices, result.items):
+            row[items] = 1
+        expected = pointsman.score(instances, [np.sort(items) for items in result.items])
+        np.testing.assert_array_equal(pointsman.score(instances, choices), expected)
+
+
+class Training(FolderTest):
+    OPTIONS = {"steps": 4, "batch_size": 4, "rollouts": 2, "validation_every": 2, "threads": 1, "layers": 1}
+
+    def test_the_models_and_logs_bytes(self):
+        lines = []
+        ours, theirs = self.folder / "ours.safetensors", self.folder / "theirs.safetensors"
+        summary = pointsman.train("tsp", 6, ours, callback=lines.append, log=self.folder / "ours.jsonl", **self.OPTIONS)
+        run("train", "tsp", "-n", 6, "-o", theirs, "--steps", 4, "-b", 4, "--rollouts", 2, "--validation-every", 2, "-t", 1,
+            "--layers", 1)
+        self.assertEqual(ours.read_bytes(), theirs.read_bytes())
+        logged = [json.loads(line) for line in (self.folder / "ours.jsonl").read_text().splitlines()]
+        self.assertEqual([line["step"] for line in lines], [2, 4])
+        self.assertEqual([line.keys() for line in lines], [line.keys() for line in logged])
+        for name in ("step", "tours", "learning_rate"):  # the file rounds the others
+            self.assertEqual([line[name] for line in lines], [line[name] for line in logged])
+        self.assertEqual((summary["status"], summary["steps"], summary["model"]), ("done", 4, str(ours)))
+
+    def test_what_the_callback_throws_ends_it_with_a_model(self):
+        path = self.folder / "x.safetensors"
+
+        def fail(line):
+            raise ZeroDivisionError(line["step"])
+
+        with self.assertRaisesRegex(ZeroDivisionError, "^2$"):
+            pointsman.train("tsp", 6, path, callback=fail, **self.OPTIONS)
+        self.assertEqual(len(pointsman.solve(pointsman.generate("tsp", 6), model=path, mode="greedy")), 1)
+
+    def test_it_refuses_to_replace(self):
+        path = self.folder / "x.safetensors"
+        pointsman.train("tsp", 6, path, **self.OPTIONS)
+        with self.assertRaises(pointsman.UsageError):
+            pointsman.train("tsp", 6, path, **self.OPTIONS)
+        pointsman.train("tsp", 6, path, force=True, **self.OPTIONS)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()

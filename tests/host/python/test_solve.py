@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""solve(): the program's own bits in every mode, whatever the arrays look like."""
+import math
+import unittest
+
+import numpy as np
+import pointsman
+from program import FolderTest, answers, flags, run
+
+TSP_MODES = (
+    {},
+    {"kicks": 7},
+    {"time_limit": 0.0},
+    {"samples": 32},
+    {"samples": 32, "improve": False, "temperature": 1.3},
+    {"mode": "greedy"},
+    {"mode": "greedy", "augment": 8, "clip": 7.5},
+    {"mode": "sample", "samples": 40, "seed": 99},
+    {"mode": "sample", "samples": 40, "first_sample": 8, "batch_size": 2, "shuffle": True},
+    {"mode": "sample", "samples": 40, "improve": True, "kicks": 3},
+    {"mode": "active", "steps": 2, "replicas": 16},
+    {"mode": "active", "steps": 2, "replicas": 16, "init": "random", "entropy": 0.1, "learning_rate": 0.002},
+    {"mode": "local", "kicks": 20},
+)
+KNAPSACK_MODES = ({}, {"mode": "exact"}, {"mode": "greedy"}, {"mode": "sample", "samples": 40},
+                  {"mode": "active", "steps": 2, "replicas": 16}, {"mode": "sample", "samples": 40, "shuffle": False})
+
+
+def nan_where_none(values):
+    return [math.nan if value is None else value for value in values]
+
+
+class SameAsTheProgram(FolderTest):
+
+    def check(self, result, expected):
+        rows = expected["solutions"]
+        self.assertEqual(len(result), len(rows))
+        is_tsp = result.instances.problem == "tsp"
+        orders = result.tours if is_tsp else result.items
+        for order, row in zip(orders, rows):
+            self.assertEqual(order.tolist(), row["tour" if is_tsp else "items"])
+        np.testing.assert_array_equal(result.costs, [row["cost" if is_tsp else "value"] for row in rows])
+        np.testing.assert_array_equal(result.log_prob, nan_where_none([row["log_prob"] for row in rows]))
+        np.testing.assert_array_equal(result.network_costs, nan_where_none([row.get("network_cost") for row in rows]))
+        self.assertEqual(result.status, [row["status"] for row in rows])
+        self.assertEqual(result.start, [row.get("start", "") for row in rows])
+        for kicks, row in zip(result.kicks.tolist(), rows):  # JSON has those of some modes only
+            self.assertEqual(kicks, row.get("kicks", kicks))
+        if not is_tsp:
+            np.testing.assert_array_equal(result.weights, [row["weight"] for row in rows])
+        for name in ("mode", "samples", "augment", "shuffle", "improve", "seed", "version"):
+            self.assertEqual(result.summary[name], expected["summary"][name])
+        self.assertEqual(result.summary["model"], expected["summary"].get("model", ""))
+
+    def test_points_in_every_mode(self):
+        path = self.folder / "set.npy"
+        run("generate", "tsp", "-n", 12, "-b", 3, "-o", path)
+        for options in TSP_MODES:
+            with self.subTest(options):
+                self.check(pointsman.solve(np.load(path), **options), answers(path, *flags(options)))
+
+    def test_items_in_every_mode(self):
+        path = self.folder / "set.npz"
+        run("generate", "knapsack", "-n", 30, "-b", 3, "-o", path)
+        arrays = np.load(path)
+        for options in KNAPSACK_MODES:
+            with self.subTest(options):
+                result = pointsman.solve(weights=arrays["weights"], values=arrays["values"], capacity=arrays["capacity"],
+                                         **options)
+                self.check(result, answers(path, *flags(options)))
+
+    def test_a_matrix(self):
+        path = self.folder / "matrix.npy"
+        upper = np.triu(np.random.RandomState(5).randint(1, 99, (9, 9)), 1)
+        np.save(path, upper + upper.T)
+        for options in ({}, {"mode": "local", "kicks": 4}):
+            with self.subTest(options):
+                self.check(pointsman.solve(matrix=upper + upper.T, **options),
+                           answers(path, "--input-format", "matrix", *flags(options)))
+
+    def test_a_model_by_name_and_by_path(self):
+        path = self.folder / "set.npy"
+        run("generate", "tsp", "-n", 20, "-b", 2, "-o", path)
+        file = self.folder / "mine.safetensors"
+        run("train", "tsp", "-n", 20, "--steps", 1, "-b", 2, "-o", file)
+        for model in ("tsp50", file):
+            solver = pointsman.Solver(model, threads=1)
+            for options in ({}, {"mode": "greedy"}):  # the same solver, other flags
+                with self.subTest(model=model, **options):
+                    self.check(solver.solve(np.load(path), **options), answers(path, "-m", model, *flags(options)))
+
+    def test_mixed_sizes(self):
+        random = np.random.RandomState(3)
+        maps = [random.random_sample((n, 2)) for n in (7, 12, 7, 5)]
+        path = self.folder / "set.ndjson"
+        path.write_text("".join(f'{{"problem":"tsp","coordinates":{points.tolist()}}}\n' for points in maps))
+        for options in ({}, {"mode": "sample", "samples": 16}):
+            with self.subTest(options):
+                self.check(pointsman.solve(maps, **options), answers(path, *flags(options)))
+
+    def test_knapsacks_of_mixed_sizes(self):
+        random = np.random.RandomState(3)
+        weights, values = ([random.random_sample(n) for n in (4, 9, 6)] for _ in range(2))
+        result = pointsman.solve(weights=weights, values=values, capacity=[1.0, 2.0, 1.5])
+        for i, capacity in enumerate((1.0, 2.0, 1.5)):
+            one = pointsman.solve(weights=weights[i], values=values[i], capacity=capacity)
+            self.assertEqual(one.items[0].tolist(), result.items[i].tolist())
+            self.assertLessEqual(result.weights[i], capacity)
+
+    def test_files_keep_their_metric_and_ids(self):
+        path = self.folder / "map.tsp"
+        run("generate", "tsp", "-n", 10, "-o", path)
+        path.write_text(path.read_text().replace("EUC_2D", "CEIL_2D"))
+        instances = pointsman.read(path)
+        self.assertEqual(instances.metrics, ["CEIL_2D"])
+        self.check(pointsman.solve(instances, mode="greedy"), answers(path, "--mode", "greedy"))
+
+
+class Arrays(unittest.TestCase):
+
+    def setUp(self):
+        self.points = np.random.RandomState(1).randint(0, 100, (2, 9, 2))
+        self.tours = pointsman.solve(self.points).tours.tolist()
+
+    def check(self, points):
+        self.assertEqual(pointsman.solve(points).tours.tolist(), self.tours)
+
+    def test_every_type_of_number(self):
+        for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">i4"):
+            with self.subTest(name):
+                self.check(self.points.astype(name))
+
+    def test_layouts(self):
+        points = self.points.astype(float)
+        read_only = points.copy()
+        read_only.flags.writeable = False
+        for name, array in (("Fortran", np.asfortranarray(points)), ("steps", np.repeat(points, 2, axis=1)[:, ::2]),
+                            ("backwards", points[:, ::-1][:, ::-1]), ("read only", read_only),
+                            ("list", points.tolist()), ("list of arrays", list(points)), ("tuple", tuple(points))):
+            with self.subTest(name):
+                self.check(array)
+
+    def test_one_instance_is_a_batch_of_one(self):
+        result = pointsman.solve(self.points[0])
+        self.assertEqual(result.tours.shape, (1, 9))
+        self.assertEqual(result.tours.dtype, np.int32)
+        self.assertEqual((result.costs.shape, len(result.status), len(result.start)), ((1,), 1, 1))
+        self.assertEqual(result.tours[0].tolist(), self.tours[0])
+
+    def test_the_input_stays_as_it_is(self):
+        points = self.points.astype(float)
+        before = points.copy()
+        pointsman.solve(points, mode="greedy")
+        np.testing.assert_array_equal(points, before)
+
+    def test_answers_outlive_their_result(self):
+        tours = pointsman.solve(self.points).tours
+        self.assertEqual(tours.tolist(), self.tours)
+        tours[0, 0] = 0  # its own memory
+
+
+class Limits(unittest.TestCase):
+
+    def test_unsolved_instances_have_their_rows(self):
+        points = np.random.RandomState(1).random_sample((20000, 50, 2))
+        result = pointsman.solve(points, mode="sample", samples=64, time_limit=0.3)
+        unsolved = np.array([word == "unsolved" for word in result.status])
+        self.assertEqual(len(result.status), len(points))
+        self.assertTrue(unsolved.any())
+        np.testing.assert_array_equal(np.isnan(result.costs), unsolved)
+        np.testing.assert_array_equal((result.tours == -1).all(1), unsolved)
+        np.testing.assert_array_equal(np.sort(result.tours[~unsolved], 1) == np.arange(50), True)
+
+    def test_the_limit_counts_from_the_call(self):
+        points = np.random.RandomState(1).random_sample((100, 2))
+        for _ in range(2):
+            self.assertEqual(pointsman.solve(points, mode="local", time_limit=0.1).status, ["time_limit"])
+
+
+if __name__ == "__main__":
+    unittest.main()
