@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the wheel, installs it into a fresh virtual environment and runs the tests beside this file there.
+
+    python3 tests/host/python/run.py BUILD_DIR PROGRAM [TEST..]
+
+BUILD_DIR keeps what was compiled. PROGRAM is the `pointsman` whose answers the package must give. Where pip's index cannot
+be reached nothing is run, a line says so, and the exit code is 77. The wheel must hold at most 30 MB.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+SKIPPED = 77
+LARGEST_WHEEL = 30_000_000  # bytes
+NEEDED = ("numpy", "nanobind", "scikit-build-core")
+
+
+def make_environment(folder):
+    """The Python of a fresh environment with what a build needs; None where pip cannot get it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    # Debian's PyTorch, where it is installed, is for its tests.
+    made = subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", folder])
+    python = folder / "bin/python"
+    if made.returncode == 0 and subprocess.run([python, "-m", "pip", "install", "--quiet", *NEEDED]).returncode == 0:
+        return python
+    return None
+
+
+def install_examples(python, build):
+    """What examples of docs/python.md need, beside the numpy that is there; they are passed over where pip cannot get it."""
+    version = subprocess.run([python, "-c", "import numpy; print(numpy.__version__)"], check=True, stdout=subprocess.PIPE).stdout
+    constraint = build / "constraint.txt"
+    constraint.write_text("numpy==" + version.decode())
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", constraint, "networkx", "pandas"])
+
+
+def install(python, build):
+    """Of a wheel that is built from this tree; what an earlier run compiled is used again."""
+    wheels = build / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    subprocess.run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels,
+                    f"--config-settings=build-dir={build / 'tree'}", ROOT], check=True)
+    [wheel] = wheels.glob("*.whl")
+    size = wheel.stat().st_size
+    print(f"{wheel.name}: {size / 1e6:.1f} MB", flush=True)
+    if size > LARGEST_WHEEL:
+        sys.exit(f"expected a wheel of at most {LARGEST_WHEEL / 1e6:.0f} MB")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", wheel], check=True)
+
+
+def main():
+    build, program, *names = sys.argv[1:]
+    build = pathlib.Path(build).resolve()
+    python = make_environment(build / "venv")
+    if python is None:
+        print("SKIPPED: pip cannot get " + ", ".join(NEEDED))
+        return SKIPPED
+    install_examples(python, build)
+    install(python, build)
+    environment = {**os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("PYTHONPATH", None)
+    failed = []
+    for test in sorted(HERE.glob("test_*.py")):
+        if names and test.stem not in names:
+            continue
+        print(f"== {test.stem}", flush=True)
+        if subprocess.run([python, test], env=environment, cwd=build).returncode != 0:
+            failed.append(test.stem)
+    print(f"failed: {', '.join(failed)}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
