@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """solve(): the program's own bits in every mode, whatever the arrays look like."""
 import math
+import time
 import unittest
 
 import numpy as np
 import pointsman
-from program import FolderTest, answers, flags, run
+from program import ROOT, FolderTest, answers, flags, run
 
 TSP_MODES = (
     {},
@@ -88,6 +89,15 @@ class SameAsTheProgram(FolderTest):
             for options in ({}, {"mode": "greedy"}):  # the same solver, other flags
                 with self.subTest(model=model, **options):
                     self.check(solver.solve(np.load(path), **options), answers(path, "-m", model, *flags(options)))
+
+    def test_an_lstm_by_path_and_the_order_it_reads(self):
+        path = self.folder / "set.npy"
+        run("generate", "tsp", "-n", 20, "-b", 2, "-o", path)
+        model = ROOT / "models/pretrained/tsp20-lstm.safetensors"
+        for options in ({"samples": 32}, {"samples": 32, "shuffle": False}, {"mode": "sample", "samples": 32, "shuffle": True}):
+            with self.subTest(options):
+                result = pointsman.solve(np.load(path), model=model, **options)
+                self.check(result, answers(path, "-m", model, *flags(options)))
 
     def test_mixed_sizes(self):
         random = np.random.RandomState(3)
@@ -174,7 +184,9 @@ class Limits(unittest.TestCase):
     def test_the_limit_counts_from_the_call(self):
         points = np.random.RandomState(1).random_sample((100, 2))
         for _ in range(2):
+            before = time.monotonic()
             self.assertEqual(pointsman.solve(points, mode="local", time_limit=0.1).status, ["time_limit"])
+            self.assertGreater(time.monotonic() - before, 0.09)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from program import FolderTest, ROOT
 try:
     import torch
     torch.zeros(1).numpy()  # some are built for another numpy
+    torch.set_num_threads(1)
 except (ImportError, RuntimeError):
     torch = None
 
@@ -94,13 +95,14 @@ class Torch(FolderTest):
         path = self.folder / "mine.safetensors"
         pointsman.from_torch(state_dict, path, clip=9.5)
         module, twin = self.twin(path)
-        points = random.random_sample((200, 20, 2)).astype("f4")
+        points = random.random_sample((100, 20, 2)).astype("f4")
         result = pointsman.solve(points, model=path, mode="greedy")
         with torch.no_grad():
-            orders, log_p = twin.rollout(twin.actor, torch.from_numpy(points), module.forced_choice(torch.from_numpy(result.tours).long()))
+            forced = module.forced_choice(torch.from_numpy(result.tours).long())
+            _, log_p = twin.rollout(twin.actor, torch.from_numpy(points), forced)
             free, _ = twin.rollout(twin.actor, torch.from_numpy(points), module.greedy_choice)
         np.testing.assert_allclose(result.log_prob, log_p.numpy(), rtol=1e-3, atol=1e-3)
-        self.assertGreaterEqual((free.numpy() == result.tours).all(1).sum(), 199)  # one may be a tie to the last bit
+        self.assertGreaterEqual((free.numpy() == result.tours).all(1).sum(), 99)  # one may be a tie to the last bit
 
     def test_a_state_dict_of_ones_own(self):
         plain = dict(pointsman.to_torch("tsp20"))
