@@ -189,6 +189,27 @@ TEST_CASE("a model is read back as it was written") {
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("tensors that another program made become the model that they were") {
+  for (const Encoder encoder : {Encoder::kLstm, Encoder::kAttention}) {
+    ModelConfig config = small_config();
+    config.encoder = encoder;
+    config.has_prior = encoder == Encoder::kAttention;
+    const std::vector<float> parameters = initial_parameters(config, 3);
+    const ParameterLayout layout(config);
+    std::vector<NamedTensor> tensors;
+    for (const Tensor& tensor : layout.tensors) {
+      tensors.push_back(
+          {tensor.name, {tensor.shape.begin(), tensor.shape.end()}, parameters.data() + tensor.offset});
+    }
+    std::reverse(tensors.begin(), tensors.end());
+    const Model model = make_model(metadata_of(config), tensors, "x");
+    CHECK(model.config == config);
+    CHECK(model.parameters == parameters);
+    tensors.pop_back();
+    CHECK_THROWS_AS(make_model(metadata_of(config), tensors, "x"), ModelFileError);
+  }
+}
+
 TEST_CASE("tensors may lie in any order") {
   const TemporaryFolder folder;
   const ModelConfig config = small_config();
