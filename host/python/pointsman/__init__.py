@@ -14,5 +14,6 @@ from ._torch import from_torch, to_torch
 
 __all__ = [
     "Error", "InputError", "Instances", "MissingFileError", "ResourceError", "Result", "Solver", "UsageError",
-    "__version__", "from_torch", "generate", "models", "read", "sample", "score", "solve", "to_torch", "train", "write"
+    "__version__", "from_torch", "generate", "models", "read", "sample", "score", "solve", "to_torch",
+    "train", "write"
 ]

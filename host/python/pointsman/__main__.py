@@ -27,7 +27,8 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m pointsman", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("convert", help="a model's file to PyTorch's, or back where OUTPUT is .safetensors")
+    command = commands.add_parser("convert",
+                                  help="a model's file to PyTorch's, or back where OUTPUT is .safetensors")
     command.add_argument("input", metavar="INPUT")
     command.add_argument("output", metavar="OUTPUT")
     command.add_argument("--like", help="the model whose metadata a plain state dict gets")

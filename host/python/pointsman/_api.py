@@ -10,15 +10,15 @@ import numpy as np
 from . import _core
 
 _DEVICE = frozenset(("device", "threads", "precision"))
-_SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment", "shuffle", "improve",
-                    "kicks", "limit_each", "stop_at_first_misfit", "init", "steps", "replicas", "learning_rate", "entropy",
-                    "seed", "time_limit"))
+_SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment",
+                    "shuffle", "improve", "kicks", "limit_each", "stop_at_first_misfit", "init", "steps",
+                    "replicas", "learning_rate", "entropy", "seed", "time_limit"))
 _GENERATE = frozenset(("size", "count", "like", "capacity", "seed"))
 _TRAIN = _DEVICE | frozenset(
-    ("size", "capacity", "encoder", "layers", "prior", "glimpses", "clip", "centre_logits", "baseline", "rollouts",
-     "symmetries", "batch_size", "steps", "learning_rate", "decay", "decay_steps", "entropy", "entropy_steps", "max_norm",
-     "validation_every", "instances", "solutions", "init", "resume", "checkpoint", "checkpoint_every", "log", "output",
-     "force", "seed", "time_limit"))
+    ("size", "capacity", "encoder", "layers", "prior", "glimpses", "clip", "centre_logits", "baseline",
+     "rollouts", "symmetries", "batch_size", "steps", "learning_rate", "decay", "decay_steps", "entropy",
+     "entropy_steps", "max_norm", "validation_every", "instances", "solutions", "init", "resume",
+     "checkpoint", "checkpoint_every", "log", "output", "force", "seed", "time_limit"))
 _ON_OFF = frozenset(("improve", "prior", "centre_logits"))  # whose flags take a word
 
 
@@ -72,7 +72,10 @@ def _check_points(arrays):
     for array in arrays:
         shape = array.shape
         if len(shape) > 1 and shape[-1] == shape[-2] != 2:
-            raise ValueError(f"points: expected (n, 2) or (B, n, 2), found {shape}; distances are asked for by name, matrix=")
+            raise ValueError(
+                f"points: expected (n, 2) or (B, n, 2), found {shape}; "
+                "distances are asked for by name, matrix="
+            )
 
 
 def _instances(points, matrix, weights, values, capacity):
@@ -91,12 +94,13 @@ def _instances(points, matrix, weights, values, capacity):
     if any(item is None for item in items):
         raise TypeError("expected weights=, values= and capacity= together")
     return Instances(
-        _core.from_items(_arrays(weights, "weights", 1), _arrays(values, "values", 1), _numbers(capacity, "capacity")))
+        _core.from_items(_arrays(weights, "weights", 1), _arrays(values, "values", 1),
+                         _numbers(capacity, "capacity")))
 
 
 class Instances:
     """Instances of one problem or several, as `read` and `generate` give them. They never change."""
-    __slots__ = ("_core",)
+    __slots__ = ("_core", )
 
     def __init__(self, core):
         self._core = core
@@ -257,7 +261,9 @@ class Result:
 
 
 class Solver:
-    """A device, its threads and the models that were read, for many calls. Calls of several threads take turns."""
+    """A device, its threads and the models that were read, for many calls.
+
+    Calls of several threads take turns."""
 
     def __init__(self, model=None, *, device="auto", threads=0, precision="fp32"):
         flags = _flags("Solver", _DEVICE, {"device": device, "threads": threads, "precision": precision})
@@ -278,8 +284,9 @@ class Solver:
         """solve() with mode="sample": the best of so many samples of the network."""
         return self.solve(points, samples=samples, mode="sample", **options)
 
-    def score(self, points=None, solutions=None, *, matrix=None, weights=None, values=None, capacity=None, temperature=1.0):
-        """(B,) log p of the solutions under the model, NaN where it cannot reach one. As `pointsman score`."""
+    def score(self, points=None, solutions=None, *, matrix=None, weights=None, values=None, capacity=None,
+              temperature=1.0):
+        """(B,) log p of the solutions under the model, NaN where it reaches none. As `pointsman score`."""
         instances = _instances(points, matrix, weights, values, capacity)
         if solutions is None:
             raise TypeError("expected solutions")
@@ -320,7 +327,8 @@ def score(points=None, solutions=None, **options):
 
 def read(path, *, input_format="auto", problem=None, capacity=None):
     """The instances of a file, in any format that the program reads."""
-    return Instances(_core.read(os.fspath(path), input_format, problem or "", 0.0 if capacity is None else capacity))
+    return Instances(
+        _core.read(os.fspath(path), input_format, problem or "", 0.0 if capacity is None else capacity))
 
 
 def write(path, what, *, force=False):
@@ -339,8 +347,8 @@ def generate(problem, size, count=1, *, seed=None, like=None, capacity=None):
 def train(problem, size, output=None, *, callback=None, **options):
     """Trains a model, writes it to `output` and returns the summary. As `pointsman train`.
 
-    `callback` gets a dict for each line of the log. What it throws ends the training once its model is written;
-    Ctrl-C ends it so too, and then train() returns.
+    `callback` gets a dict for each line of the log. What it throws ends the training once its model is
+    written; Ctrl-C ends it so too, and then train() returns.
     """
     options.update(size=size, output=output)
     return json.loads(_core.train([problem, *_flags("train", _TRAIN, options)], callback))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models as PyTorch's state dicts and back. The tensors have the names and shapes of the model file (docs/file-formats.md)."""
+"""Models as PyTorch's state dicts and back.
+
+The tensors have the names and shapes of the model file (docs/file-formats.md)."""
 import collections
 import os
 import re
@@ -9,8 +11,10 @@ import numpy as np
 from . import _core
 
 # What a state dict alone cannot tell and every file has, where nobody says otherwise.
-_DEFAULTS = {"capacity": "0", "hidden": "128", "glimpse_values": "raw", "attention_bias": "false", "learning_rate": "0",
-             "training_tours": "0", "seed": "0"}
+_DEFAULTS = {
+    "capacity": "0", "hidden": "128", "glimpse_values": "raw", "attention_bias": "false",
+    "learning_rate": "0", "training_tours": "0", "seed": "0"
+}
 
 
 class StateDict(collections.OrderedDict):
@@ -19,7 +23,7 @@ class StateDict(collections.OrderedDict):
 
 
 def to_torch(model):
-    """The tensors of a model, by path or name, as a state dict of float32 tensors; its `metadata` are the file's."""
+    """The float32 tensors of a model, by path or name; `metadata` of the state dict are the file's."""
     import torch
 
     metadata, tensors = _core.read_tensors(os.fspath(model))
@@ -36,7 +40,10 @@ def _as_text(value):
 
 def _shape_of_encoder(tensors):
     """What the tensors tell of the attention encoder."""
-    layers = {match[1] for match in (re.match(r"actor\.encoder\.layers\.(\d+)\.", name) for name in tensors) if match}
+    layers = {
+        match[1] for match in (re.match(r"actor\.encoder\.layers\.(\d+)\.", name) for name in tensors)
+        if match
+    }
     if not layers:
         return {}
     width = tensors["actor.encoder.layers.0.linear1.bias"].shape[0]
@@ -46,13 +53,16 @@ def _shape_of_encoder(tensors):
 def from_torch(state_dict, path, *, like=None, force=False, **metadata):
     """Writes a state dict as a model file.
 
-    Metadata (problem=, n=, glimpses=, clip=, centre_logits=, capacity=, ..) not given by name are those of the state
-    dict of to_torch(), else those of the model `like`.
+    Metadata (problem=, n=, glimpses=, clip=, centre_logits=, capacity=, ..) not given by name are those of
+    the state dict of to_torch(), else those of the model `like`.
     """
-    tensors = {name: np.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=np.float32)
-               for name, tensor in state_dict.items()}
+    tensors = {
+        name: np.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=np.float32)
+        for name, tensor in state_dict.items()
+    }
     known = dict(getattr(state_dict, "metadata", {}))
     if like is not None:
         known = {**_core.read_tensors(os.fspath(like))[0], **known}
     named = {name: _as_text(value) for name, value in metadata.items()}
-    _core.write_tensors(os.fspath(path), {**_DEFAULTS, **_shape_of_encoder(tensors), **known, **named}, tensors, force)
+    _core.write_tensors(os.fspath(path), {**_DEFAULTS, **_shape_of_encoder(tensors), **known, **named},
+                        tensors, force)

@@ -4,8 +4,9 @@
 
     python3 tests/host/python/run.py BUILD_DIR PROGRAM [TEST..]
 
-BUILD_DIR keeps what was compiled. PROGRAM is the `pointsman` whose answers the package must give. Where pip's index cannot
-be reached nothing is run, a line says so, and the exit code is 77. The wheel must hold at most 30 MB.
+BUILD_DIR keeps what was compiled. PROGRAM is the `pointsman` whose answers the package must give. Where pip's
+index cannot be reached nothing is run, a line says so, and the exit code is 77. The wheel, which has no CUDA
+module, must hold at most 30 MB.
 """
 import os
 import pathlib
@@ -26,31 +27,37 @@ def make_environment(folder):
     # Debian's PyTorch, where it is installed, is for its tests.
     made = subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", folder])
     python = folder / "bin/python"
-    if made.returncode == 0 and subprocess.run([python, "-m", "pip", "install", "--quiet", *NEEDED]).returncode == 0:
-        return python
-    return None
+    if made.returncode != 0:
+        return None
+    got = subprocess.run([python, "-m", "pip", "install", "--quiet", *NEEDED])
+    return python if got.returncode == 0 else None
 
 
 def install_examples(python, build):
-    """What examples of docs/python.md need, beside the numpy that is there; they are passed over where pip cannot get it."""
-    version = subprocess.run([python, "-c", "import numpy; print(numpy.__version__)"], check=True, stdout=subprocess.PIPE).stdout
+    """What examples of docs/python.md need, for the numpy that is there. Their test passes over what pip cannot
+    get."""
+    command = [python, "-c", "import numpy; print(numpy.__version__)"]
+    version = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     constraint = build / "constraint.txt"
     constraint.write_text("numpy==" + version.decode())
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", constraint, "networkx", "pandas"])
+    command = [python, "-m", "pip", "install", "--quiet", "--constraint", constraint, "networkx", "pandas"]
+    subprocess.run(command)
 
 
 def install(python, build):
     """Of a wheel that is built from this tree; what an earlier run compiled is used again."""
     wheels = build / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
-    subprocess.run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels,
-                    f"--config-settings=build-dir={build / 'tree'}", ROOT], check=True)
+    settings = (f"build-dir={build / 'tree'}", "cmake.define.POINTSMAN_CUDA=OFF")
+    pip = [python, "-m", "pip"]
+    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels,
+                    *(f"--config-settings={setting}" for setting in settings), ROOT], check=True)
     [wheel] = wheels.glob("*.whl")
     size = wheel.stat().st_size
     print(f"{wheel.name}: {size / 1e6:.1f} MB", flush=True)
     if size > LARGEST_WHEEL:
         sys.exit(f"expected a wheel of at most {LARGEST_WHEEL / 1e6:.0f} MB")
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", wheel], check=True)
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--force-reinstall", wheel], check=True)
 
 
 def main():
@@ -62,7 +69,10 @@ def main():
         return SKIPPED
     install_examples(python, build)
     install(python, build)
-    environment = {**os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()),
+        "PYTHONDONTWRITEBYTECODE": "1"
+    }
     environment.pop("PYTHONPATH", None)
     failed = []
     for test in sorted(HERE.glob("test_*.py")):

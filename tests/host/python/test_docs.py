@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/python.md: each block of Python runs, one after the other, and prints what the block behind it says."""
+"""docs/python.md: its blocks of Python run, one after the other, and print what the blocks behind them say."""
 import contextlib
 import io
 import os

@@ -42,7 +42,8 @@ class Files(FolderTest):
             np.testing.assert_array_equal(pointsman.read(path).points, points)
         mixed = self.folder / "mixed.json"
         pointsman.write(mixed, [points[0], points[1][:3]])
-        self.assertEqual([one.tolist() for one in pointsman.read(mixed).points], [points[0].tolist(), points[1][:3].tolist()])
+        self.assertEqual([one.tolist() for one in pointsman.read(mixed).points],
+                         [points[0].tolist(), points[1][:3].tolist()])
 
     def test_a_matrix_of_a_file(self):
         matrix = np.array([[0, 2, 9], [2, 0, 4], [9, 4, 0]])
@@ -54,11 +55,13 @@ class Files(FolderTest):
     def test_columns_of_a_knapsack(self):
         np.save(self.folder / "k.npy", np.array([[[1.0, 5.0], [2.0, 6.0]]]))
         instances = pointsman.read(self.folder / "k.npy", problem="knapsack", capacity=2)
-        self.assertEqual((instances.weights.tolist(), instances.values.tolist()), ([[1.0, 2.0]], [[5.0, 6.0]]))
+        self.assertEqual((instances.weights.tolist(), instances.values.tolist()),
+                         ([[1.0, 2.0]], [[5.0, 6.0]]))
         self.assertEqual(pointsman.solve(instances).items[0].tolist(), [1])
 
     def test_answers(self):
-        for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")), ("knapsack", ("json", "npy", "npz"))):
+        for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")),
+                                  ("knapsack", ("json", "npy", "npz"))):
             source = self.folder / f"{problem}.json"
             instances = pointsman.generate(problem, 12)
             instances.write(source)
@@ -75,9 +78,14 @@ class Files(FolderTest):
             source, answers = self.folder / f"{problem}.npz", self.folder / f"{problem}.json"
             run("generate", problem, "-n", 15, "-b", 3, "-o", source)
             run("solve", source, "-o", answers)
-            expected = json.loads(run("score", source, "--solutions", answers, "-m", model, "--temperature", 1.5))
-            orders = [row["tour" if problem == "tsp" else "items"] for row in json.loads(answers.read_text())["solutions"]]
-            scores = pointsman.score(pointsman.read(source), [np.array(order) for order in orders], model=model, temperature=1.5)
+            expected = json.loads(
+                run("score", source, "--solutions", answers, "-m", model, "--temperature", 1.5))
+            orders = [
+                row["tour" if problem == "tsp" else "items"]
+                for row in json.loads(answers.read_text())["solutions"]
+            ]
+            scores = pointsman.score(pointsman.read(source), [np.array(order) for order in orders],
+                                     model=model, temperature=1.5)
             np.testing.assert_array_equal(scores, [row["log_prob"] for row in expected["solutions"]])
 
     def test_score_of_choices(self):
@@ -96,9 +104,10 @@ class Training(FolderTest):
     def test_the_models_and_logs_bytes(self):
         lines = []
         ours, theirs = self.folder / "ours.safetensors", self.folder / "theirs.safetensors"
-        summary = pointsman.train("tsp", 6, ours, callback=lines.append, log=self.folder / "ours.jsonl", **self.OPTIONS)
-        run("train", "tsp", "-n", 6, "-o", theirs, "--steps", 4, "-b", 4, "--rollouts", 2, "--validation-every", 2, "-t", 1,
-            "--layers", 1)
+        summary = pointsman.train("tsp", 6, ours, callback=lines.append, log=self.folder / "ours.jsonl",
+                                  **self.OPTIONS)
+        run("train", "tsp", "-n", 6, "-o", theirs, "--steps", 4, "-b", 4, "--rollouts", 2,
+            "--validation-every", 2, "-t", 1, "--layers", 1)
         self.assertEqual(ours.read_bytes(), theirs.read_bytes())
         logged = [json.loads(line) for line in (self.folder / "ours.jsonl").read_text().splitlines()]
         self.assertEqual([line["step"] for line in lines], [2, 4])

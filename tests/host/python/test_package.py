@@ -14,13 +14,18 @@ from program import PROGRAM, run
 
 PACKAGE = pathlib.Path(pointsman.__file__).parent
 STUB = ast.parse((PACKAGE / "__init__.pyi").read_text())
-NOT_FLAGS = {"points", "matrix", "weights", "values", "capacity", "model", "callback", "self", "problem", "solutions"}
+NOT_FLAGS = {
+    "points", "matrix", "weights", "values", "capacity", "model", "callback", "self", "problem", "solutions"
+}
 
 
 def names_of(body):
     """Functions of the stub: {name: names of its parameters}."""
-    return {node.name: {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-            for node in body if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name: {
+            argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        } for node in body if isinstance(node, ast.FunctionDef)
+    }
 
 
 def class_of(name):
@@ -36,10 +41,10 @@ class Package(unittest.TestCase):
         self.assertEqual(shipped, {"tsp20", "tsp50", "tsp100", "tsp200", "knap50", "knap100", "knap200"})
 
     def test_it_needs_only_numpy(self):
-        loaded = subprocess.run(
-            [sys.executable, "-c", "import sys, numpy; before = set(sys.modules); import pointsman; "
-             "print(*{name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"],
-            check=True, stdout=subprocess.PIPE).stdout.decode().split()
+        loaded = subprocess.run([
+            sys.executable, "-c", "import sys, numpy; before = set(sys.modules); import pointsman; "
+            "print(*{name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
+        ], check=True, stdout=subprocess.PIPE).stdout.decode().split()
         self.assertEqual(set(loaded) - {"numpy"}, {"pointsman"})
 
     def test_the_version_is_the_programs(self):
@@ -72,15 +77,20 @@ class Stub(unittest.TestCase):
         self.assertEqual(functions["generate"] - NOT_FLAGS, set(_api._GENERATE) - NOT_FLAGS)
 
     def test_options_are_the_programs_flags(self):
-        for command, options in (("solve", _api._SOLVE | _api._DEVICE), ("train", _api._TRAIN), ("generate", _api._GENERATE)):
-            text = subprocess.run([PROGRAM, command, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+        for command, options in (("solve", _api._SOLVE | _api._DEVICE), ("train", _api._TRAIN),
+                                 ("generate", _api._GENERATE)):
+            text = subprocess.run([PROGRAM, command, "--help"], stdout=subprocess.PIPE,
+                                  check=True).stdout.decode()
             flags = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", text)}
             self.assertEqual(options - flags, set())
 
     def test_positional_parameters_agree(self):
-        for function in (pointsman.read, pointsman.write, pointsman.generate, pointsman.train, pointsman.from_torch):
-            real = [name for name, parameter in inspect.signature(function).parameters.items()
-                    if parameter.kind is not parameter.VAR_KEYWORD]
+        for function in (pointsman.read, pointsman.write, pointsman.generate, pointsman.train,
+                         pointsman.from_torch):
+            real = [
+                name for name, parameter in inspect.signature(function).parameters.items()
+                if parameter.kind is not parameter.VAR_KEYWORD
+            ]
             self.assertLessEqual(set(real), names_of(STUB.body)[function.__name__])
 
 

@@ -24,7 +24,8 @@ TSP_MODES = (
     {"mode": "local", "kicks": 20},
 )
 KNAPSACK_MODES = ({}, {"mode": "exact"}, {"mode": "greedy"}, {"mode": "sample", "samples": 40},
-                  {"mode": "active", "steps": 2, "replicas": 16}, {"mode": "sample", "samples": 40, "shuffle": False})
+                  {"mode": "active", "steps": 2,
+                   "replicas": 16}, {"mode": "sample", "samples": 40, "shuffle": False})
 
 
 def nan_where_none(values):
@@ -42,7 +43,8 @@ class SameAsTheProgram(FolderTest):
             self.assertEqual(order.tolist(), row["tour" if is_tsp else "items"])
         np.testing.assert_array_equal(result.costs, [row["cost" if is_tsp else "value"] for row in rows])
         np.testing.assert_array_equal(result.log_prob, nan_where_none([row["log_prob"] for row in rows]))
-        np.testing.assert_array_equal(result.network_costs, nan_where_none([row.get("network_cost") for row in rows]))
+        np.testing.assert_array_equal(result.network_costs,
+                                      nan_where_none([row.get("network_cost") for row in rows]))
         self.assertEqual(result.status, [row["status"] for row in rows])
         self.assertEqual(result.start, [row.get("start", "") for row in rows])
         for kicks, row in zip(result.kicks.tolist(), rows):  # JSON has those of some modes only
@@ -66,8 +68,8 @@ class SameAsTheProgram(FolderTest):
         arrays = np.load(path)
         for options in KNAPSACK_MODES:
             with self.subTest(options):
-                result = pointsman.solve(weights=arrays["weights"], values=arrays["values"], capacity=arrays["capacity"],
-                                         **options)
+                result = pointsman.solve(weights=arrays["weights"], values=arrays["values"],
+                                         capacity=arrays["capacity"], **options)
                 self.check(result, answers(path, *flags(options)))
 
     def test_a_matrix(self):
@@ -88,13 +90,15 @@ class SameAsTheProgram(FolderTest):
             solver = pointsman.Solver(model, threads=1)
             for options in ({}, {"mode": "greedy"}):  # the same solver, other flags
                 with self.subTest(model=model, **options):
-                    self.check(solver.solve(np.load(path), **options), answers(path, "-m", model, *flags(options)))
+                    self.check(solver.solve(np.load(path), **options),
+                               answers(path, "-m", model, *flags(options)))
 
     def test_an_lstm_by_path_and_the_order_it_reads(self):
         path = self.folder / "set.npy"
         run("generate", "tsp", "-n", 20, "-b", 2, "-o", path)
         model = ROOT / "models/pretrained/tsp20-lstm.safetensors"
-        for options in ({"samples": 32}, {"samples": 32, "shuffle": False}, {"mode": "sample", "samples": 32, "shuffle": True}):
+        for options in ({"samples": 32}, {"samples": 32, "shuffle": False},
+                        {"mode": "sample", "samples": 32, "shuffle": True}):
             with self.subTest(options):
                 result = pointsman.solve(np.load(path), model=model, **options)
                 self.check(result, answers(path, "-m", model, *flags(options)))
@@ -144,9 +148,11 @@ class Arrays(unittest.TestCase):
         points = self.points.astype(float)
         read_only = points.copy()
         read_only.flags.writeable = False
-        for name, array in (("Fortran", np.asfortranarray(points)), ("steps", np.repeat(points, 2, axis=1)[:, ::2]),
+        for name, array in (("Fortran", np.asfortranarray(points)), ("steps", np.repeat(points, 2,
+                                                                                        axis=1)[:, ::2]),
                             ("backwards", points[:, ::-1][:, ::-1]), ("read only", read_only),
-                            ("list", points.tolist()), ("list of arrays", list(points)), ("tuple", tuple(points))):
+                            ("list", points.tolist()), ("list of arrays", list(points)), ("tuple",
+                                                                                          tuple(points))):
             with self.subTest(name):
                 self.check(array)
 
@@ -154,7 +160,7 @@ class Arrays(unittest.TestCase):
         result = pointsman.solve(self.points[0])
         self.assertEqual(result.tours.shape, (1, 9))
         self.assertEqual(result.tours.dtype, np.int32)
-        self.assertEqual((result.costs.shape, len(result.status), len(result.start)), ((1,), 1, 1))
+        self.assertEqual((result.costs.shape, len(result.status), len(result.start)), ((1, ), 1, 1))
         self.assertEqual(result.tours[0].tolist(), self.tours[0])
 
     def test_the_input_stays_as_it_is(self):

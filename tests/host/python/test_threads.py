@@ -19,10 +19,11 @@ SLOW = {"mode": "local", "kicks": 1 << 40}  # for ever
 def child(code, **environment):
     """What a Python of its own prints, as JSON, and how it ended."""
     started = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
-                          env={**os.environ, **environment})
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=60, env={**os.environ, **environment})
     lines = done.stdout.decode().splitlines()
-    return (json.loads(lines[-1]) if lines else done.stderr.decode()), done.returncode, time.monotonic() - started
+    return (json.loads(lines[-1])
+            if lines else done.stderr.decode()), done.returncode, time.monotonic() - started
 
 
 START = """
@@ -37,7 +38,8 @@ def interrupt(after=0.5, signal=signal.SIGINT):
 class Signals(unittest.TestCase):
 
     def test_control_c_keeps_the_best(self):
-        for options in ('mode="local", kicks=1 << 40', 'mode="active", steps=1000000', 'mode="sample", samples=1 << 30'):
+        for options in ('mode="local", kicks=1 << 40', 'mode="active", steps=1000000',
+                        'mode="sample", samples=1 << 30'):
             with self.subTest(options):
                 answer, code, seconds = child(START + f"""
 interrupt(1.5)
@@ -94,7 +96,9 @@ class Threads(unittest.TestCase):
             for _ in range(10):
                 found.append(solve(POINTS[:30], mode="greedy").tours.tolist())
 
-        threads = [threading.Thread(target=work, args=(solve,)) for solve in (pointsman.solve, shared.solve) * 3]
+        threads = [
+            threading.Thread(target=work, args=(solve, )) for solve in (pointsman.solve, shared.solve) * 3
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models as state dicts and back: of the tensors themselves, and beside bench/torch_twin.py, which is the network in PyTorch."""
+"""Models as state dicts and back: their tensors, and bench/torch_twin.py, the network in PyTorch."""
 import importlib.util
 import os
 import subprocess
@@ -38,8 +38,9 @@ class Tensors(FolderTest):
             for name in before[1]:
                 np.testing.assert_array_equal(before[1][name], after[1][name])
         instances = pointsman.generate("knapsack", 50, 2)
-        self.assertEqual(pointsman.solve(instances, model=path, mode="greedy").log_prob.tolist(),
-                         pointsman.solve(instances, model="knap50", mode="greedy").log_prob.tolist())
+        self.assertEqual(
+            pointsman.solve(instances, model=path, mode="greedy").log_prob.tolist(),
+            pointsman.solve(instances, model="knap50", mode="greedy").log_prob.tolist())
 
     def test_what_a_model_file_would_not_hold(self):
         weight = "actor.pointer.w_q"
@@ -60,8 +61,10 @@ class Tensors(FolderTest):
             metadata["problem"] = "tps"
 
         for change, text in ((leave_out, f'"{weight}": expected this tensor, found none'),
-                             (add, '"actor.other": expected no such tensor'), (reshape, "expected shape [128, 128]"),
-                             (spoil, "element 389: expected a finite weight"), (rename, 'metadata "problem"')):
+                             (add, '"actor.other": expected no such tensor'), (reshape,
+                                                                               "expected shape [128, 128]"),
+                             (spoil, "element 389: expected a finite weight"), (rename,
+                                                                                'metadata "problem"')):
             with self.subTest(text):
                 with self.assertRaises(pointsman.InputError) as caught:
                     self.write(change)
@@ -102,7 +105,8 @@ class Torch(FolderTest):
             _, log_p = twin.rollout(twin.actor, torch.from_numpy(points), forced)
             free, _ = twin.rollout(twin.actor, torch.from_numpy(points), module.greedy_choice)
         np.testing.assert_allclose(result.log_prob, log_p.numpy(), rtol=1e-3, atol=1e-3)
-        self.assertGreaterEqual((free.numpy() == result.tours).all(1).sum(), 99)  # one may be a tie to the last bit
+        self.assertGreaterEqual((free.numpy() == result.tours).all(1).sum(),
+                                99)  # one may be a tie to the last bit
 
     def test_a_state_dict_of_ones_own(self):
         plain = dict(pointsman.to_torch("tsp20"))
@@ -119,7 +123,8 @@ class Torch(FolderTest):
         self.assertEqual(pointsman.to_torch(path).metadata["n"], "50")
 
     def convert(self, *arguments):
-        return subprocess.run([sys.executable, "-m", "pointsman", "convert", *map(str, arguments)], stderr=subprocess.PIPE,
+        return subprocess.run([sys.executable, "-m", "pointsman", "convert", *map(str, arguments)],
+                              stderr=subprocess.PIPE,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])})
 
     def test_convert(self):
@@ -133,7 +138,8 @@ class Torch(FolderTest):
         self.assertEqual(again.returncode, 2)
         self.assertIn(b"back.safetensors", again.stderr)
         torch.save(dict(before), self.folder / "plain.pt")
-        self.assertEqual(self.convert(self.folder / "plain.pt", back, "--like", "tsp20", "--force").returncode, 0)
+        self.assertEqual(
+            self.convert(self.folder / "plain.pt", back, "--like", "tsp20", "--force").returncode, 0)
 
 
 if __name__ == "__main__":
