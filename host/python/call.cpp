@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "engine/engine.h"
-#include "host/run/failure.h"
 #include "host/command/log.h"
+#include "host/run/failure.h"
 
 namespace nb = nanobind;
 

@@ -7,13 +7,13 @@
 
 #include "engine/engine.h"
 #include "engine/search/limits.h"
-#include "host/run/did_you_mean.h"
 #include "host/command/output.h"
 #include "host/command/solve_stream.h"
 #include "host/files/arrays.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"
 #include "host/python/call.h"
+#include "host/run/did_you_mean.h"
 #include "models/atomic_file.h"
 
 namespace nb = nanobind;
@@ -154,8 +154,7 @@ void Answers::write(const std::string& path, bool force) const {
 }
 
 Solver::Solver(std::string model, const Arguments& arguments) : model_(std::move(model)) {
-  run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, untrained_,
-                                    run_log());
+  run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, untrained_, run_log());
 }
 
 // A child that was forked has none of the threads: waiting for them would never end.

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "host/run/solve_run.h"
 #include "host/files/write_solutions.h"
 #include "host/python/arrays.h"
 #include "host/python/options.h"
+#include "host/run/solve_run.h"
 
 namespace pointsman {
 

@@ -76,7 +76,7 @@ const std::vector<Row> kTable = {
     {"engine/backend/", {"engine/backend/", "engine/problem/", "models/", "kernels/common/"}, {"dlfcn.h"}},
     {"engine/search/",
      {"engine/search/", "engine/backend/backend.h", "engine/problem/", "models/", "kernels/common/rules.h",
-      "kernels/common/stop_token.h"},
+      "kernels/common/worker_threads.h", "kernels/common/stop_token.h"},
      {}},
     {"engine/training/",
      {"engine/training/", "engine/search/", "engine/backend/backend.h", "engine/problem/", "models/",

@@ -117,13 +117,14 @@ TEST_CASE("a search of one instance at a time hands out each answer before the n
   const InstanceBatch instances = mixed_instances();
   const std::vector<uint64_t> rows = rows_from(0, instances);
   FakeBackend backend;
+  backend.threads = 1;
   size_t searched = 0, taken = 0;
   SolvePlan plan;
-  plan.search = InstanceSearch([&](const Instance& instance, uint64_t, const SearchControl&) {
+  plan.search = InstanceSearch([&](const Instance& instance, uint64_t, const SearchControl&, WorkerThreads*) {
     CHECK(taken == searched++);
     return quick_answer(instance);
   });
-  solve_instances(backend, {}, plan, instances, rows, {}, [&](size_t, Solution&&) { ++taken; });
+  solve_instances({&backend}, {}, plan, instances, rows, {}, [&](size_t, Solution&&) { ++taken; });
   CHECK(taken == instances.size());
 }
 

@@ -136,7 +136,7 @@ TEST_CASE("an output that is not of this input is refused with both places, and 
   }
 }
 
-TEST_CASE("--resume is for a file of lines") {
+TEST_CASE("a resumed output is a file of lines") {
   const Sandbox sandbox;
   sandbox.write("in.ndjson", mixed_lines());
   REQUIRE(mkfifo(sandbox.path("pipe.ndjson").c_str(), 0600) == 0);

@@ -106,8 +106,8 @@ TEST_CASE("TSPLIB: a matrix of one city, and MAN_2D and MAX_2D") {
       "DIMENSION: 1\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\nEDGE_WEIGHT_SECTION\nEOF\n";
   CHECK(only(parse_instances(one, "a.tsp")).n() == 1);
   for (const Metric metric : {Metric::kMan2d, Metric::kMax2d}) {
-    const std::string text = "{\"problem\":\"tsp\",\"edge_weight_type\":\"" + metric_name(metric) +
-                             "\",\"coordinates\":[[0,0],[3,4]]}\n";
+    const std::string text = std::string("{\"problem\":\"tsp\",\"edge_weight_type\":\"") +
+                             metric_name(metric) + "\",\"coordinates\":[[0,0],[3,4]]}\n";
     const Instance instance = only(parse_instances(text, "a.json"));
     CHECK(instance.metric == metric);
     CHECK(city_distance(instance, 0, 1) == (metric == Metric::kMan2d ? 7 : 4));
