@@ -83,7 +83,11 @@ void* operator new(size_t size) {
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return is_refused() ? nullptr : malloc(size);
+}
 void* operator new[](size_t size) { return operator new(size); }
+void* operator new[](size_t size, const std::nothrow_t& none) noexcept { return operator new(size, none); }
 void operator delete(void* block) noexcept { free(block); }
 void operator delete[](void* block) noexcept { free(block); }
 void operator delete(void* block, size_t) noexcept { free(block); }
