@@ -13,6 +13,7 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/instance_flags.h"
+#include "host/command/log.h"
 #include "host/files/formats.h"
 #include "host/python/arrays.h"
 #include "host/python/call.h"
@@ -93,7 +94,7 @@ using Tensors = std::map<std::string, nb::ndarray<float, nb::ro, nb::c_contig, n
 
 // (metadata, {name: array}) of a model's path or name.
 nb::tuple read_tensors(const std::string& name) {
-  const Model model = load_model(find_model(name));
+  const Model model = load_model(find_model(name), run_log());
   nb::dict tensors;
   for (const Tensor& tensor : ParameterLayout(model.config).tensors) {
     const float* const begin = model.parameters.data() + tensor.offset;

@@ -178,7 +178,7 @@ const SolveRequest& Solver::request_of(const Arguments& arguments) {
 
 void Solver::use(const SolveRequest& request) {
   const bool untrained = request.flags.options.untrained;
-  if (std::exchange(untrained_, untrained) != untrained) run_->models = ModelStore(model_, untrained);
+  if (std::exchange(untrained_, untrained) != untrained) run_->models.request(model_, untrained);
   run_->used = {};
   run_->report = {};
 }

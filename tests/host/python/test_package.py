@@ -36,8 +36,8 @@ def class_of(name):
 class Package(unittest.TestCase):
 
     def test_the_best_models_are_beside_the_library(self):
-        self.assertEqual(pathlib.Path(_core.find_model("tsp20")), PACKAGE / "models/tsp20.safetensors")
-        shipped = {path.stem for path in (PACKAGE / "models").glob("*")}
+        self.assertEqual(pathlib.Path(_core.find_model("tsp20")), PACKAGE / "share/pointsman/models/tsp20.safetensors")
+        shipped = {path.stem for path in (PACKAGE / "share/pointsman/models").glob("*")}
         self.assertEqual(shipped, {"tsp20", "tsp50", "tsp100", "tsp200", "knap50", "knap100", "knap200"})
 
     def test_it_needs_only_numpy(self):
