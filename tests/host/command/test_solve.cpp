@@ -373,7 +373,8 @@ TEST_CASE("a stream into a file shows its progress on a terminal, one onto the t
 
 TEST_CASE("one instance on a terminal shows each new best, and nothing elsewhere") {
   const Sandbox sandbox;
-  const std::regex line("[\\r\\n] *([0-9.]+) s  cost ([0-9]+), gap -?([0-9.]+)%\r");
+  // Behind a line break, or where a progress line was wiped.
+  const std::regex line("(?:[\\r\\n]|\\x1b\\[K) *([0-9.]+) s  cost ([0-9]+), gap -?([0-9.]+)%\r");
   const auto bests = [&](const std::string& flags) {
     const Terminal terminal;
     const Answer answer = sandbox.run("solve " + flags + " --ref 100 -o - 2>" + terminal.name());
