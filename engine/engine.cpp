@@ -243,7 +243,6 @@ SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& ins
   SolutionBatch found;
   SolvePlan plan;
   plan.search = exact_search(kExactBranches);
-  plan.batch_size = options.batch_size;
   solve_instances(devices(), {}, plan, instances, rows, control, [&](size_t i, Solution&& solution) {
     if (model == nullptr || solution.start == Start::kExact || solution.status != Status::kDone) {
       answers.put(i, std::move(solution));

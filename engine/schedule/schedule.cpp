@@ -94,15 +94,14 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
 // quick one.
 void hand_out(const SolvePlan& plan, const SearchControl& control, const Instance& instance, size_t place,
               Solution&& answer, AnswersInOrder& out) {
-  if (answer.status == Status::kUnsolved && control.each && !control.is_over()) {
+  if (answer.status == Status::kUnsolved && control.each && !control.is_over())
     answer = quick_answer(instance, Status::kTimeLimit);
-  }
   if (plan.start != Start::kNone && answer.status != Status::kUnsolved) answer.start = plan.start;
   out.put(place, std::move(answer));
 }
 
 // How many instances the host's threads work on: one each, or all of them on each of a few large ones.
-int instances_at_once(const WorkerThreads& workers, int64_t count, int largest) {
+int searched_at_once(const WorkerThreads& workers, int64_t count, int largest) {
   return count < workers.count() && TourSearch::divides(largest) ? 1 : workers.count();
 }
 
@@ -128,7 +127,7 @@ void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, cons
     largest = std::max(largest, instances[i].n());
   }
   const auto count = static_cast<int64_t>(instances.size());
-  const int at_once = instances_at_once(workers, count, largest);
+  const int at_once = searched_at_once(workers, count, largest);
   std::mutex mutex;
   for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
     const Instance& instance = instances[i];
@@ -304,7 +303,7 @@ class Scheduler {
     const double work = static_cast<double>(next.places.size()) * rollout_work(n);
     next.control = share_time(control_, searchers_ * work, work_left_);
     const auto count = static_cast<int64_t>(next.places.size());
-    const int at_once = instances_at_once(workers_, count, n);
+    const int at_once = searched_at_once(workers_, count, n);
     next.control = limit_each(next.control, (count + at_once - 1) / at_once);
     work_left_ -= work;
     if (control_.trace) {
@@ -377,7 +376,7 @@ class Scheduler {
     }
     SolutionBatch answers(searched.candidates.size());
     const auto count = static_cast<int64_t>(answers.size());
-    const int at_once = instances_at_once(workers_, count, searched.instances[0].n());
+    const int at_once = searched_at_once(workers_, count, searched.instances[0].n());
     for_each_instance(workers_, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
       const Instance& instance = instances_[searched.places[i]];
       Candidates& found = searched.candidates[i];

@@ -17,6 +17,11 @@ namespace pointsman {
 
 using Clock = std::chrono::steady_clock;
 
+// Of as many seconds, at most 1e9, which a clock still holds.
+inline Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e9)));
+}
+
 // Asked between backend calls and within them. Both limits keep the best found so far.
 struct SearchControl {
   std::optional<Clock::time_point> deadline;  // of the whole run, or of a part of it

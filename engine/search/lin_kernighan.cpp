@@ -116,9 +116,13 @@ bool LinKernighan::extend(double open) {
   return false;
 }
 
-void LinKernighan::finish(const Move& move) {
+void LinKernighan::enqueue_ends(const Move& move) {
   for (int end = 0; end < 2 * move.exchange.size; ++end) enqueue(move.exchange.t[end]);
-  if (records_) moves_.push_back(move);
+}
+
+void LinKernighan::finish(const Move& move) {
+  enqueue_ends(move);
+  if (moves_ != nullptr) moves_->push_back(move);
 }
 
 bool LinKernighan::find_exchange(int city) {
@@ -169,21 +173,6 @@ double LinKernighan::kick(std::mt19937_64& random, int first, int count) {
   return cost;
 }
 
-void LinKernighan::record(bool on) {
-  records_ = on;
-  tour_.set_journal(on);
-}
-
-void LinKernighan::undo() {
-  tour_.undo();
-  keep();
-}
-
-void LinKernighan::keep() {
-  tour_.keep();
-  moves_.clear();
-}
-
 bool LinKernighan::repeat(std::span<const Move> moves) {
   keep();
   for (const Move& move : moves) {
@@ -192,7 +181,7 @@ bool LinKernighan::repeat(std::span<const Move> moves) {
     undo();
     return false;
   }
-  for (const Move& move : moves) finish(move);
+  for (const Move& move : moves) enqueue_ends(move);
   keep();
   return true;
 }

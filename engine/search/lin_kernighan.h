@@ -46,12 +46,14 @@ class LinKernighan {
   // positions from `first` on. Returns what it cost.
   double kick(std::mt19937_64& random, int first, int count);
 
-  // undo() goes back to where keep() was last called; both need record(true). Then moves() are those made
-  // since.
-  void record(bool on);
-  void undo();
-  void keep();
-  const std::vector<Move>& moves() const { return moves_; }
+  // undo() goes back to where keep() was last called; both need the journal, which is off at first.
+  void set_journal(bool on) { tour_.set_journal(on); }
+  void undo() { tour_.undo(); }
+  void keep() { tour_.keep(); }
+
+  // From now on adds to `moves` those that descend() and kick() make; null: to none. What is undone stays
+  // there.
+  void record(std::vector<Move>* moves) { moves_ = moves; }
 
   // Makes moves of another tour that was equal to this one some moves ago. False, and nothing changes, where
   // they do not fit any more.
@@ -72,6 +74,7 @@ class LinKernighan {
   template <int kSize>
   int find_steps(double open, Step* steps) const;
   void enqueue(int city);
+  void enqueue_ends(const Move& move);
   void finish(const Move& move);
   bool asks_stop(const SearchControl& control);
 
@@ -87,8 +90,7 @@ class LinKernighan {
   int queue_first_ = 0, queue_size_ = 0;
   uint32_t asked_ = 0;
   bool stopped_ = false;
-  bool records_ = false;
-  std::vector<Move> moves_;
+  std::vector<Move>* moves_ = nullptr;
 };
 
 }  // namespace pointsman

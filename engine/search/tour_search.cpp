@@ -83,7 +83,7 @@ int64_t TourSearch::kick_alone(int64_t kicks, const SearchControl& control) {
   double excess = 0.0;                     // of the tour's length over the best one's
   const int64_t copied_every = n_ / 1000;  // kicks, so that copies cost less than these
   int64_t next_copy = 0;
-  tour_.record(true);
+  tour_.set_journal(true);
   int64_t made = 0;
   while (made < kicks) {
     if (excess < 0.0 && made >= next_copy) {
@@ -97,7 +97,7 @@ int64_t TourSearch::kick_alone(int64_t kicks, const SearchControl& control) {
     if (tour_.stopped()) break;
     ++made;
   }
-  tour_.record(false);
+  tour_.set_journal(false);
   if (excess > 0.0) tour_.load(best);
   return made;
 }
@@ -107,23 +107,23 @@ struct TourSearch::Helper {
   LinKernighan tour;
   std::mt19937_64 random;
   std::vector<Move> moves;
-  std::vector<size_t> ends;  // [changes] in moves: each is a kick with its repair
+  std::vector<size_t> ends;  // [changes] in moves: each is a kick with its repair that was kept
   int64_t kicks = 0;
 
   void run(int first, int count, int64_t most, const Cooling& cooling, const SearchControl& control) {
     kicks = 0;
-    moves.clear();
-    ends.clear();
     tour.descend(control);
     tour.keep();
+    moves.clear();
+    ends.clear();
     while (kicks < most && !tour.stopped()) {
       const double change = cooling.try_kick(tour, first, count, kicks, control, random);
       if (!tour.stopped()) ++kicks;
       if (std::abs(change) <= tour.least_gain()) {  // most likely repaired to what it was
         tour.undo();
+        moves.resize(ends.empty() ? 0 : ends.back());
         continue;
       }
-      moves.insert(moves.end(), tour.moves().begin(), tour.moves().end());
       ends.push_back(moves.size());
       tour.keep();
     }
@@ -146,12 +146,14 @@ int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, W
   std::vector<Helper> helpers;
   for (int i = 0; i < count; ++i) {
     helpers.push_back({LinKernighan(distance_, neighbours_), std::mt19937_64(options_.seed + i), {}, {}});
-    helpers[i].tour.load(tour_);
-    helpers[i].tour.record(true);
+    helpers[i].tour.set_journal(true);
   }
+  for (int i = 1; i < count; ++i) helpers[i].tour.record(&helpers[i].moves);
   LinKernighan& common = helpers[0].tour;
+  common.load(tour_);
   std::mt19937_64 random(~options_.seed);
-  double best = tour_.length();
+  std::vector<int32_t> best = tour_.places();
+  double best_length = tour_.length();
   int64_t wanted = 0, made = 0;
   for (; made == wanted && made < kicks;
        cooling.done = static_cast<double>(made) / static_cast<double>(kicks)) {
@@ -174,11 +176,12 @@ int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, W
     }
     wanted += round;
     const double length = common.length();
-    if (length >= best) continue;
-    best = length;
-    tour_.load(common);
-    if (control.on_best) control.on_best(best);
+    if (length >= best_length) continue;
+    best_length = length;
+    best = common.places();
+    if (control.on_best) control.on_best(length);
   }
+  tour_.load(best);
   return made;
 }
 

@@ -7,7 +7,6 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/log.h"
-#include "host/command/options.h"
 #include "host/files/text_scan.h"
 #include "host/files/write_solutions.h"
 
@@ -18,8 +17,6 @@ namespace {
 constexpr double kApart = 0.05;      // seconds
 constexpr double kRounding = 1e-12;  // of sums of the same edges
 constexpr double kApartShare = 0.1;  // of the time that has passed
-
-double seconds_now() { return milliseconds_since(process_start()) / 1000; }
 
 }  // namespace
 

@@ -54,8 +54,6 @@ void write_text(Level level, const char* message) {
   }
 }
 
-double seconds_now() { return milliseconds_since(process_start()) / 1000; }
-
 void write_line(Level level, const std::string& message) {
   if (state.sink) return state.sink(name_of(level), message);
   if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
@@ -74,6 +72,8 @@ void write_line(Level level, const std::string& message) {
 void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, state.sink}; }
 
 void set_log_sink(std::function<void(const char*, const std::string&)> sink) { state.sink = std::move(sink); }
+
+double seconds_now() { return milliseconds_since(process_start()) / 1000; }
 
 void log_debug(const std::string& message) { write_line(Level::kDebug, message); }
 void log_info(const std::string& message) { write_line(Level::kInfo, message); }

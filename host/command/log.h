@@ -18,6 +18,8 @@ void configure_log(bool quiet, bool verbose, bool json);
 // "info", "warning" or "error".
 void set_log_sink(std::function<void(const char* level, const std::string& message)> sink);
 
+double seconds_now();  // since the program began
+
 void log_debug(const std::string& message);  // only with -v
 void log_info(const std::string& message);
 void log_warning(const std::string& message);

@@ -120,11 +120,7 @@ BackendOptions backend_options(const CommonOptions& options) {
 
 SearchControl search_control(const CommonOptions& options) {
   SearchControl control;
-  if (options.time_limit > 0) {
-    control.deadline =
-        process_start() + std::chrono::duration_cast<Clock::duration>(
-                              std::chrono::duration<double>(std::min(options.time_limit, 1e9)));
-  }
+  if (options.time_limit > 0) control.deadline = process_start() + duration_of(options.time_limit);
   control.interrupted = [] { return interrupt_exit_code() != 0; };
   if (options.verbose) control.trace = log_debug;
   control.warn = [](const std::string& what) {

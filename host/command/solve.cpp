@@ -48,10 +48,7 @@ LoadedFiles load_all(const SolveFlags& flags) {
   }
   loaded.rows.resize(loaded.instances.size());
   std::iota(loaded.rows.begin(), loaded.rows.end(), 0);
-  for (const Instance& instance : loaded.instances) {
-    const auto [code, message] = check_instance(flags.options, instance);
-    if (code != 0) throw UsageError(message);
-  }
+  check_instances(flags.options, loaded.instances);
   loaded.loading_ms = milliseconds_since(start);
   return loaded;
 }
@@ -112,7 +109,7 @@ void log_end(const SolveRun& run, const SolveTotals& totals, double writing_seco
   }
   if (report.improve) add(" (the network alone %.6g)", totals.mean_network_objective());
   add(", gap %.3f%%", 100 * totals.mean_gap());
-  add(", %.2f s", milliseconds_since(process_start()) / 1000);
+  add(", %.2f s", seconds_now());
   if (writing_seconds >= 0.01) add(" (writing %.2f s)", writing_seconds);
   if (totals.kicks > 0) text += ", " + std::to_string(totals.kicks) + " kicks";
   text += !totals.is_cut_short()       ? ""
@@ -131,9 +128,7 @@ std::string step_text(const ActiveSearchProgress& at) {
 
 SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common) {
   SearchControl control = search_control(common);
-  if (flags.limit_each > 0)
-    control.each =
-        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(flags.limit_each));
+  if (flags.limit_each > 0) control.each = duration_of(flags.limit_each);
   return control;
 }
 

@@ -71,10 +71,8 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
     ProgressLine line(30.0);
     result = train(engine.backend(), options, initial, flags.resume, search_control(common),
                    [&](const TrainProgress& progress) {
-                     const double known = last.val_cost;
-                     last = progress;
+                     keep_last(progress, last);
                      if (std::isnan(progress.val_cost)) {
-                       last.val_cost = known;
                        if (line.due()) line.update(describe(progress, options.steps));
                      } else {
                        log_info(describe(progress, options.steps));
@@ -90,6 +88,12 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
 }
 
 }  // namespace
+
+void keep_last(const TrainProgress& line, TrainProgress& last) {
+  const double known = last.val_cost;
+  last = line;
+  if (std::isnan(line.val_cost)) last.val_cost = known;
+}
 
 nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
                                      const TrainProgress& last, const DeviceInfo& device) {

@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetween(8);
 
-Clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 }  // namespace
 
 bool CallWatch::is_cancelled() {

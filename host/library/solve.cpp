@@ -2,52 +2,29 @@
 // The calls that compute.
 #include <algorithm>
 #include <memory>
-#include <numeric>
+#include <utility>
 
 #include "host/library/call_watch.h"
 #include "host/library/handles.h"
 #include "host/library/solve_request.h"
-#include "host/run/solve_rules.h"
-#include "host/run/solve_totals.h"
+#include "host/run/solve_batch.h"
 
 namespace pointsman {
 
 namespace {
-
-void check_instances(const SolveOptions& options, const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    const auto [code, message] = check_instance(options, instance);
-    if (code != kExitDone) throw std::invalid_argument(message);
-  }
-}
-
-// The run as if it were a new one, but for the models that it has read.
-void begin(SolveRun& run, const pointsman_solve_options& options) {
-  run.models.request(text_or_empty(options.model), options.untrained != 0);
-  run.used = {};
-  run.report = {};
-}
 
 int solve(pointsman_solver& solver, const InstanceBatch& instances, const pointsman_solve_options& given,
           pointsman_answers& answers) {
   CallWatch watch(given, instances.size());
   SolveRun& run = solver.ready_run();
   SolveOptions options = engine_options(given);
-  check_instances(options, instances);
-  begin(run, given);
-  std::vector<uint64_t> rows(instances.size());
-  std::iota(rows.begin(), rows.end(), given.first_row);
+  run.models.request(text_or_empty(given.model), options.untrained);
   if (given.progress != nullptr)
     options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
-  answers.solutions.resize(instances.size());
-  SolveTotals totals;
-  run.solve(instances, rows, options, watch.control(), [&](size_t i, Solution&& found) {
-    totals.add(instances[i], found, kNoNumber);
-    answers.solutions[i] = std::move(found);
-    watch.count_answer();
-  });
-  answers.summary = summarise(run, totals, given.seed, 0.0);
-  const bool is_cancelled = totals.is_cut_short() && watch.was_cancelled();
+  SolvedBatch solved =
+      solve_batch(run, instances, given.first_row, options, watch.control(), [&] { watch.count_answer(); });
+  answers = {std::move(solved.solutions), std::move(solved.summary)};
+  const bool is_cancelled = solved.is_cut_short && watch.was_cancelled();
   return answers.summary.code = is_cancelled ? POINTSMAN_CANCELLED : POINTSMAN_OK;
 }
 
@@ -62,7 +39,7 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
   }
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: expected one answer for each instance");
-  begin(run, given);
+  run.models.request(text_or_empty(given.model), given.untrained != 0);
   try {
     const auto scores = run.score(instances, solutions, static_cast<float>(given.temperature),
                                   StopToken([&] { return watch.is_cancelled(); }));

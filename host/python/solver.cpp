@@ -2,7 +2,6 @@
 #include "host/python/solver.h"
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
 #include "engine/engine.h"
@@ -14,6 +13,7 @@
 #include "host/files/read_solutions.h"
 #include "host/python/call.h"
 #include "host/run/did_you_mean.h"
+#include "host/run/solve_batch.h"
 #include "models/atomic_file.h"
 
 namespace nb = nanobind;
@@ -24,24 +24,13 @@ namespace {
 
 constexpr size_t kMostRequests = 64;  // that a solver remembers
 
-Clock::duration seconds(double count) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(count, 1e9)));
-}
-
 SearchControl control_of(const SolveRequest& request, const std::function<bool()>& stopped) {
   SearchControl control;
-  if (request.common.time_limit > 0) control.deadline = Clock::now() + seconds(request.common.time_limit);
-  if (request.flags.limit_each > 0) control.each = seconds(request.flags.limit_each);
+  if (request.common.time_limit > 0) control.deadline = Clock::now() + duration_of(request.common.time_limit);
+  if (request.flags.limit_each > 0) control.each = duration_of(request.flags.limit_each);
   control.interrupted = stopped;
   control.warn = log_warning;
   return control;
-}
-
-void check_instances(const InstanceBatch& instances, const SolveOptions& options) {
-  for (const Instance& instance : instances) {
-    const auto [code, message] = check_instance(options, instance);
-    if (code != 0) throw UsageError(message);
-  }
 }
 
 template <typename Format>
@@ -154,7 +143,7 @@ void Answers::write(const std::string& path, bool force) const {
 }
 
 Solver::Solver(std::string model, const Arguments& arguments) : model_(std::move(model)) {
-  run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, untrained_, run_log());
+  run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, false, run_log());
 }
 
 // A child that was forked has none of the threads: waiting for them would never end.
@@ -176,32 +165,18 @@ const SolveRequest& Solver::request_of(const Arguments& arguments) {
   return requests_.emplace(arguments, std::move(request)).first->second;
 }
 
-void Solver::use(const SolveRequest& request) {
-  const bool untrained = request.flags.options.untrained;
-  if (std::exchange(untrained_, untrained) != untrained) run_->models.request(model_, untrained);
-  run_->used = {};
-  run_->report = {};
-}
-
 Answers Solver::solve(const Instances& instances, const Arguments& arguments) {
   require_own_process();
-  Answers answers{instances, SolutionBatch(instances->size()), {}};
+  SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
     const std::lock_guard lock(mutex_);
     const SolveRequest& request = request_of(arguments);
-    check_instances(*instances, request.flags.options);
+    const SolveOptions& options = request.flags.options;
     const SearchControl control = control_of(request, stopped);
-    use(request);
-    std::vector<uint64_t> rows(instances->size());
-    std::iota(rows.begin(), rows.end(), 0);
-    SolveTotals totals;
-    run_->solve(*instances, rows, request.flags.options, control, [&](size_t i, Solution&& found) {
-      totals.add((*instances)[i], found, kNoNumber);
-      answers.solutions[i] = std::move(found);
-    });
-    answers.summary = summarise(*run_, totals, request.flags.options.seed, 0);
+    run_->models.request(model_, options.untrained);
+    solved = solve_batch(*run_, *instances, 0, options, control);
   });
-  return answers;
+  return {instances, std::move(solved.solutions), std::move(solved.summary)};
 }
 
 std::vector<double> Solver::score(const Instances& instances, const std::vector<AnyArray>& solutions,

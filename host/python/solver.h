@@ -56,13 +56,11 @@ class Solver {
 
  private:
   const SolveRequest& request_of(const Arguments& arguments);
-  void use(const SolveRequest& request);
   void require_own_process() const;
 
   std::string model_;
   std::mutex mutex_;
   std::unique_ptr<SolveRun> run_;
-  bool untrained_ = false;  // what the run's models are
   std::map<Arguments, SolveRequest> requests_;
   pid_t process_ = getpid();
 };

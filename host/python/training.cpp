@@ -65,9 +65,7 @@ class Training {
     last.train_cost = last.val_cost = std::nan("");
     const TrainResult result = train(engine.backend(), options, request.initial, request.flags.resume,
                                      control(request.common.time_limit), [&](const TrainProgress& line) {
-                                       const double known = last.val_cost;
-                                       last = line;
-                                       if (std::isnan(last.val_cost)) last.val_cost = known;
+                                       keep_last(line, last);
                                        tell(line);
                                      });
     return train_summary(options, result, last, engine.device()).dump();
@@ -75,10 +73,7 @@ class Training {
 
   SearchControl control(double time_limit) {
     SearchControl control;
-    if (time_limit > 0) {
-      control.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                            std::chrono::duration<double>(std::min(time_limit, 1e9)));
-    }
+    if (time_limit > 0) control.deadline = Clock::now() + duration_of(time_limit);
     // Asked by worker threads too, for whom Python's signals are not.
     control.interrupted = [this] {
       if (std::this_thread::get_id() == caller_ && watch_.stopped()) stop_ = true;

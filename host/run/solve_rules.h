@@ -44,6 +44,9 @@ void refuse_combinations(const SolveOptions& options, const IsGiven& is_given);
 // Why these options cannot solve this instance, as exit code and message; code 0: they can.
 std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance);
 
+// Throws std::invalid_argument where they cannot solve one of these.
+void check_instances(const SolveOptions& options, const InstanceBatch& instances);
+
 // Whether the mode improves tours without being told.
 bool improves(const SolveOptions& options);
 
