@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, half an hour of changed files
-# for the readers, the planted faults, 1,000 kills, and every allocation refused, to the program (hours) and the library.
+# for the readers, the planted faults, 1,000 kills, every allocation refused, to the program (hours) and the library, and the
+# package in a bare Debian 12.
 # With the path of an earlier build's `pointsman` as argument also the comparison of all answers.
 #   tests/long.sh [BEFORE]
 set -euo pipefail
@@ -18,6 +19,7 @@ build/tests/test_library_faults '[.every]'
 python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so
 python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so --every 101 \
   --leaks "$(g++ -print-file-name=liblsan.so)"
+(cd build && cmake --build . && cpack -G DEB) && tests/host/debian_root.sh build/pointsman_*.deb
 if (($# > 0)); then
   python3 tests/same_answers.py "$1" build/host/pointsman
 fi

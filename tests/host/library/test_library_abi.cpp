@@ -96,6 +96,55 @@ static_assert(POINTSMAN_RESOURCE == 4 && POINTSMAN_CANCELLED == 130);
 static_assert(POINTSMAN_DONE == 0 && POINTSMAN_TIME_LIMIT == 1 && POINTSMAN_INTERRUPTED == 2 &&
               POINTSMAN_UNSOLVED == 3);
 
+// The function, with this result and these arguments.
+#define IS(function, ...) static_assert(std::is_same_v<decltype(function), __VA_ARGS__>)
+
+IS(pointsman_version, const char*());
+IS(pointsman_abi_version, uint32_t());
+IS(pointsman_solver_options_init, int(pointsman_solver_options*, size_t));
+IS(pointsman_solve_options_init, int(pointsman_solve_options*, size_t));
+IS(pointsman_read_options_init, int(pointsman_read_options*, size_t));
+IS(pointsman_instance_init, int(pointsman_instance*, size_t));
+IS(pointsman_answer_init, int(pointsman_answer*, size_t));
+IS(pointsman_solver_create, int(const pointsman_solver_options*, pointsman_solver**));
+IS(pointsman_solver_free, void(pointsman_solver*));
+IS(pointsman_device, const char*(const pointsman_solver*));
+IS(pointsman_last_error, const char*(const pointsman_solver*));
+IS(pointsman_last_error_file, const char*(const pointsman_solver*, int64_t*));
+IS(pointsman_instances_create, int(pointsman_solver*, pointsman_instances**));
+IS(pointsman_instances_free, void(pointsman_instances*));
+IS(pointsman_instances_count, size_t(const pointsman_instances*));
+IS(pointsman_instances_get, int(const pointsman_instances*, size_t, pointsman_instance*));
+IS(pointsman_add_items,
+   int(pointsman_solver*, pointsman_instances*, const char*, const double*, size_t, double, const char*));
+IS(pointsman_add_matrix, int(pointsman_solver*, pointsman_instances*, const double*, size_t, const char*));
+IS(pointsman_read_instances,
+   int(pointsman_solver*, const char*, const pointsman_read_options*, pointsman_instances**));
+IS(pointsman_parse_instances, int(pointsman_solver*, const void*, size_t, const char*,
+                                  const pointsman_read_options*, pointsman_instances**));
+IS(pointsman_write_instances,
+   int(pointsman_solver*, const pointsman_instances*, const char*, const char*, int));
+IS(pointsman_format_instances,
+   int(pointsman_solver*, const pointsman_instances*, const char*, const void**, size_t*));
+IS(pointsman_solve,
+   int(pointsman_solver*, const pointsman_instances*, const pointsman_solve_options*, pointsman_answers**));
+IS(pointsman_answers_create, int(pointsman_solver*, pointsman_answers**));
+IS(pointsman_add_answer,
+   int(pointsman_solver*, pointsman_answers*, const pointsman_instances*, const int32_t*, size_t));
+IS(pointsman_answers_free, void(pointsman_answers*));
+IS(pointsman_answers_count, size_t(const pointsman_answers*));
+IS(pointsman_answers_get, int(const pointsman_answers*, size_t, pointsman_answer*));
+IS(pointsman_score, int(pointsman_solver*, const pointsman_instances*, const pointsman_answers*,
+                        const pointsman_solve_options*, double*));
+IS(pointsman_read_answers,
+   int(pointsman_solver*, const pointsman_instances*, const char*, pointsman_answers**));
+IS(pointsman_parse_answers,
+   int(pointsman_solver*, const pointsman_instances*, const void*, size_t, const char*, pointsman_answers**));
+IS(pointsman_write_answers, int(pointsman_solver*, const pointsman_instances*, const pointsman_answers*,
+                                const char*, const char*, int));
+IS(pointsman_format_answers, int(pointsman_solver*, const pointsman_instances*, const pointsman_answers*,
+                                 const char*, const void**, size_t*));
+
 std::string output_of(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   REQUIRE(pipe != nullptr);
@@ -115,6 +164,19 @@ TEST_CASE("the library exports the functions of its list and nothing else") {
         expected);
   CHECK_THAT(output_of("readelf -d '" + library + "'"),
              has_text("[libpointsman.so." + std::to_string(POINTSMAN_ABI_MAJOR) + "]"));
+}
+
+TEST_CASE("each function of the list stands above with its type") {
+  std::ifstream file(__FILE__), list(POINTSMAN_SOURCE_DIR "/tests/host/library/symbols.txt");
+  const std::string source(std::istreambuf_iterator<char>(file), {});
+  int functions = 0;
+  for (std::string line; std::getline(list, line);) {
+    const size_t end = line.find("@@");
+    if (end == std::string::npos) continue;  // the version's own name
+    CHECK_THAT(source, has_text("\nIS(" + line.substr(0, end) + ","));
+    ++functions;
+  }
+  CHECK(functions > 30);
 }
 
 TEST_CASE("the library has the version of its header") {
