@@ -13,7 +13,7 @@ constexpr int kDepth = 3;                // edges of an exchange
 constexpr int kBreadth = 5;              // steps tried after the first edge; after the second all
 constexpr int kKickSpan = 100;           // cities that a kick may move, at most
 constexpr double kLeastGain = 1e-12;     // of the tour's length
-constexpr uint32_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
+constexpr int64_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
 
 }  // namespace
 
@@ -116,12 +116,8 @@ bool LinKernighan::extend(double open) {
   return false;
 }
 
-void LinKernighan::enqueue_ends(const Move& move) {
-  for (int end = 0; end < 2 * move.exchange.size; ++end) enqueue(move.exchange.t[end]);
-}
-
 void LinKernighan::finish(const Move& move) {
-  enqueue_ends(move);
+  for (int end = 0; end < 2 * move.exchange.size; ++end) enqueue(move.exchange.t[end]);
   if (moves_ != nullptr) moves_->push_back(move);
 }
 
@@ -181,7 +177,6 @@ bool LinKernighan::repeat(std::span<const Move> moves) {
     undo();
     return false;
   }
-  for (const Move& move : moves) enqueue_ends(move);
   keep();
   return true;
 }

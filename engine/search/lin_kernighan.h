@@ -41,6 +41,7 @@ class LinKernighan {
   // Makes steps until none is left or `control` says stop; then stopped() is true. Returns what was gained.
   double descend(const SearchControl& control);
   bool stopped() const { return stopped_; }
+  int64_t looks() const { return asked_; }  // at a city, so far
 
   // A double bridge of three consecutive paths within a short stretch, which begins at one of `count`
   // positions from `first` on. Returns what it cost.
@@ -56,7 +57,7 @@ class LinKernighan {
   void record(std::vector<Move>* moves) { moves_ = moves; }
 
   // Makes moves of another tour that was equal to this one some moves ago. False, and nothing changes, where
-  // they do not fit any more.
+  // they do not fit any more. Their cities are not looked at again: the other tour's descend() has.
   bool repeat(std::span<const Move> moves);
 
  private:
@@ -74,7 +75,6 @@ class LinKernighan {
   template <int kSize>
   int find_steps(double open, Step* steps) const;
   void enqueue(int city);
-  void enqueue_ends(const Move& move);
   void finish(const Move& move);
   bool asks_stop(const SearchControl& control);
 
@@ -88,7 +88,7 @@ class LinKernighan {
   std::vector<int32_t> queue_;   // [n] a ring of cities, each at most once
   std::vector<char> is_queued_;  // [n]
   int queue_first_ = 0, queue_size_ = 0;
-  uint32_t asked_ = 0;
+  int64_t asked_ = 0;
   bool stopped_ = false;
   std::vector<Move>* moves_ = nullptr;
 };

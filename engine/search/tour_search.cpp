@@ -108,17 +108,19 @@ struct TourSearch::Helper {
   std::mt19937_64 random;
   std::vector<Move> moves;
   std::vector<size_t> ends;  // [changes] in moves: each is a kick with its repair that was kept
-  int64_t kicks = 0;
+  int64_t kicks = 0, looks = 0;
 
-  void run(int first, int count, int64_t most, const Cooling& cooling, const SearchControl& control) {
-    kicks = 0;
-    tour.descend(control);
-    tour.keep();
+  // At most so many kicks, and no more once it has looked at so many cities.
+  void run(int first, int count, int64_t most_kicks, int64_t most_looks, const Cooling& cooling,
+           const SearchControl& control) {
+    const int64_t looks_before = tour.looks();
+    kicks = looks = 0;
     moves.clear();
     ends.clear();
-    while (kicks < most && !tour.stopped()) {
+    while (kicks < most_kicks && looks < most_looks && !tour.stopped()) {
       const double change = cooling.try_kick(tour, first, count, kicks, control, random);
       if (!tour.stopped()) ++kicks;
+      looks = tour.looks() - looks_before;
       if (std::abs(change) <= tour.least_gain()) {  // most likely repaired to what it was
         tour.undo();
         moves.resize(ends.empty() ? 0 : ends.back());
@@ -154,15 +156,16 @@ int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, W
   std::mt19937_64 random(~options_.seed);
   std::vector<int32_t> best = tour_.places();
   double best_length = tour_.length();
-  int64_t wanted = 0, made = 0;
-  for (; made == wanted && made < kicks;
+  int64_t made = 0, looks = 0;
+  for (bool stopped = false; !stopped && made < kicks;
        cooling.done = static_cast<double>(made) / static_cast<double>(kicks)) {
     const auto begin = static_cast<int64_t>(random() % static_cast<uint64_t>(n_));
-    const int64_t round = std::min<int64_t>(kicks - made, n_ / kCitiesPerKick);
+    // Shares of equal work end at about the same time: some kicks need many looks, some few.
+    const int64_t most_looks = made == 0 ? n_ / count : looks / made * (n_ / kCitiesPerKick) / count;
     const auto work = [&](int64_t i, int) {
-      const int64_t first = i * n_ / count, last = (i + 1) * n_ / count;
+      const int64_t first = i * n_ / count, last = (i + 1) * n_ / count, left = kicks - made;
       helpers[i].run(static_cast<int>((begin + first) % n_), static_cast<int>(last - first),
-                     (i + 1) * round / count - i * round / count, cooling, control);
+                     left / count + (i < left % count ? 1 : 0), most_looks, cooling, control);
     };
     for (int i = 1; i < count; ++i) helpers[i].tour.load(common);
     if (workers != nullptr) {
@@ -172,9 +175,10 @@ int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, W
     }
     for (const Helper& helper : helpers) {
       if (&helper != &helpers[0]) helper.repeat_on(common);
+      stopped = stopped || helper.tour.stopped();
       made += helper.kicks;
+      looks += helper.looks;
     }
-    wanted += round;
     const double length = common.length();
     if (length >= best_length) continue;
     best_length = length;
