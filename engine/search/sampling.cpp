@@ -70,15 +70,20 @@ class Sampler {
 
   SearchResult run() {
     // All of an instance's samples together share most work. Under a time limit every instance gets its turn,
-    // first for few samples, and at most for what one call holds of them all.
+    // first for few samples, and at most for what one call holds of them all. Without one a signal may come:
+    // where one call does not hold them all, every instance first gets few, so that it has an answer.
     const int64_t unit = unit_size(), largest_round = largest_ / static_cast<int64_t>(instances_.size());
-    int64_t round = control_.deadline ? unit : sample_count();
+    int64_t round = control_.deadline || sample_count() > largest_round ? unit : sample_count();
     Status status = control_.check();
     for (int64_t begin = options_.first_sample; begin < end_ && status == Status::kDone;) {
       const int64_t end = std::min(begin + round, end_);
       status = draw_all(begin, end);
       begin = end;
-      if (4 * round <= largest_round) round *= 4;
+      if (!control_.deadline) {
+        round = sample_count();
+      } else if (4 * round <= largest_round) {
+        round *= 4;
+      }
     }
     if (status != Status::kDone) draw_missing();
     for (size_t i = 0; i < instances_.size(); ++i) result_.candidates.push_back(finish(i, status));
