@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace pointsman {
@@ -13,16 +14,17 @@ std::vector<fs::path> install_prefixes() {
   std::vector<fs::path> prefixes;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) prefixes.push_back(program.parent_path().parent_path());
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&install_prefixes), &info) == 0 || info.dli_fname == nullptr)
-    return prefixes;
-  const fs::path self = fs::canonical(info.dli_fname, error);
-  if (error || self == program) return prefixes;
-  const fs::path folder = self.parent_path();
-  const fs::path prefix = (folder / POINTSMAN_LIBRARY_TO_PREFIX).lexically_normal();
-  if (prefixes.empty() || prefix != prefixes.front()) prefixes.push_back(prefix);
-  prefixes.push_back(folder);
+  if (dladdr(reinterpret_cast<const void*>(&install_prefixes), &info) != 0 && info.dli_fname != nullptr) {
+    const fs::path self = fs::canonical(info.dli_fname, error);
+    if (!error && self != program) {
+      prefixes.push_back((self.parent_path() / POINTSMAN_LIBRARY_TO_PREFIX).lexically_normal());
+      prefixes.push_back(self.parent_path());
+    }
+  }
+  const fs::path prefix = program.parent_path().parent_path();
+  if (!program.empty() && std::find(prefixes.begin(), prefixes.end(), prefix) == prefixes.end())
+    prefixes.push_back(prefix);
   return prefixes;
 }
 

@@ -7,9 +7,9 @@
 
 namespace pointsman {
 
-// That of the running program, and where this code is part of a shared library, which another program may
-// have loaded, that of the library and the folder it lies in, which is a Python package's own prefix. They
-// need not exist.
+// Where this code is part of a shared library, which another program may have loaded, that of the library and
+// the folder it lies in, which is a Python package's own prefix; then that of the running program. They need
+// not exist.
 std::vector<std::filesystem::path> install_prefixes();
 
 }  // namespace pointsman

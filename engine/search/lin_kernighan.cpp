@@ -9,10 +9,10 @@ namespace pointsman {
 namespace {
 
 // Measured over n = 50 to 1,000 and 2 ms to 1 s: docs/experiments.md, "Local search".
-constexpr int kDepth = 3;                // edges of an exchange
-constexpr int kBreadth = 5;              // steps tried after the first edge; after the second all
-constexpr int kKickSpan = 100;           // cities that a kick may move, at most
-constexpr double kLeastGain = 1e-12;     // of the tour's length
+constexpr int kDepth = 3;               // edges of an exchange
+constexpr int kBreadth = 5;             // steps tried after the first edge; after the second all
+constexpr int kKickSpan = 100;          // cities that a kick may move, at most
+constexpr double kLeastGain = 1e-12;    // of the tour's length
 constexpr int64_t kLooksPerCheck = 64;  // cities looked at between two questions to the control
 
 }  // namespace

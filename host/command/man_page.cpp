@@ -27,6 +27,7 @@ constexpr std::pair<const char*, const char*> kVariables[] = {
     {"POINTSMAN_MODEL_PATH", "Folders between colons in which models are looked for before all others."},
     {"POINTSMAN_CUDA_MODULE", "The CUDA module."},
     {"POINTSMAN_BENCH", "The program behind pointsman bench."},
+    {"POINTSMAN_PYTHON", "The Python behind pointsman convert; default: python3."},
     {"POINTSMAN_SIMD", "avx512, avx2 or sse4 forces an instruction set."},
     {"NO_COLOR", "Turns colour off."}};
 

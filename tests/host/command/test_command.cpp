@@ -44,6 +44,16 @@ TEST_CASE("help fits a hundred columns and tells range, default and environment 
   CHECK(sandbox.run("train --help").out.find("[required; 2..10000; ") != std::string::npos);
 }
 
+TEST_CASE("convert becomes the Python that has the package") {
+  const Sandbox sandbox;
+  const Answer words = sandbox.run("convert a.pt b.safetensors -f", "POINTSMAN_PYTHON=/bin/echo");
+  CHECK(words.code == 0);
+  CHECK_THAT(words.out, has_text("main())\n convert a.pt b.safetensors -f\n"));
+  const Answer none = sandbox.run("convert a.pt b.safetensors", "POINTSMAN_PYTHON=/no/python");
+  CHECK(none.code == 4);
+  CHECK_THAT(none.err, has_text("/no/python: No such file"));
+}
+
 TEST_CASE("a word that is unknown but near a known one suggests it") {
   const Sandbox sandbox;
   sandbox.write("wrong.toml", "[solve]\nsampels = 9\n");
