@@ -67,7 +67,7 @@ void check_uniform(const InstanceBatch& instances) {
 
 void check_coordinates(const InstanceBatch& instances) {
   for (const Instance& instance : instances) {
-    if (!instance.has_coordinates()) throw OutputRefused("an instance without coordinates cannot be written");
+    if (!instance.has_coordinates()) throw OutputRefused("a matrix of distances is written as TSPLIB only");
   }
 }
 

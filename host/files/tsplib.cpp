@@ -315,6 +315,14 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
+std::string matrix_text(const DistanceMatrix& matrix) {
+  std::string out = "\nEDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n";
+  for (int i = 0; i < matrix.n; ++i) {
+    for (int j = 0; j < matrix.n; ++j) out += number_text(matrix.at(i, j)) + (j + 1 < matrix.n ? " " : "\n");
+  }
+  return out;
+}
+
 constexpr std::array<std::string_view, 8> kMetricNames = {"EUCLIDEAN", "EUC_2D", "CEIL_2D", "GEO",
                                                           "ATT",       "MAN_2D", "MAX_2D",  "EXPLICIT"};
 
@@ -329,7 +337,6 @@ std::string write_tsplib(const InstanceBatch& instances) {
     throw OutputRefused("a TSPLIB file holds one TSP instance; use npy, npz, json or ndjson");
   }
   const Instance& instance = instances[0];
-  check_coordinates(instances);
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
   std::string out =
@@ -337,8 +344,9 @@ std::string write_tsplib(const InstanceBatch& instances) {
   if (is_scaled)
     out += "COMMENT : coordinates times 1000000, since EUC_2D rounds each distance to an integer\n";
   out += "DIMENSION : " + std::to_string(instance.n()) +
-         "\nEDGE_WEIGHT_TYPE : " + metric_name(is_scaled ? Metric::kEuc2d : instance.metric) +
-         "\nNODE_COORD_SECTION\n";
+         "\nEDGE_WEIGHT_TYPE : " + metric_name(is_scaled ? Metric::kEuc2d : instance.metric);
+  if (!instance.has_coordinates()) return out + matrix_text(*instance.matrix) + "EOF\n";
+  out += "\nNODE_COORD_SECTION\n";
   for (int i = 0; i < instance.n(); ++i) {
     out += std::to_string(i + 1) + " " + number_text(scale * instance.first(i)) + " " +
            number_text(scale * instance.second(i)) + "\n";

@@ -101,6 +101,15 @@ TEST_CASE("TSPLIB: sections that are no part of a matrix are passed over, wherev
   CHECK(only(parse_instances(points, "a.tsp")).values == std::vector<double>{2, 3});
 }
 
+TEST_CASE("TSPLIB: a matrix is written, whole, and read back to the bit") {
+  const Instance instance =
+      only(read_matrix<double>("<f8", {3, 3}, {0, 0.1, 1e-7, 0.1, 0, 12345678.9, 1e-7, 12345678.9, 0}));
+  const Instance again = only(parse_instances(write_tsplib({instance}), "a.tsp"));
+  CHECK(again.metric == Metric::kExplicit);
+  CHECK(again.matrix->above == instance.matrix->above);
+  CHECK_THROWS_AS(write_json({instance}), OutputRefused);
+}
+
 TEST_CASE("TSPLIB: a matrix of one city, and MAN_2D and MAX_2D") {
   const std::string one =
       "DIMENSION: 1\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\nEDGE_WEIGHT_SECTION\nEOF\n";
@@ -158,9 +167,10 @@ TEST_CASE("integer costs are told in digits, all of them") {
   CHECK(objective_text(euclidean, 1e5) == "100000");
 }
 
-TEST_CASE("no writer of instances takes a matrix") {
+TEST_CASE("no writer of instances but TSPLIB's takes a matrix") {
   for (const InstanceFormat& format : instance_formats()) {
-    if (!format.write || format.kind == InputFormat::kKnapsackText) continue;
+    if (!format.write || format.kind == InputFormat::kKnapsackText || format.kind == InputFormat::kTsplib)
+      continue;
     INFO(format.name);
     CHECK_THROWS_AS(format.write({pair_of(1)}), OutputRefused);
   }
