@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -22,8 +23,6 @@ namespace pointsman {
 namespace {
 
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
-constexpr double kUntrainedEntropy =
-    0.2;  // tours are random above some 0.15 network units and ordered below 0.1
 constexpr int64_t kExactBranches = int64_t{1} << 20;  // of auto: some 20 ms
 constexpr double kTrainedRateShare = 0.01;            // of the rate that the model was trained with
 
@@ -55,6 +54,14 @@ SamplingOptions sampling_options(const SolveOptions& options, const Model& model
   return sampling;
 }
 
+// Where annealing from fresh parameters begins, in network units. Tours of 20 cities are random above some
+// 0.15 and ordered below 0.1; of more cities an edge is shorter and has more rivals (docs/experiments.md).
+double untrained_entropy(const ModelConfig& config) {
+  constexpr double kEntropy = 0.2, kCities = 20.0;
+  if (!problem_of(config.problem).has_symmetries) return kEntropy;
+  return kEntropy * std::min(std::pow(kCities / config.n, 1.5), 1.0);
+}
+
 ActiveSearchOptions active_options(const SolveOptions& options, const Model& model) {
   if (options.steps && (*options.steps < 0 || *options.steps >= int64_t{1} << 31)) {
     throw std::invalid_argument("active search: cannot make " + std::to_string(*options.steps) + " steps");
@@ -68,7 +75,8 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
   }
   active.learning_rate = options.learning_rate.value_or(active.learning_rate);
   active.leave_one_out = options.untrained;
-  active.entropy = options.entropy.value_or(options.untrained ? kUntrainedEntropy : active.entropy);
+  active.entropy =
+      options.entropy.value_or(options.untrained ? untrained_entropy(model.config) : active.entropy);
   const bool turns = problem_of(model.config.problem).has_symmetries && !options.untrained;
   active.augment = options.augment.value_or(turns ? 8 : 1);
   active.policy = options.policy;

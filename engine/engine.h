@@ -44,8 +44,9 @@ struct SolveOptions {
   std::optional<int64_t> steps;  // active search
   std::optional<int> replicas;   // active search
   std::optional<float> learning_rate;  // active search: from a trained model a hundredth of the model's own
-  std::optional<double> entropy;  // active search: temperature it anneals from; from fresh parameters 0.2
-  bool untrained = false;         // active search: start from fresh parameters instead of the model's
+  // Active search: temperature it anneals from. From fresh parameters 0.2; of n > 20 cities 0.2 (20 / n)^1.5.
+  std::optional<double> entropy;
+  bool untrained = false;  // active search: start from fresh parameters instead of the model's
   uint64_t seed = kDefaultSeed;
   StepReport on_step;  // active search: after each step of each instance
 };
