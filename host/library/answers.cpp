@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers: of a call, of the caller's own, from files and to files.
-#include <cmath>
-
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/files/read_solutions.h"
 #include "host/library/chosen_format.h"
 #include "host/library/handles.h"
-#include "host/run/solve_totals.h"
+#include "host/run/given_answers.h"
 
 namespace pointsman {
 
@@ -18,17 +16,10 @@ static_assert(static_cast<int>(Status::kTimeLimit) == POINTSMAN_TIME_LIMIT);
 static_assert(static_cast<int>(Status::kInterrupted) == POINTSMAN_INTERRUPTED);
 static_assert(static_cast<int>(Status::kUnsolved) == POINTSMAN_UNSOLVED);
 
-// Answers that no call of the library gave have no numbers of a network.
-Solution without_network(Solution solution) {
-  solution.log_prob = solution.network_objective = std::nan("");
-  return solution;
-}
-
 pointsman_answers* new_answers(SolutionBatch solutions, const InstanceBatch& instances,
                                const std::string& name) {
-  check_solutions(solutions, instances, name);
   auto answers = std::make_unique<pointsman_answers>();
-  for (Solution& solution : solutions) answers->solutions.push_back(without_network(std::move(solution)));
+  answers->solutions = measured_answers(std::move(solutions), instances, name);
   return answers.release();
 }
 
@@ -37,22 +28,27 @@ std::string formatted(const AnswerFormat& format, const pointsman_instances* ins
                       const pointsman_answers* answers) {
   const InstanceBatch& batch = required(instances, "instances")->batch;
   const SolutionBatch& solutions = required(answers, "answers")->solutions;
-  if (solutions.size() != batch.size()) {
-    throw std::invalid_argument("answers: expected " + solutions_wanted(batch) + ", found " +
-                                std::to_string(solutions.size()));
-  }
-  SolveSummary summary = answers->summary;
-  if (summary.version.empty()) {  // of the caller's own answers
-    SolveTotals totals;
-    for (size_t i = 0; i < batch.size(); ++i) totals.add(batch[i], solutions[i], kNoNumber);
-    summary.instances = totals.instances;
-    summary.mean_cost = totals.mean_objective();
-    summary.version = POINTSMAN_VERSION;
-  }
-  return format.write({batch, solutions, {}, summary});
+  require_answers_to(batch, solutions);
+  const bool is_own = answers->summary.version.empty();  // of the caller, not of a call
+  return format.write({batch, solutions, {}, is_own ? summary_of_given(batch, solutions) : answers->summary});
 }
 
 }  // namespace
+
+void require_answers_to(const InstanceBatch& instances, const SolutionBatch& solutions) {
+  if (solutions.size() != instances.size()) {
+    throw std::invalid_argument("answers: expected " + solutions_wanted(instances) + ", found " +
+                                std::to_string(solutions.size()));
+  }
+  for (size_t i = 0; i < solutions.size(); ++i) {
+    if (solutions[i].status == Status::kUnsolved) continue;
+    Solution measured = solutions[i];
+    const std::string wrong = validate_solution(instances[i], measured);
+    const std::string at = "[" + std::to_string(i) + "]";
+    if (!wrong.empty())
+      throw std::invalid_argument("answers" + at + ": is none to instances" + at + ": " + wrong);
+  }
+}
 
 }  // namespace pointsman
 
@@ -150,11 +146,9 @@ int pointsman_format_answers(pointsman_solver* solver, const pointsman_instances
   return call_with(solver, [&] {
     required(bytes, "bytes");
     required(size, "size");
-    solver->bytes =
-        formatted(chosen_format(answer_formats(), required(format, "format"), "", &AnswerFormat::write),
-                  instances, answers);
-    *bytes = solver->bytes.data();
-    *size = solver->bytes.size();
+    const auto& chosen =
+        chosen_format(answer_formats(), required(format, "format"), "", &AnswerFormat::write);
+    solver->give_bytes(formatted(chosen, instances, answers), bytes, size);
     return POINTSMAN_OK;
   });
 }

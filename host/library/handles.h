@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "engine/problem/instance.h"
 #include "host/files/write_solutions.h"
@@ -27,7 +29,7 @@ struct pointsman_solver {
   std::optional<pointsman::SolveRun> run;  // none: it could not be made
   pointsman::RunLog log;
   std::string device;
-  std::string bytes;  // of the last format call
+  std::unique_ptr<const std::string> bytes;  // of a format call: until the next call ends
   std::atomic<bool> is_busy{false};
   pointsman::Failure failure = {.code = pointsman::kExitDone, .message = {}, .file = {}};
   bool memory_failed = false;  // in the last call: told without taking any
@@ -35,6 +37,8 @@ struct pointsman_solver {
   void forget_failure() noexcept;
   // The status of the exception that is being handled, and what is told of it from now on.
   int remember_failure() noexcept;
+  // Keeps what a format call made, and tells where.
+  void give_bytes(std::string made, const void** data, size_t* size);
   // Throws std::invalid_argument where there is none.
   pointsman::SolveRun& ready_run();
 };
@@ -46,6 +50,7 @@ template <typename Work>
 int call_with(pointsman_solver* solver, Work work) noexcept {
   if (solver == nullptr || solver->is_busy.exchange(true)) return POINTSMAN_USAGE;
   int status;
+  const auto readable = std::move(solver->bytes);  // by this call, which may parse them
   try {
     solver->forget_failure();
     status = work();
@@ -61,6 +66,9 @@ Pointer* required(Pointer* pointer, const char* name) {
   if (pointer == nullptr) throw std::invalid_argument(std::string(name) + ": expected a pointer, found NULL");
   return pointer;
 }
+
+// Throws std::invalid_argument for another count, and for the first that is no answer to its instance.
+void require_answers_to(const InstanceBatch& instances, const SolutionBatch& solutions);
 
 inline std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 

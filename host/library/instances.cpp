@@ -203,10 +203,9 @@ int pointsman_format_instances(pointsman_solver* solver, const pointsman_instanc
     const InstanceBatch& batch = required(instances, "instances")->batch;
     required(bytes, "bytes");
     required(size, "size");
-    solver->bytes = chosen_format(instance_formats(), required(format, "format"), "", &InstanceFormat::write)
-                        .write(batch);
-    *bytes = solver->bytes.data();
-    *size = solver->bytes.size();
+    const auto& chosen =
+        chosen_format(instance_formats(), required(format, "format"), "", &InstanceFormat::write);
+    solver->give_bytes(chosen.write(batch), bytes, size);
     return POINTSMAN_OK;
   });
 }

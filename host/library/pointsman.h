@@ -176,7 +176,7 @@ POINTSMAN_API const char* pointsman_device(const pointsman_solver* solver);
 // What the last call with this solver found wrong, "" when it succeeded; a line without a newline, as the
 // program tells it ("map.tsp:11: .., expected .., found .."). Valid until the next call with the solver.
 POINTSMAN_API const char* pointsman_last_error(const pointsman_solver* solver);
-// The file in which it was found, "" for none, likewise; *line is counted from 1, 0 where it is not known.
+// The file that it is about, "" for none, likewise; *line is counted from 1, 0 where it is not known.
 POINTSMAN_API const char* pointsman_last_error_file(const pointsman_solver* solver, int64_t* line);
 
 // *instances become a new, empty series. It may outlive the solver and be used with others.
@@ -212,7 +212,8 @@ POINTSMAN_API int pointsman_parse_instances(pointsman_solver* solver, const void
 // `replace` is 0, and for what the format cannot hold.
 POINTSMAN_API int pointsman_write_instances(pointsman_solver* solver, const pointsman_instances* instances,
                                             const char* path, const char* format, int replace);
-// The same bytes in memory, [*size] at *bytes: the solver's, until the next call with it.
+// The same bytes in memory, [*size] at *bytes: the solver's, until the next call with it ends. That call may
+// read them, as pointsman_parse_instances() does.
 POINTSMAN_API int pointsman_format_instances(pointsman_solver* solver, const pointsman_instances* instances,
                                              const char* format, const void** bytes, size_t* size);
 
@@ -234,8 +235,9 @@ POINTSMAN_API int pointsman_answers_get(const pointsman_answers* answers, size_t
                                         pointsman_answer* answer);
 
 // log p of each answer under the model, log_probs [instances]; NaN where no network could have chosen the
-// order. Of the options it reads the model, the temperature and the progress callback, which ends the call
-// without any number (POINTSMAN_CANCELLED).
+// order. POINTSMAN_USAGE, with the first named, where the answers are none to these instances. Of the options
+// it reads the model, the temperature and the progress callback, which ends the call without any number
+// (POINTSMAN_CANCELLED).
 POINTSMAN_API int pointsman_score(pointsman_solver* solver, const pointsman_instances* instances,
                                   const pointsman_answers* answers, const pointsman_solve_options* options,
                                   double* log_probs);
@@ -247,7 +249,8 @@ POINTSMAN_API int pointsman_read_answers(pointsman_solver* solver, const pointsm
 POINTSMAN_API int pointsman_parse_answers(pointsman_solver* solver, const pointsman_instances* instances,
                                           const void* bytes, size_t size, const char* name,
                                           pointsman_answers** answers);
-// As pointsman_write_instances(). format: "json", "ndjson", "tour", "npy", "npz", "text".
+// As pointsman_write_instances(). format: "json", "ndjson", "tour", "npy", "npz", "text". Answers that are
+// none to these instances are refused as by pointsman_score().
 POINTSMAN_API int pointsman_write_answers(pointsman_solver* solver, const pointsman_instances* instances,
                                           const pointsman_answers* answers, const char* path,
                                           const char* format, int replace);

@@ -37,8 +37,7 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
     if (!instance.has_coordinates())
       throw std::invalid_argument("score: an instance has no coordinates, only distances");
   }
-  if (solutions.size() != instances.size())
-    throw std::invalid_argument("score: expected one answer for each instance");
+  require_answers_to(instances, solutions);
   run.models.request(text_or_empty(given.model), given.untrained != 0);
   try {
     const auto scores = run.score(instances, solutions, static_cast<float>(given.temperature),

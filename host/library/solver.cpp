@@ -55,7 +55,6 @@ void pointsman_solver::forget_failure() noexcept {
   failure.file.clear();
   failure.line = 0;
   memory_failed = false;
-  bytes = std::string();
 }
 
 int pointsman_solver::remember_failure() noexcept {
@@ -66,6 +65,12 @@ int pointsman_solver::remember_failure() noexcept {
     memory_failed = true;
     return POINTSMAN_RESOURCE;
   }
+}
+
+void pointsman_solver::give_bytes(std::string made, const void** data, size_t* size) {
+  bytes = std::make_unique<const std::string>(std::move(made));
+  *data = bytes->data();
+  *size = bytes->size();
 }
 
 SolveRun& pointsman_solver::ready_run() {

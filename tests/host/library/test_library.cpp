@@ -396,6 +396,67 @@ TEST_CASE("what is wrong is told, and the solver goes on") {
   CHECK(told().empty());
 }
 
+TEST_CASE("answers to other instances are refused") {
+  const Sandbox sandbox;
+  const Models models(sandbox);
+  const Solver solver = new_solver();
+  pointsman_solver* const s = solver.get();
+  const auto series = [&](const char* problem, const std::vector<size_t>& sizes) {
+    Instances made = empty(solver);
+    for (const size_t n : sizes) {
+      const std::vector<double> items(2 * n, 1.0);
+      REQUIRE_OK(solver, pointsman_add_items(s, made.get(), problem, items.data(), n, 100, nullptr));
+    }
+    return made;
+  };
+  const auto refused = [&](const Instances& instances, const Answers& answers) {
+    const std::string path = sandbox.path("refused.json");
+    const void* bytes = nullptr;
+    size_t size = 0;
+    double log_probs[4] = {7, 7, 7, 7};
+    CHECK(pointsman_format_answers(s, instances.get(), answers.get(), "json", &bytes, &size) ==
+          POINTSMAN_USAGE);
+    const std::string told = pointsman_last_error(s);
+    CHECK(bytes == nullptr);
+    CHECK(pointsman_write_answers(s, instances.get(), answers.get(), path.c_str(), nullptr, 0) ==
+          POINTSMAN_USAGE);
+    CHECK(pointsman_last_error(s) == told);
+    CHECK(!pointsman::fs::exists(path));
+    CHECK(pointsman_score(s, instances.get(), answers.get(), nullptr, log_probs) == POINTSMAN_USAGE);
+    CHECK(pointsman_last_error(s) == told);
+    CHECK(log_probs[0] == 7);
+    return told;
+  };
+  const Instances maps = series("tsp", {5, 6}), sacks = series("knapsack", {3, 5});
+  const Answers tours = solve(solver, maps, solve_options(nullptr));
+  const Answers packings = solve(solver, sacks, solve_options(nullptr));
+  CHECK_THAT(refused(series("tsp", {5}), tours), has_text("answers: expected 1 solution"));
+  CHECK_THAT(refused(series("tsp", {5, 7}), tours), has_text("answers[1]: is none to instances[1]: "));
+  CHECK_THAT(refused(series("tsp", {5, 4}), tours), has_text("answers[1]: is none to instances[1]: "));
+  CHECK_THAT(refused(series("knapsack", {3, 4}), packings),
+             has_text("answers[1]: is none to instances[1]: item 4 does not exist"));
+  CHECK_THAT(refused(series("knapsack", {2, 4}), packings), has_text("answers[0]: is none to instances[0]"));
+}
+
+TEST_CASE("what a format call made can be parsed with the same solver") {
+  const Solver solver = new_solver();
+  pointsman_solver* const s = solver.get();
+  const Instances instances = empty(solver);
+  REQUIRE_OK(solver, pointsman_add_items(s, instances.get(), "tsp", kSquare, 4, 0, nullptr));
+  const void* bytes = nullptr;
+  size_t size = 0;
+  REQUIRE_OK(solver, pointsman_format_instances(s, instances.get(), "ndjson", &bytes, &size));
+  pointsman_instances* parsed = nullptr;
+  REQUIRE_OK(solver, pointsman_parse_instances(s, bytes, size, "square.ndjson", nullptr, &parsed));
+  const Instances copy(parsed);
+  CHECK(pointsman_instances_count(parsed) == 1);
+  const Answers answers = solve(solver, copy, solve_options(nullptr));
+  REQUIRE_OK(solver, pointsman_format_answers(s, parsed, answers.get(), "npy", &bytes, &size));
+  pointsman_answers* again = nullptr;
+  REQUIRE_OK(solver, pointsman_parse_answers(s, parsed, bytes, size, "square.npy", &again));
+  CHECK(answer_of(Answers(again), 0).cost == 4);
+}
+
 TEST_CASE("a solver that cannot be made tells why") {
   pointsman_solver_options options;
   CHECK(pointsman_solver_options_init(&options, 7) == POINTSMAN_USAGE);
