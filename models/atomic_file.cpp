@@ -15,7 +15,8 @@ namespace pointsman {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error = errno) {
-  throw std::system_error(error, std::generic_category(), path.empty() ? "standard output" : path);
+  if (path.empty()) throw std::system_error(error, std::generic_category(), "standard output");
+  throw DiskError(path, error);
 }
 
 // Some file systems know no sync; that is not a lost result.
@@ -61,14 +62,14 @@ OutputFile::OutputFile(const std::string& path, bool force, Appearance appearanc
   owned_ = true;
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
-  if (exists && S_ISDIR(status.st_mode)) throw OutputRefused(path + ": is a directory");
+  if (exists && S_ISDIR(status.st_mode)) throw OutputRefused(path, "is a directory");
   if (exists && !S_ISREG(status.st_mode)) {
     target_ = path;
     descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (descriptor_ < 0) fail(path);
     return;
   }
-  if (exists && !force) throw OutputRefused(path + ": is there already; --force replaces it");
+  if (exists && !force) throw OutputRefused(path, "is there already; --force replaces it");
   if (exists) mode_ = status.st_mode & 0777;
   target_ = follow_links(path);
   const std::filesystem::path whole = target_;
@@ -87,7 +88,7 @@ void OutputFile::open_growing() {
   const int error = errno;
   ::unlink(temporary_.c_str());
   ::close(lock_);
-  if (error == EEXIST) throw OutputRefused(target_ + ": is there already; --force replaces it");
+  if (error == EEXIST) throw OutputRefused(target_, "is there already; --force replaces it");
   fail(target_, error);
 }
 
@@ -100,7 +101,7 @@ void OutputFile::open_temporary() {
     if (descriptor_ < 0) fail(target_);
     if (is_locked_by_another(descriptor_)) {
       ::close(std::exchange(descriptor_, -1));
-      fail(target_ + ": another process is writing it", EBUSY);
+      throw DiskError(target_, EBUSY, "another process is writing it");
     }
     struct stat own = {}, named = {};
     const bool is_named = ::fstat(descriptor_, &own) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&
@@ -145,7 +146,7 @@ void OutputFile::publish() {
   // Without force a hard link, which does not replace a file that came in the meantime; a rename would.
   const bool linked = !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
   if (!force_ && !linked && errno == EEXIST) {
-    throw OutputRefused(target_ + ": is there already; --force replaces it");
+    throw OutputRefused(target_, "is there already; --force replaces it");
   }
   if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
   if (linked) ::unlink(temporary_.c_str());

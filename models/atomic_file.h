@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace pointsman {
 
@@ -15,6 +16,26 @@ namespace pointsman {
 class OutputRefused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  OutputRefused(const std::string& file, const std::string& why)
+      : std::runtime_error(file + ": " + why), file_(file) {}
+
+  const std::string& file() const { return file_; }  // empty: it is about none
+
+ private:
+  std::string file_;
+};
+
+// The disk refuses. what() is "file: doing: the system's words".
+class DiskError : public std::system_error {
+ public:
+  DiskError(const std::string& file, int error, const std::string& doing = "")
+      : std::system_error(error, std::generic_category(), file + (doing.empty() ? "" : ": " + doing)),
+        file_(file) {}
+
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
 };
 
 // How a regular file comes to hold what is written.

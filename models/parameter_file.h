@@ -27,6 +27,13 @@ struct Model {
 class ModelFileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  ModelFileError(const std::string& file, const std::string& why)
+      : std::runtime_error(file + ": " + why), file_(file) {}
+
+  const std::string& file() const { return file_; }  // empty: there is none
+
+ private:
+  std::string file_;
 };
 
 // Reads and checks a whole model file, its checksum too where it has one: files that versions before 0.2

@@ -13,7 +13,7 @@ namespace pointsman {
 
 void throw_model_file_error(const std::string& path, const std::string& place, const std::string& expected,
                             const std::string& found) {
-  throw ModelFileError(path + ": " + place + ": expected " + expected + ", found " + found);
+  throw ModelFileError(path, place + ": expected " + expected + ", found " + found);
 }
 
 std::string in_quotes(std::string_view text) {

@@ -125,7 +125,7 @@ struct Reader {
   const std::string& file;
 
   [[noreturn]] void refuse(const char* name, const char* why) const {
-    throw CheckpointError(file + ": " + name + ": " + why);
+    throw CheckpointError(file, std::string(name) + ": " + why);
   }
   void take(const char* name, void* to, size_t size) {
     if (rest.size() < size) refuse(name, "the file ends too early");
@@ -196,12 +196,12 @@ struct Describer {
 // Returns the bytes between header and checksum.
 std::string_view checked_fields(std::string_view bytes, const std::string& name) {
   if (bytes.size() < kHeaderSize + kChecksumSize || !bytes.starts_with(kMagic)) {
-    throw CheckpointError(name + ": not a checkpoint of pointsman");
+    throw CheckpointError(name, "not a checkpoint of pointsman");
   }
   const auto expect = [&](const char* what, uint64_t expected, uint64_t found, const char* unit) {
     if (expected == found) return;
-    throw CheckpointError(name + ": " + what + ": expected " + std::to_string(expected) + unit + ", found " +
-                          std::to_string(found));
+    throw CheckpointError(name, std::string(what) + ": expected " + std::to_string(expected) + unit +
+                                    ", found " + std::to_string(found));
   };
   const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumSize);
   Reader header{bytes.substr(kMagic.size()), name}, end{bytes.substr(covered.size()), name};
@@ -212,7 +212,7 @@ std::string_view checked_fields(std::string_view bytes, const std::string& name)
   end("checksum", checksum);
   if (version != kEncoderVersion) expect("version", kLstmVersion, version, "");
   expect("size", size, bytes.size(), " bytes");
-  if (fnv1a(covered) != checksum) throw CheckpointError(name + ": checksum: the file is damaged");
+  if (fnv1a(covered) != checksum) throw CheckpointError(name, "checksum: the file is damaged");
   return covered.substr(kHeaderSize);
 }
 
@@ -282,11 +282,11 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file && errno == ENOMEM) throw std::bad_alloc();
   if (!file || !std::filesystem::is_regular_file(path)) {
-    throw CheckpointError(path.string() + ": cannot be read: not a file, or not allowed");
+    throw CheckpointError(path.string(), "cannot be read: not a file, or not allowed");
   }
   std::string bytes(std::filesystem::file_size(path), '\0');
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file) throw CheckpointError(path.string() + ": cannot be read");
+  if (!file) throw CheckpointError(path.string(), "cannot be read");
   return parse_checkpoint(bytes, path.string());
 }
 
@@ -298,8 +298,8 @@ void require_same_training(const TrainOptions& saved, const TrainOptions& asked,
   visit_encoder(ours, asked);
   for (size_t i = 0; i < ours.fields.size(); ++i) {
     if (theirs.fields[i] == ours.fields[i]) continue;
-    throw CheckpointError(name + ": " + ours.fields[i].first + ": the checkpoint was made with " +
-                          theirs.fields[i].second + ", asked for " + ours.fields[i].second);
+    throw CheckpointError(name, ours.fields[i].first + ": the checkpoint was made with " +
+                                    theirs.fields[i].second + ", asked for " + ours.fields[i].second);
   }
 }
 

@@ -15,7 +15,7 @@ namespace pointsman {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path) {
-  throw std::system_error(errno, std::generic_category(), path.string() + ": cannot write the training log");
+  throw DiskError(path.string(), errno, "cannot write the training log");
 }
 
 // Of a complete line that log_line wrote.

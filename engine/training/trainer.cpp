@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t kLogEvery = 100;  // steps
 constexpr double kReplacementLevel =
     0.05;  // kRollout: p of the t-test below which the frozen actor is replaced
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr int kActorSet = 0, kFrozenSet = 1;  // parameter sets of the backend
 
 double mean_of(std::span<const double> values) {
@@ -108,6 +109,7 @@ class Trainer {
   TrainResult run(const SearchControl& control, const std::function<void(const TrainProgress&)>& progress) {
     warn_ = control.warn;
     earlier_seconds_ = state_.seconds;
+    told_.train_cost = kNone;
     first_step_ = state_.step;
     start_ = Clock::now();
     Status status = Status::kDone;
@@ -125,7 +127,7 @@ class Trainer {
     }
     if (!save() && !save()) std::rethrow_exception(failure_);
     if (log_failure_) std::rethrow_exception(log_failure_);
-    return {written_config(), state_.parameters, status};
+    return {written_config(), state_.parameters, last_line(), status};
   }
 
  private:
@@ -316,7 +318,8 @@ class Trainer {
   // A cost in the user's sense: the packed value is minus the cost.
   double shown(double cost) const { return sign_of(problem_of(options_.model.problem)) * cost; }
 
-  void report(bool validate, const std::function<void(const TrainProgress&)>& progress) {
+  // Of the steps since the last line, without a validation.
+  TrainProgress measured() const {
     const IntervalSums& sums = state_.interval;
     const double steps = static_cast<double>(std::max<int64_t>(sums.steps, 1));
     const double decoding_steps = static_cast<double>(std::max<int64_t>(sums.decoding_steps, 1));
@@ -326,21 +329,32 @@ class Trainer {
     line.seconds = state_.seconds;
     line.tours_per_second =
         static_cast<double>(sums.tours) / std::max(state_.seconds - sums.start_seconds, 1e-9);
-    line.train_cost = shown(sums.cost / steps);
-    line.val_cost = validate ? shown(mean_of(greedy_costs(validation_, kActorSet)))
-                             : std::numeric_limits<double>::quiet_NaN();
+    line.train_cost = sums.steps > 0 ? shown(sums.cost / steps) : kNone;
+    line.val_cost = kNone;
     line.baseline_loss = sums.baseline_loss / steps;
     line.grad_norm = sums.grad_norm / steps;
     line.entropy = sums.entropy / decoding_steps;
     line.mean_logit = sums.mean_logit / decoding_steps;
     line.saturated = sums.saturated / decoding_steps;
     line.learning_rate = learning_rate(state_.step - 1);
-    line.cross_entropy =
-        options_.is_supervised() ? sums.cross_entropy / steps : std::numeric_limits<double>::quiet_NaN();
+    line.cross_entropy = options_.is_supervised() ? sums.cross_entropy / steps : kNone;
     line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
                        static_cast<double>(options_.steps - state_.step);
+    return line;
+  }
+
+  void report(bool validate, const std::function<void(const TrainProgress&)>& progress) {
+    TrainProgress line = measured();
+    if (validate) val_cost_ = line.val_cost = shown(mean_of(greedy_costs(validation_, kActorSet)));
+    told_ = line;
     if (!log_failure_) attempt([&] { log_->write(line); }, log_failure_);
     if (progress) progress(line);
+  }
+
+  TrainProgress last_line() const {
+    TrainProgress line = state_.step == told_.step ? told_ : measured();
+    line.val_cost = val_cost_;
+    return line;
   }
 
   ModelConfig written_config() const {
@@ -391,6 +405,8 @@ class Trainer {
   std::optional<OutputFile> checkpoint_, output_;
   std::function<void(const std::string&)> warn_;
   std::exception_ptr failure_, log_failure_;  // of the last save; of the log, which ends there
+  TrainProgress told_;                        // the last line
+  double val_cost_ = kNone;                   // the last one measured
   Clock::time_point start_{};
   double earlier_seconds_ = 0.0;  // of the runs before this one
   int64_t first_step_ = 0;        // of this run

@@ -77,6 +77,9 @@ struct TrainProgress {
 struct TrainResult {
   ModelConfig config;             // training_tours filled in
   std::vector<float> parameters;  // actor and critic
+  // Where it ended: the last line that was told, or of steps after it one that was not. val_cost is the last
+  // that was measured. NaN are the costs that there are none of.
+  TrainProgress last;
   Status status = Status::kDone;
 };
 
@@ -88,7 +91,13 @@ TrainResult train(Backend& backend, const TrainOptions& options, const std::vect
 
 class CheckpointError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  CheckpointError(const std::string& file, const std::string& why)
+      : std::runtime_error(file + ": " + why), file_(file) {}
+
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
 };
 
 }  // namespace pointsman

@@ -64,14 +64,11 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
       "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", flags.problem.c_str(),
       options.model.n, method_of(flags).c_str(), static_cast<long long>(options.steps), options.batch,
       static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str()));
-  TrainProgress last;
-  last.train_cost = last.val_cost = std::nan("");
   TrainResult result;
   {
     ProgressLine line(30.0);
     result = train(engine.backend(), options, initial, flags.resume, search_control(common),
                    [&](const TrainProgress& progress) {
-                     keep_last(progress, last);
                      if (std::isnan(progress.val_cost)) {
                        if (line.due()) line.update(describe(progress, options.steps));
                      } else {
@@ -81,7 +78,7 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   }
   const int code = interrupt_exit_code();
   log_info("model written to " + options.output.string());
-  const auto json = train_summary(options, result, last, device);
+  const auto json = train_summary(options, result, device);
   OutputFile file = open_output(common);
   write_answer(file, common, json_of({{"code", code}, {"summary", json}}), as_text(json));
   return code;
@@ -89,14 +86,9 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
 
 }  // namespace
 
-void keep_last(const TrainProgress& line, TrainProgress& last) {
-  const double known = last.val_cost;
-  last = line;
-  if (std::isnan(line.val_cost)) last.val_cost = known;
-}
-
 nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
-                                     const TrainProgress& last, const DeviceInfo& device) {
+                                     const DeviceInfo& device) {
+  const TrainProgress& last = result.last;
   nlohmann::ordered_json json = json_of({{"problem", name_of(result.config.problem)},
                                          {"n", result.config.n},
                                          {"status", name_of(result.status)},

@@ -30,11 +30,8 @@ void add_train_flags(CLI::App& app, TrainFlags& flags);
 // from. Throws UsageError for combinations that mean nothing and for output files that could not be written.
 std::vector<float> finish_train_flags(TrainFlags& flags, const CLI::App& app, CommonOptions& common);
 
-// The last line of the log so far, with the last validation cost that was measured.
-void keep_last(const TrainProgress& line, TrainProgress& last);
-
-// Of the answer; `last` is the last line of the log.
+// Of the answer.
 nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
-                                     const TrainProgress& last, const DeviceInfo& device);
+                                     const DeviceInfo& device);
 
 }  // namespace pointsman

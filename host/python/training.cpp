@@ -61,14 +61,10 @@ class Training {
     const TrainRequest request = parse_train(arguments_);
     const TrainOptions& options = request.flags.options;
     Engine engine(backend_options(request.common));
-    TrainProgress last;
-    last.train_cost = last.val_cost = std::nan("");
-    const TrainResult result = train(engine.backend(), options, request.initial, request.flags.resume,
-                                     control(request.common.time_limit), [&](const TrainProgress& line) {
-                                       keep_last(line, last);
-                                       tell(line);
-                                     });
-    return train_summary(options, result, last, engine.device()).dump();
+    const TrainResult result =
+        train(engine.backend(), options, request.initial, request.flags.resume,
+              control(request.common.time_limit), [this](const TrainProgress& line) { tell(line); });
+    return train_summary(options, result, engine.device()).dump();
   }
 
   SearchControl control(double time_limit) {

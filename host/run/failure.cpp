@@ -24,11 +24,13 @@ Failure describe(const std::exception_ptr& error) {
   } catch (const std::invalid_argument& e) {  // a UsageError, or an option that only the engine could judge
     return {kExitUsage, e.what(), "", 0};
   } catch (const OutputRefused& e) {
-    return {kExitUsage, e.what(), "", 0};
+    return {kExitUsage, e.what(), e.file(), 0};
   } catch (const ModelFileError& e) {
-    return {kExitInput, e.what(), "", 0};
+    return {kExitInput, e.what(), e.file(), 0};
   } catch (const CheckpointError& e) {
-    return {kExitInput, e.what(), "", 0};
+    return {kExitInput, e.what(), e.file(), 0};
+  } catch (const DiskError& e) {
+    return {kExitResource, e.what(), e.file(), 0};
   } catch (const DeviceError& e) {
     return {kExitResource, e.what(), "", 0};
   } catch (const CallStopped&) {

@@ -151,8 +151,8 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
                              model->config.clip));
   }
   if (model->config.problem != problem) {
-    throw ModelFileError(path.string() + ": expected a model for " + name_of(problem) + ", found one for " +
-                         name_of(model->config.problem));
+    throw ModelFileError(path.string(), std::string("expected a model for ") + name_of(problem) +
+                                            ", found one for " + name_of(model->config.problem));
   }
   return *model;
 }

@@ -648,6 +648,40 @@ TEST_CASE("an interruption saves the checkpoint and the model") {
   CHECK(result.config.training_tours == 1000 + 3 * 15);
 }
 
+TEST_CASE("the result tells where a training ended, between two lines too") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
+  options.model.hidden = kHidden;
+  options.output = folder / "model.safetensors";
+  options.checkpoint = folder / "state.ckpt";
+  LinearBackend backend;
+  const TrainResult none = run(backend, options, {}, interrupted_after(0));
+  CHECK(none.last.step == 0);
+  CHECK((std::isnan(none.last.train_cost) && std::isnan(none.last.val_cost)));
+
+  const TrainResult early = run(backend, options, {}, interrupted_after(3));
+  CHECK((early.last.step == 3 && early.last.tours == 3 * 15));
+  CHECK((early.last.seconds > 0 && early.last.tours_per_second > 0 && early.last.train_cost > 0));
+  CHECK(std::isnan(early.last.val_cost));
+
+  const TrainResult at_once = run(backend, options, options.checkpoint, interrupted_after(0));
+  CHECK((at_once.last.step == 3 && at_once.last.tours == 3 * 15));
+  CHECK(at_once.last.train_cost == early.last.train_cost);
+
+  TrainProgress line;
+  const auto keep = [&](const TrainProgress& told) { line = told; };
+  const TrainResult later = run(backend, options, options.checkpoint, interrupted_after(6), keep);
+  CHECK((later.last.step == 9 && later.last.tours == 9 * 15 && line.step == 7));
+  CHECK(later.last.val_cost == line.val_cost);
+  CHECK(later.last.train_cost != line.train_cost);
+
+  const TrainResult whole = run(backend, options, options.checkpoint, {}, keep);
+  CHECK((whole.last.step == 40 && line.step == 40));
+  CHECK((whole.last.seconds == line.seconds && whole.last.val_cost == line.val_cost));
+  const TrainResult again = run(backend, options, options.checkpoint);
+  CHECK((again.last.step == 40 && again.last.tours == 40 * 15));
+}
+
 TEST_CASE("a checkpoint that cannot be written is told, tried again, and loses no model") {
   const TemporaryFolder folder;
   TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
