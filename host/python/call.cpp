@@ -21,6 +21,15 @@ namespace pointsman {
 
 namespace {
 
+thread_local int handlers = 0;  // that this thread is inside of
+
+struct InHandler {
+  InHandler() { ++handlers; }
+  ~InHandler() { --handlers; }
+  InHandler(const InHandler&) = delete;
+  InHandler& operator=(const InHandler&) = delete;
+};
+
 bool is_main_thread() {
   const nb::object main = nb::module_::import_("threading").attr("main_thread")();
   return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
@@ -82,6 +91,7 @@ bool SignalWatch::stopped() {
   if (!is_watching_ || stopped_ || now < next_) return stopped_;
   next_ = now + kInterval;
   const nb::gil_scoped_acquire lock;
+  const InHandler inside;
   if (PyErr_CheckSignals() == 0) return false;
   stopped_ = true;
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
@@ -117,11 +127,14 @@ void run_stoppable(const std::function<void(const std::function<bool()>& stopped
   if (errand.error) std::rethrow_exception(errand.error);
 }
 
+bool is_in_handler() { return handlers > 0; }
+
 void translate_exceptions() { nb::register_exception_translator(translate); }
 
 void log_to_python() {
   set_log_sink([](const char* level, const std::string& message) {
     const nb::gil_scoped_acquire lock;
+    const InHandler inside;
     nb::module_::import_("logging").attr("getLogger")("pointsman").attr(level)("%s", message);
   });
 }

@@ -38,6 +38,9 @@ class SignalWatch {
 // whether to stop.
 void run_stoppable(const std::function<void(const std::function<bool()>& stopped)>& work);
 
+// Whether this thread runs a handler of Python's, of signals or of log lines, inside a call.
+bool is_in_handler();
+
 // C++ exceptions become those of pointsman._errors.
 void translate_exceptions();
 

@@ -78,10 +78,9 @@ nb::dict summary_dict(const SolveSummary& summary) {
   return dict;
 }
 
-Batch read_batch(const std::string& path, const std::string& format, const std::string& problem,
-                 double capacity) {
+Batch read_batch(const std::string& path, const Arguments& arguments) {
   const nb::gil_scoped_release unlocked;
-  return {std::make_shared<const InstanceBatch>(load_instances(path, {format, problem, capacity}))};
+  return {std::make_shared<const InstanceBatch>(load_instances(path, parse_read(arguments)))};
 }
 
 Batch generate_batch(const Arguments& arguments) {
@@ -115,7 +114,7 @@ void write_tensors(const std::string& path, std::map<std::string, std::string> m
     for (size_t axis = 0; axis < array.ndim(); ++axis) tensor.shape.push_back(array.shape(axis));
   }
   metadata["version"] = POINTSMAN_VERSION;
-  const Model model = make_model(std::move(metadata), named, path);
+  const Model model = make_model(std::move(metadata), named, "state_dict");
   const std::string bytes = model_bytes(model.config, model.parameters, path);
   OutputFile file(path, force);
   file.write(bytes);
@@ -191,6 +190,10 @@ void bind_answers(nb::module_& module) {
            [](const Answers& a) { return words(a, [](const Solution& s) { return name_of(s.start); }); })
       .def("summary", [](const Answers& answers) { return summary_dict(answers.summary); })
       .def("write", &Answers::write, nb::call_guard<nb::gil_scoped_release>());
+  module.def("read_answers", [](const Batch& batch, const std::string& path) {
+    const nb::gil_scoped_release unlocked;
+    return read_answers(batch.instances, path);
+  });
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "host/command/flags.h"
+#include "host/files/text_scan.h"
+#include "models/json_text.h"
 
 namespace pointsman {
 
@@ -54,6 +56,19 @@ TrainRequest parse_train(const Arguments& arguments) {
   parse(app, arguments);
   request.initial = finish_train_flags(request.flags, app, request.common);
   return request;
+}
+
+InstanceFlags parse_read(const Arguments& arguments) {
+  InstanceFlags flags;
+  CLI::App app;
+  add_instance_options(app, flags);
+  parse(app, arguments);
+  const bool has_capacity = app.count("--capacity") > 0;  // one of 0 is the program's for none
+  if (has_capacity && !(flags.capacity > 0 && flags.capacity <= kLargestNumber)) {
+    throw UsageError("--capacity: expected a number above 0, up to 1e100, found " +
+                     number_text(flags.capacity));
+  }
+  return flags;
 }
 
 CommonOptions parse_common(const Arguments& arguments) {

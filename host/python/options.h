@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/command/generate_flags.h"
+#include "host/command/instance_flags.h"
 #include "host/command/options.h"
 #include "host/command/solve_flags.h"
 #include "host/command/train_flags.h"
@@ -34,6 +35,8 @@ struct TrainRequest {
   std::vector<float> initial;
 };
 TrainRequest parse_train(const Arguments& arguments);
+
+InstanceFlags parse_read(const Arguments& arguments);
 
 // The device, the threads and the precision of one.
 CommonOptions parse_common(const Arguments& arguments);

@@ -13,6 +13,7 @@
 #include "host/files/read_solutions.h"
 #include "host/python/call.h"
 #include "host/run/did_you_mean.h"
+#include "host/run/given_answers.h"
 #include "host/run/solve_batch.h"
 #include "models/atomic_file.h"
 
@@ -24,9 +25,10 @@ namespace {
 
 constexpr size_t kMostRequests = 64;  // that a solver remembers
 
-SearchControl control_of(const SolveRequest& request, const std::function<bool()>& stopped) {
+SearchControl control_of(const SolveRequest& request, Clock::time_point start,
+                         const std::function<bool()>& stopped) {
   SearchControl control;
-  if (request.common.time_limit > 0) control.deadline = Clock::now() + duration_of(request.common.time_limit);
+  if (request.common.time_limit > 0) control.deadline = start + duration_of(request.common.time_limit);
   if (request.flags.limit_each > 0) control.each = duration_of(request.flags.limit_each);
   control.interrupted = stopped;
   control.warn = log_warning;
@@ -142,6 +144,12 @@ void Answers::write(const std::string& path, bool force) const {
   write_file(path, force, format_for(answer_formats(), path).write({*instances, solutions, {}, summary}));
 }
 
+Answers read_answers(const Instances& instances, const std::string& path) {
+  SolutionBatch solutions = measured_answers(read_solutions(path, *instances), *instances, path);
+  SolveSummary summary = summary_of_given(*instances, solutions);
+  return {instances, std::move(solutions), std::move(summary)};
+}
+
 Solver::Solver(std::string model, const Arguments& arguments) : model_(std::move(model)) {
   run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, false, run_log());
 }
@@ -156,23 +164,46 @@ void Solver::require_own_process() const {
     throw UsageError("a Solver made before a fork cannot be used after it: make one in each process");
 }
 
-const SolveRequest& Solver::request_of(const Arguments& arguments) {
+Solver::Turn::Turn(Solver& solver, const SearchControl& control, bool in_handler) : solver_(solver) {
+  std::unique_lock lock(solver_.mutex_);
+  while (solver_.is_busy_) {
+    if (in_handler)
+      throw UsageError("a Solver in use was called by a handler of signals or log lines: make another one");
+    const Status status = control.check();
+    if (status == Status::kInterrupted) throw CallStopped();
+    if (status == Status::kTimeLimit)
+      throw UsageError("time_limit: was over while another thread used the Solver: make one for each thread");
+    solver_.ended_.wait_for(lock, SignalWatch::kInterval);
+  }
+  solver_.is_busy_ = true;
+}
+
+Solver::Turn::~Turn() {
+  const std::lock_guard lock(solver_.mutex_);
+  solver_.is_busy_ = false;
+  solver_.ended_.notify_one();
+}
+
+std::shared_ptr<const SolveRequest> Solver::request_of(const Arguments& arguments) {
+  const std::lock_guard lock(mutex_);
   if (const auto known = requests_.find(arguments); known != requests_.end()) return known->second;
   Arguments all = arguments;
   if (!model_.empty()) all.push_back("--model=" + model_);
-  SolveRequest request = parse_solve(all);
+  auto request = std::make_shared<const SolveRequest>(parse_solve(all));
   if (requests_.size() >= kMostRequests) requests_.clear();
   return requests_.emplace(arguments, std::move(request)).first->second;
 }
 
 Answers Solver::solve(const Instances& instances, const Arguments& arguments) {
+  const Clock::time_point start = Clock::now();
+  const bool in_handler = is_in_handler();
   require_own_process();
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
-    const std::lock_guard lock(mutex_);
-    const SolveRequest& request = request_of(arguments);
-    const SolveOptions& options = request.flags.options;
-    const SearchControl control = control_of(request, stopped);
+    const std::shared_ptr<const SolveRequest> request = request_of(arguments);
+    const SolveOptions& options = request->flags.options;
+    const SearchControl control = control_of(*request, start, stopped);
+    const Turn turn(*this, control, in_handler);
     run_->models.request(model_, options.untrained);
     solved = solve_batch(*run_, *instances, 0, options, control);
   });
@@ -184,9 +215,12 @@ std::vector<double> Solver::score(const Instances& instances, const std::vector<
   require_own_process();
   SolutionBatch orders = solutions_of(solutions, *instances);
   check_solutions(orders, *instances, "solutions");
+  const bool in_handler = is_in_handler();
   std::vector<double> log_probs;
   run_stoppable([&](const std::function<bool()>& stopped) {
-    const std::lock_guard lock(mutex_);
+    SearchControl control;
+    control.interrupted = stopped;
+    const Turn turn(*this, control, in_handler);
     log_probs = run_->score(*instances, orders, temperature, StopToken(stopped));
   });
   return log_probs;

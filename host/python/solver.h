@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/search/limits.h"
 #include "host/files/write_solutions.h"
 #include "host/python/arrays.h"
 #include "host/python/options.h"
@@ -39,7 +41,11 @@ struct Answers {
   void write(const std::string& path, bool force) const;
 };
 
-// A run of the program that answers many calls. One call at a time; others wait.
+// Of a file, to these instances.
+Answers read_answers(const Instances& instances, const std::string& path);
+
+// A run of the program that answers many calls. One call at a time; others wait, as long as their limit lets
+// them.
 class Solver {
  public:
   // model: as -m; empty: by problem and size. arguments: those of parse_common().
@@ -55,13 +61,28 @@ class Solver {
   std::string device() const;
 
  private:
-  const SolveRequest& request_of(const Arguments& arguments);
+  // While it lives no other call runs. Waiting for the call of another thread throws CallStopped where that
+  // is interrupted, UsageError at the deadline and in a handler, for which that call may be waiting.
+  class Turn {
+   public:
+    Turn(Solver& solver, const SearchControl& control, bool in_handler);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Solver& solver_;
+  };
+
+  std::shared_ptr<const SolveRequest> request_of(const Arguments& arguments);
   void require_own_process() const;
 
   std::string model_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of what follows but run_, which is that of the call under way
+  std::condition_variable ended_;
+  bool is_busy_ = false;
+  std::map<Arguments, std::shared_ptr<const SolveRequest>> requests_;
   std::unique_ptr<SolveRun> run_;
-  std::map<Arguments, SolveRequest> requests_;
   pid_t process_ = getpid();
 };
 

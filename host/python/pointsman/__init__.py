@@ -7,13 +7,14 @@
 
 Options have the names of the program's flags. docs/python.md shows the rest.
 """
-from ._api import (Instances, Result, Solver, generate, models, read, sample, score, solve, train, write)
+from ._api import (Instances, Result, Solver, generate, models, read, read_answers, sample, score, solve,
+                   train, write)
 from ._core import __version__
-from ._errors import Error, InputError, MissingFileError, ResourceError, UsageError
+from ._errors import ArgumentError, Error, InputError, MissingFileError, ResourceError, UsageError
 from ._torch import from_torch, to_torch
 
 __all__ = [
-    "Error", "InputError", "Instances", "MissingFileError", "ResourceError", "Result", "Solver", "UsageError",
-    "__version__", "from_torch", "generate", "models", "read", "sample", "score", "solve", "to_torch",
-    "train", "write"
+    "ArgumentError", "Error", "InputError", "Instances", "MissingFileError", "ResourceError", "Result",
+    "Solver", "UsageError", "__version__", "from_torch", "generate", "models", "read", "read_answers",
+    "sample", "score", "solve", "to_torch", "train", "write"
 ]

@@ -7,20 +7,46 @@ import argparse
 import sys
 
 from . import Error, from_torch, to_torch
+from ._errors import make
+from ._torch import StateDict, as_text
+
+
+def load(path):
+    """The state dict of a file of torch.save, of which nothing is run."""
+    import torch
+
+    try:
+        with open(path, "rb") as file:
+            saved = torch.load(file, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise make(3, f"{path}: {error.strerror}", path) from None
+    except Exception as error:  # what PyTorch throws for a damaged file has many types
+        found = str(error).split("\n")[0]
+        raise make(3, f"{path}: expected tensors that torch.save wrote, found none: {found}", path) from None
+    state_dict, metadata = saved, {}
+    if isinstance(saved, dict) and "state_dict" in saved:
+        state_dict, metadata = saved["state_dict"], saved.get("metadata", {})
+    for part in (state_dict, metadata):
+        if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
+            raise make(3, f"{path}: expected a state dict, found {type(part).__name__}", path)
+    state_dict = StateDict(state_dict)
+    state_dict.metadata = {name: as_text(value) for name, value in metadata.items()}
+    return state_dict
 
 
 def convert(arguments):
     import torch
 
     if arguments.output.endswith(".safetensors"):
-        saved = torch.load(arguments.input, map_location="cpu")
-        metadata = saved.get("metadata", {}) if "state_dict" in saved else {}
-        state_dict = saved.get("state_dict", saved)
-        from_torch(state_dict, arguments.output, like=arguments.like, force=arguments.force, **metadata)
-    else:
-        state_dict = to_torch(arguments.input)
+        from_torch(load(arguments.input), arguments.output, like=arguments.like, force=arguments.force)
+        return
+    state_dict = to_torch(arguments.input)
+    try:
         with open(arguments.output, "wb" if arguments.force else "xb") as file:
             torch.save({"metadata": dict(state_dict.metadata), "state_dict": dict(state_dict)}, file)
+    except FileExistsError:
+        path = arguments.output
+        raise make(2, f"{path}: is there already; --force replaces it", path) from None
 
 
 def main():

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 
 from . import _core
+from ._errors import argument_error, make, path_of
 
 _DEVICE = frozenset(("device", "threads", "precision"))
 _SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment",
@@ -19,7 +20,31 @@ _TRAIN = _DEVICE | frozenset(
      "rollouts", "symmetries", "batch_size", "steps", "learning_rate", "decay", "decay_steps", "entropy",
      "entropy_steps", "max_norm", "validation_every", "instances", "solutions", "init", "resume",
      "checkpoint", "checkpoint_every", "log", "output", "force", "seed", "time_limit"))
+_READ = frozenset(("input_format", "problem", "capacity"))
 _ON_OFF = frozenset(("improve", "prior", "centre_logits"))  # whose flags take a word
+_SWITCHES = frozenset(("shuffle", "stop_at_first_misfit", "force"))  # whose flags take none
+
+
+def _text_of(name, value):
+    """As the flag takes it behind its "=". Never empty: the parser would take the next flag for it."""
+    if name == "seed" and not (isinstance(value, int) and 0 <= value < 1 << 64):
+        raise make(2, f"seed: expected a whole number from 0 to 2^64 - 1, found {value!r}")
+    text = repr(value) if isinstance(value, (int, float)) else path_of(value, name)
+    if not text:
+        raise make(2, f"{name}: expected a value, found {value!r}")
+    return text
+
+
+def _switch(name, is_on):
+    """The flags of a bool."""
+    flag = "--" + name.replace("_", "-")
+    if name in _ON_OFF:
+        return [flag + ("=on" if is_on else "=off")]
+    if name not in _SWITCHES:
+        raise make(2, f"{name}: expected no bool, found {is_on}")
+    if is_on:
+        return [flag]
+    return ["--no-shuffle"] if name == "shuffle" else []
 
 
 def _flags(caller, known, options):
@@ -28,34 +53,31 @@ def _flags(caller, known, options):
     for name, value in options.items():
         if name not in known:
             meant = _core.did_you_mean(name, sorted(known))
-            raise TypeError(f"{caller}() got an unexpected keyword argument '{name}'{meant}")
+            raise argument_error(f"{caller}() got an unexpected keyword argument '{name}'{meant}")
         if isinstance(value, np.generic):
             value = value.item()
-        flag = "--" + name.replace("_", "-")
-        if value is None:
-            continue
         if isinstance(value, bool):
-            if name in _ON_OFF:
-                flags.append(flag + ("=on" if value else "=off"))
-            elif value:
-                flags.append(flag)
-            elif name == "shuffle":
-                flags.append("--no-shuffle")
-        elif isinstance(value, (int, float)):
-            flags.append(f"{flag}={value!r}")
-        else:
-            flags.append(f"{flag}={os.fspath(value)}")
+            flags += _switch(name, value)
+        elif value is not None:
+            flags.append(f"--{name.replace('_', '-')}={_text_of(name, value)}")
     return flags
+
+
+def _array(value, name):
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # lists of several lengths
+        raise make(3, f"{name}: {error}") from None
 
 
 def _numbers(value, name):
     """An array that the engine can read where it lies, copied only where it cannot."""
-    array = np.asarray(value)
+    array = _array(value, name)
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "f" and size not in (4, 8):
         array = array.astype(np.float64)
     elif kind not in "biuf":
-        raise TypeError(f"{name}: expected an array of numbers, found {array.dtype}")
+        raise argument_error(f"{name}: expected an array of numbers, found {array.dtype}")
     elif not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array)
@@ -63,7 +85,7 @@ def _numbers(value, name):
 
 def _arrays(value, name, axes):
     """The arrays of one instance or of several: a list of arrays that have `axes` axes each is several."""
-    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) == axes:
+    if isinstance(value, (list, tuple)) and len(value) > 0 and _array(value[0], name).ndim == axes:
         return [_numbers(one, f"{name}[{i}]") for i, one in enumerate(value)]
     return [_numbers(value, name)]
 
@@ -72,17 +94,16 @@ def _check_points(arrays):
     for array in arrays:
         shape = array.shape
         if len(shape) > 1 and shape[-1] == shape[-2] != 2:
-            raise ValueError(
-                f"points: expected (n, 2) or (B, n, 2), found {shape}; "
-                "distances are asked for by name, matrix="
-            )
+            raise make(
+                3, f"points: expected (n, 2) or (B, n, 2), found {shape}; "
+                "distances are asked for by name, matrix=")
 
 
 def _instances(points, matrix, weights, values, capacity):
     items = (weights, values, capacity)
     given = [points is not None, matrix is not None, any(item is not None for item in items)]
     if sum(given) != 1:
-        raise TypeError("expected one of points, matrix=, or weights=, values= and capacity=")
+        raise argument_error("expected one of points, matrix=, or weights=, values= and capacity=")
     if isinstance(points, Instances):
         return points
     if given[0]:
@@ -92,7 +113,7 @@ def _instances(points, matrix, weights, values, capacity):
     if given[1]:
         return Instances(_core.from_matrices(_arrays(matrix, "matrix", 2)))
     if any(item is None for item in items):
-        raise TypeError("expected weights=, values= and capacity= together")
+        raise argument_error("expected weights=, values= and capacity= together")
     return Instances(
         _core.from_items(_arrays(weights, "weights", 1), _arrays(values, "values", 1),
                          _numbers(capacity, "capacity")))
@@ -175,7 +196,7 @@ class Instances:
 
     def write(self, path, *, force=False):
         """Writes them in the format that the suffix tells."""
-        self._core.write(os.fspath(path), force)
+        self._core.write(path_of(path, "path"), force)
 
 
 class Result:
@@ -257,7 +278,7 @@ class Result:
 
     def write(self, path, *, force=False):
         """Writes them in the format that the suffix tells, as the program does."""
-        self._answers.write(os.fspath(path), force)
+        self._answers.write(path_of(path, "path"), force)
 
 
 class Solver:
@@ -265,19 +286,21 @@ class Solver:
 
     Calls of several threads take turns."""
 
-    def __init__(self, model=None, *, device="auto", threads=0, precision="fp32"):
+    def __init__(self, model=None, device="auto", threads=0, precision="fp32"):
         flags = _flags("Solver", _DEVICE, {"device": device, "threads": threads, "precision": precision})
-        self._core = _core.Solver("" if model is None else os.fspath(model), flags)
+        self._core = _core.Solver("" if model is None else path_of(model, "model"), flags)
 
     @property
     def device(self):
         return self._core.device
 
     def solve(self, points=None, *, matrix=None, weights=None, values=None, capacity=None, **options):
-        """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`."""
+        """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
+
+        An instance without any answer yet is unsolved."""
         instances = _instances(points, matrix, weights, values, capacity)
         if options.get("init") not in (None, "random"):
-            raise ValueError(f"init: expected \"random\", found {options['init']!r}")
+            raise make(2, f"init: expected \"random\", found {options['init']!r}")
         return Result(self._core.solve(instances._core, _flags("solve", _SOLVE, options)))
 
     def sample(self, points=None, samples=None, **options):
@@ -289,8 +312,10 @@ class Solver:
         """(B,) log p of the solutions under the model, NaN where it reaches none. As `pointsman score`."""
         instances = _instances(points, matrix, weights, values, capacity)
         if solutions is None:
-            raise TypeError("expected solutions")
-        return self._core.score(instances._core, _arrays(solutions, "solutions", 1), temperature)
+            raise argument_error("expected solutions")
+        if isinstance(temperature, (bool, np.bool_)) or not isinstance(temperature, (int, float, np.number)):
+            raise make(2, f"temperature: expected a number, found {temperature!r}")
+        return self._core.score(instances._core, _arrays(solutions, "solutions", 1), float(temperature))
 
 
 _local = threading.local()  # solvers of each thread, so that threads run side by side
@@ -300,7 +325,8 @@ if hasattr(os, "register_at_fork"):
 
 def _solver(model=None, device="auto", threads=0, precision="fp32"):
     solvers = _local.__dict__.setdefault("solvers", {})
-    key = (None if model is None else os.fspath(model), device, threads, precision)
+    name = None if model is None else path_of(model, "model")
+    key = (name, device, repr(threads), precision)  # threads=True is not 1
     if key not in solvers:
         solvers[key] = Solver(model, device=device, threads=threads, precision=precision)
     return solvers[key]
@@ -327,8 +353,14 @@ def score(points=None, solutions=None, **options):
 
 def read(path, *, input_format="auto", problem=None, capacity=None):
     """The instances of a file, in any format that the program reads."""
-    return Instances(
-        _core.read(os.fspath(path), input_format, problem or "", 0.0 if capacity is None else capacity))
+    options = {"input_format": input_format, "problem": problem, "capacity": capacity}
+    return Instances(_core.read(path_of(path, "path"), _flags("read", _READ, options)))
+
+
+def read_answers(path, instances):
+    """The Result that a file of answers to these instances holds; every answer is measured again."""
+    instances = _instances(instances, None, None, None, None)
+    return Result(_core.read_answers(instances._core, path_of(path, "path")))
 
 
 def write(path, what, *, force=False):
@@ -341,7 +373,7 @@ def write(path, what, *, force=False):
 def generate(problem, size, count=1, *, seed=None, like=None, capacity=None):
     """Random instances, the program's: `like="numpy"` gives those of numpy.random.seed(seed)."""
     options = {"size": size, "count": count, "seed": seed, "like": like, "capacity": capacity}
-    return Instances(_core.generate([problem, *_flags("generate", _GENERATE, options)]))
+    return Instances(_core.generate([_text_of("problem", problem), *_flags("generate", _GENERATE, options)]))
 
 
 def train(problem, size, output=None, *, callback=None, **options):
@@ -350,8 +382,11 @@ def train(problem, size, output=None, *, callback=None, **options):
     `callback` gets a dict for each line of the log. What it throws ends the training once its model is
     written; Ctrl-C ends it so too, and then train() returns.
     """
+    if callback is not None and not callable(callback):
+        raise argument_error(f"callback: expected a function, found {callback!r}")
     options.update(size=size, output=output)
-    return json.loads(_core.train([problem, *_flags("train", _TRAIN, options)], callback))
+    flags = [_text_of("problem", problem), *_flags("train", _TRAIN, options)]
+    return json.loads(_core.train(flags, callback))
 
 
 def models():

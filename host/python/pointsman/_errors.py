@@ -3,7 +3,8 @@
 import os
 import re
 
-_ARRAY = re.compile(r"(points|matrix|weights|values|capacity|solutions)(\[\d+\])?")
+# What stands in a message where a file would: an argument.
+_ARGUMENT = re.compile(r"(points|matrix|weights|values|capacity|solutions|state_dict)(\[\d+\])?")
 
 
 class Error(Exception):
@@ -23,6 +24,10 @@ class UsageError(Error, ValueError):
     """Options that mean nothing, or an output that is there already (exit code 2)."""
 
 
+class ArgumentError(UsageError, TypeError):
+    """Arguments that no call takes: of another type, of another name, or not together (exit code 2)."""
+
+
 class InputError(Error, ValueError):
     """A bad file, array, model or checkpoint (exit code 3)."""
 
@@ -39,9 +44,23 @@ class ResourceError(Error, OSError):
     __str__ = Exception.__str__
 
 
-def make(exit_code, message, file, line):
+def make(exit_code, message, file=None, line=None):
     """The exception for a failure of the program."""
     kind = {2: UsageError, 3: InputError, 4: ResourceError}.get(exit_code, Error)
-    if exit_code == 3 and file and not _ARRAY.fullmatch(file) and not os.path.lexists(file):
+    if not file or _ARGUMENT.fullmatch(file):
+        file = None
+    elif exit_code == 3 and not os.path.lexists(file):
         kind = MissingFileError
-    return kind(message, exit_code, file or None, line or None)
+    return kind(message, exit_code, file, line or None)
+
+
+def argument_error(message):
+    return ArgumentError(message, 2)
+
+
+def path_of(value, name):
+    """A path or another word as text."""
+    try:
+        return os.fsdecode(value)
+    except TypeError:
+        raise argument_error(f"{name}: expected text or a path, found {value!r}") from None

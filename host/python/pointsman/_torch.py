@@ -3,12 +3,12 @@
 
 The tensors have the names and shapes of the model file (docs/file-formats.md)."""
 import collections
-import os
 import re
 
 import numpy as np
 
 from . import _core
+from ._errors import make, path_of
 
 # What a state dict alone cannot tell and every file has, where nobody says otherwise.
 _DEFAULTS = {
@@ -26,13 +26,13 @@ def to_torch(model):
     """The float32 tensors of a model, by path or name; `metadata` of the state dict are the file's."""
     import torch
 
-    metadata, tensors = _core.read_tensors(os.fspath(model))
+    metadata, tensors = _core.read_tensors(path_of(model, "model"))
     state_dict = StateDict((name, torch.from_numpy(array)) for name, array in tensors.items())
     state_dict.metadata = metadata
     return state_dict
 
 
-def _as_text(value):
+def as_text(value):
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(value)
@@ -50,19 +50,24 @@ def _shape_of_encoder(tensors):
     return {"encoder": "attention", "layers": str(len(layers)), "heads": "8", "feed_forward": str(width)}
 
 
+def _array_of(name, tensor):
+    try:
+        return np.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=np.float32)
+    except (AttributeError, TypeError, RuntimeError):
+        found = type(tensor).__name__
+        raise make(3, f"state_dict: {name}: expected a tensor of numbers, found {found}") from None
+
+
 def from_torch(state_dict, path, *, like=None, force=False, **metadata):
     """Writes a state dict as a model file.
 
     Metadata (problem=, n=, glimpses=, clip=, centre_logits=, capacity=, ..) not given by name are those of
     the state dict of to_torch(), else those of the model `like`.
     """
-    tensors = {
-        name: np.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=np.float32)
-        for name, tensor in state_dict.items()
-    }
+    tensors = {name: _array_of(name, tensor) for name, tensor in state_dict.items()}
     known = dict(getattr(state_dict, "metadata", {}))
     if like is not None:
-        known = {**_core.read_tensors(os.fspath(like))[0], **known}
-    named = {name: _as_text(value) for name, value in metadata.items()}
-    _core.write_tensors(os.fspath(path), {**_DEFAULTS, **_shape_of_encoder(tensors), **known, **named},
+        known = {**_core.read_tensors(path_of(like, "like"))[0], **known}
+    named = {name: as_text(value) for name, value in metadata.items()}
+    _core.write_tensors(path_of(path, "path"), {**_DEFAULTS, **_shape_of_encoder(tensors), **known, **named},
                         tensors, force)

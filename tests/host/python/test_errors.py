@@ -43,7 +43,11 @@ class Failures(FolderTest):
                 self.check(call, (pointsman.InputError, pointsman.Error, ValueError), text, 3)
 
     def test_a_matrix_is_asked_for_by_name(self):
-        self.check(lambda: pointsman.solve(np.zeros((5, 5))), (ValueError,), "matrix=")
+        self.check(lambda: pointsman.solve(np.zeros((5, 5))), (pointsman.InputError, ValueError), "matrix=", 3)
+
+    def test_lists_of_several_lengths(self):
+        for points in ([[0, 1], [2]], [[[0, 1], [2]], POINTS]):
+            self.check(lambda: pointsman.solve(points), (pointsman.InputError, ValueError), "points", 3)
 
     def test_types(self):
         cases = ((lambda: pointsman.solve(), "expected one of points, matrix="),
@@ -51,10 +55,15 @@ class Failures(FolderTest):
                  (lambda: pointsman.solve(weights=[1], values=[1]), "together"),
                  (lambda: pointsman.solve(["a"]), "expected an array of numbers"),
                  (lambda: pointsman.solve(POINTS, smaples=5), "argument 'smaples'; did you mean samples?"),
-                 (lambda: pointsman.solve(POINTS, format="json"), "argument 'format'"))
+                 (lambda: pointsman.solve(POINTS, format="json"), "argument 'format'"),
+                 (lambda: pointsman.solve(POINTS, samples=[5]), "samples: expected text or a path, found [5]"),
+                 (lambda: pointsman.read(5), "path: expected text or a path, found 5"),
+                 (lambda: pointsman.Solver(5), "model: expected text or a path"),
+                 (lambda: pointsman.score(POINTS), "expected solutions"),
+                 (lambda: pointsman.train("tsp", 5, callback=5), "callback: expected a function, found 5"))
         for call, text in cases:
             with self.subTest(text):
-                self.check(call, (TypeError,), text)
+                self.check(call, (pointsman.ArgumentError, pointsman.UsageError, TypeError), text, 2)
 
     def test_options(self):
         cases = ((lambda: pointsman.solve(POINTS, samples=-3), "--samples"),
@@ -63,12 +72,58 @@ class Failures(FolderTest):
                  (lambda: pointsman.solve(POINTS, mode="exact"), "--mode exact: is not for TSP"),
                  (lambda: pointsman.solve(POINTS, mode="greedy", samples=5), "greedy pass of the same input"),
                  (lambda: pointsman.solve(matrix=np.zeros((3, 3)), mode="greedy"), "has only distances"),
+                 (lambda: pointsman.solve(POINTS, init="models"), "init: expected"),
                  (lambda: pointsman.generate("tps", 5), "did you mean tsp?"),
                  (lambda: pointsman.generate("tsp", 5, capacity=3), "--capacity: is for knapsack only"),
                  (lambda: pointsman.train("tsp", 5, self.folder / "x.safetensors", symmetries=3), "--symmetries"))
         for call, text in cases:
             with self.subTest(text):
                 self.check(call, (pointsman.UsageError, pointsman.Error, ValueError), text, 2)
+
+    def test_no_value_takes_the_next_flag_for_its_own(self):
+        cases = ((lambda: pointsman.solve(POINTS, mode=""), "mode: expected a value, found ''"),
+                 (lambda: pointsman.generate("tsp", 5, like="", seed=3), "like: expected a value"),
+                 (lambda: pointsman.Solver(device="", threads=1), "device: expected a value"),
+                 (lambda: pointsman.train("tsp", 5, "", steps=3), "output: expected a value"),
+                 (lambda: pointsman.generate("", 5), "problem: expected a value"))
+        for call, text in cases:
+            with self.subTest(text):
+                self.check(call, (pointsman.UsageError,), text, 2)
+
+    def test_a_bool_is_no_number(self):
+        pointsman.solve(POINTS, threads=1)  # a solver that True must not find
+        calls = {
+            "samples": pointsman.solve, "seed": pointsman.solve, "kicks": pointsman.solve,
+            "time_limit": pointsman.solve, "temperature": pointsman.score, "threads": pointsman.solve,
+            "mode": pointsman.solve
+        }
+        for name, call in calls.items():
+            for value in (True, False, np.True_, np.False_):
+                with self.subTest(name, value=value):
+                    arguments = {name: value} if call is pointsman.solve else {name: value, "solutions": range(6)}
+                    self.check(lambda: call(POINTS, **arguments), (pointsman.UsageError,), f"{name}: expected", 2)
+        self.check(lambda: pointsman.generate("tsp", True), (pointsman.UsageError,), "size: expected", 2)
+
+    def test_seeds(self):
+        for seed in (-1, 1 << 64, np.int64(-5), 1.5, "-1"):
+            for call in (lambda: pointsman.solve(POINTS, seed=seed), lambda: pointsman.generate("tsp", 5, seed=seed)):
+                self.check(call, (pointsman.UsageError,), "seed: expected a whole number from 0 to 2^64 - 1", 2)
+        for seed in (0, (1 << 64) - 1, np.uint64((1 << 64) - 1)):
+            self.assertEqual(pointsman.solve(POINTS, seed=seed).summary["seed"], int(seed))
+
+    def test_how_a_file_is_read(self):
+        path = self.folder / "map.json"
+        pointsman.write(path, POINTS)
+        cases = ({"input_format": "jsn"}, {"input_format": ""}, {"problem": "tps"}, {"problem": ""}, {"capacity": 0},
+                 {"capacity": -1}, {"capacity": float("nan")}, {"capacity": float("inf")}, {"capacity": 1e101},
+                 {"capacity": True})
+        for options in cases:
+            with self.subTest(**options):
+                [name] = options
+                error = self.check(lambda: pointsman.read(path, **options), (pointsman.UsageError,), "", 2)
+                self.assertRegex(str(error), name.replace("_", "[-_]"))
+        self.check(lambda: pointsman.read(path, problem="knapsack"), (pointsman.InputError,), "expected a KnapSack", 3)
+        self.assertEqual(len(pointsman.read(path, problem="tsp", capacity=1e100)), 1)
 
     def test_files(self):
         missing = self.folder / "points.tsp"
@@ -80,17 +135,32 @@ class Failures(FolderTest):
         self.assertEqual((error.file, error.line), (str(bad), 7))
         again = pickle.loads(pickle.dumps(error))
         self.assertEqual((str(again), again.exit_code, again.line), (str(error), 3, 7))
+        for call, file in ((lambda: pointsman.solve([POINTS, POINTS * np.nan]), None),
+                           (lambda: pointsman.to_torch(bad), bad),
+                           (lambda: pointsman.Solver("knap50").solve(POINTS), pointsman._core.find_model("knap50")),
+                           (lambda: pointsman.train("tsp", 5, self.folder / "x.safetensors", resume=bad), bad)):
+            error = self.check(call, (pointsman.InputError,), str(file or "points[1]"), 3)
+            self.assertEqual(error.file, file and str(file))
+        resume = self.folder / "nosuch.ckpt"
+        error = self.check(lambda: pointsman.train("tsp", 5, self.folder / "x.safetensors", resume=resume),
+                           (pointsman.MissingFileError,), str(resume), 3)
+        self.assertEqual(error.file, str(resume))
         self.check(lambda: pointsman.Solver("nosuch").solve(POINTS), (pointsman.InputError,), "nosuch: expected a model", 3)
 
     def test_outputs(self):
         path = self.folder / "map.tsp"
         instances = pointsman.generate("tsp", 5)
         pointsman.write(path, instances)
-        self.check(lambda: pointsman.write(path, instances), (pointsman.UsageError,), "map.tsp", 2)
+        error = self.check(lambda: pointsman.write(path, instances), (pointsman.UsageError,), "map.tsp", 2)
+        self.assertEqual(error.file, str(path))
         pointsman.write(path, instances, force=True)
         self.check(lambda: pointsman.write(self.folder / "x.tps", instances), (pointsman.UsageError,), "did you mean .tsp?", 2)
-        self.check(lambda: pointsman.write(pathlib.Path("/nosuch/x.tsp"), instances), (pointsman.ResourceError, OSError),
-                   "/nosuch", 4)
+        error = self.check(lambda: pointsman.write(pathlib.Path("/nosuch/x.tsp"), instances),
+                           (pointsman.ResourceError, OSError), "/nosuch", 4)
+        self.assertEqual(error.file, "/nosuch/x.tsp")
+        error = self.check(lambda: pointsman.write(path, pointsman.generate("tsp", 5, 2), force=True),
+                           (pointsman.UsageError,), "one TSP instance", 2)
+        self.assertIsNone(error.file)
 
     def test_a_device_that_is_not_there(self):
         self.check(lambda: pointsman.Solver(device="cuda:999"), (pointsman.ResourceError,), "device cuda:999", 4)

@@ -73,6 +73,40 @@ class Files(FolderTest):
                     run("solve", source, "--mode", "sample", "-n", 32, "-o", theirs)
                     self.assertEqual(without_clock(ours.read_bytes()), without_clock(theirs.read_bytes()))
 
+    def test_answers_go_round(self):
+        for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")),
+                                  ("knapsack", ("json", "ndjson", "npy", "npz"))):
+            instances = pointsman.generate(problem, 12, 1 if problem == "tsp" else 3)
+            result = pointsman.solve(instances)
+            for suffix in suffixes:
+                with self.subTest(problem=problem, suffix=suffix):
+                    path, again = self.folder / f"{problem}.{suffix}", self.folder / f"{problem}2.{suffix}"
+                    result.write(path)
+                    copy = pointsman.read_answers(path, instances)
+                    np.testing.assert_allclose(copy.costs, result.costs, rtol=1e-15)
+                    self.assertEqual(copy.status, result.status)
+                    self.assertTrue(np.isnan(copy.log_prob).all())
+                    copy.write(again)
+                    orders = [sorted(one) for one in (copy.items if problem == "knapsack" else copy.tours)]
+                    expected = [sorted(one) for one in (result.items if problem == "knapsack" else result.tours)]
+                    self.assertEqual(orders, expected)
+                    if problem == "tsp":
+                        [ours], [theirs] = copy.tours, result.tours
+                        if suffix == "tour":  # begins at city 0
+                            theirs = np.roll(theirs, -list(theirs).index(0))
+                        self.assertEqual(ours.tolist(), theirs.tolist())
+                        self.assertEqual(pointsman.read_answers(again, instances.points).costs, copy.costs)
+
+    def test_answers_that_are_none(self):
+        instances = pointsman.generate("tsp", 5, 2)
+        np.save(self.folder / "tours.npy", np.array([[0, 1, 2, 3, 4], [0, 1, 2, 3, 3]]))
+        with self.assertRaisesRegex(pointsman.InputError, "solution 1: city 3 occurs twice"):
+            pointsman.read_answers(self.folder / "tours.npy", instances)
+        with self.assertRaisesRegex(pointsman.InputError, "expected 1 solution"):
+            pointsman.read_answers(self.folder / "tours.npy", pointsman.generate("tsp", 5))
+        with self.assertRaises(pointsman.MissingFileError):
+            pointsman.read_answers(self.folder / "nosuch.npy", instances)
+
     def test_score(self):
         for problem, model in (("tsp", "tsp50"), ("knapsack", "knap50")):
             source, answers = self.folder / f"{problem}.npz", self.folder / f"{problem}.json"

@@ -85,13 +85,20 @@ class Stub(unittest.TestCase):
             self.assertEqual(options - flags, set())
 
     def test_positional_parameters_agree(self):
-        for function in (pointsman.read, pointsman.write, pointsman.generate, pointsman.train,
+        for function in (pointsman.read, pointsman.read_answers, pointsman.write, pointsman.generate, pointsman.train,
                          pointsman.from_torch):
             real = [
                 name for name, parameter in inspect.signature(function).parameters.items()
                 if parameter.kind is not parameter.VAR_KEYWORD
             ]
             self.assertLessEqual(set(real), names_of(STUB.body)[function.__name__])
+
+
+class Solvers(unittest.TestCase):
+
+    def test_arguments_by_place_and_by_name(self):
+        self.assertIn("1 thread", pointsman.Solver("tsp20", "cpu", 1, "fp32").device)
+        self.assertIn("1 thread", pointsman.Solver(model=None, device="cpu", threads=1, precision="fp32").device)
 
 
 if __name__ == "__main__":

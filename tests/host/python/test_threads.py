@@ -74,6 +74,95 @@ print(json.dumps([summary["status"], os.path.exists(path)]))""")
         self.assertEqual((answer, code), (["interrupted", True], 0))
 
 
+    def test_training_between_two_lines_tells_its_steps(self):
+        answer, code, _ = child(START + """
+import tempfile
+path = tempfile.mkdtemp() + "/x.safetensors"
+summary = pointsman.train("tsp", 50, path, steps=99, time_limit=1.0)
+print(json.dumps([summary[name] for name in ("status", "steps", "seconds", "training_tours", "train_cost")]))""")
+        status, steps, seconds, tours, cost = answer
+        self.assertEqual((code, status), (0, "time_limit"))
+        self.assertGreater(steps, 0)
+        self.assertGreater(seconds, 0.5)
+        self.assertEqual(tours % steps, 0)
+        self.assertGreater(cost, 1)
+
+
+class Taken(unittest.TestCase):
+    """A solver that another call uses."""
+
+    def test_waiting_counts_against_the_limit(self):
+        answer, code, seconds = child(START + """
+solver = pointsman.Solver(threads=1)
+threading.Thread(target=lambda: solver.solve(points, mode="local", kicks=1 << 40, time_limit=6)).start()
+time.sleep(0.5)
+found = []
+def wait():
+    started = time.monotonic()
+    try: solver.solve(points[:9], time_limit=0.5)
+    except pointsman.UsageError as error: found.append([str(error), time.monotonic() - started])
+waiting = threading.Thread(target=wait)
+waiting.start()
+wait()
+waiting.join()
+print(json.dumps(found))""")
+        self.assertEqual((len(answer), code), (2, 0))
+        for text, waited in answer:
+            self.assertIn("time_limit: was over while another thread used the Solver", text)
+            self.assertLess(waited, 3)
+
+    def test_control_c_ends_the_wait(self):
+        for call in ("solver.solve(points[:9])", "solver.score(points[:9], np.arange(9))"):
+            with self.subTest(call):
+                answer, code, seconds = child(START + f"""
+solver = pointsman.Solver(threads=1)
+threading.Thread(target=lambda: solver.solve(points, mode="local", kicks=1 << 40, time_limit=6)).start()
+time.sleep(0.5)
+interrupt()
+started = time.monotonic()
+try: {call}
+except KeyboardInterrupt: print(json.dumps(time.monotonic() - started))""")
+                self.assertEqual(code, 0)
+                self.assertLess(answer, 4)
+
+    def test_a_handler_of_its_own_call(self):
+        for how in ("threading.Thread(target=call)", ""):
+            with self.subTest(how or "main thread"):
+                answer, code, _ = child(START + f"""
+import logging
+solver = pointsman.Solver("tsp20", threads=1)
+told = []
+class Handler(logging.Handler):
+    def emit(self, record):
+        if told: return
+        told.append("called")
+        try: solver.solve(points[:5], mode="greedy")
+        except pointsman.UsageError as error: told.append(str(error))
+logging.getLogger("pointsman").addHandler(Handler())
+logging.getLogger("pointsman").setLevel(logging.INFO)
+def call(): told.append(solver.solve(points[:5], mode="greedy").status)
+{f"thread = {how}; thread.start(); thread.join()" if how else "call()"}
+print(json.dumps(told))""")
+                self.assertEqual(code, 0)
+                self.assertEqual(answer[0], "called")
+                self.assertIn("a Solver in use was called by a handler", answer[1])
+                self.assertEqual(answer[2], ["done"])
+
+    def test_a_handler_of_a_signal(self):
+        answer, code, _ = child(START + """
+solver = pointsman.Solver(threads=1)
+told = []
+def handle(*_):
+    try: solver.solve(points[:5])
+    except pointsman.UsageError as error: told.append(str(error))
+signal.signal(signal.SIGUSR1, handle)
+interrupt(signal=signal.SIGUSR1)
+solver.solve(points, mode="local", kicks=1 << 40, time_limit=2)
+print(json.dumps(told))""")
+        self.assertEqual(code, 0)
+        self.assertIn("a Solver in use was called by a handler", answer[0])
+
+
 class Threads(unittest.TestCase):
 
     def test_the_interpreter_runs_on(self):

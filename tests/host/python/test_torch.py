@@ -141,6 +141,34 @@ class Torch(FolderTest):
         self.assertEqual(
             self.convert(self.folder / "plain.pt", back, "--like", "tsp20", "--force").returncode, 0)
 
+    def check_refused(self, code, text, *arguments):
+        done = self.convert(*arguments)
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual((done.returncode, len(lines)), (code, 1), lines)
+        self.assertIn("pointsman: error: ", lines[0])
+        self.assertIn(text, lines[0])
+
+    def test_convert_refuses(self):
+        there, back = self.folder / "there.pt", self.folder / "back.safetensors"
+        there.write_bytes(b"")
+        self.check_refused(2, "there.pt: is there already", "tsp20", there)
+        self.check_refused(3, "nosuch.pt: No such file", self.folder / "nosuch.pt", back)
+        self.check_refused(3, "nosuch: expected a model", "nosuch", self.folder / "x.pt")
+        tensors = dict(pointsman.to_torch("tsp20"))
+        del tensors["actor.pointer.w_q"]
+        for name, saved in (("module", torch.nn.Linear(2, 2)), ("list", [1, 2]), ("names", {1: torch.zeros(1)}),
+                            ("state", {"state_dict": 5}), ("metadata", {"state_dict": {}, "metadata": 3}),
+                            ("numbers", {"actor.pointer.w_q": 3}), ("tensors", tensors),
+                            ("path", {"state_dict": tensors, "metadata": {"path": "x"}})):
+            with self.subTest(name):
+                torch.save(saved, there)
+                self.check_refused(3, "", there, back, "--like", "tsp20")
+        for junk in (b"", b"junk", b"PK\3\4junk", b"\x80\x02."):
+            with self.subTest(junk):
+                there.write_bytes(junk)
+                self.check_refused(3, "there.pt: expected tensors", there, back)
+        self.assertFalse(back.exists())
+
 
 if __name__ == "__main__":
     unittest.main()
