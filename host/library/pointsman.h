@@ -40,12 +40,14 @@ extern "C" {
 #endif
 
 enum {
-  POINTSMAN_OK = 0,          // also when a time limit ended the search
-  POINTSMAN_INTERNAL = 1,    // a defect of the library
-  POINTSMAN_USAGE = 2,       // an argument or option, a combination of them, a file that is there already
-  POINTSMAN_INPUT = 3,       // bad input or model
-  POINTSMAN_RESOURCE = 4,    // memory, disk, device
-  POINTSMAN_CANCELLED = 130  // the progress callback asked for it; the answers hold the best so far
+  POINTSMAN_OK = 0,        // also when a time limit ended the search
+  POINTSMAN_INTERNAL = 1,  // a defect of the library
+  POINTSMAN_USAGE = 2,     // an argument or option, a combination of them, a file that is there already
+  POINTSMAN_INPUT = 3,     // bad input or model
+  POINTSMAN_RESOURCE = 4,  // memory, disk, device
+  // The progress callback asked for it. The answers hold the best so far; an instance without any answer yet
+  // is POINTSMAN_UNSOLVED.
+  POINTSMAN_CANCELLED = 130
 };
 
 // What an answer is.

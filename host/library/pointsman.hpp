@@ -181,7 +181,8 @@ class Solver {
     return {static_cast<const char*>(bytes), size};
   }
 
-  // A call that was cancelled answers with the best so far, and the answers' status says so.
+  // A call that was cancelled answers with the best so far, and the answers' status says so. An instance
+  // without any answer yet is POINTSMAN_UNSOLVED.
   Answers solve(const Instances& instances, const SolveOptions& options = SolveOptions()) {
     Watched watched(options);
     pointsman_answers* own = nullptr;
