@@ -8,7 +8,7 @@ import threading
 import numpy as np
 
 from . import _core
-from ._errors import argument_error, make, path_of
+from ._errors import argument_error, bool_of, make, path_of
 
 _DEVICE = frozenset(("device", "threads", "precision"))
 _SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment",
@@ -196,7 +196,7 @@ class Instances:
 
     def write(self, path, *, force=False):
         """Writes them in the format that the suffix tells."""
-        self._core.write(path_of(path, "path"), force)
+        self._core.write(path_of(path, "path"), bool_of(force, "force"))
 
 
 class Result:
@@ -278,7 +278,7 @@ class Result:
 
     def write(self, path, *, force=False):
         """Writes them in the format that the suffix tells, as the program does."""
-        self._answers.write(path_of(path, "path"), force)
+        self._answers.write(path_of(path, "path"), bool_of(force, "force"))
 
 
 class Solver:

@@ -58,6 +58,12 @@ def argument_error(message):
     return ArgumentError(message, 2)
 
 
+def bool_of(value, name):
+    if value is not True and value is not False:
+        raise argument_error(f"{name}: expected a bool, found {value!r}")
+    return value
+
+
 def path_of(value, name):
     """A path or another word as text."""
     try:

@@ -3,12 +3,13 @@
 
 The tensors have the names and shapes of the model file (docs/file-formats.md)."""
 import collections
+import collections.abc
 import re
 
 import numpy as np
 
 from . import _core
-from ._errors import make, path_of
+from ._errors import argument_error, bool_of, make, path_of
 
 # What a state dict alone cannot tell and every file has, where nobody says otherwise.
 _DEFAULTS = {
@@ -64,10 +65,12 @@ def from_torch(state_dict, path, *, like=None, force=False, **metadata):
     Metadata (problem=, n=, glimpses=, clip=, centre_logits=, capacity=, ..) not given by name are those of
     the state dict of to_torch(), else those of the model `like`.
     """
+    if not isinstance(state_dict, collections.abc.Mapping):
+        raise argument_error(f"state_dict: expected a mapping, found {type(state_dict).__name__}")
     tensors = {name: _array_of(name, tensor) for name, tensor in state_dict.items()}
     known = dict(getattr(state_dict, "metadata", {}))
     if like is not None:
         known = {**_core.read_tensors(path_of(like, "like"))[0], **known}
     named = {name: as_text(value) for name, value in metadata.items()}
     _core.write_tensors(path_of(path, "path"), {**_DEFAULTS, **_shape_of_encoder(tensors), **known, **named},
-                        tensors, force)
+                        tensors, bool_of(force, "force"))

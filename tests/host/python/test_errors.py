@@ -60,6 +60,8 @@ class Failures(FolderTest):
                  (lambda: pointsman.read(5), "path: expected text or a path, found 5"),
                  (lambda: pointsman.Solver(5), "model: expected text or a path"),
                  (lambda: pointsman.score(POINTS), "expected solutions"),
+                 (lambda: pointsman.write(self.folder / "x.npy", POINTS, force="no"), "force: expected a bool, found 'no'"),
+                 (lambda: pointsman.from_torch([1], self.folder / "x.safetensors"), "state_dict: expected a mapping"),
                  (lambda: pointsman.train("tsp", 5, callback=5), "callback: expected a function, found 5"))
         for call, text in cases:
             with self.subTest(text):
