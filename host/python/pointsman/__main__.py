@@ -63,7 +63,7 @@ def main():
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)
-    except (Error, OSError) as error:
+    except (Error, OSError, ImportError) as error:
         print(f"pointsman: error: {error}", file=sys.stderr)
         return getattr(error, "exit_code", 4)
     return 0
