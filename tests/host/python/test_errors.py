@@ -138,7 +138,7 @@ class Failures(FolderTest):
         again = pickle.loads(pickle.dumps(error))
         self.assertEqual((str(again), again.exit_code, again.line), (str(error), 3, 7))
         for call, file in ((lambda: pointsman.solve([POINTS, POINTS * np.nan]), None),
-                           (lambda: pointsman.to_torch(bad), bad),
+                           (lambda: pointsman.Solver(bad).solve(POINTS), bad),
                            (lambda: pointsman.Solver("knap50").solve(POINTS), pointsman._core.find_model("knap50")),
                            (lambda: pointsman.train("tsp", 5, self.folder / "x.safetensors", resume=bad), bad)):
             error = self.check(call, (pointsman.InputError,), str(file or "points[1]"), 3)
