@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m pointsman convert: models between this program's files and PyTorch's.
 
-The program itself does not convert, because PyTorch's files are Python's pickles.
+`pointsman convert` comes here, because PyTorch's files are Python's pickles.
 """
 import argparse
 import sys
