@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman convert`: the door to the Python package's `convert`, as PyTorch's files are Python's pickles.
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
-#include <system_error>
 
-#include "host/command/command.h"
+#include "host/command/door.h"
 
 namespace pointsman {
 
@@ -23,27 +19,16 @@ except ImportError as error:
 sys.exit(main())
 )";
 
-// Becomes Python, with the same words.
-int open_convert(std::vector<std::string> words) {
+Door python() {
   const char* named = std::getenv("POINTSMAN_PYTHON");
-  const std::string python = named != nullptr ? named : "python3";
-  words.insert(words.begin(), {python, "-c", kScript, "convert"});
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(python.c_str(), argv.data());
-  throw std::system_error(errno, std::generic_category(),
-                          "convert needs Python (POINTSMAN_PYTHON names it): " + python);
+  return {{named != nullptr ? named : "python3", "-c", kScript, "convert"},
+          "convert needs Python (POINTSMAN_PYTHON names it)"};
 }
 
 }  // namespace
 
 Command add_convert(CLI::App& parent) {
-  CLI::App* app =
-      parent.add_subcommand("convert", "A model's file to PyTorch's and back, by the Python package");
-  app->set_help_flag();
-  app->prefix_command();
-  return {app, std::make_shared<CommonOptions>(), [=] { return open_convert(app->remaining()); }};
+  return add_door(parent, "convert", "A model's file to PyTorch's and back, by the Python package", python);
 }
 
 }  // namespace pointsman
