@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Small trainings at equal tours, one choice of the recipe changed at a time: bench/results/ablations.sh OUTPUT [VARIANT...]
+# Small trainings, one choice of the recipe changed at a time: bench/results/ablations.sh OUTPUT [VARIANT...]
 # writes OUTPUT/<variant>_<seed>.jsonl, the training logs. What is there already is left alone, so that a stopped run goes on.
-# All begin with the same model, OUTPUT/start.safetensors, made first: supervised learning on 128,000 tours, as fresh
-# parameters would spend the whole run on the plateau at random tours.
+# The paper's network: at equal tours. All begin with the same model, OUTPUT/start.safetensors, made first: supervised
+# learning on 128,000 tours, as fresh parameters would spend the whole run on the plateau at random tours.
+# Encoder, layers and prior, the variants with CLOCK: from fresh parameters and for equal times. The steps that a variant
+# has time for are those of its CPU time for 100 steps, so that work beside it does not count.
 #   POINTSMAN  the program (build/host/pointsman)
-#   TOURS      of each training (96000)        SEEDS  ("1 2")       THREADS  (1)
+#   TOURS      of each training at equal tours (96000)      CLOCK  seconds of each of the others (150)
+#   SEEDS      ("1 2")       THREADS  (1)
 set -euo pipefail
-program=${POINTSMAN:-build/host/pointsman} tours=${TOURS:-96000} seeds=${SEEDS:-1 2} threads=${THREADS:-1}
+program=${POINTSMAN:-build/host/pointsman} tours=${TOURS:-96000} clock=${CLOCK:-150} seeds=${SEEDS:-1 2} threads=${THREADS:-1}
 output=${1:?usage: ablations.sh OUTPUT [VARIANT...]}
 shift
 steps=$((tours / 128))
@@ -26,7 +29,17 @@ supervised         20 128 SUPERVISED
 fresh              20 128 SUPERVISED FRESH
 fresh-uncentred    20 128 SUPERVISED FRESH --centre-logits off
 curriculum-50      50 128 SUPERVISED
-fresh-50           50 128 SUPERVISED FRESH"
+fresh-50           50 128 SUPERVISED FRESH
+attention          20 256 CLOCK
+layers-2           20 256 CLOCK --layers 2
+layers-1           20 256 CLOCK --layers 1
+attention-only     20 256 CLOCK --prior off
+lstm-and-prior     20 256 CLOCK --encoder lstm
+lstm-only          20 256 CLOCK --encoder lstm --prior off
+attention-50       50 256 CLOCK
+attention-only-50  50 256 CLOCK --prior off
+lstm-and-prior-50  50 256 CLOCK --encoder lstm
+lstm-only-50       50 256 CLOCK --encoder lstm --prior off"
 mkdir -p "$output"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -49,17 +62,35 @@ train() {
   "$program" train tsp -n "$n" ${flags/FRESH/} $start -t "$threads" -f -q >"$scratch/answer"
 }
 
-if [[ ! -f $output/start.safetensors ]]; then
+# train_by_the_clock N FLAG ...: by policy gradient, 16 instances of 16 rollouts a step, the rate falling to a tenth.
+train_by_the_clock() {
+  local n=$1 seconds steps TIMEFORMAT=%U
+  local flags=(-b 16 --rollouts 16 -t 1 -f -q "${@:2}")
+  seconds=$({ time "$program" train tsp -n "$n" --steps 100 "${flags[@]}" -o "$scratch/timed.safetensors" >/dev/null; } 2>&1)
+  steps=$(awk "BEGIN {print int(100 * $clock / $seconds)}")
+  "$program" train tsp -n "$n" --steps "$steps" --decay 0.825 --decay-steps $((steps / 12)) --validation-every $((steps / 12)) \
+    "${flags[@]}" -o "$scratch/model.safetensors" --log "$scratch/log" >/dev/null
+}
+
+make_start() {
+  [[ -f $output/start.safetensors ]] && return
   train 20 -s 7 --steps 1000 "SUPERVISED FRESH" -o "$scratch/start.safetensors"
   mv "$scratch/start.safetensors" "$output"
-fi
+}
+
 while read -r variant n per_step flags; do
   [[ $# -gt 0 && " $* " != *" $variant "* ]] && continue
   for seed in $seeds; do
     log=$output/${variant}_$seed.jsonl
     [[ -f $log ]] && continue
-    train "$n" -s "$seed" --steps $((tours / per_step)) --validation-every $((16000 / per_step)) "$flags" \
-      -o "$scratch/model.safetensors" --log "$scratch/log"
+    if [[ $flags == CLOCK* ]]; then
+      # shellcheck disable=SC2086 # several words
+      train_by_the_clock "$n" -s "$seed" ${flags#CLOCK}
+    else
+      make_start
+      train "$n" -s "$seed" --steps $((tours / per_step)) --validation-every $((16000 / per_step)) "$flags" \
+        -o "$scratch/model.safetensors" --log "$scratch/log"
+    fi
     mv "$scratch/log" "$log"
     echo "$variant, seed $seed: $(tail -1 "$log" | grep -o '"val_cost":[^,]*')"
   done
