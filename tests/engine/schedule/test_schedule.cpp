@@ -321,6 +321,37 @@ TEST_CASE("a device is kept busy while the host packs, sorts out and improves") 
   CHECK(share >= 0.95);
 }
 
+// By hand, some minutes on a host that does nothing else: build/tests/test_schedule '[.long]'. What a run
+// takes is compared with what its slower half takes alone: the device at the rate that docs/kernels.md
+// counts, or the host beside a device that answers at once.
+TEST_CASE("10,000 instances take the time of the device or of the host, whichever is longer", "[.long]") {
+  struct Row {
+    int n;
+    double rollouts_per_second;
+    bool improves;
+  };
+  const Row row =
+      GENERATE(Row{20, 15.1e6, false}, Row{50, 5.1e6, false}, Row{100, 2.0e6, false},  // counted
+               Row{20, 15.1e6, true}, Row{50, 5.1e6, true}, Row{100, 2.0e6, true}, Row{20, 1.0e6, true},
+               Row{50, 0.5e6, true}, Row{100, 0.2e6, true});  // the host keeps up
+  InstanceBatch instances;
+  for (uint32_t i = 0; i < 10'000; ++i) instances.push_back(random_tsp(row.n, i));
+  SolvePlan plan = sampling_plan(1280, row.improves);
+  std::get<SamplingOptions>(plan.search).shuffle = false;  // as with the attention encoder
+  const auto seconds = [&](Device& device) {
+    const Clock::time_point start = Clock::now();
+    solve(device, plan, instances);
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  Device at_once(1e12), device(row.rollouts_per_second);
+  const double host = seconds(at_once), all = seconds(device);
+  const double busy = std::chrono::duration<double>(device.busy).count();
+  WARN("n = " << row.n << ", " << row.rollouts_per_second << " tours/s" << (row.improves ? ", improved" : "")
+              << ": device busy " << busy << " s, host alone " << host << " s, both " << all << " s, busy "
+              << 100.0 * busy / all << "%");
+  CHECK(std::max(busy, host) >= 0.95 * all);
+}
+
 TEST_CASE("a device that takes two calls at once has two, and answers the same") {
   InstanceBatch instances;
   for (uint32_t i = 0; i < 300; ++i) instances.push_back(random_tsp(5 + i % 7, i));
