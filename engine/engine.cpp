@@ -70,10 +70,9 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
   active.initial = model.parameters;
   if (options.steps) active.steps = static_cast<int>(*options.steps);
   active.replicas = options.replicas.value_or(active.replicas);
-  if (!options.untrained) {
-    active.learning_rate = static_cast<float>(model.config.learning_rate * kTrainedRateShare);
-  }
-  active.learning_rate = options.learning_rate.value_or(active.learning_rate);
+  const double rate = options.untrained ? fresh_learning_rate(model.config.encoder)
+                                        : model.config.learning_rate * kTrainedRateShare;
+  active.learning_rate = options.learning_rate.value_or(static_cast<float>(rate));
   active.leave_one_out = options.untrained;
   active.entropy =
       options.entropy.value_or(options.untrained ? untrained_entropy(model.config) : active.entropy);

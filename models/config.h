@@ -35,4 +35,8 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
+// Adam's rate where training or active search begins with fresh parameters. With the LSTM's the layers of
+// attention settle on a poor policy early (docs/experiments.md, active search without a model).
+constexpr double fresh_learning_rate(Encoder encoder) { return encoder == Encoder::kLstm ? 1e-3 : 3e-4; }
+
 }  // namespace pointsman

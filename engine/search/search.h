@@ -73,7 +73,7 @@ struct ActiveSearchOptions {
   std::span<const float> initial;  // [layout.size]
   int steps = 5000;
   int replicas = 128;            // B of the paper
-  float learning_rate = 1e-3f;   // 1e-3 untrained; the model's own / 100 from a trained one
+  float learning_rate = 1e-3f;   // a hundredth of the model's own from a trained one
   float baseline_decay = 0.99f;  // alpha
   // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that
   // falls.

@@ -76,9 +76,10 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
                range_check(ranges::kSteps));
   add_option(app, "--replicas", options.replicas,
              "Samples per step; each has its own input order; default: 128", range_check(ranges::kReplicas));
-  add_optional(app, "--learning-rate", options.learning_rate, 0.0f,
-               "Adam's learning rate; 0: 1e-3 from fresh parameters, the model's / 100 from a trained one",
-               range_check(ranges::kLearningRate));
+  add_optional(
+      app, "--learning-rate", options.learning_rate, 0.0f,
+      "Adam's learning rate; 0: from fresh parameters as `train`, from a trained model its own / 100",
+      range_check(ranges::kLearningRate));
   add_optional(app, "--entropy", options.entropy, -1.0,
                "Entropy term's temperature; falls to 0 over the steps or the time limit; -1: 0.2 from fresh "
                "parameters, for n > 20 cities 0.2 (20/n)^1.5, 0 from a model",

@@ -239,7 +239,7 @@ std::vector<float> finish_train_flags(TrainFlags& flags, const CLI::App& app, Co
   prepare(flags, common);
   TrainOptions& options = flags.options;
   std::vector<float> initial = initial_state(flags, app, options.model);
-  const double rate = flags.learning_rate.value_or(options.model.encoder == Encoder::kLstm ? 1e-3 : 3e-4);
+  const double rate = flags.learning_rate.value_or(fresh_learning_rate(options.model.encoder));
   options.learning_rate = static_cast<float>(rate);
   if (flags.init.empty()) options.model.learning_rate = rate;
   load_examples(flags, app);

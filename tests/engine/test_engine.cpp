@@ -2,6 +2,7 @@
 // The facade over the CPU backend, with untrained models.
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -176,6 +177,29 @@ Instance hard_knapsack(int n, uint32_t seed) {
   }
   instance.capacity = std::floor(all / 4.0) * 2.0 + 1.0;  // odd, and every sum is even
   return instance;
+}
+
+TEST_CASE("active search from fresh parameters learns at the rate of its encoder") {
+  Engine engine({"cpu", 1});
+  for (const Encoder encoder : {Encoder::kLstm, Encoder::kAttention}) {
+    Model model;
+    model.config.encoder = encoder;
+    SolveOptions options = with_mode(Mode::kActive);
+    options.untrained = true;
+    options.steps = 4;
+    options.replicas = 8;
+    std::vector<double> means;  // of the steps
+    options.on_step = [&](const ActiveSearchProgress& progress) { means.push_back(progress.batch_mean); };
+    const auto means_at = [&](std::optional<double> rate) {
+      means.clear();
+      if (rate) options.learning_rate = static_cast<float>(*rate);
+      solve(engine, model, {random_tsp(12, 1)}, options);
+      return means;
+    };
+    const std::vector<double> by_default = means_at(std::nullopt);
+    CHECK(by_default == means_at(encoder == Encoder::kLstm ? 1e-3 : 3e-4));
+    CHECK(by_default != means_at(encoder == Encoder::kLstm ? 3e-4 : 1e-3));
+  }
 }
 
 TEST_CASE("auto answers a KnapSack by branch and bound, and samples what that does not finish") {
