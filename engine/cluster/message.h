@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks tell each other, as bytes. All ranks run one version of the program on one kind of processor, so
+// numbers travel as they lie in memory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace pointsman {
+
+class MessageWriter {
+ public:
+  template <typename T>
+  requires std::is_trivially_copyable_v<T> MessageWriter& put(const T& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  template <typename T>
+  MessageWriter& put_all(std::span<const T> values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    put(static_cast<uint64_t>(values.size()));
+    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+    return *this;
+  }
+  template <typename T>
+  MessageWriter& put(const std::vector<T>& values) {
+    return put_all(std::span<const T>(values));
+  }
+  MessageWriter& put(const std::string& text) { return put_all(std::span<const char>(text)); }
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// Reads in the order of writing. std::runtime_error where a message ends too early.
+class MessageReader {
+ public:
+  // bytes must outlive it.
+  explicit MessageReader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  requires std::is_trivially_copyable_v<T> MessageReader& get(T& value) {
+    take(&value, sizeof value);
+    return *this;
+  }
+  template <typename T>
+  MessageReader& get(std::vector<T>& values) {
+    values.resize(count<T>());
+    take(values.data(), values.size() * sizeof(T));
+    return *this;
+  }
+  MessageReader& get(std::string& text) {
+    text.resize(count<char>());
+    take(text.data(), text.size());
+    return *this;
+  }
+  template <typename T>
+  T next() {
+    T value{};
+    get(value);
+    return value;
+  }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  template <typename T>
+  size_t count() {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto count = next<uint64_t>();
+    if (count > bytes_.size() / sizeof(T)) throw std::runtime_error("a message of another rank is cut");
+    return count;
+  }
+  void take(void* to, size_t size) {
+    if (size > bytes_.size()) throw std::runtime_error("a message of another rank is cut");
+    if (size > 0) std::memcpy(to, bytes_.data(), size);
+    bytes_.remove_prefix(size);
+  }
+
+  std::string_view bytes_;
+};
+
+}  // namespace pointsman

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The MPI module: Communicator over MPI_COMM_WORLD.
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <thread>
+
+#include "engine/cluster/module.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kTag = 0;
+// A wait first gives its processor away between two looks, then sleeps: in a chain of sums the other rank is
+// nearly there, and for a piece of work it may take seconds that another process can use.
+constexpr auto kYielding = std::chrono::milliseconds(1);
+constexpr auto kSleep = std::chrono::microseconds(100);
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw ClusterError(std::string(call) + ": " + text);
+}
+
+// Calls look() until it is true.
+template <typename Look>
+void wait_until(const Look& look) {
+  const auto yields_until = std::chrono::steady_clock::now() + kYielding;
+  while (!look()) {
+    if (std::chrono::steady_clock::now() < yields_until) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(kSleep);
+    }
+  }
+}
+
+void wait_for(MPI_Request request, const char* call) {
+  wait_until([&] {
+    int done = 0;
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+    return done != 0;
+  });
+}
+
+int count_of(size_t bytes) {
+  if (bytes > INT_MAX) throw ClusterError("a message of " + std::to_string(bytes) + " bytes is too long");
+  return static_cast<int>(bytes);
+}
+
+struct Place {
+  int rank = 0, size = 1, local_rank = 0, local_size = 1;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  explicit MpiCommunicator(const Place& place)
+      : Communicator(place.rank, place.size, place.local_rank, place.local_size) {}
+
+  void send(int to, std::span<const char> bytes) override {
+    MPI_Request request;
+    check(MPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request),
+          "MPI_Isend");
+    wait_for(request, "MPI_Isend");
+  }
+
+  Received receive(int from) override {
+    MPI_Status status;
+    const int source = from == kAnyRank ? MPI_ANY_SOURCE : from;
+    wait_until([&] { return probe(source, status); });
+    int size = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+    Received received{status.MPI_SOURCE, std::string(static_cast<size_t>(size), '\0')};
+    receive_into(received.from, received.bytes);
+    return received;
+  }
+
+  bool has_message() override {
+    MPI_Status status;
+    return probe(MPI_ANY_SOURCE, status);
+  }
+
+  void receive_into(int from, std::span<char> bytes) override {
+    MPI_Request request;
+    check(MPI_Irecv(bytes.data(), count_of(bytes.size()), MPI_BYTE, from, kTag, MPI_COMM_WORLD, &request),
+          "MPI_Irecv");
+    wait_for(request, "MPI_Irecv");
+  }
+
+  void broadcast(int root, std::span<char> bytes) override {
+    MPI_Request request;
+    check(MPI_Ibcast(bytes.data(), count_of(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD, &request),
+          "MPI_Ibcast");
+    wait_for(request, "MPI_Ibcast");
+  }
+
+  [[noreturn]] void abort(int code) override {
+    MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);
+  }
+
+  void finish() override { check(MPI_Finalize(), "MPI_Finalize"); }
+
+ private:
+  static bool probe(int source, MPI_Status& status) {
+    int there = 0;
+    check(MPI_Iprobe(source, kTag, MPI_COMM_WORLD, &there, &status), "MPI_Iprobe");
+    return there != 0;
+  }
+};
+
+Place find_place() {
+  Place place;
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &place.rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(MPI_COMM_WORLD, &place.size), "MPI_Comm_size");
+  MPI_Comm machine = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
+        "MPI_Comm_split_type");
+  check(MPI_Comm_rank(machine, &place.local_rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(machine, &place.local_size), "MPI_Comm_size");
+  check(MPI_Comm_free(&machine), "MPI_Comm_free");
+  return place;
+}
+
+std::unique_ptr<Communicator> join() {
+  // Serialized: rank 0 hands out work from a thread of its own, and no other thread calls MPI meanwhile.
+  int threads = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "MPI_Init_thread");
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  if (threads < MPI_THREAD_SERIALIZED) throw ClusterError("this MPI serves one thread only");
+  return std::make_unique<MpiCommunicator>(find_place());
+}
+
+constexpr MpiModule kModule = {kMpiModuleVersion, join};
+
+}  // namespace
+
+}  // namespace pointsman
+
+extern "C" __attribute__((visibility("default"))) const pointsman::MpiModule* pointsman_mpi_module() {
+  return &pointsman::kModule;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are threads of one process, so that what several ranks do is tested without MPI.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/cluster/communicator.h"
+
+namespace pointsman {
+
+class ThreadRanks {
+ public:
+  // Calls work(communicator) on `size` threads at once; what one of them throws is thrown again, rank 0's
+  // first. The others must end by themselves.
+  static void run(int size, const std::function<void(Communicator&)>& work) {
+    Post post;
+    std::vector<std::exception_ptr> thrown(static_cast<size_t>(size));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          Member member(post, rank, size);
+          work(member);
+        } catch (...) {
+          thrown[static_cast<size_t>(rank)] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& error : thrown) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+ private:
+  struct Post {
+    std::mutex mutex;
+    std::condition_variable arrived;
+    std::map<int, std::deque<Communicator::Received>> boxes;  // by receiver
+  };
+
+  class Member final : public Communicator {
+   public:
+    Member(Post& post, int rank, int size) : Communicator(rank, size, rank, size), post_(post) {}
+
+    void send(int to, std::span<const char> bytes) override {
+      const std::lock_guard lock(post_.mutex);
+      post_.boxes[to].push_back({rank(), std::string(bytes.begin(), bytes.end())});
+      post_.arrived.notify_all();
+    }
+    Received receive(int from) override {
+      std::unique_lock lock(post_.mutex);
+      std::deque<Received>& box = post_.boxes[rank()];
+      for (;;) {
+        for (auto at = box.begin(); at != box.end(); ++at) {
+          if (from != kAnyRank && at->from != from) continue;
+          Received found = std::move(*at);
+          box.erase(at);
+          return found;
+        }
+        post_.arrived.wait(lock);
+      }
+    }
+    bool has_message() override {
+      const std::lock_guard lock(post_.mutex);
+      return !post_.boxes[rank()].empty();
+    }
+    void receive_into(int from, std::span<char> bytes) override {
+      const Received received = receive(from);
+      if (received.bytes.size() != bytes.size()) throw std::logic_error("a message of another length");
+      std::memcpy(bytes.data(), received.bytes.data(), bytes.size());
+    }
+    void broadcast(int root, std::span<char> bytes) override {
+      if (rank() != root) return receive_into(root, bytes);
+      for (int to = 0; to < size(); ++to) {
+        if (to != root) send(to, bytes);
+      }
+    }
+    [[noreturn]] void abort(int code) override { throw std::runtime_error("abort " + std::to_string(code)); }
+    void finish() override {}
+
+   private:
+    Post& post_;
+  };
+};
+
+}  // namespace pointsman
