@@ -7,9 +7,12 @@
 
 namespace pointsman {
 
+class CpuPart;
+
 // threads >= 0; 0: all cores. Throws DeviceError when POINTSMAN_SIMD forces an instruction set that this
-// processor lacks, std::invalid_argument when it names none.
-std::unique_ptr<Backend> make_cpu_backend(int threads);
+// processor lacks, std::invalid_argument when it names none. part: not null where its gradients are parts of
+// larger ones, all of parameter set 0; it must outlive the backend.
+std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part = nullptr);
 
 // memory_limit: most bytes of device memory beside the parameters; 0: nine tenths of what is free when
 // configured. precision: as BackendOptions. Throws DeviceError when there is no device of that index.

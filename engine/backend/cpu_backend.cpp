@@ -11,6 +11,7 @@
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cpu_gradient.h"
+#include "engine/backend/cpu_part.h"
 #include "engine/backend/cpu_rollout.h"
 #include "engine/backend/host_memory.h"
 #include "engine/backend/rollout_request.h"
@@ -24,8 +25,6 @@ namespace {
 // More rollouts in a tile share more prefixes; their states stream from the caches behind the second.
 constexpr int kMaxTileRollouts = 1024;
 constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
-constexpr int kGradientRows = 16;  // rollouts of a gradient tile: fixed, it decides the order of the sums
-constexpr size_t kSegments = 16;   // of a set's gradient tiles, at most; likewise
 constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
 constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
 
@@ -40,7 +39,8 @@ TileActivations* tile_of(CpuTape* tape, size_t t) {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads) : instruction_set_(cpu::instruction_set()), workers_(threads) {
+  CpuBackend(int threads, CpuPart* part)
+      : instruction_set_(cpu::instruction_set()), workers_(threads), part_(part) {
     rollout_workspaces_.resize(workers_.count());
     gradient_workspaces_.resize(workers_.count());
   }
@@ -116,6 +116,7 @@ class CpuBackend final : public Backend {
       }
     });
     if (tape != nullptr && !stopped) tape_head_.fill(request, result);
+    if (tape != nullptr && part_ != nullptr) part_->take_statistics(statistics);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
     if (stopped) count_finished(request, result);
     if (request.best_only) choose_best(request, result);
@@ -170,11 +171,6 @@ class CpuBackend final : public Backend {
 
   static int set_of(const SequenceBatch& batch, const RolloutTile& tile) {
     return batch.set_of(tile.pieces.front().sequence);
-  }
-
-  static std::vector<RolloutTile> gradient_tiles(const SequenceBatch& batch,
-                                                 const int32_t* counts = nullptr) {
-    return cut_into_tiles(batch, counts, kGradientRows, kGradientRows, true);
   }
 
   std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
@@ -236,21 +232,51 @@ class CpuBackend final : public Backend {
       Placement placement(buffer.data());
       return folded(placement);
     };
+    const auto sum = [&](size_t t, int worker, AlignedFloats& buffer) { work(t, worker, folded_in(buffer)); };
+    if (part_ != nullptr) {
+      sum_part(part_->window(), tiles.size(), size, sum);
+      unfold(folded_in(part_sum_), *sets_.at(0));
+      return;
+    }
     for (size_t first = 0; first < tiles.size();) {
       const int set = set_of(batch, tiles[first]);
       size_t last = first;
       while (last < tiles.size() && set_of(batch, tiles[last]) == set) ++last;
-      const size_t count = last - first, segments = std::min(count, kSegments);
-      if (segments_.size() < segments) segments_.resize(segments);
-      workers_.for_each(static_cast<int64_t>(segments), [&](int64_t s, int worker) {
-        segments_[s].assign(size, 0.0f);
-        for (size_t t = first + s * count / segments; t < first + (s + 1) * count / segments; ++t)
-          work(t, worker, folded_in(segments_[s]));
-      });
+      const size_t count = last - first, segments = segments_of(count);
+      sum_segments(0, segments, count, size,
+                   [&](size_t t, int worker, AlignedFloats& buffer) { sum(first + t, worker, buffer); });
       add_segments(segments, size);
       unfold(folded_in(segments_[0]), *sets_.at(set));
       first = last;
     }
+  }
+
+  // Segments first .. first + segments - 1 of `tiles` tiles into segments_[0], .. sum(tile, worker, buffer).
+  template <typename Sum>
+  void sum_segments(size_t first, size_t segments, size_t tiles, size_t size, const Sum& sum) {
+    if (segments_.size() < segments) segments_.resize(segments);
+    workers_.for_each(static_cast<int64_t>(segments), [&](int64_t i, int worker) {
+      segments_[i].assign(size, 0.0f);
+      const size_t s = first + static_cast<size_t>(i);
+      for (size_t t = segment_begin(s, tiles); t < segment_begin(s + 1, tiles); ++t)
+        sum(t, worker, segments_[i]);
+    });
+  }
+
+  // The sum of all backends' segments, of which this one's `count` tiles are some, into part_sum_.
+  template <typename Sum>
+  void sum_part(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
+    size_t first = 0, last = 0;
+    while (segment_begin(first, window.all) < window.first) ++first;
+    for (last = first;
+         last < segments_of(window.all) && segment_begin(last + 1, window.all) <= window.first + count;)
+      ++last;
+    sum_segments(first, last - first, window.all, size,
+                 [&](size_t t, int worker, AlignedFloats& buffer) { sum(t - window.first, worker, buffer); });
+    std::vector<const float*> addends;
+    for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].data());
+    part_sum_.resize(size);
+    part_->add_segments(addends, part_sum_);
   }
 
   // Into the first.
@@ -300,18 +326,20 @@ class CpuBackend final : public Backend {
   size_t granted_bytes_ = kSmallBytes;  // that the gradient workspaces may grow to without a question
   TapeHead tape_head_;
   std::vector<AlignedFloats> segments_;  // sums of a set's segments
+  CpuPart* const part_;                  // null: this backend computes all of each call
+  AlignedFloats part_sum_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads) {
+std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part) {
   try {
     cpu::instruction_set();
   } catch (const std::runtime_error& error) {
     throw DeviceError(error.what());  // POINTSMAN_SIMD asks for what this processor lacks
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores);
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores, part);
 }
 
 }  // namespace pointsman

@@ -39,6 +39,10 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
   return tiles;
 }
 
+std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts) {
+  return cut_into_tiles(sequences, counts, kGradientRows, kGradientRows, true);
+}
+
 void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows, bool accumulate) {
   cpu::multiply({x, kHidden, packed.data(), y, kHidden, rows, kHidden, kHidden, accumulate});
 }

@@ -29,6 +29,10 @@ struct RolloutTile {
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
                                         int max_sequences, int max_rollouts, bool whole = false);
 
+// Of a gradient, and of a rollout onto a tape: always the same, they decide the order of the sums.
+inline constexpr int kGradientRows = 16;  // rollouts of a tile, at most
+std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts = nullptr);
+
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {
   float* get(size_t count) {
