@@ -30,12 +30,13 @@ std::string printable(std::string_view text, size_t most) {
 
 }  // namespace
 
-AnsweredLines::AnsweredLines(std::string path) : path_(std::move(path)), file_(path_, std::ios::binary) {
+AnsweredLines::AnsweredLines(std::string path, int64_t first)
+    : path_(std::move(path)), first_(first), file_(path_, std::ios::binary) {
   if (file_.is_open()) read();
 }
 
 // What the next line starts with, whatever its instance is.
-std::string AnsweredLines::start() const { return "{\"index\":" + std::to_string(count_) + ","; }
+std::string AnsweredLines::start() const { return "{\"index\":" + std::to_string(first_ + count_) + ","; }
 
 void AnsweredLines::read() {
   next_.clear();

@@ -14,15 +14,16 @@ namespace pointsman {
 // interrupted. A last line that is torn does not stay. Holds one line at a time.
 class AnsweredLines {
  public:
-  // A file that is not there has none. Throws UsageError for one that is no such output; so does take().
-  explicit AnsweredLines(std::string path);
+  // first: index of the run's first instance. A file that is not there has none. Throws UsageError for one
+  // that is no such output; so does take().
+  AnsweredLines(std::string path, int64_t first);
 
   bool has_next() const { return !next_.empty(); }
   int64_t count() const { return count_; }   // of those taken
   uint64_t bytes() const { return bytes_; }  // that these have in the file
 
-  // The next answer, where there is one: the `index`-th of the run, to `instance`; null: an error. Throws
-  // UsageError when it is to another one; `place` tells where the instance stands.
+  // The next answer, where there is one: that to the instance of this index, `instance`; null: an error.
+  // Throws UsageError when it is to another one; `place` tells where the instance stands.
   bool take(int64_t index, const Instance* instance, const std::string& place);
 
   // "out.ndjson:3", of the next answer.
@@ -33,6 +34,7 @@ class AnsweredLines {
   std::string start() const;
 
   std::string path_;
+  int64_t first_;
   std::ifstream file_;
   std::string next_;  // with its newline; empty: there is none
   int64_t count_ = 0;

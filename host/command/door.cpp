@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "host/command/process_ranks.h"
+
 namespace pointsman {
 
 namespace {
@@ -25,7 +27,10 @@ Command add_door(CLI::App& parent, const std::string& name, const std::string& w
   CLI::App* app = parent.add_subcommand(name, what);
   app->set_help_flag();
   app->prefix_command();
-  return {app, std::make_shared<CommonOptions>(), [=]() -> int { go_through(door(), app->remaining()); }};
+  return {app, std::make_shared<CommonOptions>(), [=]() -> int {
+            if (process_ranks().size() > 1) throw UsageError(name + ": is for one process");
+            go_through(door(), app->remaining());
+          }};
 }
 
 }  // namespace pointsman

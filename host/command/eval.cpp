@@ -18,6 +18,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/files/formats.h"
 #include "host/files/read_solutions.h"
@@ -256,7 +257,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   OutputFile file = open_output(common);
   const EvalSet set = load_set(flags);
   const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);
-  SolveRun run(backend_options(common), "", false, run_log());
+  SolveRun run(backend_options(common), "", false, run_log(), process_ranks());
   const std::vector<std::string> models = load_models(flags, modes, set, run.models);
   const Json origin = json_of(
       {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});

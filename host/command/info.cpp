@@ -2,6 +2,7 @@
 // `pointsman info`: what this program is, what it runs on, and which models it finds.
 #include <nlohmann/json.hpp>
 
+#include "engine/cluster/communicator.h"
 #include "engine/engine.h"
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
@@ -73,11 +74,13 @@ std::string cuda_text(const CudaStatus& cuda) {
 int describe_program(const CommonOptions& common, OutputFile& file) {
   const DeviceInfo device = describe(make_backends(backend_options(common)));
   const CudaStatus cuda = cuda_status();
+  const std::string mpi_module = find_mpi_module();  // not loaded: only a launcher's process needs it
   Json json = json_of({{"code", kExitDone},
                        {"version", POINTSMAN_VERSION},
                        {"device", device_text(device)},
                        {"threads", device.threads},
-                       {"cuda", cuda_text(cuda)}});
+                       {"cuda", cuda_text(cuda)},
+                       {"mpi", mpi_module.empty() ? "not in this build" : mpi_module}});
   std::string text = as_text(json).substr(as_text(json).find('\n') + 1);  // without the code
   json["cuda_module"] = cuda.module;
   Json& devices = json["cuda_devices"] = Json::array();

@@ -22,6 +22,7 @@
 #include "host/command/man_page.h"
 #include "host/command/memory_failure.h"
 #include "host/command/output.h"
+#include "host/command/process_ranks.h"
 #include "host/files/input_file.h"
 #include "host/files/text_scan.h"
 #include "host/run/did_you_mean.h"
@@ -268,9 +269,12 @@ int main(int argc, char** argv) {
   pointsman::install_signal_handlers();
   std::set_new_handler(pointsman::on_new_failure);
   std::set_terminate(pointsman::on_terminate);
+  int code = 0;
   try {
-    return pointsman::main_program(argc, argv);
+    if (pointsman::process_ranks().rank() > 0) return pointsman::run_as_server();
+    code = pointsman::main_program(argc, argv);
   } catch (...) {
-    return pointsman::report_exception();
+    code = pointsman::report_exception();
   }
+  return pointsman::end_process(code);
 }

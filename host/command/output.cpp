@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "engine/cluster/communicator.h"
 #include "host/files/formats.h"
 #include "host/run/did_you_mean.h"
 
@@ -18,7 +19,7 @@ OutputFormat output_format(const CommonOptions& options) {
     const AnswerFormat* const told = format_by_suffix(answer_formats(), options.output);
     return told ? told->kind : OutputFormat::kJson;
   }
-  return isatty(STDOUT_FILENO) ? OutputFormat::kText : OutputFormat::kJson;
+  return isatty(STDOUT_FILENO) && !is_launched() ? OutputFormat::kText : OutputFormat::kJson;
 }
 
 bool is_json_on_stdout(const CommonOptions& options) {

@@ -13,7 +13,8 @@
 
 namespace pointsman {
 
-// What --format says, else the suffix of -o, else text on a terminal and JSON off one.
+// What --format says, else the suffix of -o, else text on a terminal and JSON off one. An
+// MPI launcher's output is none.
 OutputFormat output_format(const CommonOptions& options);
 
 // The answer is JSON and goes to stdout, so a failure is told there too.

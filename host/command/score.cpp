@@ -8,6 +8,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/command/process_ranks.h"
 #include "host/files/read_solutions.h"
 #include "host/files/text_scan.h"
 #include "host/run/solve_run.h"
@@ -43,7 +44,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   const InstanceBatch instances = load_instances(flags.file, flags.input);
   require_coordinates(instances, flags.file, "score");
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
-  SolveRun run(backend_options(common), flags.model, false, run_log());
+  SolveRun run(backend_options(common), flags.model, false, run_log(), process_ranks());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text = "index  log_prob  cost\n";
   double sum = 0;

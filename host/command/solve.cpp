@@ -11,6 +11,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_stream.h"
 #include "host/files/formats.h"
@@ -51,6 +52,40 @@ LoadedFiles load_all(const SolveFlags& flags) {
   check_instances(flags.options, loaded.instances);
   loaded.loading_ms = milliseconds_since(start);
   return loaded;
+}
+
+// The part of --shard; the rows stay those of the whole input.
+void keep_shard(const SolveFlags& flags, LoadedFiles& loaded, std::vector<double>& reference) {
+  const auto count = static_cast<int64_t>(loaded.instances.size());
+  const int64_t begin = flags.shard.begin(count), end = flags.shard.end(count);
+  if (begin == end) {
+    throw UsageError("--shard " + flags.shard_text + ": is empty, the input has only " +
+                     std::to_string(count) + " instances");
+  }
+  const auto keep = [&](auto& values) {
+    if (!values.empty()) values = {values.begin() + begin, values.begin() + end};
+  };
+  keep(loaded.instances);
+  keep(loaded.rows);
+  keep(reference);
+}
+
+// As many as the stream's indices will be: lines that are no instance count too, and so does a bad file.
+int64_t count_instances(const SolveFlags& flags) {
+  int64_t count = 0;
+  for (const std::string& path : flags.files) {
+    try {
+      InstanceInput input(path, read_options(flags.input));
+      if (!input.is_stream()) {
+        count += static_cast<int64_t>(input.read_all().instances.size());
+        continue;
+      }
+      while (input.next_line()) ++count;
+    } catch (const InputError&) {
+      ++count;
+    }
+  }
+  return count;
 }
 
 // The formats that hold less than everything are refused before the work, not after it.
@@ -134,11 +169,12 @@ SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common
 
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
   SearchControl control = solve_control(flags, common);
-  const LoadedFiles loaded = load_all(flags);
+  LoadedFiles loaded = load_all(flags);
   const InstanceBatch& instances = loaded.instances;
   check_format(output_format(common), instances);
-  const std::vector<double> reference =
-      flags.ref.empty() ? std::vector<double>() : read_reference(flags.ref, instances);
+  std::vector<double> reference;
+  if (!flags.ref.empty()) reference = read_reference(flags.ref, instances);
+  if (!flags.shard.is_all()) keep_shard(flags, loaded, reference);
   BestLines best(instances.front(), reference.empty() ? std::nan("") : reference.front());
   if (instances.size() == 1 && flags.options.mode != Mode::kGreedy && is_log_on_terminal())
     best.follow(control);
@@ -187,10 +223,14 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
   }
   const SearchControl control = solve_control(flags, common);
   SolveStream stream(run, flags, control, file, reference);
+  if (!flags.shard.is_all()) {
+    const int64_t count = count_instances(flags);
+    stream.take_part(flags.shard.begin(count), flags.shard.end(count));
+  }
   if (flags.resume) stream.resume(common.output);
   for (const std::string& path : flags.files) {
     stream.solve_file(path, read_options(flags.input));
-    if (stream.stopped()) break;
+    if (stream.stopped() || stream.is_past_part()) break;
   }
   stream.finish();
   log_end(run, stream.totals());
@@ -205,7 +245,7 @@ int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& commo
   CommonOptions output = common;
   output.force = common.force || flags.resume;
   OutputFile file = open_output(output, is_stream ? Appearance::kGrowing : Appearance::kWhole);
-  SolveRun run(backend_options(common), flags.model, flags.options.untrained, run_log());
+  SolveRun run(backend_options(common), flags.model, flags.options.untrained, run_log(), process_ranks());
   log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +
            ", seed " + std::to_string(common.seed));
   return is_stream ? run_stream(run, flags, common, file) : run_document(run, flags, common, file);

@@ -16,10 +16,25 @@ class App;
 
 namespace pointsman {
 
+// One of several runs that share the instances of an input: part `number` of `of` parts of consecutive
+// instances, which differ by at most one in length.
+struct Shard {
+  int64_t number = 1, of = 1;
+
+  bool is_all() const { return of == 1; }
+  // The first instance of the part, of `count` in all; the end is that of the next part.
+  int64_t begin(int64_t count) const { return part_begin(number - 1, count); }
+  int64_t end(int64_t count) const { return part_begin(number, count); }
+
+ private:
+  int64_t part_begin(int64_t part, int64_t count) const { return count / of * part + count % of * part / of; }
+};
+
 struct SolveFlags {
   std::vector<std::string> files;
   InstanceFlags input;
-  std::string model, mode = "auto", improve, init, ref;
+  std::string model, mode = "auto", improve, init, ref, shard_text;
+  Shard shard;
   double limit_each = 0;  // seconds; 0: none
   bool resume = false;
   SolveOptions options;

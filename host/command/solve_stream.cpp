@@ -160,7 +160,7 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
     queue.start();
     for (;;) {
       std::vector<InstanceLine> lines = queue.take(at_once);
-      if (lines.empty()) return;
+      if (lines.empty() || is_past_part()) return;
       const size_t count = lines.size();
       const Clock::time_point start = Clock::now();
       solve_lines(std::move(lines), true);
@@ -168,7 +168,8 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
     }
   } catch (const InputStopped&) {  // the exit code tells it
   } catch (const InputError& error) {
-    write_error(kExitInput, error.what(), error.file(), error.line(), next_index_++);
+    const int64_t index = next_index_++;
+    if (is_in_part(index)) write_error(kExitInput, error.what(), error.file(), error.line(), index);
     write_errors_before(next_index_);
   }
 }
@@ -188,6 +189,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
   std::vector<int64_t> indices;
   for (InstanceLine& line : lines) {
     const int64_t index = next_index_++;
+    if (!is_in_part(index)) continue;
     if (line.error) {
       write_error(kExitInput, line.error->what(), line.error->file(), line.error->line(), index);
       continue;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,9 +27,12 @@ class SolveStream {
               double reference)
       : run_(run), flags_(flags), control_(control), file_(file), reference_(reference) {}
 
-  // Goes on behind what an earlier run left in `output`, which the file writes. UsageError for other lines
-  // than answers.
-  void resume(const std::string& output) { answered_.emplace(output); }
+  // Answers only instances first .. last - 1 of all files; the others are passed over.
+  void take_part(int64_t first, int64_t last) { first_ = first, last_ = last; }
+
+  // After take_part(). Goes on behind what an earlier run left in `output`, which the file writes. UsageError
+  // for other lines than answers.
+  void resume(const std::string& output) { answered_.emplace(output, first_); }
 
   // Solves one file or stream. Bad lines, or a bad file, are answered with their code and the run goes on.
   void solve_file(const std::string& path, const ReadOptions& options);
@@ -38,6 +42,7 @@ class SolveStream {
 
   const SolveTotals& totals() const { return totals_; }
   bool stopped() const;  // a limit or a signal ended the run
+  bool is_past_part() const { return next_index_ >= last_; }
 
  private:
   // Why an instance cannot be solved with these flags, as an exit code and a message; code 0: it can.
@@ -47,6 +52,7 @@ class SolveStream {
   void write_error(int code, const std::string& message, const std::string& file, int64_t line,
                    int64_t index);
   void write_errors_before(int64_t index);
+  bool is_in_part(int64_t index) const { return index >= first_ && index < last_; }
   // Whether the output of an earlier run has the answer. instance: null of an error.
   bool is_answered(int64_t index, const Instance* instance, int64_t line);
   void end_of_answered();
@@ -64,7 +70,8 @@ class SolveStream {
   OutputFile& file_;
   double reference_;
   SolveTotals totals_;
-  int64_t next_index_ = 0;                 // of all lines of all files
+  int64_t next_index_ = 0;  // of all lines of all files
+  int64_t first_ = 0, last_ = std::numeric_limits<int64_t>::max();
   std::string path_;                       // of the file in work
   std::optional<AnsweredLines> answered_;  // what is still to be passed over
   ProgressLine line_;

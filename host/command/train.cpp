@@ -9,9 +9,11 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/command/process_ranks.h"
 #include "host/command/train_flags.h"
 #include "host/files/text_scan.h"
 #include "host/run/model_lookup.h"
+#include "host/run/ranks.h"
 #include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"
 
@@ -57,7 +59,7 @@ std::string method_of(const TrainFlags& flags) {
 int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   const std::vector<float> initial = finish_train_flags(flags, app, common);
   TrainOptions& options = flags.options;
-  Engine engine(backend_options(common));
+  Engine engine = training_engine(process_ranks(), backend_options(common));
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info(engine.device_note());
   log_info(printed(

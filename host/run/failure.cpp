@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "engine/backend/backend.h"
+#include "engine/cluster/communicator.h"
 #include "engine/training/trainer.h"
 #include "host/files/input_error.h"
 #include "models/atomic_file.h"
@@ -31,6 +32,8 @@ Failure describe(const std::exception_ptr& error) {
     return {kExitInput, e.what(), e.file(), 0};
   } catch (const DiskError& e) {
     return {kExitResource, e.what(), e.file(), 0};
+  } catch (const ClusterError& e) {
+    return {kExitResource, e.what(), "", 0};
   } catch (const DeviceError& e) {
     return {kExitResource, e.what(), "", 0};
   } catch (const CallStopped&) {

@@ -25,8 +25,12 @@ void ModelsUsed::add(const Model& model) {
   if (!model.sha256.empty()) append(sha256, model.sha256);
 }
 
-SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log)
-    : engine(backend), models(model, untrained, log), log_(std::move(log)) {
+SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log,
+                   Communicator& ranks)
+    : engine(options_of_rank(backend, ranks)),
+      models(model, untrained, log),
+      ranks_(ranks, backend),
+      log_(std::move(log)) {
   if (!engine.device_note().empty()) log_.tell(engine.device_note());
 }
 
@@ -75,7 +79,7 @@ void SolveRun::solve_group(const Group& group, const InstanceBatch& instances,
   }
   options.on_step = report_places(std::move(options.on_step), group.places);
   const double earlier_ms = report.solving_ms;
-  report = engine.solve(group.model, all ? instances : copies, own_rows, options, control, sink);
+  report = ranks_.solve(engine, group.model, all ? instances : copies, own_rows, options, control, sink);
   report.solving_ms += earlier_ms;
   if (options.shuffle.value_or(false) && !report.shuffle && !std::exchange(told_of_shuffle_, true))
     log_.tell("--shuffle: ignored, the attention encoder reads all orders of the items alike");
@@ -107,7 +111,7 @@ std::vector<double> SolveRun::score(const InstanceBatch& instances, const Soluti
     }
     used.add(model);
     const std::vector<double> scores =
-        engine.score(model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
+        ranks_.score(engine, model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
                      SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)), temperature, stop);
     log_probs.insert(log_probs.end(), scores.begin(), scores.end());
   }

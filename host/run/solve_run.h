@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "host/run/model_lookup.h"
+#include "host/run/ranks.h"
 
 namespace pointsman {
 
@@ -18,8 +19,9 @@ struct ModelsUsed {
 
 // One engine, its models and what a run has used of them.
 struct SolveRun {
-  // Tells why `auto` fell back to another device.
-  SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log);
+  // Tells why `auto` fell back to another device. ranks: who shares the work; it must outlive the run.
+  SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log,
+           Communicator& ranks = one_process());
 
   // Solves `instances`, those of a model together; rows[i] is the row of instance i in its file or stream.
   // A time limit is shared among the models by their work. `sink` is called in input order as answers become
@@ -48,6 +50,7 @@ struct SolveRun {
   void solve_group(const Group& group, const InstanceBatch& instances, const std::vector<uint64_t>& rows,
                    SolveOptions options, const SearchControl& control, const SolutionSink& sink);
 
+  Ranks ranks_;
   RunLog log_;
   bool told_of_shuffle_ = false, told_of_size_ = false;
 };

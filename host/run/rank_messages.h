@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rank 0 asks of another rank, and what it is answered.
+#pragma once
+
+#include "engine/cluster/message.h"
+#include "engine/engine.h"
+
+namespace pointsman {
+
+// What a message to another rank begins with.
+enum class RankCall : int32_t {
+  kEngine,  // BackendOptions: of all that follows
+  kModel,   // a model; the first is number 0
+  kSolve,   // number of a model or -1, options, limits, rows, instances; answered with report and solutions
+  kScore,   // number of a model, temperature, instances, solutions; answered with log p of each
+  kTrain,   // threads; then the calls of a cluster backend (engine/backend/cluster_backend.h)
+  kEnd
+};
+
+void put(MessageWriter& message, const BackendOptions& options);
+void put(MessageWriter& message, const Model& model);
+// Without on_step.
+void put(MessageWriter& message, const SolveOptions& options);
+// Its limits, as seconds from now: ranks have clocks of their own.
+void put(MessageWriter& message, const SearchControl& control);
+void put(MessageWriter& message, const Instance& instance);
+void put(MessageWriter& message, const Solution& solution);
+
+BackendOptions take_backend_options(MessageReader& message);
+Model take_model(MessageReader& message);
+SolveOptions take_solve_options(MessageReader& message);
+SearchControl take_limits(MessageReader& message);
+Instance take_instance(MessageReader& message);
+Solution take_solution(MessageReader& message);
+
+}  // namespace pointsman

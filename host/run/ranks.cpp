@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/run/ranks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "engine/backend/cluster_backend.h"
+#include "engine/schedule/answers_in_order.h"
+#include "engine/search/limits.h"
+#include "host/run/rank_messages.h"
+#include "host/run/work_pieces.h"
+
+namespace pointsman {
+
+namespace {
+
+std::vector<double> work_of(const InstanceBatch& instances) {
+  std::vector<double> work;
+  for (const Instance& instance : instances) work.push_back(rollout_work(instance.n()));
+  return work;
+}
+
+template <typename T>
+std::vector<T> chosen(std::span<const T> all, const std::vector<size_t>& places) {
+  std::vector<T> some;
+  for (const size_t place : places) some.push_back(all[place]);
+  return some;
+}
+
+// Of two pieces of one run: what any of its instances had.
+void merge(SolveReport& all, const SolveReport& piece) {
+  all.mode = piece.mode;
+  all.samples = std::max(all.samples, piece.samples);
+  all.augment = std::max(all.augment, piece.augment);
+  all.shuffle = all.shuffle || piece.shuffle;
+  all.improve = all.improve || piece.improve;
+  all.statistics += piece.statistics;
+}
+
+// Its part of the time, in which all ranks work.
+SearchControl control_of(const WorkPiece& piece, int ranks, const SearchControl& control) {
+  SearchControl part = share_time(control, ranks * piece.work, piece.work_left);
+  if (!part.end) part.end = part.deadline;  // no instance is alone
+  return part;
+}
+
+void put_instances(MessageWriter& message, const InstanceBatch& instances,
+                   const std::vector<size_t>& places) {
+  message.put(static_cast<uint64_t>(places.size()));
+  for (const size_t place : places) put(message, instances[place]);
+}
+
+InstanceBatch take_instances(MessageReader& message) {
+  InstanceBatch instances;
+  for (auto left = message.next<uint64_t>(); left > 0; --left) instances.push_back(take_instance(message));
+  return instances;
+}
+
+// A rank that serves.
+class Server {
+ public:
+  Server(Communicator& ranks, const std::function<bool()>& interrupted)
+      : ranks_(ranks), interrupted_(interrupted) {}
+
+  // False: it was the last call.
+  bool serve(MessageReader& message) {
+    switch (message.next<RankCall>()) {
+      case RankCall::kEngine:
+        engine_.emplace(options_of_rank(take_backend_options(message), ranks_));
+        return true;
+      case RankCall::kModel:
+        models_.push_back(std::make_unique<Model>(take_model(message)));
+        return true;
+      case RankCall::kSolve:
+        solve(message);
+        return true;
+      case RankCall::kScore:
+        score(message);
+        return true;
+      case RankCall::kTrain:
+        serve_cluster_backend(ranks_, options_of_rank({"cpu", message.next<int>()}, ranks_).threads);
+        return true;
+      case RankCall::kEnd:
+        return false;
+    }
+    throw std::logic_error("no such call of another rank");
+  }
+
+ private:
+  const Model* take_model_number(MessageReader& message) {
+    const auto number = message.next<int32_t>();
+    return number < 0 ? nullptr : models_.at(static_cast<size_t>(number)).get();
+  }
+
+  void solve(MessageReader& message) {
+    const Model* const model = take_model_number(message);
+    const SolveOptions options = take_solve_options(message);
+    SearchControl control = take_limits(message);
+    control.interrupted = interrupted_;
+    const auto rows = message.next<std::vector<uint64_t>>();
+    const InstanceBatch instances = take_instances(message);
+    MessageWriter solutions;
+    const SolveReport report =
+        engine_.value().solve(model, instances, rows, options, control,
+                              [&](size_t, Solution&& solution) { put(solutions, solution); });
+    ranks_.send(0, MessageWriter().put(report).bytes() + solutions.bytes());
+  }
+
+  void score(MessageReader& message) {
+    const Model* const model = take_model_number(message);
+    const auto temperature = message.next<float>();
+    const InstanceBatch instances = take_instances(message);
+    SolutionBatch solutions;
+    for (size_t i = 0; i < instances.size(); ++i) solutions.push_back(take_solution(message));
+    const std::vector<double> scores =
+        engine_.value().score(*model, instances, solutions, temperature, StopToken(interrupted_));
+    ranks_.send(0, MessageWriter().put(scores).bytes());
+  }
+
+  Communicator& ranks_;
+  const std::function<bool()>& interrupted_;
+  std::optional<Engine> engine_;
+  std::vector<std::unique_ptr<Model>> models_;
+};
+
+}  // namespace
+
+BackendOptions options_of_rank(BackendOptions options, const Communicator& ranks) {
+  if (ranks.local_size() == 1) return options;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());  // that this process may use
+  if (options.threads == 0 && cores >= sysconf(_SC_NPROCESSORS_ONLN))
+    options.threads = std::max(1, cores / ranks.local_size());
+  if ((options.device == "auto" || options.device == "cuda") && !find_cuda_module().empty()) {
+    const size_t devices = cuda_status().devices.size();
+    if (devices > 0)
+      options.device = "cuda:" + std::to_string(static_cast<size_t>(ranks.local_rank()) % devices);
+  }
+  return options;
+}
+
+int32_t Ranks::number_of(const Model* model) {
+  const auto tell = [&](const MessageWriter& message) {
+    for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message.bytes());
+  };
+  if (!std::exchange(is_open_, true)) {
+    MessageWriter message;
+    message.put(RankCall::kEngine);
+    put(message, options_);
+    tell(message);
+  }
+  if (model == nullptr) return -1;
+  const auto [at, is_new] = known_.try_emplace(model, static_cast<int32_t>(known_.size()));
+  if (is_new) {
+    MessageWriter message;
+    message.put(RankCall::kModel);
+    put(message, *model);
+    tell(message);
+  }
+  return at->second;
+}
+
+SolveReport Ranks::solve(Engine& own, const Model* model, const InstanceBatch& instances,
+                         std::span<const uint64_t> rows, const SolveOptions& options,
+                         const SearchControl& control, const SolutionSink& sink) {
+  if (is_alone(instances)) return own.solve(model, instances, rows, options, control, sink);
+  const Clock::time_point start = Clock::now();
+  const int32_t number = number_of(model);
+  WorkPieces pieces(work_of(instances), ranks_.size());
+  std::mutex mutex;  // of what follows
+  AnswersInOrder answers(sink);
+  SolveReport report;
+  const auto here = [&](const WorkPiece& piece) {
+    SolveOptions part = options;
+    part.on_step = report_places(options.on_step, piece.places);
+    const SolveReport done =
+        own.solve(model, chosen(std::span(instances), piece.places), chosen(rows, piece.places), part,
+                  control_of(piece, ranks_.size(), control), [&](size_t i, Solution&& solution) {
+                    const std::lock_guard lock(mutex);
+                    answers.put(piece.places[i], std::move(solution));
+                  });
+    const std::lock_guard lock(mutex);
+    merge(report, done);
+  };
+  const auto message = [&](const WorkPiece& piece) {
+    MessageWriter writer;
+    writer.put(RankCall::kSolve).put(number);
+    put(writer, options);
+    put(writer, control_of(piece, ranks_.size(), control));
+    writer.put(chosen(rows, piece.places));
+    put_instances(writer, instances, piece.places);
+    return writer.bytes();
+  };
+  share_work(ranks_, pieces, here, message, [&](const WorkPiece& piece, std::string_view bytes) {
+    MessageReader reader(bytes);
+    const std::lock_guard lock(mutex);
+    merge(report, reader.next<SolveReport>());
+    for (const size_t place : piece.places) answers.put(place, take_solution(reader));
+  });
+  report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return report;
+}
+
+std::vector<double> Ranks::score(Engine& own, const Model& model, const InstanceBatch& instances,
+                                 const SolutionBatch& solutions, float temperature, const StopToken& stop) {
+  if (is_alone(instances)) return own.score(model, instances, solutions, temperature, stop);
+  const int32_t number = number_of(&model);
+  WorkPieces pieces(work_of(instances), ranks_.size());
+  std::vector<double> scores(instances.size());
+  const auto take = [&](const WorkPiece& piece, const std::vector<double>& part) {
+    for (size_t i = 0; i < piece.places.size(); ++i) scores[piece.places[i]] = part.at(i);
+  };
+  const auto here = [&](const WorkPiece& piece) {
+    take(piece, own.score(model, chosen(std::span(instances), piece.places),
+                          chosen(std::span(solutions), piece.places), temperature, stop));
+  };
+  const auto message = [&](const WorkPiece& piece) {
+    MessageWriter writer;
+    writer.put(RankCall::kScore).put(number).put(temperature);
+    put_instances(writer, instances, piece.places);
+    for (const size_t place : piece.places) put(writer, solutions[place]);
+    return writer.bytes();
+  };
+  share_work(ranks_, pieces, here, message, [&](const WorkPiece& piece, std::string_view bytes) {
+    take(piece, MessageReader(bytes).next<std::vector<double>>());
+  });
+  return scores;
+}
+
+void serve_rank(Communicator& ranks, const std::function<bool()>& interrupted) {
+  Server server(ranks, interrupted);
+  for (bool is_on = true; is_on;) {
+    const Communicator::Received call = ranks.receive(0);
+    MessageReader message(call.bytes);
+    is_on = server.serve(message);
+  }
+}
+
+Engine training_engine(Communicator& ranks, const BackendOptions& options) {
+  if (ranks.size() == 1) return Engine(options);
+  if ((options.device != "auto" && options.device != "cpu") || options.precision != Precision::kFp32)
+    throw DeviceError("device " + options.device +
+                      ": training on several ranks computes on their CPUs in fp32");
+  for (int rank = 1; rank < ranks.size(); ++rank)
+    ranks.send(rank, MessageWriter().put(RankCall::kTrain).put(options.threads).bytes());
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", options.threads}, ranks).threads));
+  return Engine(std::move(backends));
+}
+
+void end_ranks(Communicator& ranks) {
+  for (int rank = 1; rank < ranks.size(); ++rank)
+    ranks.send(rank, MessageWriter().put(RankCall::kEnd).bytes());
+}
+
+}  // namespace pointsman

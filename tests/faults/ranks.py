@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks: several MPI processes give the bytes of one, and the death of one of them ends the run cleanly.
+
+    python3 tests/faults/ranks.py BINARY [--kills N] [--seed S]    50; ctest makes 2
+
+1. `solve`, `eval`, `score` and `train` with N = 1, 2, 3, 4 processes; a checkpoint of N that goes on with another N.
+2. One rank is killed (SIGKILL) at a random time of a training: mpirun must end within 10 s with a code that is not 0, no
+   file may be torn, and `--resume` must give the bits of a run that nobody killed. Likewise for a stream of answers.
+3. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
+
+Exit code 1 when anything of this does not hold, 77 where mpirun or the MPI module is missing.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED, MOST_SECONDS = 77, 10.0
+TIMES = re.compile(r'"(seconds|ms_per_instance|tours_per_second|loading|solving)": ?[^,}\n]*')
+TRAIN = ("train", "tsp", "-n", 8, "-b", 24, "-t", 1, "--layers", 1, "--checkpoint-every", 5, "--validation-every", 50,
+         "--checkpoint", "checkpoint", "-o", "model.safetensors", "-f")
+
+
+class Ranks:
+    def __init__(self, binary, folder):
+        self.binary, self.folder, self.wrong = str(binary), folder, []
+        # As root, on few cores, and without a network that a container does not have.
+        self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                                OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+
+    def start(self, ranks, *arguments, environment=None):
+        words = [self.binary, *map(str, arguments), "-q"]
+        if ranks:
+            words = ["mpirun", "-n", str(ranks), "--bind-to", "none", *words]
+        return subprocess.Popen(words, cwd=self.folder, env=environment or self.environment,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, ranks, *arguments, code=0):
+        process = self.start(ranks, *arguments)
+        out, err = process.communicate(timeout=60)
+        self.expect(process.returncode == code, f"code {process.returncode}, expected {code}: {ranks} ranks, "
+                    f"{' '.join(map(str, arguments))}: {err.decode()}")
+        return out.decode()
+
+    def expect(self, holds, message):
+        if not holds:
+            self.wrong.append(message)
+
+    def hash_of(self, name):
+        path = self.folder / name
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "no file"
+
+    def same(self, what, answer):
+        """answer(ranks) is the same for all of them; 0 is no mpirun."""
+        answers = {ranks: answer(ranks) for ranks in (0, 1, 2, 3, 4)}
+        self.expect(len(set(answers.values())) == 1, f"{what}: differs with the ranks: {answers}")
+        print(f"{what:28} same bytes" if len(set(answers.values())) == 1 else f"{what:28} DIFFERS", flush=True)
+
+
+def make_set(ranks):
+    lines = []
+    for size in (5, 30, 12):
+        ranks.run(0, "generate", "tsp", "-n", size, "-b", 40, "-o", "part.ndjson", "-f")
+        lines += (ranks.folder / "part.ndjson").read_text().splitlines()
+    random.Random(1).shuffle(lines)
+    lines[50] = '{"no":"instance"}'
+    (ranks.folder / "set.ndjson").write_text("\n".join(lines) + "\n")
+    ranks.run(0, "generate", "tsp", "-n", 20, "-b", 100, "-o", "set.npy")
+
+
+def check_bytes(ranks):
+    def stream(count):
+        ranks.run(count, "solve", "set.ndjson", "-t", 1, "-n", 40, "-o", "answers.ndjson", "-f", code=3)
+        return ranks.hash_of("answers.ndjson")
+
+    def tours(count):
+        ranks.run(count, "solve", "set.npy", "-t", 1, "--mode", "greedy", "-o", "tours.npy", "-f")
+        return ranks.hash_of("tours.npy")
+
+    def document(count):
+        return TIMES.sub("", ranks.run(count, "solve", "set.npy", "-t", 1))
+
+    def rows(count):
+        return TIMES.sub("", ranks.run(count, "eval", "set.npy", "-t", 1, "-m", "tsp20", "--modes", "greedy+x8,sample+20"))
+
+    def scores(count):
+        return ranks.run(count, "score", "set.npy", "-t", 1, "--solutions", "tours.npy", "-m", "tsp20")
+
+    def model(count):
+        ranks.run(count, *TRAIN, "--steps", 20)
+        return ranks.hash_of("model.safetensors")
+
+    for what, answer in (("solve, a stream", stream), ("solve, an array", tours), ("solve, a document", document),
+                         ("eval", rows), ("score", scores), ("train", model)):
+        ranks.same(what, answer)
+
+
+def ranks_of(process):
+    """Process ids of the program's ranks under an mpirun, by rank."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if int((path / "stat").read_text().rsplit(")", 1)[1].split()[1]) != process.pid:
+                continue
+            words = (path / "environ").read_bytes().split(b"\0")
+            found.update({int(word[21:]): int(path.name) for word in words if word.startswith(b"OMPI_COMM_WORLD_RANK=")})
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended
+    return found
+
+
+def kill_one(ranks, rng, process, seconds):
+    """Kills a rank after some time. Returns which, None when the run ended before."""
+    time.sleep(rng.uniform(0.3, 0.3 + seconds))
+    alive = ranks_of(process)
+    if not alive:
+        process.communicate(timeout=60)
+        return None
+    rank = rng.choice(sorted(alive))
+    try:
+        os.kill(alive[rank], signal.SIGKILL)
+    except ProcessLookupError:
+        process.communicate(timeout=60)
+        return None
+    start = time.monotonic()
+    try:
+        process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+    taken = time.monotonic() - start
+    ranks.expect(taken <= MOST_SECONDS, f"rank {rank} was killed, and the run took {taken:.1f} s to end")
+    ranks.expect(process.returncode != 0, f"rank {rank} was killed, and the run ended with code 0")
+    return rank
+
+
+def check_training(ranks, rng):
+    steps = 150
+    started = time.monotonic()
+    ranks.run(2, *TRAIN, "--steps", steps)
+    seconds, whole = time.monotonic() - started, ranks.hash_of("model.safetensors")
+    for name in ("model.safetensors", "checkpoint"):
+        (ranks.folder / name).unlink()
+    rank = kill_one(ranks, rng, ranks.start(2, *TRAIN, "--steps", steps), seconds)
+    if (ranks.folder / "model.safetensors").exists():
+        ranks.run(0, "info", "model.safetensors")  # whole
+    resume = ("--resume", "checkpoint") if (ranks.folder / "checkpoint").exists() else ()
+    ranks.run(rng.choice((0, 2, 3)), *TRAIN, *resume, "--steps", steps)
+    ranks.expect(ranks.hash_of("model.safetensors") == whole, f"train: rank {rank} was killed, and the bits changed")
+    return rank is not None
+
+
+def check_stream(ranks, rng):
+    flags = ("solve", "set.ndjson", "-t", 1, "-b", 9, "--mode", "local", "--kicks", 30000)
+    started = time.monotonic()
+    ranks.run(2, *flags, "-o", "whole.ndjson", "-f", code=3)
+    seconds, whole = time.monotonic() - started, (ranks.folder / "whole.ndjson").read_bytes()
+    (ranks.folder / "half.ndjson").unlink(missing_ok=True)
+    rank = kill_one(ranks, rng, ranks.start(2, *flags, "-o", "half.ndjson"), seconds)
+    half = ranks.folder / "half.ndjson"
+    ranks.expect(not half.exists() or whole.startswith(half.read_bytes()), "stream: not the start of a whole run's")
+    ranks.run(2, *flags, "-o", "half.ndjson", "--resume", code=3)
+    ranks.expect(half.read_bytes() == whole, f"stream: rank {rank} was killed, and the bytes changed")
+    return rank is not None
+
+
+def check_failures(ranks):
+    process = ranks.start(2, "info", environment=dict(ranks.environment, POINTSMAN_MPI_MODULE="/no/module.so"))
+    err = process.communicate(timeout=60)[1].decode()
+    ranks.expect(process.returncode == 4 and "/no/module.so" in err, f"no module: code {process.returncode}: {err}")
+    # Rank 1 fails by itself: its processor lacks what POINTSMAN_SIMD asks it for.
+    script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export POINTSMAN_SIMD=none; fi; exec {ranks.binary} "$@"'
+    words = ["mpirun", "-n", "2", "bash", "-c", script, "-", "solve", "set.npy", "-q", "--mode", "greedy", "-o", "x.npy"]
+    process = subprocess.run(words, cwd=ranks.folder, env=ranks.environment, capture_output=True, timeout=60)
+    err = process.stderr.decode()
+    ranks.expect(process.returncode != 0 and "rank 1: " in err, f"rank 1 failed: code {process.returncode}: {err}")
+
+
+def missing(binary):
+    if shutil.which("mpirun") is None:
+        return "mpirun (Debian: openmpi-bin)"
+    if json.loads(subprocess.run([binary, "info", "--format", "json"], capture_output=True).stdout)["mpi"].startswith("not"):
+        return "the MPI module (Debian: libopenmpi-dev, then configure anew)"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", type=pathlib.Path)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    flags = parser.parse_args()
+    lacking = missing(flags.binary)
+    if lacking:
+        print(f"skipped: needs {lacking}")
+        return SKIPPED
+    rng, kills = random.Random(flags.seed), 0
+    with tempfile.TemporaryDirectory() as scratch:
+        ranks = Ranks(flags.binary.resolve(), pathlib.Path(scratch))
+        make_set(ranks)
+        check_bytes(ranks)
+        check_failures(ranks)
+        turn = 0
+        while kills < flags.kills and len(ranks.wrong) < 10:
+            kills += (check_training, check_stream)[turn % 2](ranks, rng)
+            turn += 1
+    print(f"{kills} kills")
+    print(*ranks.wrong, sep="\n")
+    return 1 if ranks.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solving and scoring on several ranks: the answers of one process, whoever had which instance.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <queue>
+#include <random>
+
+#include "host/run/ranks.h"
+#include "host/run/solve_batch.h"
+#include "host/run/work_pieces.h"
+#include "tests/catch.h"
+#include "tests/engine/cluster/thread_ranks.h"
+
+namespace pointsman {
+namespace {
+
+InstanceBatch mixed_instances() {
+  InstanceBatch all;
+  for (const auto& [problem, n, count] : {std::tuple{ProblemKind::kTsp, 9, 40},
+                                          {ProblemKind::kTsp, 5, 25},
+                                          {ProblemKind::kKnapsack, 12, 30},
+                                          {ProblemKind::kTsp, 23, 11}}) {
+    const InstanceBatch some = generate_instances(problem, n, 7, 0, count);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::shuffle(all.begin(), all.end(), std::mt19937(2));
+  all[3].id = "named", all[3].has_id = true;
+  return all;
+}
+
+bool same(double a, double b) {
+  return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+bool same(const Solution& a, const Solution& b) {
+  return a.order == b.order && same(a.objective, b.objective) && same(a.unrounded, b.unrounded) &&
+         same(a.weight, b.weight) && same(a.log_prob, b.log_prob) &&
+         same(a.network_objective, b.network_objective) && a.status == b.status && a.start == b.start &&
+         a.kicks == b.kicks;
+}
+
+bool same(const SolutionBatch& a, const SolutionBatch& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Solution& x, const Solution& y) { return same(x, y); });
+}
+
+struct Solved {
+  SolutionBatch solutions;
+  SolveSummary summary;
+  std::vector<double> scores;
+};
+
+Solved solve_on(int ranks, const InstanceBatch& instances, const SolveOptions& options) {
+  Solved solved;
+  ThreadRanks::run(ranks, [&](Communicator& communicator) {
+    if (communicator.rank() > 0) return serve_rank(communicator, [] { return false; });
+    SolveRun run({"cpu", 1}, "", false, {}, communicator);
+    SolvedBatch batch = solve_batch(run, instances, 100, options, {});
+    solved = {std::move(batch.solutions), batch.summary, {}};
+    solved.scores = run.score(instances, solved.solutions, 1.0f, {});
+    end_ranks(communicator);
+  });
+  return solved;
+}
+
+}  // namespace
+
+TEST_CASE("N ranks give the answers and the summary of one process", "[cluster]") {
+  const InstanceBatch instances = mixed_instances();
+  SolveOptions options;
+  options.mode = GENERATE(Mode::kAuto, Mode::kSample, Mode::kActive);
+  options.samples = 24;
+  options.network = true;
+  options.steps = 3;
+  options.replicas = 4;
+  const Solved expected = solve_on(1, instances, options);
+  for (const int ranks : {2, 3, 4}) {
+    INFO(ranks << " ranks, mode " << info_of(options.mode).name);
+    const Solved found = solve_on(ranks, instances, options);
+    CHECK(same(found.solutions, expected.solutions));
+    CHECK(std::equal(found.scores.begin(), found.scores.end(), expected.scores.begin(), expected.scores.end(),
+                     [](double a, double b) { return same(a, b); }));
+    CHECK(same(found.summary.mean_cost, expected.summary.mean_cost));
+    CHECK(found.summary.samples == expected.summary.samples);
+    CHECK(found.summary.augment == expected.summary.augment);
+    CHECK(found.summary.improve == expected.summary.improve);
+    CHECK(found.summary.model == expected.summary.model);
+  }
+}
+
+TEST_CASE("a time limit leaves every instance with an answer or unsolved", "[cluster]") {
+  const InstanceBatch instances = generate_instances(ProblemKind::kTsp, 30, 7, 0, 60);
+  SolveOptions options;
+  options.mode = Mode::kActive;
+  SearchControl control;
+  const auto start = Clock::now();
+  control.deadline = start + std::chrono::milliseconds(400);
+  ThreadRanks::run(2, [&](Communicator& communicator) {
+    if (communicator.rank() > 0) return serve_rank(communicator, [] { return false; });
+    SolveRun run({"cpu", 1}, "", false, {}, communicator);
+    const SolvedBatch batch = solve_batch(run, instances, 0, options, control);
+    CHECK(batch.solutions.size() == instances.size());
+    CHECK(batch.is_cut_short);
+    end_ranks(communicator);
+  });
+  // Each rank may be a step behind the limit; a whole run would take minutes.
+  CHECK(Clock::now() - start < std::chrono::seconds(20));
+}
+
+// Each rank takes the next piece when it has done its last.
+TEST_CASE("ranks that take pieces of uneven work end together", "[cluster]") {
+  std::vector<double> work;  // the worst order: the largest last
+  for (int i = 0; i < 10'000; ++i) work.push_back(rollout_work(5 + i * 196 / 10'000));
+  double all = 0.0;
+  for (const double one : work) all += one;
+  for (const int ranks : {2, 3, 4, 16}) {
+    WorkPieces pieces(work, ranks);
+    std::priority_queue<double, std::vector<double>, std::greater<>> free_at;
+    for (int rank = 0; rank < ranks; ++rank) free_at.push(0.0);
+    double end = 0.0;
+    std::vector<int> taken(work.size());
+    for (WorkPiece piece = pieces.take(); !piece.places.empty(); piece = pieces.take()) {
+      double sum = 0.0;
+      for (const size_t place : piece.places) sum += work[place], ++taken[place];
+      CHECK(piece.work == Approx(sum));
+      const double done = free_at.top() + sum;
+      free_at.pop();
+      free_at.push(done);
+      end = std::max(end, done);
+    }
+    CHECK(std::all_of(taken.begin(), taken.end(), [](int times) { return times == 1; }));
+    const double idle = 1.0 - all / (end * ranks);
+    INFO(ranks << " ranks idle for " << 100 * idle << "%");
+    CHECK(idle <= 0.03);
+  }
+}
+
+}  // namespace pointsman
