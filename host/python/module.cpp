@@ -209,8 +209,8 @@ NB_MODULE(_core, module) {
   bind_answers(module);
   nb::class_<Solver>(module, "Solver")
       .def(nb::init<std::string, Arguments>(), nb::call_guard<nb::gil_scoped_release>())
-      .def("solve", [](Solver& solver, const Batch& batch,
-                       const Arguments& arguments) { return solver.solve(batch.instances, arguments); })
+      .def("solve", [](Solver& solver, const Batch& batch, const Arguments& arguments,
+                       uint64_t first_row) { return solver.solve(batch.instances, arguments, first_row); })
       .def("score",
            [](Solver& solver, const Batch& batch, const std::vector<AnyArray>& solutions, float temperature) {
              std::vector<double> scores = solver.score(batch.instances, solutions, temperature);

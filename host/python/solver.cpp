@@ -194,7 +194,7 @@ std::shared_ptr<const SolveRequest> Solver::request_of(const Arguments& argument
   return requests_.emplace(arguments, std::move(request)).first->second;
 }
 
-Answers Solver::solve(const Instances& instances, const Arguments& arguments) {
+Answers Solver::solve(const Instances& instances, const Arguments& arguments, uint64_t first_row) {
   const Clock::time_point start = Clock::now();
   const bool in_handler = is_in_handler();
   require_own_process();
@@ -205,7 +205,7 @@ Answers Solver::solve(const Instances& instances, const Arguments& arguments) {
     const SearchControl control = control_of(*request, start, stopped);
     const Turn turn(*this, control, in_handler);
     run_->models.request(model_, options.untrained);
-    solved = solve_batch(*run_, *instances, 0, options, control);
+    solved = solve_batch(*run_, *instances, first_row, options, control);
   });
   return {instances, std::move(solved.solutions), std::move(solved.summary)};
 }

@@ -54,7 +54,8 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  Answers solve(const Instances& instances, const Arguments& arguments);
+  // first_row: of the first instance, in the run that these are a part of.
+  Answers solve(const Instances& instances, const Arguments& arguments, uint64_t first_row);
   // solutions: of the instances, (B, n) or a list of one row each. [instances]
   std::vector<double> score(const Instances& instances, const std::vector<AnyArray>& solutions,
                             float temperature);

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks: several MPI processes give the bytes of one, and the death of one of them ends the run cleanly.
 
-    python3 tests/faults/ranks.py BINARY [--kills N] [--seed S]    50; ctest makes 2
+    python3 tests/faults/ranks.py BINARY [--kills N] [--ranks N ..] [--seed S]    50, 1 to 4; ctest makes 2, 2 and 3
 
-1. `solve`, `eval`, `score` and `train` with N = 1, 2, 3, 4 processes; a checkpoint of N that goes on with another N.
+1. `solve`, `eval`, `score` and `train` with N processes.
 2. One rank is killed (SIGKILL) at a random time of a training: mpirun must end within 10 s with a code that is not 0, no
-   file may be torn, and `--resume` must give the bits of a run that nobody killed. Likewise for a stream of answers.
+   file may be torn, and `--resume` with another number of ranks must give the bits of a run that
+   nobody killed. Likewise for a stream of answers.
 3. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
 
 Exit code 1 when anything of this does not hold, 77 where mpirun or the MPI module is missing.
@@ -32,8 +33,8 @@ TRAIN = ("train", "tsp", "-n", 8, "-b", 24, "-t", 1, "--layers", 1, "--checkpoin
 
 
 class Ranks:
-    def __init__(self, binary, folder):
-        self.binary, self.folder, self.wrong = str(binary), folder, []
+    def __init__(self, binary, folder, counts):
+        self.binary, self.folder, self.counts, self.wrong = str(binary), folder, counts, []
         # As root, on few cores, and without a network that a container does not have.
         self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                 OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
@@ -62,7 +63,7 @@ class Ranks:
 
     def same(self, what, answer):
         """answer(ranks) is the same for all of them; 0 is no mpirun."""
-        answers = {ranks: answer(ranks) for ranks in (0, 1, 2, 3, 4)}
+        answers = {ranks: answer(ranks) for ranks in (0, *self.counts)}
         self.expect(len(set(answers.values())) == 1, f"{what}: differs with the ranks: {answers}")
         print(f"{what:28} same bytes" if len(set(answers.values())) == 1 else f"{what:28} DIFFERS", flush=True)
 
@@ -198,6 +199,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", type=pathlib.Path)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--ranks", type=int, nargs="+", default=(1, 2, 3, 4))
     parser.add_argument("--seed", type=int, default=1)
     flags = parser.parse_args()
     lacking = missing(flags.binary)
@@ -206,7 +208,7 @@ def main():
         return SKIPPED
     rng, kills = random.Random(flags.seed), 0
     with tempfile.TemporaryDirectory() as scratch:
-        ranks = Ranks(flags.binary.resolve(), pathlib.Path(scratch))
+        ranks = Ranks(flags.binary.resolve(), pathlib.Path(scratch), flags.ranks)
         make_set(ranks)
         check_bytes(ranks)
         check_failures(ranks)

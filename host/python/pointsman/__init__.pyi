@@ -82,7 +82,7 @@ class Solver:
     def solve(
         self, points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, *,
         matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
-        values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None,
+        values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
         mode: _Mode | None = None, samples: int | None = None,
         first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
         clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
@@ -93,7 +93,7 @@ class Solver:
     def sample(
         self, points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, samples: int | None = None, *,
         matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
-        values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None,
+        values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
         first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
         clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
         kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
@@ -111,7 +111,7 @@ class Solver:
 def solve(
     points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, *,
     matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
-    values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None,
+    values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
     model: _Path | None = None, device: str = "auto", threads: int = 0, precision: str = "fp32",
     mode: _Mode | None = None, samples: int | None = None,
     first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
@@ -123,7 +123,7 @@ def solve(
 def sample(
     points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, samples: int | None = None, *,
     matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
-    values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None,
+    values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
     model: _Path | None = None, device: str = "auto", threads: int = 0, precision: str = "fp32",
     first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
     clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,

@@ -294,14 +294,17 @@ class Solver:
     def device(self):
         return self._core.device
 
-    def solve(self, points=None, *, matrix=None, weights=None, values=None, capacity=None, **options):
+    def solve(self, points=None, *, matrix=None, weights=None, values=None, capacity=None, first_row=0, **options):
         """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
 
-        An instance without any answer yet is unsolved."""
+        An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the
+        place of the first; the answers are then those of the whole batch."""
         instances = _instances(points, matrix, weights, values, capacity)
         if options.get("init") not in (None, "random"):
             raise make(2, f"init: expected \"random\", found {options['init']!r}")
-        return Result(self._core.solve(instances._core, _flags("solve", _SOLVE, options)))
+        if isinstance(first_row, bool) or not isinstance(first_row, (int, np.integer)) or not 0 <= first_row < 1 << 63:
+            raise make(2, f"first_row: expected a whole number from 0, found {first_row!r}")
+        return Result(self._core.solve(instances._core, _flags("solve", _SOLVE, options), int(first_row)))
 
     def sample(self, points=None, samples=None, **options):
         """solve() with mode="sample": the best of so many samples of the network."""
