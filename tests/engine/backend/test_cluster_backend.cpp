@@ -102,6 +102,15 @@ TEST_CASE("a checkpoint of N ranks goes on with any other number", "[cluster]") 
   }
 }
 
+TEST_CASE("a sequence whose rollouts several ranks share keeps its samples", "[cluster]") {
+  TrainOptions options = options_of(ProblemKind::kTsp, Baseline::kShared, Encoder::kAttention);
+  options.steps = 2;
+  options.batch = 3;
+  options.rollouts = 80;  // 40 a sequence: three tiles
+  const TemporaryFolder folder;
+  CHECK(train_on(4, options, folder.path()) == train_on(0, options, folder.path()));
+}
+
 TEST_CASE("ranks without a share of a small batch still keep up", "[cluster]") {
   TrainOptions options = options_of(ProblemKind::kTsp, Baseline::kShared, Encoder::kLstm);
   options.steps = 3;

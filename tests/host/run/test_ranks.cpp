@@ -6,6 +6,7 @@
 #include <queue>
 #include <random>
 
+#include "host/run/rank_messages.h"
 #include "host/run/ranks.h"
 #include "host/run/solve_batch.h"
 #include "host/run/work_pieces.h"
@@ -87,6 +88,39 @@ TEST_CASE("N ranks give the answers and the summary of one process", "[cluster]"
     CHECK(found.summary.improve == expected.summary.improve);
     CHECK(found.summary.model == expected.summary.model);
   }
+}
+
+TEST_CASE("another rank has every option", "[cluster]") {
+  SolveOptions options;
+  options.mode = Mode::kActive;
+  options.samples = 1, options.first_sample = 2, options.batch_size = 3;
+  options.policy = {0.5f, 4.0f, true};
+  options.augment = 8, options.shuffle = true, options.improve = false, options.kicks = 5;
+  options.fills_limit = false, options.network = true, options.steps = 6, options.replicas = 7;
+  options.learning_rate = 0.25f, options.entropy = 0.125, options.untrained = true, options.seed = 9;
+  MessageWriter writer;
+  put(writer, options);
+  MessageReader reader(writer.bytes());
+  const SolveOptions read = take_solve_options(reader);
+  CHECK(reader.at_end());
+  CHECK(read.mode == options.mode);
+  CHECK((read.samples == 1 && read.first_sample == 2 && read.batch_size == 3));
+  CHECK((read.policy.temperature == 0.5f && read.policy.clip == 4.0f && read.policy.stop_at_first_misfit));
+  CHECK((read.augment == 8 && read.shuffle == true && read.improve == false && read.kicks == 5));
+  CHECK((!read.fills_limit && read.network && read.steps == 6 && read.replicas == 7));
+  CHECK((read.learning_rate == 0.25f && read.entropy == 0.125 && read.untrained && read.seed == 9));
+}
+
+TEST_CASE("a matrix of distances reaches another rank", "[cluster]") {
+  Instance instance;
+  instance.metric = Metric::kExplicit;
+  instance.matrix = std::make_shared<DistanceMatrix>(DistanceMatrix{3, {1.0, 2.0, 4.0}});
+  MessageWriter writer;
+  put(writer, instance);
+  MessageReader reader(writer.bytes());
+  const Instance read = take_instance(reader);
+  CHECK(read.n() == 3);
+  CHECK(read.matrix->above == instance.matrix->above);
 }
 
 TEST_CASE("a time limit leaves every instance with an answer or unsolved", "[cluster]") {
