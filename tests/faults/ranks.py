@@ -146,7 +146,7 @@ def kill_one(ranks, rng, process, seconds):
 
 
 def check_training(ranks, rng):
-    steps = 150
+    steps = 80
     started = time.monotonic()
     ranks.run(2, *TRAIN, "--steps", steps)
     seconds, whole = time.monotonic() - started, ranks.hash_of("model.safetensors")
@@ -162,7 +162,7 @@ def check_training(ranks, rng):
 
 
 def check_stream(ranks, rng):
-    flags = ("solve", "set.ndjson", "-t", 1, "-b", 9, "--mode", "local", "--kicks", 30000)
+    flags = ("solve", "set.ndjson", "-t", 1, "-b", 9, "--mode", "local", "--kicks", 8000)
     started = time.monotonic()
     ranks.run(2, *flags, "-o", "whole.ndjson", "-f", code=3)
     seconds, whole = time.monotonic() - started, (ranks.folder / "whole.ndjson").read_bytes()
