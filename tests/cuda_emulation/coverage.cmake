@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fails if a __global__ function in a file of KERNELS is not among the launched ones that RECORD lists.
+# Fails if a __global__ function in a file of KERNELS is not among the launched ones that RECORD lists, each before a tab.
 file(GLOB sources ${KERNELS}/*.cuh ${KERNELS}/*.cu)
 if(NOT EXISTS ${RECORD})
   message(FATAL_ERROR "no kernel was launched")
@@ -19,7 +19,7 @@ foreach(source ${sources})
     math(EXPR count "${count} + 1")
     set(found FALSE)
     foreach(line ${launched})
-      if(line MATCHES "(^|[: ])${name}(<|$)")
+      if(line MATCHES "(^|[: ])${name}(<|\t)")
         set(found TRUE)
       endif()
     endforeach()

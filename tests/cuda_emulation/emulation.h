@@ -40,8 +40,9 @@ void set_device_count(int count);
 void set_device_memory(size_t total_bytes);
 size_t allocated_bytes();
 
-// Demangled names of all kernels launched so far. They are also appended to the file
-// POINTSMAN_EMULATION_RECORD.
+// Demangled names of all kernels launched so far. The file POINTSMAN_EMULATION_RECORD gets a line for each
+// way in which one was launched: name, threads a block, bytes of dynamic shared memory, the device's
+// architecture, with tabs between.
 std::vector<std::string> launched_kernels();
 
 // Complaints about calls of the runtime (double free, copy past an allocation): counted here and written to
@@ -105,6 +106,11 @@ struct Extent {
 void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes, void (*body)(void*),
               void* context);
 
+// What new memory holds, word after word: no number as float or as double; as an integer too large for an
+// index, and neither 0 nor -1, which kernels use themselves.
+inline constexpr uint32_t kPoison = 0x7FFDCDCDu;
+void fill_poison(unsigned char* data, size_t bytes);
+
 // What lies before and behind an array without AddressSanitizer: NaNs that differ from word to word, so that
 // copying one red zone to another shows, too.
 void fill_red_zone(unsigned char* zone, size_t bytes);
@@ -116,6 +122,7 @@ void check_red_zones(const std::string& kernel);
 bool is_device_range(const void* pointer, size_t bytes);
 void complain(const std::string& what);
 std::string kernel_name(const void* kernel);
-void record_launch(const std::string& name);
+void record_launch(const std::string& name, unsigned threads, size_t shared_bytes);
+const char* architecture();  // of the emulated device: sm_80 or sm_90
 
 }  // namespace pointsman::emulation

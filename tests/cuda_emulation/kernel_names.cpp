@@ -5,11 +5,14 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
+#include <tuple>
 
 #include "tests/cuda_emulation/emulation.h"
 
@@ -52,6 +55,7 @@ std::map<uintptr_t, std::string> function_symbols() {
 
 std::mutex record_mutex;
 std::vector<std::string> recorded;
+std::set<std::tuple<std::string, unsigned, size_t>> configurations;
 
 }  // namespace
 
@@ -74,16 +78,13 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
-void record_launch(const std::string& name) {
+void record_launch(const std::string& name, unsigned threads, size_t shared_bytes) {
   const std::lock_guard lock(record_mutex);
-  for (const std::string& known : recorded) {
-    if (known == name) return;
-  }
-  recorded.push_back(name);
+  if (std::find(recorded.begin(), recorded.end(), name) == recorded.end()) recorded.push_back(name);
   const char* path = std::getenv("POINTSMAN_EMULATION_RECORD");
-  if (path == nullptr) return;
+  if (path == nullptr || *path == 0 || !configurations.insert({name, threads, shared_bytes}).second) return;
   if (std::FILE* file = std::fopen(path, "a")) {
-    std::fprintf(file, "%s\n", name.c_str());
+    std::fprintf(file, "%s\t%u\t%zu\t%s\n", name.c_str(), threads, shared_bytes, architecture());
     std::fclose(file);
   }
 }

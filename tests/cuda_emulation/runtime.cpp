@@ -23,8 +23,28 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 constexpr size_t kRedZone = 2048;  // at both ends of an allocation, without AddressSanitizer
-constexpr size_t kMaxSharedBytes = 227 * 1024, kSharedBytesWithoutConsent = 48 * 1024,
-                 kMaxParameterBytes = 4096;
+constexpr size_t kSharedBytesWithoutConsent = 48 * 1024, kMaxParameterBytes = 4096;
+
+// What differs between the families that the kernels are compiled for.
+struct Family {
+  const char *architecture, *name;
+  int major, multiprocessors;
+  size_t most_shared_bytes;  // of a block; the multiprocessor has 1 KiB more
+};
+constexpr Family kFamilies[] = {{"sm_80", "emulated A100", 8, 108, 163 * 1024},
+                                {"sm_90", "emulated H200", 9, 132, 227 * 1024}};
+
+const Family& family() {
+  static const Family& chosen = [&]() -> const Family& {
+    const char* text = std::getenv("POINTSMAN_EMULATION_DEVICE");
+    for (const Family& each : kFamilies) {
+      if (std::string(text ? text : "sm_90") == each.architecture) return each;
+    }
+    std::fprintf(stderr, "cuda emulation: POINTSMAN_EMULATION_DEVICE is neither sm_80 nor sm_90\n");
+    std::abort();
+  }();
+  return chosen;
+}
 
 size_t memory_from_environment() {
   const char* text = std::getenv("POINTSMAN_EMULATION_MEMORY");
@@ -126,6 +146,9 @@ void complain(const std::string& what) {
 }
 int complaints() { return device().complaints; }
 
+void fill_poison(unsigned char* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 4) std::memcpy(data + i, &kPoison, std::min<size_t>(4, bytes - i));
+}
 void fill_red_zone(unsigned char* zone, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 4) {
     const uint32_t word = red_word(zone + i);
@@ -143,6 +166,7 @@ bool red_zone_intact(const unsigned char* zone, size_t bytes) {
 void set_device_count(int count) { device().count = count; }
 void set_device_memory(size_t total_bytes) { device().total = total_bytes; }
 size_t allocated_bytes() { return device().used; }
+const char* architecture() { return family().architecture; }
 
 bool is_device_range(const void* pointer, size_t bytes) {
   Device& d = device();
@@ -272,15 +296,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   if (number < 0 || number >= device().count)
     return error(cudaErrorInvalidDevice, "cudaGetDeviceProperties: no such device");
   *properties = {};
-  std::snprintf(properties->name, sizeof properties->name, "emulated H200");
+  const emulation::Family& family = emulation::family();
+  std::snprintf(properties->name, sizeof properties->name, "%s", family.name);
   properties->totalGlobalMem = device().total;
   properties->sharedMemPerBlock = emulation::kSharedBytesWithoutConsent;
-  properties->sharedMemPerBlockOptin = emulation::kMaxSharedBytes;
-  properties->sharedMemPerMultiprocessor = 228 * 1024;
+  properties->sharedMemPerBlockOptin = family.most_shared_bytes;
+  properties->sharedMemPerMultiprocessor = family.most_shared_bytes + 1024;
   properties->reservedSharedMemPerBlock = 1024;
-  properties->major = 9;
+  properties->major = family.major;
   properties->minor = 0;
-  properties->multiProcessorCount = 132;
+  properties->multiProcessorCount = family.multiprocessors;
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
   properties->maxThreadsPerMultiProcessor = 2048;
@@ -339,7 +364,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   }
   auto* const data = static_cast<unsigned char*>(storage) + zone;
   emulation::fill_red_zone(data - zone, zone);
-  std::memset(data, 0xFF, bytes);
+  emulation::fill_poison(data, bytes);
   emulation::fill_red_zone(data + bytes, zone);
   *pointer = data;
   d.allocations[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
@@ -441,9 +466,10 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-      static_cast<size_t>(value) > emulation::kMaxSharedBytes) {
+      static_cast<size_t>(value) > emulation::family().most_shared_bytes) {
     return error(cudaErrorInvalidValue, "cudaFuncSetAttribute: " + std::to_string(value) +
-                                            " bytes of shared memory; a block can have 232448");
+                                            " bytes of shared memory; a block can have " +
+                                            std::to_string(emulation::family().most_shared_bytes));
   }
   const std::lock_guard lock(device().mutex);
   device().shared_consent[kernel] = static_cast<size_t>(value);

@@ -93,7 +93,7 @@ class SharedMemory {
   }
   void poison() {
     fill_red_zone(storage_, zone_);
-    std::memset(storage_ + zone_, 0xFF, bytes_);
+    fill_poison(storage_ + zone_, bytes_);
     fill_red_zone(storage_ + zone_ + bytes_, zone_);
   }
   bool intact() const {
@@ -447,7 +447,7 @@ void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes
   Machine& m = machine();
   const std::lock_guard lock(m.mutex);
   m.kernel = kernel_name(kernel);
-  record_launch(m.kernel);
+  record_launch(m.kernel, block.x * block.y * block.z, shared_bytes);
   m.count = static_cast<int>(block.x * block.y * block.z);
   m.warps = (m.count + kWarp - 1) / kWarp;
   m.body = body;

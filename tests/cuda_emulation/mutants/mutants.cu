@@ -93,6 +93,17 @@ __global__ __launch_bounds__(kThreads) void uninitialised(const float* in, float
   out[threadIdx.x] = sums[threadIdx.x];
 }
 
+// The end of a list, -1, is not written: 0xFF in every byte would stand in for it.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void sentinel_unwritten(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(int, list);
+  if (threadIdx.x == 0 || !bug) list[threadIdx.x] = threadIdx.x == 0 ? 0 : -1;
+  __syncthreads();
+  unsigned length = 0;
+  while (length < kThreads && list[length] >= 0) ++length;
+  out[threadIdx.x] = in[threadIdx.x] * static_cast<float>(length);
+}
+
 // A half-warp names itself only but reads from the other half.
 template <bool bug>
 __global__ __launch_bounds__(kThreads) void shuffle_mask(const float* in, float* out) {
@@ -191,14 +202,23 @@ struct Mutant {
 #define MUTANT(name, blocks, floats) \
   { #name, name < true>, name < false>, blocks, (floats) * sizeof(float) }
 const Mutant kMutants[] = {
-    MUTANT(read_early, 1, 4),           MUTANT(reuse_early, 1, 4),
-    MUTANT(tile_loop, 1, kThreads),     MUTANT(shared_past_end, 1, kThreads),
-    MUTANT(global_past_end, 1, 0),      MUTANT(uninitialised, 1, kThreads),
-    MUTANT(shuffle_mask, 1, 0),         MUTANT(shared_counter, 1, 1),
-    MUTANT(lanes_in_step, 1, kThreads), MUTANT(wrong_half, 1, kThreads),
-    MUTANT(two_sites, 1, kThreads),     MUTANT(half_at_barrier, 1, 0),
-    MUTANT(early_return, 1, kThreads),  MUTANT(blocks_collide, 2, 0),
-    MUTANT(misaligned, 1, 0),           {"last_tile", nullptr, nullptr, 2, 0},
+    MUTANT(read_early, 1, 4),
+    MUTANT(reuse_early, 1, 4),
+    MUTANT(tile_loop, 1, kThreads),
+    MUTANT(shared_past_end, 1, kThreads),
+    MUTANT(global_past_end, 1, 0),
+    MUTANT(uninitialised, 1, kThreads),
+    MUTANT(shuffle_mask, 1, 0),
+    MUTANT(shared_counter, 1, 1),
+    MUTANT(lanes_in_step, 1, kThreads),
+    MUTANT(wrong_half, 1, kThreads),
+    MUTANT(two_sites, 1, kThreads),
+    MUTANT(half_at_barrier, 1, 0),
+    MUTANT(early_return, 1, kThreads),
+    MUTANT(blocks_collide, 2, 0),
+    MUTANT(misaligned, 1, 0),
+    MUTANT(sentinel_unwritten, 1, kThreads),
+    {"last_tile", nullptr, nullptr, 2, 0},
 };
 
 using Result = std::vector<float>;

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -18,8 +19,8 @@ inline void require_success(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
 }
 
-// An array in device memory. Without values its bytes are 0xFF: floats are NaN, so that what a kernel leaves
-// unwritten, or reads too early, shows.
+// An array in device memory. Without values its words are NaN as floats and doubles, and as integers neither
+// an index nor 0 nor -1: what a kernel leaves unwritten, or reads too early, shows.
 template <typename T>
 class DeviceArray {
  public:
@@ -28,7 +29,8 @@ class DeviceArray {
   explicit DeviceArray(size_t size) : size_(size) {
     if (size_ == 0) return;
     require_success(cudaMalloc(&data_, size_ * sizeof(T)));
-    require_success(cudaMemset(data_, 0xFF, size_ * sizeof(T)));
+    std::vector<uint32_t> words((size_ * sizeof(T) + 3) / 4, 0x7FFDCDCDu);
+    require_success(cudaMemcpy(data_, words.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
   ~DeviceArray() { cudaFree(data_); }

@@ -24,7 +24,8 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
   for (double& p : log_probs) p = -static_cast<double>(random());
   const DeviceArray<int32_t> device_first(first_row), device_orders(orders);
   const DeviceArray<double> device_costs(costs), device_log_probs(log_probs);
-  DeviceArray<int32_t> winners(sequences), best_orders(static_cast<size_t>(sequences) * n);
+  DeviceArray<int32_t> winners(std::vector<int32_t>(sequences, -1)),
+      best_orders(std::vector<int32_t>(static_cast<size_t>(sequences) * n, -1));
   DeviceArray<double> best_costs(sequences), best_log_probs(sequences);
   DeviceArray<unsigned char> scratch(best_of_scratch(sequences));
   best_of({device_first.data(), device_orders.data(), device_costs.data(), device_log_probs.data(), sequences,

@@ -347,6 +347,10 @@ TEST_CASE("critic_gradient: references or queries beyond the factored tanh") {
   for (bool references : {true, false}) check_gradients(beyond_the_factors(references, 13));
 }
 
+TEST_CASE("critic_gradient: lists of several rounds of a half-warp", "[race]") {
+  check_gradients(Problem(35, {2, 1}, 4.0f));
+}
+
 TEST_CASE("critic_gradient: slot 0 is zero, and the bits are the same again", "[race]") {
   const Problem p(5, {1, 1}, 4.0f);
   Device device(p), again(p);

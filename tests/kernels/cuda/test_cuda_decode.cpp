@@ -406,6 +406,16 @@ TEST_CASE("decode: rows of consecutive sequences", "[race]") {
   expect_cpu_rollouts(c);
 }
 
+// Lists of several rounds of a half-warp, a whole tile and one of two rows.
+TEST_CASE("decode: tiles of 32 rows", "[race]") {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    Case c = small_case(problem, 35);
+    c.counts = {34};
+    c.few = false;
+    expect_cpu_rollouts(c);
+  }
+}
+
 TEST_CASE("decode: packings that stop at the first misfit, and empty ones", "[race]") {
   Case c = small_case(ProblemKind::kKnapsack, 12);
   c.counts = {9, 4};

@@ -177,7 +177,7 @@ TEST_CASE("lstm_forward: the CPU's bits, and the oracle's values") {
   check_forward({3}, 100, 0.3f);
 }
 
-TEST_CASE("lstm_forward in tiles of 32 rows") { check_forward({33, 2, 1990, 31}, 2, 0.3f); }
+TEST_CASE("lstm_forward in tiles of 32 rows", "[large]") { check_forward({33, 2, 1990, 31}, 2, 0.3f); }
 
 TEST_CASE("lstm_forward without a cells gives the same states and the last c", "[race]") {
   const std::vector<SetRange> ranges = make_ranges({5, 12});
@@ -348,7 +348,7 @@ TEST_CASE("lstm_backward against double, steps that were not made, several sets"
 
 TEST_CASE("lstm_backward: a small call", "[race]") { check_backward({9, 1}, 3); }
 
-TEST_CASE("lstm_backward in tiles of 32 rows") { check_backward({33, 2, 1990, 31}, 2, 41); }
+TEST_CASE("lstm_backward in tiles of 32 rows", "[large]") { check_backward({33, 2, 1990, 31}, 2, 41); }
 
 }  // namespace
 }  // namespace pointsman::cuda

@@ -403,6 +403,13 @@ TEST_CASE("pointer_gradient: lists of a thousand items, of orders whose rest is 
   }
 }
 
+TEST_CASE("pointer_gradient: lists of several rounds of a half-warp", "[race]") {
+  for (ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    const Inputs in({problem, 35, 1, true, false, {5, 2}, {1, 2}});
+    check_close(in, on_device(in), on_cpu(in));
+  }
+}
+
 TEST_CASE("pointer_gradient: slot 0 is zero, and the bits are the same again", "[race]") {
   const Inputs in({ProblemKind::kTsp, 5, 2, true, false, {2, 1}, {1, 2}});
   const Gradients found = on_device(in), again = on_device(in);

@@ -15,7 +15,17 @@ namespace pointsman::cuda {
   static_assert(alignof(type) <= 16, "dynamic shared memory is 16-byte aligned"); \
   type* const name = static_cast<type*>(::pointsman::emulation::dynamic_shared_memory())
 
-inline float approximate_reciprocal(float x) { return 1.0f / x; }
+// A unit in the last place above, below or at 1 / x, as the bits of x have it: the instruction promises no
+// more. The nearest where x's mantissa is next to all ones. There a unit decides whether the steps of `/`
+// (and quick_quotient) end at the quotient of a power of two, and the GPU's `/`, of the same steps, is
+// IEEE's.
+inline float approximate_reciprocal(float x) {
+  const float y = 1.0f / x;
+  const uint32_t of_x = std::bit_cast<uint32_t>(x), bits = std::bit_cast<uint32_t>(y);
+  if ((bits & 0x7F800000u) == 0) return std::bit_cast<float>(bits & 0x80000000u);  // flushed
+  if ((bits & 0x7F800000u) == 0x7F800000u || (of_x & 0x7FFFF0u) == 0x7FFFF0u) return y;
+  return std::bit_cast<float>(bits - 1 + (of_x * 0x9E3779B1u >> 16) % 3);
+}
 
 inline unsigned made_here(unsigned x) { return x; }
 
