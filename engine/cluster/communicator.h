@@ -69,9 +69,9 @@ class Communicator {
 Communicator& one_process();
 
 // The ranks that this process was started as one of: MPI's where its launcher left OMPI_COMM_WORLD_SIZE,
-// PMI_SIZE or PMIX_RANK in the environment, else one process. A launcher of one rank, and
-// POINTSMAN_MPI=off in the environment (for a program that an MPI rank starts as a child), mean one process
-// too. Called once, early in main(). Throws ClusterError where there is a launcher and no module.
+// PMI_SIZE or PMIX_RANK in the environment, else null, and nothing was allocated: one process. A launcher of
+// one rank, and POINTSMAN_MPI=off in the environment (for a program that an MPI rank starts as a child), mean
+// one process too. Called once, early in main(). Throws ClusterError where there is a launcher and no module.
 std::unique_ptr<Communicator> join_ranks();
 
 // Whether an MPI launcher of any number of ranks started this process. It may have made a terminal of a

@@ -13,8 +13,8 @@
 namespace pointsman {
 
 Communicator& process_ranks() {
-  static const std::unique_ptr<Communicator> ranks = join_ranks();
-  return *ranks;
+  static const std::unique_ptr<Communicator> joined = join_ranks();
+  return joined ? *joined : one_process();
 }
 
 int end_process(int code) noexcept {

@@ -116,7 +116,7 @@ TEST_CASE("a process is a rank where a launcher of several started it", "[cluste
                                         {{"PMIX_RANK", "0"}, {"POINTSMAN_MPI", "off"}}};
   for (const Variables& variables : alone) {
     const Environment environment(variables);
-    CHECK(join_ranks()->size() == 1);
+    CHECK(join_ranks() == nullptr);
   }
   const std::vector<Variables> launched = {
       {{"OMPI_COMM_WORLD_SIZE", "2"}}, {{"PMI_SIZE", "4"}}, {{"PMIX_RANK", "0"}}};

@@ -15,7 +15,8 @@ from program import PROGRAM, run
 PACKAGE = pathlib.Path(pointsman.__file__).parent
 STUB = ast.parse((PACKAGE / "__init__.pyi").read_text())
 NOT_FLAGS = {
-    "points", "matrix", "weights", "values", "capacity", "model", "callback", "self", "problem", "solutions"
+    "points", "matrix", "weights", "values", "capacity", "first_row", "model", "callback", "self",
+    "problem", "solutions"
 }
 
 

@@ -347,7 +347,7 @@ TEST_CASE("critic_gradient: references or queries beyond the factored tanh") {
   for (bool references : {true, false}) check_gradients(beyond_the_factors(references, 13));
 }
 
-TEST_CASE("critic_gradient: lists of several rounds of a half-warp", "[race]") {
+TEST_CASE("critic_gradient: lists of several rounds of a half-warp", "[large]") {
   check_gradients(Problem(35, {2, 1}, 4.0f));
 }
 

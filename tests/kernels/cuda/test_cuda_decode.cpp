@@ -407,7 +407,7 @@ TEST_CASE("decode: rows of consecutive sequences", "[race]") {
 }
 
 // Lists of several rounds of a half-warp, a whole tile and one of two rows.
-TEST_CASE("decode: tiles of 32 rows", "[race]") {
+TEST_CASE("decode: tiles of 32 rows", "[large]") {
   for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     Case c = small_case(problem, 35);
     c.counts = {34};

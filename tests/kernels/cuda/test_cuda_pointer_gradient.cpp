@@ -403,7 +403,7 @@ TEST_CASE("pointer_gradient: lists of a thousand items, of orders whose rest is 
   }
 }
 
-TEST_CASE("pointer_gradient: lists of several rounds of a half-warp", "[race]") {
+TEST_CASE("pointer_gradient: lists of several rounds of a half-warp", "[large]") {
   for (ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     const Inputs in({problem, 35, 1, true, false, {5, 2}, {1, 2}});
     check_close(in, on_device(in), on_cpu(in));
