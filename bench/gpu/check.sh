@@ -3,21 +3,23 @@
 # The whole truth about the CUDA half on a machine that has a GPU: builds, tests, sanitizes, measures, and leaves one
 # report. Needs nvcc, CMake, a C++20 compiler and python3; no network.
 #
-#   bench/gpu/check.sh [flags] [stage ...]
+#   bench/gpu/check.sh --output DIR [flags] [stage ...]
 #
 #   build      the program, its CUDA module, the device tests and the benches, Release
-#   test       the CUDA tests on the GPU; the same tours from the same seeds on cuda and cpu
-#   sanitize   compute-sanitizer's four tools on the cases tagged [race]
+#   compare    what the device is; the same tours from the same seeds on cuda and cpu
+#   test       the CUDA tests on the GPU
 #   bench      every operation beside its floor, the LSTM beside cuDNN, the engine's calls
+#   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
 #   train      a minute and a half of training, with a checkpoint
 #
-# Without stages: build test sanitize bench. A stage that fails or runs out of its time stops no other, and a stage named
-# again replaces its part of the report, so that `check.sh torch train` goes on where the first call ended.
+# Without stages: the first five. None takes ten minutes. A stage that fails or runs out of its time stops no other and keeps
+# the rows that it had, and a stage named again replaces its part of the report: `check.sh torch train` goes on where the
+# first call ended, and a tree built elsewhere needs no stage `build`.
 #
+#   --output DIR         where report.md, rows.jsonl and the stages' logs go
 #   --dependencies DIR   headers and libraries of collect_dependencies.sh, where the packages are not installed
 #   --build DIR          build tree (default: build-cuda)
-#   --output DIR         where report.md, rows.jsonl and the stages' logs go (default: report in the build tree)
 #   --limit SECONDS      for the whole call (default: 570)
 # shellcheck disable=SC2317 # stages run in shells of their own, under a time limit
 set -uo pipefail
@@ -28,10 +30,10 @@ output=
 dependencies=
 limit=570
 stages=()
-declare -A seconds_of=([build]=300 [test]=90 [sanitize]=120 [bench]=260 [torch]=400 [train]=150)
+declare -A seconds_of=([build]=300 [compare]=60 [test]=90 [bench]=260 [sanitize]=120 [torch]=400 [train]=150)
 
 usage() {
-  sed -n '3,24s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '3,23s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit "$1"
 }
 
@@ -51,11 +53,11 @@ while [ $# -gt 0 ]; do
   shift
 done
 if [ -n "$dependencies" ]; then dependencies=$(cd "$dependencies" && pwd) || exit 2; fi
-[ ${#stages[@]} -gt 0 ] || stages=(build test sanitize bench)
+[ ${#stages[@]} -gt 0 ] || stages=(build compare test bench sanitize)
+[ -n "$output" ] || { echo "check.sh: expected --output DIR, found none" >&2 && usage 2; }
 
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
-output=${output:-$build/report}
 state=$build/gpu_check # a stage's rows, log and result, until the report is made of them
 mkdir -p "$state"
 export root build state
@@ -113,16 +115,26 @@ stage_build() {
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPOINTSMAN_CUDA=ON -DPOINTSMAN_BUILD_BENCH=ON \
     "${flags[@]}" >&2 &&
     cmake --build "$build" --parallel "$(nproc)" \
-      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_operations >&2 &&
-    "$build/host/pointsman" info --device cuda >&2
+      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_operations >&2
+}
+
+stage_compare() {
+  "$build/host/pointsman" info --device cuda >&2 && bench_engine compare
 }
 
 stage_test() {
-  local code=0 worst=0
-  bench_engine compare || worst=1
+  local code=0
   "$build/tests/kernels/cuda/test_cuda_device" --durations yes >&2 || code=$?
   row_of_code device_tests test_cuda_device "$code"
-  [ "$code" -eq 0 ] && return "$worst"
+  return "$code"
+}
+
+stage_bench() {
+  local part worst=0
+  for part in decode training; do measure "$build/bench/bench_operations" "$part" || worst=1; done
+  bench_engine sample greedy train active || worst=1
+  measure "$build/bench/bench_operations" lstm || worst=1
+  return "$worst"
 }
 
 stage_sanitize() {
@@ -138,14 +150,6 @@ stage_sanitize() {
     row_of_code sanitize "$tool" "$code"
     [ "$code" -eq 0 ] || worst=1
   done
-  return "$worst"
-}
-
-stage_bench() {
-  local part worst=0
-  for part in decode training; do measure "$build/bench/bench_operations" "$part" || worst=1; done
-  bench_engine sample greedy train active || worst=1
-  measure "$build/bench/bench_operations" lstm || worst=1
   return "$worst"
 }
 
@@ -173,7 +177,7 @@ machine() {
 }
 
 export dependencies
-export -f row row_of_code measure bench_engine python_packages stage_build stage_test stage_sanitize stage_bench stage_torch stage_train
+export -f row row_of_code measure bench_engine python_packages stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train
 
 machine >"$state/machine.txt"
 failed=0

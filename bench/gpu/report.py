@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-STAGES = ("build", "test", "sanitize", "bench", "torch", "train")
+STAGES = ("build", "compare", "test", "bench", "sanitize", "torch", "train")
 LOG_BYTES = 1 << 20  # the end of a log that is kept
 SIZES = (20, 50, 100)
 LSTM = ("lstm_infer", "lstm_keep", "lstm_backward")
