@@ -31,6 +31,7 @@ using Strings = std::map<std::string, std::string>;
 
 // The CRC32C of the whole file, in hex, with these blanks in its own place.
 constexpr const char* kChecksum = "checksum";
+constexpr const char* kPrior = "actor.prior.weight";
 constexpr std::string_view kBlankChecksum = "        ";
 
 Strings to_metadata(const ModelConfig& config) {
@@ -170,21 +171,27 @@ ModelConfig parse_config(const SafetensorsHeader& header, const std::string& pat
                        [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
   };
   config.has_critic = has("critic.");
-  config.has_prior = has("actor.prior.weight");
+  config.has_prior = has(kPrior);
   return config;
 }
 
-// The tensors must be those of the layout; returns where each one, in file order, belongs.
-std::vector<const Tensor*> match_tensors(const SafetensorsHeader& header, const ParameterLayout& layout,
-                                         const std::string& path) {
+// The tensors must be those of the layout; returns where each one, in file order, belongs. A prior may be
+// shorter, as files have it that know fewer of its numbers: the weights of the others are 0.
+std::vector<Tensor> match_tensors(const SafetensorsHeader& header, const ParameterLayout& layout,
+                                  const std::string& path) {
   std::map<std::string, const Tensor*> missing;
   for (const Tensor& tensor : layout.tensors) missing[tensor.name] = &tensor;
-  std::vector<const Tensor*> in_file_order;
+  std::vector<Tensor> in_file_order;
   for (const SafetensorsEntry& tensor : header.tensors) {
     const auto found = missing.extract(tensor.name);
     if (found.empty())
       throw_model_file_error(path, in_quotes(tensor.name), "no such tensor in this model", "it");
-    const Tensor& expected = *found.mapped();
+    Tensor expected = *found.mapped();
+    if (tensor.name == kPrior && tensor.shape.size() == 1 && tensor.shape[0] >= 1 &&
+        std::cmp_less(tensor.shape[0], expected.size)) {
+      expected.shape[0] = static_cast<int>(tensor.shape[0]);
+      expected.size = static_cast<size_t>(tensor.shape[0]);
+    }
     const auto text = [](const auto& shape) {
       std::string result;
       for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
@@ -193,7 +200,7 @@ std::vector<const Tensor*> match_tensors(const SafetensorsHeader& header, const 
     if (text(expected.shape) != text(tensor.shape)) {
       throw_model_file_error(path, in_quotes(tensor.name), text(expected.shape), text(tensor.shape));
     }
-    in_file_order.push_back(&expected);
+    in_file_order.push_back(std::move(expected));
   }
   if (!missing.empty())
     throw_model_file_error(path, in_quotes(missing.begin()->first), "this tensor", "none");
@@ -283,15 +290,15 @@ std::string checksum_text(uint32_t sum) {
 }
 
 // Of the file with this header and these tensors, which stand in the file one after the other.
-std::string checksum_of(std::string header, const std::vector<const Tensor*>& in_file_order,
+std::string checksum_of(std::string header, const std::vector<Tensor>& in_file_order,
                         const std::vector<float>& parameters) {
   const uint64_t length = header.size();
   const size_t place = checksum_place(header);
   header.replace(place, kBlankChecksum.size(), kBlankChecksum);
   uint32_t sum = crc32c(&length, sizeof length);
   sum = crc32c(header.data(), header.size(), sum);
-  for (const Tensor* tensor : in_file_order)
-    sum = crc32c(parameters.data() + tensor->offset, tensor->size * sizeof(float), sum);
+  for (const Tensor& tensor : in_file_order)
+    sum = crc32c(parameters.data() + tensor.offset, tensor.size * sizeof(float), sum);
   return checksum_text(sum);
 }
 
@@ -309,9 +316,9 @@ Model read_model(const std::filesystem::path& path) {
   const ParameterLayout layout(model.config);
   const auto in_file_order = match_tensors(header, layout, name);
   model.parameters.resize(layout.size);
-  for (const Tensor* tensor : in_file_order) {
-    file.read(model.parameters.data() + tensor->offset, tensor->size * sizeof(float));
-    check_finite(*tensor, model.parameters, name);
+  for (const Tensor& tensor : in_file_order) {
+    file.read(model.parameters.data() + tensor.offset, tensor.size * sizeof(float));
+    check_finite(tensor, model.parameters, name);
   }
   model.has_checksum = checksum.has_value();
   if (model.has_checksum) {
@@ -343,8 +350,8 @@ Model make_model(std::map<std::string, std::string> metadata, std::span<const Na
   const auto in_order = match_tensors(header, layout, name);
   model.parameters.resize(layout.size);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    std::copy_n(tensors[i].values, in_order[i]->size, model.parameters.data() + in_order[i]->offset);
-    check_finite(*in_order[i], model.parameters, name);
+    std::copy_n(tensors[i].values, in_order[i].size, model.parameters.data() + in_order[i].offset);
+    check_finite(in_order[i], model.parameters, name);
   }
   return model;
 }

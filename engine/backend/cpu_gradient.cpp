@@ -153,7 +153,7 @@ class TileGradient {
         const size_t at = static_cast<size_t>(step) * rows_ + row;
         const float* query = a_.queries.data.data() + at * kHidden;
         ask_for_next(step, at);
-        const float* prior = w_.prior.of(rules, features, step > 0 ? items[step - 1] : -1, list, count);
+        const float* prior = w_.prior.of(rules, {features, list, count, step > 0 ? items[step - 1] : -1});
         float* dprior = prior == nullptr ? nullptr : w_.dprior.data.data();
         cpu::pointer_gradient({&a_.encoded.references[sequence], &weights_, query, list, count, prior,
                                attention_of(sequence, at, query, list, count), position,

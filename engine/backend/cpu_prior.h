@@ -3,6 +3,7 @@
 // weights add to its logit.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/backend/cpu_network.h"
@@ -19,24 +20,29 @@ class Prior {
     total_.get(cpu::padded(n));
   }
 
-  // sum_k weights[k] raw[k][j] of items[j], padded like logits; null without a prior. Valid until the next
+  // sum_k weights[k] raw[k][j] of candidate j, padded like logits; null without a prior. Valid until the next
   // call.
   template <typename Rules>
-  const float* of(const Rules& rules, const float* features, int last, const int32_t* items, int count) {
+  const float* of(const Rules& rules, const Candidates& step) {
     if (weights_.empty()) return nullptr;
-    const int stride = cpu::padded(count);
+    const int stride = cpu::padded(step.count);
     float *raw = raw_.data.data(), *total = total_.data.data();
-    for (int j = 0; j < count; ++j) {
+    const auto seen = rules.outlook(step);
+    for (int j = 0; j < step.count; ++j) {
       float own[Rules::kPriors];
-      rules.priors(features, last, items[j], own);
-      total[j] = weights_[0] * own[0];
-      raw[j] = own[0];
-      for (int k = 1; k < Rules::kPriors; ++k) {
-        total[j] += weights_[k] * own[k];
-        raw[k * stride + j] = own[k];
-      }
+      rules.priors(step, seen, step.items[j], own);
+      for (int k = 0; k < Rules::kPriors; ++k) raw[k * stride + j] = own[k];
     }
-    for (int j = count; j < stride; ++j) total[j] = total[0];
+    if constexpr (Rules::kLooksAhead) {
+      float* last = raw + (Rules::kPriors - 1) * stride;
+      const float best = *std::max_element(last, last + step.count);
+      for (int j = 0; j < step.count; ++j) last[j] = Rules::relative(seen, last[j], best);
+    }
+    for (int j = 0; j < step.count; ++j) {
+      total[j] = weights_[0] * raw[j];
+      for (int k = 1; k < Rules::kPriors; ++k) total[j] += weights_[k] * raw[k * stride + j];
+    }
+    for (int j = step.count; j < stride; ++j) total[j] = total[0];
     return total;
   }
 

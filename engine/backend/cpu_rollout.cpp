@@ -221,7 +221,7 @@ class TileRollout {
   // Logits and running sums of a group into the workspace; returns the largest logit.
   float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
     cpu::StepStatistics step;
-    const float* prior = w_.prior.of(group.rules, features(group.piece), group.last, list, group.remaining);
+    const float* prior = w_.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
     cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining, prior,
                          w_.logits.data.data(), activations, &step});
     float largest;

@@ -16,6 +16,14 @@ struct RuleInputs {
   bool stop_at_first_misfit = false;  // Policy's
 };
 
+// What the prior of a step's candidates is made from.
+struct Candidates {
+  const float* features;  // [n][2] of the sequence
+  const int32_t* items;   // [count] the remaining ones
+  int count;
+  int last;  // item chosen last; -1: none
+};
+
 // Swaps the item with the last. Returns the new count: it stays behind it.
 POINTSMAN_HOST_DEVICE inline int remove_item(int32_t* remaining, int count, int position) {
   --count;

@@ -48,15 +48,18 @@ struct TspRules {
   POINTSMAN_HOST_DEVICE bool ends(int) const { return false; }
   POINTSMAN_HOST_DEVICE void step(int) {}
 
-  // The prior of a candidate, kPriors numbers: minus its distance from the present city `last`; 0 at the
-  // first step (last -1). xy: [n][2].
+  // The prior of a candidate, kPriors numbers: minus its distance from the present city; 0 at the first step.
   static constexpr int kPriors = 1;
-  POINTSMAN_HOST_DEVICE void priors(const float* xy, int last, int item, float* out) const {
-    if (last < 0) {
+  static constexpr bool kLooksAhead = false;
+  struct Outlook {};
+  POINTSMAN_HOST_DEVICE static Outlook outlook(const Candidates&) { return {}; }
+  POINTSMAN_HOST_DEVICE void priors(const Candidates& step, const Outlook&, int item, float* out) const {
+    if (step.last < 0) {
       out[0] = 0.0f;
       return;
     }
-    const float dx = xy[2 * last] - xy[2 * item], dy = xy[2 * last + 1] - xy[2 * item + 1];
+    const float *from = step.features + 2 * step.last, *to = step.features + 2 * item;
+    const float dx = from[0] - to[0], dy = from[1] - to[1];
     out[0] = -std::sqrt(dx * dx + dy * dy);
   }
   // What training starts their weights from.

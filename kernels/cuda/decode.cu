@@ -154,19 +154,41 @@ __device__ __forceinline__ double accumulate_prefix(const float* logits, float l
   return want_entropy ? static_cast<double>(log_f32(running)) - weighted / running : 0.0;
 }
 
-// Scores relative to the first one's, `first` -> logits.
+template <typename Rules>
+__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                                 const DecodeMemory& memory, const DecodeRollout& rollout) {
+  const int at = own_row();
+  const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
+  return prior_of(w, args.prior, tile.set, rules_of<Rules>(args, tile, memory),
+                  {features, memory.items + at * memory.padded, rollout.remaining, memory.rows[at].last});
+}
+
+// totals[j]: the prior of the row's remaining item j; each lane stores what it will read.
+template <typename Rules>
+__device__ __forceinline__ void store_priors(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                             const DecodeMemory& memory, const DecodeRollout& rollout,
+                                             float* totals) {
+  const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, rollout);
+  for (int j = w.lane; j < rollout.remaining; j += kHalfWarp) totals[j] = prior.total(prior.step.items[j]);
+}
+
+// Scores relative to the first one's, `first` -> logits. totals: what store_priors() stored, of rules that
+// look ahead: there are not registers for their prior and the logits at once.
 template <typename Rules>
 __device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const DecodeArgs& args,
                                                          const DecodeTile& tile, const DecodeMemory& memory,
-                                                         const DecodeRollout& rollout, float first) {
-  const int at = own_row();
-  const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
-  const Prior<Rules> prior =
-      prior_of(args.prior, tile.set, rules_of<Rules>(args, tile, memory), features, memory.rows[at].last);
-  const int32_t* items = memory.items + at * memory.padded;
-  return clipped_logits(w, memory.logits + at * memory.padded, rollout.remaining, first,
-                        args.attention.centre,
-                        [&](int j, float t) { return prior.logit(t, args.attention.scale, items[j]); });
+                                                         const DecodeRollout& rollout, float first,
+                                                         const float* totals) {
+  float* logits = memory.logits + own_row() * memory.padded;
+  const AttentionWeights& p = args.attention;
+  if constexpr (Rules::kLooksAhead) {
+    return clipped_logits(w, logits, rollout.remaining, first, p.centre,
+                          [&](int j, float t) { return fmaf(t, p.scale, totals[j]); });
+  } else {
+    const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, rollout);
+    return clipped_logits(w, logits, rollout.remaining, first, p.centre,
+                          [&](int j, float t) { return prior.logit(t, p.scale, prior.step.items[j]); });
+  }
 }
 
 // Logits and running sums of the row's remaining items.
@@ -187,11 +209,13 @@ __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& arg
                            p.glimpses};
   float* logits = memory.logits + at * memory.padded;
   float* prefix = memory.prefix + at * memory.padded;
+  if constexpr (Rules::kLooksAhead) store_priors<Rules>(w, args, tile, memory, rollout, prefix);
   float query[kOwned];
   load_owned(w, memory.query + at * kHidden, query);
   const PointerScores scores = pointer_scores<kPrecision != Precision::kFp32>(
       w, view, query, memory.items + at * memory.padded, count, logits);
-  const PointerStatistics statistics = make_logits<Rules>(w, args, tile, memory, rollout, scores.first);
+  const PointerStatistics statistics =
+      make_logits<Rules>(w, args, tile, memory, rollout, scores.first, prefix);
   const float largest = largest_of(w, logits, count);
   exponentials(w, logits, count, largest, prefix);
   if (w.lane == 0) {

@@ -30,7 +30,7 @@ namespace pointsman::cuda {
 
 inline constexpr int kGradientThreads = 128;
 inline constexpr int kGradientHalfWarps = kGradientThreads / kHalfWarp;
-inline constexpr int kMostPriors = 2;  // of any rules
+inline constexpr int kMostPriors = 3;  // of any rules
 
 // What the kernels hand to each other.
 struct PointerGradientScratch {
@@ -222,11 +222,12 @@ __device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g
 
 // The prior as it was in the step.
 template <typename Rules>
-__device__ __forceinline__ Prior<Rules> prior_of(const StepGradient& g) {
+__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const StepGradient& g) {
   const PointerGradientArgs& a = g.a;
   const int64_t sequence = a.sequence_of[g.row];
   const int last = g.step > 0 ? a.orders[static_cast<int64_t>(g.row) * a.n + g.step - 1] : -1;
-  return prior_of(a.prior, set_of_row(a, g.row), rules_of<Rules>(g), a.features + 2 * sequence * a.n, last);
+  return prior_of(w, a.prior, set_of_row(a, g.row), rules_of<Rules>(g),
+                  {a.features + 2 * sequence * a.n, g.items, g.count, last});
 }
 
 // The step's share of the gradient of the prior's weights; dlogit(j): gradient of the logit in log p.
@@ -257,7 +258,7 @@ template <typename Rules>
 __device__ __forceinline__ void log_softmax_gradient(HalfWarp w, const StepGradient& g, float first) {
   float* t = g.scores;
   const float shift = g.a.attention.centre ? mean_of(t, g.count) : -first, scale = g.a.attention.scale;
-  const Prior<Rules> prior = prior_of<Rules>(g);
+  const Prior<Rules> prior = prior_of<Rules>(w, g);
   float* du = g.du(g.view.glimpses);
   __syncwarp(w.mask);
   float largest = -INFINITY;
@@ -386,8 +387,9 @@ __device__ __forceinline__ AttentionView attention_view(const PointerGradientArg
           a.attention.glimpses};
 }
 
+// Rules that look ahead need more registers than nvcc gives by itself, which is what the 0 leaves to it.
 template <typename Rules>
-__global__ void __launch_bounds__(kGradientThreads)
+__global__ void __launch_bounds__(kGradientThreads, Rules::kLooksAhead ? 1 : 0)
     step_gradients_kernel(PointerGradientArgs a, PointerGradientScratch s) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   const HalfWarp w = this_half_warp();

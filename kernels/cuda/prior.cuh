@@ -5,44 +5,65 @@
 
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/half_warp_attention.cuh"
 
 namespace pointsman::cuda {
 
 // The prior of one step of one rollout.
 template <typename Rules>
 struct Prior {
-  Rules rules;            // before the step
-  const float* features;  // [n][2] of the sequence
-  int last;               // item chosen last; -1: none
-  const float* weights;   // [Rules::kPriors]; null: the model has no prior
+  Rules rules;  // before the step
+  Candidates step;
+  const float* weights;  // [Rules::kPriors]; null: the model has no prior
   float inverse_temperature;
+  typename Rules::Outlook seen;
+  float best;  // where the rules look ahead: largest last number of a candidate
 
   __device__ __forceinline__ bool exists() const { return weights != nullptr; }
   __device__ __forceinline__ void numbers(int item, float (&raw)[Rules::kPriors]) const {
-    rules.priors(features, last, item, raw);
+    rules.priors(step, seen, item, raw);
+    if constexpr (Rules::kLooksAhead) {
+      float& last = raw[Rules::kPriors - 1];
+      last = Rules::relative(seen, last, best);
+    }
   }
-  // scale t (+ the item's prior).
-  __device__ __forceinline__ float logit(float t, float scale, int item) const {
-    if (!exists()) return t * scale;
+  // What the item's logit gains; 0 without a prior.
+  __device__ __forceinline__ float total(int item) const {
+    if (!exists()) return 0.0f;
     float raw[Rules::kPriors];
     numbers(item, raw);
-    float total = 0.0f;
+    float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < Rules::kPriors; ++k) {
       const float share = __ldg(weights + k) * inverse_temperature * raw[k];
-      total = k == 0 ? share : total + share;
+      sum = k == 0 ? share : sum + share;
     }
-    return fmaf(t, scale, total);
+    return sum;
+  }
+  // scale t (+ the item's prior).
+  __device__ __forceinline__ float logit(float t, float scale, int item) const {
+    return exists() ? fmaf(t, scale, total(item)) : t * scale;
   }
 };
 
-// weights: of parameter set `set`; features: [n][2].
+// Of a half warp's row. weights: of parameter set `set`.
 template <typename Rules>
-__device__ __forceinline__ Prior<Rules> prior_of(const PriorWeights& weights, int set, const Rules& rules,
-                                                 const float* features, int last) {
+__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const PriorWeights& weights, int set,
+                                                 const Rules& rules, const Candidates& step) {
   const float* own = weights.weights.data;
-  return {rules, features, last, own == nullptr ? nullptr : own + set * weights.weights.stride,
-          weights.inverse_temperature};
+  Prior<Rules> prior{rules, step, own, weights.inverse_temperature, {}, 0.0f};
+  if (own == nullptr) return prior;
+  prior.weights = own + set * weights.weights.stride;
+  prior.seen = rules.outlook(step);
+  if constexpr (Rules::kLooksAhead) {
+    for (int j = w.lane; j < step.count; j += kHalfWarp) {
+      float raw[Rules::kPriors];
+      rules.priors(step, prior.seen, step.items[j], raw);
+      prior.best = fmaxf(prior.best, raw[Rules::kPriors - 1]);
+    }
+    prior.best = largest_lane(w, prior.best);
+  }
+  return prior;
 }
 
 }  // namespace pointsman::cuda

@@ -64,7 +64,7 @@ def shapes(case):
     if case["layers"] > 0:
         for state in ("h", "c"):
             result[f"actor.start.{state}.weight"], result[f"actor.start.{state}.bias"] = (H, H), (H,)
-        result["actor.prior.weight"] = (1,) if case["problem"] == "tsp" else (2,)
+        result["actor.prior.weight"] = (1,) if case["problem"] == "tsp" else (3,)
     if glimpses > 0:
         parts.append(("actor.glimpse", attention))
     result["critic.embedding.weight"] = (H, 2)
@@ -132,7 +132,13 @@ def prior(p, case, sequence, order, candidates):
         return -weights[0] * torch.linalg.norm(features[candidates] - features[order[-1]], dim=1)
     ratio = torch.log((features[candidates, 1] + 1e-6) / (features[candidates, 0] + 1e-6)).clamp(max=8.0)
     left = sequence["capacity"] - sum(sequence["weights"][i] for i in order)
-    return weights[0] * ratio + weights[1] * torch.tensor(sequence["weights"][candidates] / left, dtype=weights.dtype)
+    share = torch.tensor(sequence["weights"][candidates] / left, dtype=weights.dtype)
+    value, fits = features[candidates, 1], share <= 1.0
+    beside = (share[:, None] + share[None, :] <= 1.0) & ~torch.eye(len(candidates), dtype=torch.bool)
+    pair = torch.where(fits, value + (beside * value[None, :]).amax(1), 0.0)
+    room = max(float(features[candidates, 0].max() / share.max()), 0.5)
+    ahead = 0.0 if share.max() <= 0.5 else (pair - pair.max()) / room**3
+    return weights[0] * ratio + weights[1] * share + weights[2] * ahead
 
 
 def encode(p, network, features):

@@ -210,6 +210,29 @@ TEST_CASE("tensors that another program made become the model that they were") {
   }
 }
 
+TEST_CASE("a prior that lacks the later numbers has weights of 0 for them") {
+  ModelConfig config = small_config();
+  config.problem = ProblemKind::kKnapsack;
+  config.capacity = 12.5;
+  config.has_prior = true;
+  const std::vector<float> parameters = initial_parameters(config, 3);
+  const ParameterLayout layout(config);
+  REQUIRE(layout.priors == 3);
+  std::vector<NamedTensor> tensors;
+  for (const Tensor& tensor : layout.tensors) {
+    tensors.push_back(
+        {tensor.name, {tensor.shape.begin(), tensor.shape.end()}, parameters.data() + tensor.offset});
+    if (tensor.offset == layout.prior) tensors.back().shape = {2};
+  }
+  std::vector<float> expected = parameters;
+  expected[layout.prior + 2] = 0.0f;
+  CHECK(make_model(metadata_of(config), tensors, "x").parameters == expected);
+  for (NamedTensor& tensor : tensors) {
+    if (tensor.name == "actor.prior.weight") tensor.shape = {4};
+  }
+  CHECK_THROWS_AS(make_model(metadata_of(config), tensors, "x"), ModelFileError);
+}
+
 TEST_CASE("tensors may lie in any order") {
   const TemporaryFolder folder;
   const ModelConfig config = small_config();

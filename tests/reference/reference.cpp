@@ -115,18 +115,47 @@ struct DecoderStep {
   Step step;
 };
 
-// What the prior's weights are multiplied with.
-Vector prior_features(const Sequence& sequence, const std::vector<int>& order, int item) {
-  const double* here = &sequence.features[2 * item];
-  if (sequence.problem == ProblemKind::kTsp) {
-    if (order.empty()) return {0.0};
-    const double* last = &sequence.features[2 * order.back()];
-    return {-std::hypot(here[0] - last[0], here[1] - last[1])};
+// Of KnapSack: the most that a candidate and one more item that fits beside it are worth, 0 of one that does
+// not fit.
+double pair_value(const Sequence& sequence, double left, std::span<const int> candidates, int item) {
+  if (sequence.weights[item] > left) return 0.0;
+  double beside = 0.0;
+  for (int other : candidates) {
+    if (other != item && sequence.weights[other] <= left - sequence.weights[item])
+      beside = std::max(beside, sequence.features[2 * other + 1]);
   }
-  double left = sequence.capacity;
+  return sequence.features[2 * item + 1] + beside;
+}
+
+// What the prior's weights are multiplied with, of each candidate.
+std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<int>& order,
+                                   std::span<const int> candidates) {
+  std::vector<Vector> features;
+  if (sequence.problem == ProblemKind::kTsp) {
+    for (int i : candidates) {
+      const double* here = &sequence.features[2 * i];
+      const double* last = order.empty() ? here : &sequence.features[2 * order.back()];
+      features.push_back({-std::hypot(here[0] - last[0], here[1] - last[1])});
+    }
+    return features;
+  }
+  double left = sequence.capacity, best = 0.0, heaviest = 0.0, room = 0.0;
   for (int taken : order) left -= sequence.weights[taken];
-  return {std::min(std::log((here[1] + 1e-6) / (here[0] + 1e-6)), 8.0),
-          left > 0.0 ? sequence.weights[item] / left : 0.0};
+  for (int i : candidates) {
+    best = std::max(best, pair_value(sequence, left, candidates, i));
+    if (sequence.weights[i] > heaviest) {
+      heaviest = sequence.weights[i];
+      room = sequence.features[2 * i] / heaviest * left;
+    }
+  }
+  for (int i : candidates) {
+    const double ratio = (sequence.features[2 * i + 1] + 1e-6) / (sequence.features[2 * i] + 1e-6);
+    features.push_back({std::min(std::log(ratio), 8.0), left > 0.0 ? sequence.weights[i] / left : 0.0,
+                        2 * heaviest <= left ? 0.0
+                                             : (pair_value(sequence, left, candidates, i) - best) /
+                                                   std::pow(std::max(room, 0.5), 3)});
+  }
+  return features;
 }
 
 Step point(const Network& network, const Sequence& sequence, const Encoding& encoding, const Vector& query,
@@ -149,10 +178,13 @@ Step point(const Network& network, const Sequence& sequence, const Encoding& enc
     step.tanh_u[i] = std::tanh(step.scores[i] - mean);
     step.logits[i] = clip * step.tanh_u[i] / options.temperature;
   }
-  for (int k = 0; k < network.layout.priors; ++k) {
-    const double weight = network.tensor("actor.prior.weight")[k];
-    for (int i : step.candidates)
-      step.logits[i] += weight * prior_features(sequence, order, i)[k] / options.temperature;
+  if (network.layout.priors > 0) {
+    const std::vector<Vector> features = prior_features(sequence, order, step.candidates);
+    for (size_t j = 0; j < features.size(); ++j) {
+      for (int k = 0; k < network.layout.priors; ++k)
+        step.logits[step.candidates[j]] +=
+            network.tensor("actor.prior.weight")[k] * features[j][k] / options.temperature;
+    }
   }
   step.probabilities = softmax(step.logits, step.candidates);
   return step;
@@ -518,11 +550,13 @@ void add_log_prob_gradient(const Network& network, const Sequence& sequence, std
     add(d_hidden,
         decoder_attention_backward(decoder, step, decoder.order[t], weight, d_references, gradient));
     const std::vector<int> before(decoder.order.begin(), decoder.order.begin() + static_cast<int64_t>(t));
-    for (int k = 0; k < network.layout.priors; ++k) {
-      double& sum = gradient[network.layout.prior + k];
-      for (int i : step.step.candidates) {
+    if (network.layout.priors > 0) {
+      const std::vector<Vector> features = prior_features(sequence, before, step.step.candidates);
+      for (size_t j = 0; j < features.size(); ++j) {
+        const int i = step.step.candidates[j];
         const double d_logit = weight * ((i == decoder.order[t] ? 1.0 : 0.0) - step.step.probabilities[i]);
-        sum += d_logit * prior_features(sequence, before, i)[k] / options.temperature;
+        for (int k = 0; k < network.layout.priors; ++k)
+          gradient[network.layout.prior + k] += d_logit * features[j][k] / options.temperature;
       }
     }
     LstmGradient back = lstm_step_backward(network, "actor.decoder", step.lstm, d_hidden, d_cell, gradient);
