@@ -104,8 +104,9 @@ TEST_CASE("bash completes subcommands, flags, values, files and models") {
   CHECK(offered(sandbox, "pointsman solve --format n") == Words{"ndjson", "npy", "npz"});
   CHECK(offered(sandbox, "pointsman solve --format = t") == Words{"tour", "text"});
   CHECK(offered(sandbox, "pointsman solve --format =") == offered(sandbox, "pointsman solve --format ''"));
-  CHECK(offered(sandbox, "pointsman solve -m kn") ==
-        Words{"(-o default)", "knap100", "knap200", "knap50", "knapsack50"});
+  CHECK(offered(sandbox, "pointsman solve -m kn") == Words{"(-o default)", "knap100", "knap100-lstm",
+                                                           "knap200", "knap200-lstm", "knap50", "knap50-lstm",
+                                                           "knapsack50"});
   CHECK(offered(sandbox, "pointsman solve --samples ''").empty());
   for (const char* words : {"solve ''", "solve x.tsp ''", "solve -o ''", "verify x ''", "plot tour ''",
                             "train tsp --instances ''", "plot --title = x tour ''"}) {
