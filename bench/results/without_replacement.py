@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Samples without replacement (stochastic beam search: Kool, van Hoof, Welling, ICML 2019) against as many samples, in
+"""Samples without replacement (stochastic beam search: Kool, van Hoof, Welling, ICML 2019) against samples, in
 PyTorch, as docs/experiments.md tells. For TSP models with a prior.
 
     python3 bench/results/without_replacement.py MODEL.safetensors SET.npy INSTANCES SAMPLES TEMPERATURE ...
 
-Both spread their samples over the 8 symmetries of the square. A line a temperature: the mean best cost of each, and
-the mean difference with its 95% confidence interval.
+All spread their samples over the 8 symmetries of the square. The samples are as many, and as many as the engine draws
+with the same number of evaluations of the network: samples that chose the same cities so far share one, those without
+replacement never do. Each of these may be at most POOL times as many. A line a temperature: the mean best cost of each,
+and the mean differences with their 95% confidence intervals.
 """
 import os
 import pathlib
@@ -19,6 +21,7 @@ import torch  # noqa: E402
 import torch_twin  # noqa: E402
 
 H = torch_twin.H
+POOL = 8
 
 
 def dihedral(points, copy):
@@ -53,8 +56,8 @@ class Beam:
 
 
 @torch.no_grad()
-def best_cost(twin, points, k, temperature, without_replacement):
-    """The cost of the best of k tours of one instance [n, 2]."""
+def draw(twin, points, k, temperature, without_replacement):
+    """k tours of one instance [n, 2] and their costs."""
     f, n, rows = twin.actor, points.shape[0], torch.arange(k)
     references, h, c = twin.encode(f, points[None])
     projected = twin.project(f, references)
@@ -76,7 +79,24 @@ def best_cost(twin, points, k, temperature, without_replacement):
         tours[:, t] = cities
         closed[rows, cities] = True
         x, prior = inputs[cities], weighted[cities]
-    return torch_twin.tour_length(points.expand(k, n, 2), tours).min().item()
+    return tours.to(torch.int16).numpy(), torch_twin.tour_length(points.expand(k, n, 2), tours).numpy()
+
+
+def evaluations(tours):
+    """Of the network for the first 1, 2, .. tours: their different beginnings with two cities or more left."""
+    known, counts = set(), []
+    for tour in tours:
+        known.update(tour[:t].tobytes() for t in range(len(tour) - 1))
+        counts.append(len(known))
+    return counts
+
+
+def compare(twin, points, k, temperature):
+    """Best costs of k samples, of as many evaluations as the third takes, and of k without replacement."""
+    tours, costs = draw(twin, points, POOL * k, temperature, False)
+    others, without = draw(twin, points, k, temperature, True)
+    drawn = max(int(np.searchsorted(evaluations(tours), evaluations(others)[-1], side="right")), 1)
+    return costs[:k].min(), costs[:drawn].min(), without.min(), drawn / k
 
 
 def main():
@@ -86,11 +106,14 @@ def main():
     twin = torch_twin.Twin(model)
     instances = torch.tensor(np.load(data)[:count].astype("f4"))
     for temperature in map(float, sys.argv[5:]):
-        best = np.array([[min(best_cost(twin, dihedral(points, copy), samples // 8, temperature, without)
-                              for copy in range(8)) for without in (False, True)] for points in instances])
-        difference = best[:, 1] - best[:, 0]
-        print(f"T = {temperature:g}: samples {best[:, 0].mean():.4f}, without replacement {best[:, 1].mean():.4f}, "
-              f"difference {difference.mean():.4f} +- {1.96 * difference.std(ddof=1) / len(best) ** 0.5:.4f}", flush=True)
+        found = np.array([[compare(twin, dihedral(points, copy), samples // 8, temperature) for copy in range(8)]
+                          for points in instances])
+        best, times = found[:, :, :3].min(1), found[:, :, 3].mean()
+        print(f"T = {temperature:g}: samples {best[:, 0].mean():.4f}, {times:.1f} times as many {best[:, 1].mean():.4f}, "
+              f"without replacement {best[:, 2].mean():.4f}", end="")
+        for name, difference in ("samples", best[:, 2] - best[:, 0]), ("those", best[:, 2] - best[:, 1]):
+            print(f"; less {name} {difference.mean():.4f} +- {1.96 * difference.std(ddof=1) / len(best) ** 0.5:.4f}", end="")
+        print(flush=True)
 
 
 if __name__ == "__main__":
