@@ -112,6 +112,10 @@ struct RolloutResult {
                                        // Else empty: all of them
 };
 
+// Of which of the actor's parameters a gradient is. kAttention: glimpse, pointer and prior, the last ones of
+// the layout; the way back then ends before the recurrences and the encoder, and the others' gradients stay.
+enum class Learned : int32_t { kAll, kAttention };
+
 // d/dparameters of sum over rollouts of weights[r] * log p(orders[r] | sequence). With weights (L - b) / B
 // this is the REINFORCE gradient, equation (5); with -1 / B cross entropy on given tours.
 struct GradientRequest {
@@ -123,6 +127,7 @@ struct GradientRequest {
   Tape* tape = nullptr;  // of these rollouts, or null. Throws std::invalid_argument where the tape holds
                          // other rollouts: other sequences, orders or policy
   StopToken stop;        // ends the call early with CallStopped: then the sets' gradients are of no use
+  Learned learned = Learned::kAll;
 };
 
 // Is cost a less than b, where NaN, of a rollout that was not made, is more than all others?
@@ -183,6 +188,19 @@ class Backend {
   virtual void read_gradient(int set, std::span<float> gradient) const = 0;  // [layout.size], for tests
   // Steps the sets first_set .. first_set + count - 1; returns their norms before clipping.
   virtual std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) = 0;
+};
+
+// The steps of one training that several trainers make at once, each those that nobody else makes.
+class SharedSteps {
+ public:
+  virtual ~SharedSteps() = default;
+
+  // The lowest step that no trainer has taken, from `first` of rank 0 on.
+  virtual int64_t take(int64_t first) = 0;
+  // This trainer takes no more; `all`: nobody shall. On rank 0 it returns when the others have ended, too:
+  // how many gradients were 0, 1, .. updates old when theirs was made; the last number is of those that were
+  // too old for one. Empty elsewhere.
+  virtual std::vector<int64_t> end(bool all) = 0;
 };
 
 // A device that was asked for by name and cannot be had (exit code 4).

@@ -5,11 +5,11 @@
 // and its count of evaluations.
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <optional>
 #include <thread>
 
 #include "engine/backend/backends.h"
+#include "engine/backend/cpu_adam_step.h"
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_part.h"
 #include "engine/backend/cpu_rollout.h"
@@ -291,29 +291,11 @@ class CpuBackend final : public Backend {
   }
 
   GradientNorms update_set(CpuParameters& p, const UpdateRequest& request) {
-    GradientNorms norms;
-    if (request.actor) norms.actor = update_range(p, 0, layout_->actor_size, ++p.actor_steps, request);
-    if (request.critic && config_.has_critic) {
-      norms.critic = update_range(p, layout_->actor_size, layout_->size, ++p.critic_steps, request);
-    }
+    const AdamArrays arrays{p.flat.data(), p.first_moment.data(), p.second_moment.data(), p.gradient.data()};
+    const GradientNorms norms = adam_step(*layout_, arrays, p.actor_steps, p.critic_steps, request);
     std::fill(p.gradient.begin(), p.gradient.end(), 0.0f);
     p.prepare();
     return norms;
-  }
-
-  static double update_range(CpuParameters& p, size_t begin, size_t end, int64_t step,
-                             const UpdateRequest& request) {
-    const double norm =
-        std::sqrt(cpu::squared_norm(p.gradient.data() + begin, static_cast<int64_t>(end - begin)));
-    const double scale = norm > request.max_norm ? request.max_norm / norm : 1.0;
-    const auto correction = [&](float beta) {
-      return static_cast<float>(1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step)));
-    };
-    cpu::adam_update({p.flat.data() + begin, p.first_moment.data() + begin, p.second_moment.data() + begin,
-                      p.gradient.data() + begin, static_cast<int64_t>(end - begin), static_cast<float>(scale),
-                      request.learning_rate, request.beta1, request.beta2, request.epsilon,
-                      correction(request.beta1), correction(request.beta2)});
-    return norm;
   }
 
   const char* instruction_set_;

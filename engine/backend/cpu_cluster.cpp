@@ -38,6 +38,7 @@ struct Part {
     uint64_t seed = 0;
     Policy policy;
     bool has_tape = false;
+    Learned learned = Learned::kAll;
     float weight = 0.0f;  // of a critic's gradient
     TileWindow window;
   } head;
@@ -172,6 +173,7 @@ class Member final : public CpuPart {
     request.orders = part.orders.data();
     request.weights = part.factors.data();
     request.policy = part.head.policy;
+    request.learned = part.head.learned;
     request.tape = part.head.has_tape ? &tape_ : nullptr;
     backend_->gradient(request);
   }
@@ -277,6 +279,7 @@ class ClusterBackend final : public Backend {
     const Calling calling(*this);
     Part::Head head;
     head.policy = request.policy;
+    head.learned = request.learned;
     head.has_tape = request.tape != nullptr && request.tape == std::exchange(filled_, nullptr);
     const Source source{request.sequences, nullptr, nullptr, request.orders, request.weights};
     own_.gradient(share_out(Call::kGradient, source, head, request.counts));

@@ -35,6 +35,8 @@ class TileGradient {
       forward();
     }
     attention<Rules>();
+    projections_backward();
+    if (request_.learned == Learned::kAttention) return;
     decoder_backward();
     encoder_backward();
   }
@@ -166,12 +168,20 @@ class TileGradient {
     }
   }
 
+  // The matrices that queries and references were made with.
+  void projections_backward() {
+    accumulate_square(w_.dqueries.data.data(), a_.decoder.h_after(0), folded_.query, steps_ * rows_);
+    const int width = p_.projections.count * kHidden, total = n_ * sequences_;
+    const float* outputs = is_lstm() ? a_.encoded.states.h_after(0) : a_.encoded.attention.output.data.data();
+    make_reference_gradients();
+    cpu::accumulate_outer({w_.dreferences.data.data(), width, outputs, kHidden, folded_.references, kHidden,
+                           total, width, kHidden});
+  }
+
   void decoder_backward() {
     const int total = steps_ * rows_;
-    const float* dqueries = w_.dqueries.data.data();
-    accumulate_square(dqueries, a_.decoder.h_after(0), folded_.query, total);
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
-    multiply_square(dqueries, p_.query_t, dh, total);
+    multiply_square(w_.dqueries.data.data(), p_.query_t, dh, total);
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
     float* dh_start = w_.dh_start.get(static_cast<size_t>(rows_) * kHidden);
@@ -180,7 +190,7 @@ class TileGradient {
 
   // Sums of the references -> rows of [projections * H] as the encoder's, with the factor v that the sums
   // lack.
-  float* reference_gradients() {
+  void make_reference_gradients() {
     const Projections& p = p_.projections;
     const int width = p.count * kHidden;
     const size_t floats = static_cast<size_t>(n_) * kHidden;
@@ -197,7 +207,6 @@ class TileGradient {
         }
       }
     }
-    return out;
   }
 
   bool is_lstm() const { return p_.config.encoder == Encoder::kLstm; }
@@ -205,12 +214,9 @@ class TileGradient {
   void encoder_backward() {
     const int width = p_.projections.count * kHidden, total = n_ * sequences_;
     const size_t floats = static_cast<size_t>(sequences_) * kHidden;
-    const float* dreferences = reference_gradients();
-    const float* outputs = is_lstm() ? a_.encoded.states.h_after(0) : a_.encoded.attention.output.data.data();
-    cpu::accumulate_outer(
-        {dreferences, width, outputs, kHidden, folded_.references, kHidden, total, width, kHidden});
     float* dh = w_.dh.get(static_cast<size_t>(total) * kHidden);
-    cpu::multiply({dreferences, width, p_.references_t.data(), dh, kHidden, total, width, kHidden, false});
+    cpu::multiply({w_.dreferences.data.data(), width, p_.references_t.data(), dh, kHidden, total, width,
+                   kHidden, false});
     float* dc = w_.encoder_dc.get(floats);
     std::fill_n(dc, floats, 0.0f);
     if (is_lstm()) {

@@ -146,6 +146,8 @@ class Gradient {
 
   void backward(const ChunkPlan& plan, const Activations& activations, const BackwardWork& work) const {
     attention(plan.shape, work.inputs, activations, work.backward);
+    projections(plan, activations, work.backward);
+    if (request_.learned == Learned::kAttention) return;
     decoder(plan, work.inputs, activations, work.backward);
     encoder(plan, work.inputs, activations, work.backward);
   }
@@ -185,16 +187,28 @@ class Gradient {
     if (layout_.priors > 0) sum(to.dprior, layout_.priors, layout_.priors, layout_.prior);
   }
 
+  // The matrices that queries and references were made with.
+  void projections(const ChunkPlan& plan, const Activations& activations,
+                   const BackwardArrays& arrays) const {
+    const int states = plan.shape.n + 1, width = parameters_.projections.count * kHidden;
+    context_.cublas.accumulate_outer({arrays.dqueries, kHidden, activations.decoder.h, kHidden,
+                                      parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
+                                     plan.row_ranges);
+    const auto tensors = projection_tensors(layout_, parameters_.projections);
+    for (int i = 0; i < parameters_.projections.count; ++i) {
+      context_.cublas.accumulate_outer(
+          {arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
+           parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
+          plan.sequence_ranges);
+    }
+  }
+
   void decoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                const BackwardArrays& arrays) const {
     const ChunkShape& shape = plan.shape;
     const DecodeRecord& record = activations.decoder;
-    const int states = shape.n + 1;
-    context_.cublas.accumulate_outer({arrays.dqueries, kHidden, record.h, kHidden,
-                                      parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
-                                     plan.row_ranges);
     context_.cublas.multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
-                              kHidden, states, false},
+                              kHidden, shape.n + 1, false},
                              plan.row_ranges);
     const CudaParameters::Lstm& lstm = parameters_.decoder;
     add_lstm_gradient(context_, {lstm,
@@ -211,18 +225,10 @@ class Gradient {
 
   void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                const BackwardArrays& arrays) const {
-    const ChunkShape& shape = plan.shape;
-    const int states = shape.n + 1, width = parameters_.projections.count * kHidden;
-    const auto tensors = projection_tensors(layout_, parameters_.projections);
-    for (int i = 0; i < parameters_.projections.count; ++i) {
-      context_.cublas.accumulate_outer(
-          {arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
-           parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
-          plan.sequence_ranges);
-    }
-    context_.cublas.multiply(
-        {arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden, states, false},
-        plan.sequence_ranges);
+    const int width = parameters_.projections.count * kHidden;
+    context_.cublas.multiply({arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden,
+                              plan.shape.n + 1, false},
+                             plan.sequence_ranges);
     if (context_.config.encoder == Encoder::kLstm) {
       lstm_encoder(plan, in, activations, arrays);
     } else {

@@ -26,6 +26,7 @@ class OneProcess final : public Communicator {
   bool has_message() override { return false; }
   void receive_into(int, std::span<char>) override { alone(); }
   void broadcast(int, std::span<char>) override {}
+  std::unique_ptr<SharedMemory> share_memory(size_t) override { alone(); }
   [[noreturn]] void abort(int code) override { std::_Exit(code); }
   void finish() override {}
 

@@ -18,6 +18,20 @@ class ClusterError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Memory of rank 0 that every rank reads and writes without rank 0's doing (one-sided communication). One
+// thread at a time, as its Communicator.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;  // called by all ranks
+
+  // From lock() to unlock() no other rank is between its own; only there may it get and put. offset: in
+  // bytes.
+  virtual void lock() = 0;
+  virtual void unlock() = 0;
+  virtual void get(size_t offset, std::span<char> to) = 0;
+  virtual void put(size_t offset, std::span<const char> from) = 0;
+};
+
 // One thread at a time. Calls that wait take the processor for a short while and then sleep between two
 // looks. Every call throws ClusterError where the transport fails.
 class Communicator {
@@ -50,6 +64,9 @@ class Communicator {
   virtual void receive_into(int from, std::span<char> bytes) = 0;
   // What `root` has, on every rank. Called by all ranks, with as many bytes.
   virtual void broadcast(int root, std::span<char> bytes) = 0;
+
+  // `bytes` zeros. Called by all ranks; must be gone before finish().
+  virtual std::unique_ptr<SharedMemory> share_memory(size_t bytes) = 0;
 
   // Ends every rank's process, this one's with `code`.
   [[noreturn]] virtual void abort(int code) = 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "engine/cluster/module.h"
@@ -54,6 +55,44 @@ int count_of(size_t bytes) {
   return static_cast<int>(bytes);
 }
 
+// A window of rank 0; the other ranks' parts of it are empty. Locks are MPI's passive target: rank 0 may be
+// computing meanwhile.
+class MpiSharedMemory final : public SharedMemory {
+ public:
+  MpiSharedMemory(int rank, size_t bytes) {
+    const auto own = static_cast<MPI_Aint>(rank == kOwner ? bytes : 0);
+    void* memory = nullptr;
+    check(MPI_Win_allocate(own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_), "MPI_Win_allocate");
+    check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    if (own == 0) return;
+    lock();
+    std::memset(memory, 0, bytes);
+    unlock();
+  }
+  ~MpiSharedMemory() override { MPI_Win_free(&window_); }
+
+  void lock() override { check(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOwner, 0, window_), "MPI_Win_lock"); }
+  void unlock() override { check(MPI_Win_unlock(kOwner, window_), "MPI_Win_unlock"); }
+  void get(size_t offset, std::span<char> to) override {
+    const int count = count_of(to.size());
+    check(
+        MPI_Get(to.data(), count, MPI_BYTE, kOwner, static_cast<MPI_Aint>(offset), count, MPI_BYTE, window_),
+        "MPI_Get");
+    check(MPI_Win_flush(kOwner, window_), "MPI_Win_flush");
+  }
+  void put(size_t offset, std::span<const char> from) override {
+    const int count = count_of(from.size());
+    check(MPI_Put(from.data(), count, MPI_BYTE, kOwner, static_cast<MPI_Aint>(offset), count, MPI_BYTE,
+                  window_),
+          "MPI_Put");
+    check(MPI_Win_flush(kOwner, window_), "MPI_Win_flush");
+  }
+
+ private:
+  static constexpr int kOwner = 0;
+  MPI_Win window_ = MPI_WIN_NULL;
+};
+
 struct Place {
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
 };
@@ -98,6 +137,13 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Ibcast(bytes.data(), count_of(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD, &request),
           "MPI_Ibcast");
     wait_for(request, "MPI_Ibcast");
+  }
+
+  std::unique_ptr<SharedMemory> share_memory(size_t bytes) override {
+    auto memory = std::make_unique<MpiSharedMemory>(rank(), bytes);
+    char nothing = 0;
+    broadcast(0, {&nothing, 1});  // it is zero from here on
+    return memory;
   }
 
   [[noreturn]] void abort(int code) override {

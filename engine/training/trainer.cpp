@@ -77,8 +77,9 @@ TrainOptions completed(TrainOptions options) {
 
 class Trainer {
  public:
-  Trainer(Backend& backend, const TrainOptions& options)
+  Trainer(Backend& backend, const TrainOptions& options, SharedSteps* shared)
       : backend_(backend),
+        shared_(shared),
         options_(completed(options)),
         layout_(options_.model),
         validation_(validation_batch(options_)) {
@@ -110,24 +111,28 @@ class Trainer {
     warn_ = control.warn;
     earlier_seconds_ = state_.seconds;
     told_.train_cost = kNone;
-    first_step_ = state_.step;
+    first_step_ = known_step_ = state_.step;
     start_ = Clock::now();
     Status status = Status::kDone;
-    while (state_.step < options_.steps && (status = control.check()) == Status::kDone) {
+    while (take_step() && (status = control.check()) == Status::kDone) {
       train_step();
-      if (is_log_step(state_.step)) {
-        report(is_validation_step(state_.step), progress);
-        if (is_validation_step(state_.step) && options_.baseline == Baseline::kRollout) challenge_frozen();
+      const bool validates = has_passed(options_.validation_every);
+      if (validates || has_passed(kLogEvery)) {
+        report(validates, progress);
+        if (validates && options_.baseline == Baseline::kRollout) challenge_frozen();
         state_.interval = {};
         state_.interval.start_seconds = state_.seconds;
-      } else if (state_.step == options_.steps) {
-        report(true, progress);  // changes nothing, so that a longer run goes on as if this were not its end
       }
-      if (state_.step % options_.checkpoint_every == 0 && state_.step < options_.steps) save();
+      if (has_passed(options_.checkpoint_every) && state_.step < options_.steps) save();
+      known_step_ = state_.step;
     }
+    std::vector<int64_t> ages;
+    if (shared_ != nullptr) ages = shared_->end(status != Status::kDone);
+    if (state_.step == options_.steps && std::max(told_.step, first_step_) < state_.step)
+      report(true, progress);  // changes nothing, so that a longer run goes on as if this were not its end
     if (!save() && !save()) std::rethrow_exception(failure_);
     if (log_failure_) std::rethrow_exception(log_failure_);
-    return {written_config(), state_.parameters, last_line(), status};
+    return {written_config(), state_.parameters, last_line(), status, std::move(ages)};
   }
 
  private:
@@ -136,8 +141,24 @@ class Trainer {
     if (!options_.output.empty()) output_.emplace(options_.output.string(), true);
   }
 
-  bool is_validation_step(int64_t step) const { return step % options_.validation_every == 0; }
-  bool is_log_step(int64_t step) const { return step % kLogEvery == 0 || is_validation_step(step); }
+  bool is_log_step(int64_t step) const {
+    return step % kLogEvery == 0 || step % options_.validation_every == 0;
+  }
+
+  // Whether there is a step to make. Of a shared training state_.step then counts those that others make
+  // before it.
+  bool take_step() {
+    if (shared_ != nullptr) count_steps(std::min(shared_->take(first_step_), options_.steps));
+    return state_.step < options_.steps;
+  }
+
+  void count_steps(int64_t steps) {
+    state_.step = steps;
+    state_.tours = steps * options_.tours_a_step();
+  }
+
+  // Whether a multiple of `every` steps was reached since this trainer's step before.
+  bool has_passed(int64_t every) const { return state_.step / every > known_step_ / every; }
 
   float learning_rate(int64_t step) const {
     const auto decays = static_cast<double>(step / options_.decay_steps);
@@ -162,8 +183,7 @@ class Trainer {
     request.tape = &tape_;
     backend_.gradient(request);
     const double norm = update();
-    state_.step += 1;
-    state_.tours += batch.rollouts();
+    count_steps(state_.step + 1);
     state_.seconds = earlier_seconds_ + seconds_since(start_);
     accumulate(rollouts, objective.baseline_loss, norm);
   }
@@ -291,7 +311,7 @@ class Trainer {
   void accumulate(const RolloutResult& sampled, double baseline_loss, double norm) {
     IntervalSums& sums = state_.interval;
     sums.steps += 1;
-    sums.tours += static_cast<int64_t>(sampled.costs.size());
+    sums.tours += (state_.step - known_step_) * options_.tours_a_step();
     sums.cost += mean_of(sampled.costs);
     sums.cross_entropy -= mean_of(sampled.log_probs);
     sums.baseline_loss += baseline_loss;
@@ -395,6 +415,7 @@ class Trainer {
   }
 
   Backend& backend_;
+  SharedSteps* const shared_;  // null: this trainer makes all steps
   const TrainOptions options_;
   const ParameterLayout layout_;
   TrainingBatch validation_;
@@ -410,14 +431,15 @@ class Trainer {
   Clock::time_point start_{};
   double earlier_seconds_ = 0.0;  // of the runs before this one
   int64_t first_step_ = 0;        // of this run
+  int64_t known_step_ = 0;        // state_.step after the step before
 };
 
 }  // namespace
 
 TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
                   const std::filesystem::path& resume, const SearchControl& control,
-                  const std::function<void(const TrainProgress&)>& progress) {
-  Trainer trainer(backend, options);
+                  const std::function<void(const TrainProgress&)>& progress, SharedSteps* shared) {
+  Trainer trainer(backend, options, shared);
   if (resume.empty()) {
     trainer.start(initial);
   } else {

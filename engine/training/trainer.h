@@ -63,6 +63,9 @@ struct TrainOptions {
   std::filesystem::path log;         // JSON lines; empty: none
 
   bool is_supervised() const { return examples != nullptr && examples->have_answers(); }
+  int64_t tours_a_step() const {
+    return int64_t{batch} * (is_supervised() || baseline == Baseline::kShared ? rollouts : 1);
+  }
 };
 
 // One line of the training log (docs/file-formats.md).
@@ -81,13 +84,16 @@ struct TrainResult {
   // that was measured. NaN are the costs that there are none of.
   TrainProgress last;
   Status status = Status::kDone;
+  std::vector<int64_t> ages = {};  // what SharedSteps::end() told
 };
 
 // Trains from `initial` (ParameterLayout(model).size floats) or, when `resume` names a checkpoint, from
 // there: bit-identical with never having stopped. Throws CheckpointError for a file that is not one.
+// shared: where it is not null, several processes do this at once, and each makes the steps that it takes
+// there. Progress and results count the steps of all, and their means are of this one's.
 TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
                   const std::filesystem::path& resume, const SearchControl& control,
-                  const std::function<void(const TrainProgress&)>& progress);
+                  const std::function<void(const TrainProgress&)>& progress, SharedSteps* shared = nullptr);
 
 class CheckpointError : public std::runtime_error {
  public:

@@ -59,7 +59,9 @@ std::string method_of(const TrainFlags& flags) {
 int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   const std::vector<float> initial = finish_train_flags(flags, app, common);
   TrainOptions& options = flags.options;
-  Engine engine = training_engine(process_ranks(), backend_options(common));
+  RankedTraining training =
+      ranked_training(process_ranks(), backend_options(common), flags.asynchronous ? &options : nullptr);
+  Engine& engine = training.engine;
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info(engine.device_note());
   log_info(printed(
@@ -69,14 +71,16 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   TrainResult result;
   {
     ProgressLine line(30.0);
-    result = train(engine.backend(), options, initial, flags.resume, search_control(common),
-                   [&](const TrainProgress& progress) {
-                     if (std::isnan(progress.val_cost)) {
-                       if (line.due()) line.update(describe(progress, options.steps));
-                     } else {
-                       log_info(describe(progress, options.steps));
-                     }
-                   });
+    result = train(
+        engine.backend(), options, initial, flags.resume, search_control(common),
+        [&](const TrainProgress& progress) {
+          if (std::isnan(progress.val_cost)) {
+            if (line.due()) line.update(describe(progress, options.steps));
+          } else {
+            log_info(describe(progress, options.steps));
+          }
+        },
+        training.shared);
   }
   const int code = interrupt_exit_code();
   log_info("model written to " + options.output.string());
@@ -100,6 +104,10 @@ nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainRes
                                          {"tours_per_second", last.tours_per_second},
                                          {"train_cost", last.train_cost}});
   if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
+  if (!result.ages.empty()) {
+    json["gradient_ages"] = std::vector(result.ages.begin(), result.ages.end() - 1);
+    json["gradients_left_out"] = result.ages.back();
+  }
   json["model"] = options.output.string();
   json["model_sha256"] = read_model(options.output).sha256;
   json["device"] = device_text(device);

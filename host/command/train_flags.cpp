@@ -172,6 +172,10 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
              CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this",
              CLI::Range(1e-6, 1e6));
+  add_flag(
+      app, "--asynchronous", flags.asynchronous,
+      "Several MPI ranks: each makes steps of its own and waits for nobody (Mnih et al. 2016). No two runs "
+      "have the same bits");
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations",
              CLI::Range(1.0, 1e12));
 }
@@ -236,6 +240,8 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
 std::vector<float> finish_train_flags(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
   if (common.device == "cuda:all")
     throw UsageError("--device cuda:all: training uses one device; name it, as cuda or cuda:1");
+  if (flags.asynchronous && (!flags.instances.empty() || flags.baseline == "rollout"))
+    throw UsageError("--asynchronous: is for neither --instances nor --baseline rollout");
   prepare(flags, common);
   TrainOptions& options = flags.options;
   std::vector<float> initial = initial_state(flags, app, options.model);

@@ -19,7 +19,8 @@ namespace pointsman {
 struct TrainFlags {
   std::string problem, baseline = "shared", centre_logits = "on", encoder = "attention", prior = "on", init,
                        resume, checkpoint, log;
-  std::string instances, solutions;     // supervised learning; empty: policy gradient
+  std::string instances, solutions;  // supervised learning; empty: policy gradient
+  bool asynchronous = false;
   std::optional<double> learning_rate;  // kept in double for the model file's metadata
   TrainOptions options;
 };

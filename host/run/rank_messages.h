@@ -14,6 +14,7 @@ enum class RankCall : int32_t {
   kSolve,   // number of a model or -1, options, limits, rows, instances; answered with report and solutions
   kScore,   // number of a model, temperature, instances, solutions; answered with log p of each
   kTrain,   // threads; then the calls of a cluster backend (engine/backend/cluster_backend.h)
+  kTrainAlone,  // threads, a checkpoint of the options; then an asynchronous backend's messages
   kEnd
 };
 

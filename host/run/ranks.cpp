@@ -10,15 +10,22 @@
 #include <thread>
 #include <utility>
 
+#include "engine/backend/asynchronous_backend.h"
 #include "engine/backend/cluster_backend.h"
 #include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
+#include "engine/training/checkpoint.h"
 #include "host/run/rank_messages.h"
 #include "host/run/work_pieces.h"
+#include "models/parameter_layout.h"
 
 namespace pointsman {
 
 namespace {
+
+// Updates that others may make, each so many, while a rank computes a gradient. In step with each other each
+// of them makes one.
+constexpr int kMostStale = 4;
 
 std::vector<double> work_of(const InstanceBatch& instances) {
   std::vector<double> work;
@@ -62,6 +69,21 @@ InstanceBatch take_instances(MessageReader& message) {
   return instances;
 }
 
+std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks, int threads) {
+  return make_asynchronous_backend(ranks,
+                                   make_backend({"cpu", options_of_rank({"cpu", threads}, ranks).threads}),
+                                   kMostStale * ranks.size());
+}
+
+// The options alone, as what a rank is told of a training.
+std::string untrained_checkpoint(const TrainOptions& options) {
+  TrainState state;
+  state.parameters.resize(ParameterLayout(options.model).size);
+  state.optimiser.first_moment.resize(state.parameters.size());
+  state.optimiser.second_moment.resize(state.parameters.size());
+  return checkpoint_bytes(options, state);
+}
+
 // A rank that serves.
 class Server {
  public:
@@ -85,6 +107,9 @@ class Server {
         return true;
       case RankCall::kTrain:
         serve_cluster_backend(ranks_, options_of_rank({"cpu", message.next<int>()}, ranks_).threads);
+        return true;
+      case RankCall::kTrainAlone:
+        train_alone(message);
         return true;
       case RankCall::kEnd:
         return false;
@@ -121,6 +146,19 @@ class Server {
     const std::vector<double> scores =
         engine_.value().score(*model, instances, solutions, temperature, StopToken(interrupted_));
     ranks_.send(0, MessageWriter().put(scores).bytes());
+  }
+
+  // Writes nothing and validates nothing to speak of: rank 0 does.
+  void train_alone(MessageReader& message) {
+    const auto backend = asynchronous_backend(ranks_, message.next<int>());
+    const auto bytes = message.next<std::vector<char>>();
+    const Checkpoint told = parse_checkpoint({bytes.data(), bytes.size()}, "the options of rank 0");
+    TrainOptions options = told.options;
+    options.validation_instances = 2;
+    options.validation_every = options.steps;
+    SearchControl control;
+    control.interrupted = interrupted_;
+    train(*backend, options, told.state.parameters, {}, control, {}, backend.get());
   }
 
   Communicator& ranks_;
@@ -241,16 +279,26 @@ void serve_rank(Communicator& ranks, const std::function<bool()>& interrupted) {
   }
 }
 
-Engine training_engine(Communicator& ranks, const BackendOptions& options) {
-  if (ranks.size() == 1) return Engine(options);
+RankedTraining ranked_training(Communicator& ranks, const BackendOptions& options,
+                               const TrainOptions* asynchronous) {
+  if (ranks.size() == 1) return {Engine(options)};
   if ((options.device != "auto" && options.device != "cpu") || options.precision != Precision::kFp32)
     throw DeviceError("device " + options.device +
                       ": training on several ranks computes on their CPUs in fp32");
-  for (int rank = 1; rank < ranks.size(); ++rank)
-    ranks.send(rank, MessageWriter().put(RankCall::kTrain).put(options.threads).bytes());
+  MessageWriter message;
+  message.put(asynchronous != nullptr ? RankCall::kTrainAlone : RankCall::kTrain).put(options.threads);
+  if (asynchronous != nullptr) message.put(untrained_checkpoint(*asynchronous));
+  for (int rank = 1; rank < ranks.size(); ++rank) ranks.send(rank, message.bytes());
   std::vector<std::unique_ptr<Backend>> backends;
-  backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", options.threads}, ranks).threads));
-  return Engine(std::move(backends));
+  SharedSteps* shared = nullptr;
+  if (asynchronous != nullptr) {
+    auto backend = asynchronous_backend(ranks, options.threads);
+    shared = backend.get();
+    backends.push_back(std::move(backend));
+  } else {
+    backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", options.threads}, ranks).threads));
+  }
+  return {Engine(std::move(backends)), shared};
 }
 
 void end_ranks(Communicator& ranks) {

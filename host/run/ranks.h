@@ -49,9 +49,17 @@ class Ranks {
 // throws: then the run cannot go on.
 void serve_rank(Communicator& ranks, const std::function<bool()>& interrupted);
 
-// Rank 0: an engine whose backend is the processors of all ranks, for training, until it is destroyed.
-// Throws DeviceError where another device than the CPU is asked for.
-Engine training_engine(Communicator& ranks, const BackendOptions& options);
+// Rank 0's place in a training of all ranks, until it is destroyed.
+struct RankedTraining {
+  Engine engine;
+  SharedSteps* shared = nullptr;  // of `engine`; null: it makes all steps
+};
+
+// An engine whose backend is the processors of all ranks. With `asynchronous`, of several ranks, it is rank
+// 0's own, and the others train by the same options. Throws DeviceError where several ranks are asked for
+// another device than the CPU.
+RankedTraining ranked_training(Communicator& ranks, const BackendOptions& options,
+                               const TrainOptions* asynchronous = nullptr);
 
 // Rank 0, after the last call: the others return from serve_rank().
 void end_ranks(Communicator& ranks);

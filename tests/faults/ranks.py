@@ -8,7 +8,8 @@
 2. One rank is killed (SIGKILL) at a random time of a training: mpirun must end within 10 s with a code that is not 0, no
    file may be torn, and `--resume` with another number of ranks must give the bits of a run that
    nobody killed. Likewise for a stream of answers.
-3. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
+3. Ranks that train asynchronously make every step once, and the death of one ends them all.
+4. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
 
 Exit code 1 when anything of this does not hold, 77 where mpirun or the MPI module is missing.
 """
@@ -175,6 +176,20 @@ def check_stream(ranks, rng):
     return rank is not None
 
 
+def check_asynchronous(ranks, rng):
+    steps = 60
+    started = time.monotonic()
+    for count in ranks.counts:
+        summary = json.loads(ranks.run(count, *TRAIN, "--steps", steps, "--asynchronous"))["summary"]
+        made = sum(summary.get("gradient_ages", [steps])) + summary.get("gradients_left_out", 0)
+        ranks.expect(made == summary["steps"] == steps, f"{count} asynchronous ranks, {steps} steps: {summary}")
+        ranks.run(0, "info", "model.safetensors")
+    seconds = (time.monotonic() - started) / len(ranks.counts)
+    rank = kill_one(ranks, rng, ranks.start(2, *TRAIN, "--steps", 20 * steps, "--asynchronous"), seconds)
+    ranks.expect(rank is not None, "no asynchronous rank was there to be killed")
+    print(f"{'train --asynchronous':28} every step once, ended with rank {rank}", flush=True)
+
+
 def check_failures(ranks):
     process = ranks.start(2, "info", environment=dict(ranks.environment, POINTSMAN_MPI_MODULE="/no/module.so"))
     err = process.communicate(timeout=60)[1].decode()
@@ -211,6 +226,7 @@ def main():
         ranks = Ranks(flags.binary.resolve(), pathlib.Path(scratch), flags.ranks)
         make_set(ranks)
         check_bytes(ranks)
+        check_asynchronous(ranks, rng)
         check_failures(ranks)
         turn = 0
         while kills < flags.kills and len(ranks.wrong) < 10:

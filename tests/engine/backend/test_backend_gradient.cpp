@@ -313,6 +313,33 @@ TEST_CASE("a tape gives the same gradient, once, and not after the parameters ha
   }
 }
 
+TEST_CASE("a gradient of the attention alone has the whole one's bits there, and zeros elsewhere") {
+  for (ProblemKind problem : kProblems) {
+    for (bool lstm : {false, true}) {
+      const ModelConfig plain = config_for(problem, 11), config = lstm ? plain : with_attention(plain);
+      const std::vector<float> parameters = scaled_parameters(config, 1.5f);
+      const ParameterLayout layout(config);
+      auto backend = backend_with(config, parameters, 2);
+      Sampled sampled(RandomBatch(problem, 11, fewer(37), 6), 5);
+      Tape tape;
+      const auto gradient = [&](Learned learned, bool taped) {
+        backend->load_parameters(0, parameters);
+        sampled.roll(*backend, taped ? &tape : nullptr);
+        GradientRequest request = sampled.gradient(taped ? &tape : nullptr);
+        request.learned = learned;
+        backend->gradient(request);
+        return gradient_of(*backend, parameters.size());
+      };
+      std::vector<float> expected = gradient(Learned::kAll, false);
+      const auto attention = expected.begin() + static_cast<int64_t>(layout.glimpse.w_ref);
+      CHECK(std::any_of(expected.begin(), attention, [](float g) { return g != 0.0f; }));
+      CHECK(std::any_of(attention, expected.end(), [](float g) { return g != 0.0f; }));
+      std::fill(expected.begin(), attention, 0.0f);
+      for (bool taped : {false, true}) CHECK(same_bytes(gradient(Learned::kAttention, taped), expected));
+    }
+  }
+}
+
 TEST_CASE("a gradient of other rollouts than the tape's is refused") {
   const ModelConfig config = config_for(ProblemKind::kKnapsack, 9);
   auto backend = backend_with(config, scaled_parameters(config, 2.0f));

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -50,6 +51,29 @@ class ThreadRanks {
     std::map<int, std::deque<Communicator::Received>> boxes;  // by receiver
   };
 
+  // Memory and its lock, which all members of it hold.
+  struct Shared {
+    explicit Shared(size_t size) : bytes(size, '\0') {}
+    std::mutex mutex;
+    std::vector<char> bytes;
+  };
+
+  class Memory final : public SharedMemory {
+   public:
+    explicit Memory(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+    void lock() override { shared_->mutex.lock(); }
+    void unlock() override { shared_->mutex.unlock(); }
+    void get(size_t offset, std::span<char> to) override {
+      std::memcpy(to.data(), &shared_->bytes.at(offset + to.size() - 1) - (to.size() - 1), to.size());
+    }
+    void put(size_t offset, std::span<const char> from) override {
+      std::memcpy(&shared_->bytes.at(offset + from.size() - 1) - (from.size() - 1), from.data(), from.size());
+    }
+
+   private:
+    std::shared_ptr<Shared> shared_;
+  };
+
   class Member final : public Communicator {
    public:
     Member(Post& post, int rank, int size) : Communicator(rank, size, rank, size), post_(post) {}
@@ -86,6 +110,18 @@ class ThreadRanks {
       for (int to = 0; to < size(); ++to) {
         if (to != root) send(to, bytes);
       }
+    }
+    std::unique_ptr<SharedMemory> share_memory(size_t bytes) override {
+      std::shared_ptr<Shared> shared;
+      auto* at = &shared;
+      if (rank() == 0) shared = std::make_shared<Shared>(bytes);
+      broadcast(0, {reinterpret_cast<char*>(&at), sizeof at});
+      if (rank() != 0) shared = *at;
+      for (int other = 1; other < size(); ++other) {  // rank 0 has its own until all have theirs
+        if (rank() == 0) receive(other);
+      }
+      if (rank() != 0) send(0, {"", 1});
+      return std::make_unique<Memory>(std::move(shared));
     }
     [[noreturn]] void abort(int code) override { throw std::runtime_error("abort " + std::to_string(code)); }
     void finish() override {}
