@@ -24,7 +24,9 @@ namespace {
 
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
 constexpr int64_t kExactBranches = int64_t{1} << 20;  // of auto: some 20 ms
-constexpr double kTrainedRateShare = 0.01;            // of the rate that the model was trained with
+// Of the rate that the model was trained with, for all parameters and for the attention's alone. Ten times
+// as much makes the answers worse (docs/experiments.md).
+constexpr double kTrainedRateShare = 0.01, kAttentionRateShare = 0.2;
 
 void check_instances(const Model* model, const InstanceBatch& instances) {
   for (const Instance& instance : instances) {
@@ -70,8 +72,10 @@ ActiveSearchOptions active_options(const SolveOptions& options, const Model& mod
   active.initial = model.parameters;
   if (options.steps) active.steps = static_cast<int>(*options.steps);
   active.replicas = options.replicas.value_or(active.replicas);
-  const double rate = options.untrained ? fresh_learning_rate(model.config.encoder)
-                                        : model.config.learning_rate * kTrainedRateShare;
+  active.learned = options.learned.value_or(options.untrained ? Learned::kAll : Learned::kAttention);
+  const double share = active.learned == Learned::kAll ? kTrainedRateShare : kAttentionRateShare;
+  const double rate =
+      options.untrained ? fresh_learning_rate(model.config.encoder) : model.config.learning_rate * share;
   active.learning_rate = options.learning_rate.value_or(static_cast<float>(rate));
   active.leave_one_out = options.untrained;
   active.entropy =

@@ -43,7 +43,9 @@ struct SolveOptions {
   bool network = false;          // auto: the samples of the network come first in any case
   std::optional<int64_t> steps;  // active search
   std::optional<int> replicas;   // active search
-  std::optional<float> learning_rate;  // active search: from a trained model a hundredth of the model's own
+  std::optional<Learned> learned;      // active search: from a trained model the attention, else all
+  std::optional<float> learning_rate;  // active search: from a trained model a share of the model's own, 0.2
+                                       // for the attention and 0.01 for all
   // Active search: temperature it anneals from. From fresh parameters 0.2; of n > 20 cities 0.2 (20 / n)^1.5.
   std::optional<double> entropy;
   bool untrained = false;  // active search: start from fresh parameters instead of the model's

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backend/asynchronous_backend.h"
 
-#include <chrono>
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "engine/backend/cpu_adam_step.h"
@@ -17,8 +17,7 @@ namespace {
 
 // What the shared memory begins with; parameters, first and second moments follow.
 struct Head {
-  int64_t is_open = 0;  // rank 0 has loaded its parameters
-  int64_t taken = 0;    // steps
+  int64_t taken = 0;  // steps
   int64_t updates = 0;
   int64_t actor_steps = 0, critic_steps = 0;
 };
@@ -26,7 +25,12 @@ struct Head {
 class Lock {
  public:
   explicit Lock(SharedMemory& memory) : memory_(memory) { memory_.lock(); }
-  ~Lock() { memory_.unlock(); }
+  ~Lock() {
+    try {
+      memory_.unlock();
+    } catch (const ClusterError&) {  // the next call says so
+    }
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
@@ -38,11 +42,10 @@ class Asynchronous final : public AsynchronousBackend {
  public:
   Asynchronous(Communicator& ranks, std::unique_ptr<Backend> own, int most_stale)
       : ranks_(ranks), own_(std::move(own)), most_stale_(most_stale), ages_(most_stale + 2, 0) {}
-
   ~Asynchronous() override {
-    if (!memory_ || has_ended_) return;
+    if (has_ended_) return;
     ranks_.mark_broken();  // the others know nothing of it, and giving the memory back would wait for them
-    memory_.release();     // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(memory_.release());
   }
 
   DeviceInfo info() const override {
@@ -56,18 +59,15 @@ class Asynchronous final : public AsynchronousBackend {
     own_->configure(config, 1);
     layout_.emplace(config);
     memory_ = ranks_.share_memory(sizeof(Head) + 3 * layout_->size * sizeof(float));
-    parameters_.resize(layout_->size);
+    state_.resize(3 * layout_->size);
     gradient_.resize(layout_->size);
-    state_.first_moment.resize(layout_->size);
-    state_.second_moment.resize(layout_->size);
   }
 
-  // Of a rank that began, what only the first update of all may overwrite: the critic's start.
   void load_parameters(int set, std::span<const float> parameters) override {
     own_->load_parameters(set, parameters);
-    if (ranks_.rank() > 0 && !has_begun_) return;
+    if (ranks_.rank() > 0) return;
     const Lock lock(*memory_);
-    if (head().updates == 0) put_array(0, parameters);
+    put(0, parameters);
   }
   void load_optimiser(int, const OptimiserState& state) override {
     if (ranks_.rank() > 0) return;
@@ -75,18 +75,22 @@ class Asynchronous final : public AsynchronousBackend {
     Head head = this->head();
     head.actor_steps = state.actor_steps;
     head.critic_steps = state.critic_steps;
-    put_head(head);
-    put_array(1, state.first_moment);
-    put_array(2, state.second_moment);
+    put(head);
+    put(layout_->size, state.first_moment);
+    put(2 * layout_->size, state.second_moment);
   }
   void read_parameters(int, std::span<float> parameters) const override {
     const Lock lock(*memory_);
-    get_array(0, parameters);
+    get(0, parameters);
   }
   OptimiserState read_optimiser(int) const override {
-    OptimiserState state = state_;
+    OptimiserState state{std::vector<float>(layout_->size), std::vector<float>(layout_->size)};
     const Lock lock(*memory_);
-    read(state);
+    get(layout_->size, state.first_moment);
+    get(2 * layout_->size, state.second_moment);
+    const Head head = this->head();
+    state.actor_steps = head.actor_steps;
+    state.critic_steps = head.critic_steps;
     return state;
   }
 
@@ -112,31 +116,26 @@ class Asynchronous final : public AsynchronousBackend {
       const Lock lock(*memory_);
       Head head = this->head();
       const int64_t age = head.updates - updates_;
-      get_array(0, parameters_);
       ++ages_[static_cast<size_t>(std::min<int64_t>(age, most_stale_ + 1))];
+      get(0, state_);
       if (age <= most_stale_) norms = step(head, request);
       updates_ = head.updates;
     }
-    own_->load_parameters(0, parameters_);
+    own_->load_parameters(0, parameters());
+    let_others_begin();
     return {norms};
   }
 
-  int64_t take(int64_t first_step) override {
+  int64_t take(int64_t first) override {
     const bool begins = !std::exchange(has_begun_, true);
-    for (;;) {
-      {
-        const Lock lock(*memory_);
-        Head head = this->head();
-        if (begins && ranks_.rank() == 0) head.is_open = 1, head.taken = first_step;
-        if (head.is_open != 0) {
-          const int64_t step = head.taken++;
-          put_head(head);
-          if (begins) begin(head);
-          return step;
-        }
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    if (begins && ranks_.rank() > 0) ranks_.receive(0);
+    const Lock lock(*memory_);
+    Head head = this->head();
+    if (begins && ranks_.rank() == 0) head.taken = first;
+    const int64_t step = head.taken++;
+    put(head);
+    if (begins) catch_up(head);
+    return step;
   }
 
   std::vector<int64_t> end(bool all) override {
@@ -144,65 +143,68 @@ class Asynchronous final : public AsynchronousBackend {
       const Lock lock(*memory_);
       Head head = this->head();
       head.taken = std::numeric_limits<int64_t>::max() / 2;
-      put_head(head);
+      put(head);
     }
-    has_ended_ = true;
+    let_others_begin();
     if (ranks_.rank() > 0) {
       ranks_.send(0, MessageWriter().put(ages_).bytes());
+      has_ended_ = true;
       return {};
     }
     for (int rank = 1; rank < ranks_.size(); ++rank) {
       const auto theirs = MessageReader(ranks_.receive(rank).bytes).next<std::vector<int64_t>>();
       for (size_t age = 0; age < ages_.size(); ++age) ages_[age] += theirs.at(age);
     }
+    const Lock lock(*memory_);
+    catch_up(head());
+    has_ended_ = true;
     return ages_;
   }
 
  private:
-  // Within the lock, these five.
+  // Within the lock, these six. place: in floats behind the head.
   Head head() const {
     Head head;
     memory_->get(0, {reinterpret_cast<char*>(&head), sizeof head});
     return head;
   }
-  void put_head(const Head& head) { memory_->put(0, {reinterpret_cast<const char*>(&head), sizeof head}); }
-  size_t offset_of(int array) const { return sizeof(Head) + array * layout_->size * sizeof(float); }
-  void get_array(int array, std::span<float> to) const {
-    memory_->get(offset_of(array), {reinterpret_cast<char*>(to.data()), to.size_bytes()});
+  void put(const Head& head) { memory_->put(0, {reinterpret_cast<const char*>(&head), sizeof head}); }
+  void get(size_t place, std::span<float> to) const {
+    memory_->get(sizeof(Head) + place * sizeof(float), {reinterpret_cast<char*>(to.data()), to.size_bytes()});
   }
-  void put_array(int array, std::span<const float> from) {
-    memory_->put(offset_of(array), {reinterpret_cast<const char*>(from.data()), from.size_bytes()});
-  }
-
-  void read(OptimiserState& state) const {
-    get_array(1, state.first_moment);
-    get_array(2, state.second_moment);
-    const Head head = this->head();
-    state.actor_steps = head.actor_steps;
-    state.critic_steps = head.critic_steps;
+  void put(size_t place, std::span<const float> from) {
+    memory_->put(sizeof(Head) + place * sizeof(float),
+                 {reinterpret_cast<const char*>(from.data()), from.size_bytes()});
   }
 
-  // The parameters that are there, for this rank's first step. Within the lock.
-  void begin(const Head& head) {
-    get_array(0, parameters_);
-    own_->load_parameters(0, parameters_);
+  // The own backend with the parameters that are there.
+  void catch_up(const Head& head) {
+    get(0, parameters());
+    own_->load_parameters(0, parameters());
     updates_ = head.updates;
   }
 
-  // An update of parameters_ and of what is shared. Within the lock.
+  // An update of state_ and of what is shared; nothing is shared that is not finite.
   GradientNorms step(Head& head, const UpdateRequest& request) {
-    read(state_);
-    const GradientNorms norms = adam_step(
-        *layout_,
-        {parameters_.data(), state_.first_moment.data(), state_.second_moment.data(), gradient_.data()},
-        head.actor_steps, head.critic_steps, request);
+    const size_t size = layout_->size;
+    const GradientNorms norms =
+        adam_step(*layout_, {state_.data(), &state_[size], &state_[2 * size], gradient_.data()},
+                  head.actor_steps, head.critic_steps, request);
+    if (!std::isfinite(norms.actor) || !std::isfinite(norms.critic)) return norms;
     ++head.updates;
-    put_head(head);
-    put_array(0, parameters_);
-    put_array(1, state_.first_moment);
-    put_array(2, state_.second_moment);
+    put(head);
+    put(0, state_);
     return norms;
   }
+
+  // After rank 0's first update, before which it may still load parameters.
+  void let_others_begin() {
+    if (ranks_.rank() > 0 || std::exchange(others_have_begun_, true)) return;
+    const char nothing = 0;
+    for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, {&nothing, 1});
+  }
+
+  std::span<float> parameters() { return std::span(state_).first(layout_->size); }
 
   Communicator& ranks_;
   const std::unique_ptr<Backend> own_;
@@ -210,10 +212,10 @@ class Asynchronous final : public AsynchronousBackend {
   std::optional<ParameterLayout> layout_;
   std::unique_ptr<SharedMemory> memory_;
   std::vector<int64_t> ages_;  // of this rank's gradients; the last: of those that were too old
-  bool has_begun_ = false, has_ended_ = false;
-  int64_t updates_ = 0;  // of all ranks, that the own backend's parameters have
-  std::vector<float> parameters_, gradient_;
-  OptimiserState state_;
+  bool has_begun_ = false, others_have_begun_ = false, has_ended_ = false;
+  int64_t updates_ = 0;          // of all ranks, that the own backend's parameters have
+  std::vector<float> gradient_;  // [layout.size]
+  std::vector<float> state_;     // [3][layout.size] parameters and moments, as they lie in the shared memory
 };
 
 }  // namespace

@@ -16,8 +16,9 @@ struct AsynchronousBackend : Backend, SharedSteps {};
 
 // Called by all ranks. own: what this rank computes on. ranks must outlive it. configure() is called once, by
 // all ranks, with one parameter set. Parameters and optimiser are those that rank 0 loads before its first
-// take(); what another rank loads before its own is passed over. most_stale: a gradient of parameters that
-// more updates have changed since is left out. Beside its own backend's errors it throws ClusterError.
+// update(), which the other ranks' first take() waits for; what these load is passed over. most_stale: a
+// gradient of parameters that more updates have changed since is left out. Beside its own backend's errors it
+// throws ClusterError.
 std::unique_ptr<AsynchronousBackend> make_asynchronous_backend(Communicator& ranks,
                                                                std::unique_ptr<Backend> own, int most_stale);
 

@@ -32,8 +32,8 @@ class SharedMemory {
   virtual void put(size_t offset, std::span<const char> from) = 0;
 };
 
-// One thread at a time. Calls that wait take the processor for a short while and then sleep between two
-// looks. Every call throws ClusterError where the transport fails.
+// One thread at a time. Calls that wait for messages take the processor for a short while and then sleep
+// between two looks. Every call throws ClusterError where the transport fails.
 class Communicator {
  public:
   struct Received {

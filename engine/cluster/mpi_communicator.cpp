@@ -69,7 +69,15 @@ class MpiSharedMemory final : public SharedMemory {
     std::memset(memory, 0, bytes);
     unlock();
   }
-  ~MpiSharedMemory() override { MPI_Win_free(&window_); }
+  ~MpiSharedMemory() override {
+    MPI_Request others;  // their end may take long, and MPI_Win_free() would spin
+    if (MPI_Ibarrier(MPI_COMM_WORLD, &others) != MPI_SUCCESS) return;
+    wait_until([&] {
+      int done = 0;
+      return MPI_Test(&others, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+    MPI_Win_free(&window_);
+  }
 
   void lock() override { check(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOwner, 0, window_), "MPI_Win_lock"); }
   void unlock() override { check(MPI_Win_unlock(kOwner, window_), "MPI_Win_unlock"); }

@@ -120,6 +120,7 @@ class ActiveSearch {
     request.policy = options_.policy;
     request.tape = &tape_;
     request.stop = stop;
+    request.learned = options_.learned;
     try {
       backend_.gradient(request);
     } catch (const CallStopped&) {

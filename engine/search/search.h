@@ -72,8 +72,11 @@ inline StepReport report_places(StepReport report, const std::vector<size_t>& pl
 struct ActiveSearchOptions {
   std::span<const float> initial;  // [layout.size]
   int steps = 5000;
-  int replicas = 128;            // B of the paper
-  float learning_rate = 1e-3f;   // a hundredth of the model's own from a trained one
+  int replicas = 128;  // B of the paper
+  float learning_rate = 1e-3f;
+  // kAttention, from a trained model: efficient active search (Hottung et al. 2022). A step then ends before
+  // the recurrences and the encoder.
+  Learned learned = Learned::kAll;
   float baseline_decay = 0.99f;  // alpha
   // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that
   // falls.

@@ -103,7 +103,7 @@ class Trainer {
     backend_.load_optimiser(kActorSet, state_.optimiser);
     if (options_.baseline == Baseline::kRollout)
       backend_.load_parameters(kFrozenSet, state_.baseline_parameters);
-    log_.emplace(options_.log, state_.step, is_log_step(state_.step));
+    log_.emplace(options_.log, state_.step, state_.interval.steps == 0);
     open_outputs();
   }
 
@@ -117,7 +117,8 @@ class Trainer {
     while (take_step() && (status = control.check()) == Status::kDone) {
       train_step();
       const bool validates = has_passed(options_.validation_every);
-      if (validates || has_passed(kLogEvery)) {
+      const bool may_not_be_last = shared_ == nullptr || state_.step < options_.steps;
+      if (may_not_be_last && (validates || has_passed(kLogEvery))) {
         report(validates, progress);
         if (validates && options_.baseline == Baseline::kRollout) challenge_frozen();
         state_.interval = {};
@@ -141,14 +142,11 @@ class Trainer {
     if (!options_.output.empty()) output_.emplace(options_.output.string(), true);
   }
 
-  bool is_log_step(int64_t step) const {
-    return step % kLogEvery == 0 || step % options_.validation_every == 0;
-  }
-
   // Whether there is a step to make. Of a shared training state_.step then counts those that others make
   // before it.
   bool take_step() {
-    if (shared_ != nullptr) count_steps(std::min(shared_->take(first_step_), options_.steps));
+    if (shared_ != nullptr)
+      count_steps(std::max(first_step_, std::min(shared_->take(first_step_), options_.steps)));
     return state_.step < options_.steps;
   }
 

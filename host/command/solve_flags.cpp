@@ -78,9 +78,15 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
                range_check(ranges::kSteps));
   add_option(app, "--replicas", options.replicas,
              "Samples per step; each has its own input order; default: 128", range_check(ranges::kReplicas));
+  add_option(
+      app, "--learn", flags.learn,
+      "What is trained: all parameters, or those of the attention (glimpse, pointer, prior), which takes "
+      "two thirds of the time; default: attention from a trained model, else all",
+      CLI::IsMember(Names{"all", "attention"}));
   add_optional(
       app, "--learning-rate", options.learning_rate, 0.0f,
-      "Adam's learning rate; 0: from fresh parameters as `train`, from a trained model its own / 100",
+      "Adam's learning rate; 0: from fresh parameters as `train`, from a trained model a share of its "
+      "own: 0.2 with --learn attention, 0.01 with all",
       range_check(ranges::kLearningRate));
   add_optional(app, "--entropy", options.entropy, -1.0,
                "Entropy term's temperature; falls to 0 over the steps or the time limit; -1: 0.2 from fresh "
@@ -160,6 +166,7 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   options.mode = find_mode(flags.mode)->mode;
   options.seed = common.seed;
   if (!flags.improve.empty()) options.improve = flags.improve == "on";
+  if (!flags.learn.empty()) options.learned = flags.learn == "all" ? Learned::kAll : Learned::kAttention;
   options.untrained = flags.init == "random";
   options.network = asks_for_network([&](const char* flag) { return app.get_option(flag)->count() > 0; });
   refuse_combinations(options, [&](const char* flag) { return is_typed(app, flag); });

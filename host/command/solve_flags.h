@@ -33,7 +33,7 @@ struct Shard {
 struct SolveFlags {
   std::vector<std::string> files;
   InstanceFlags input;
-  std::string model, mode = "auto", improve, init, ref, shard_text;
+  std::string model, mode = "auto", improve, learn, init, ref, shard_text;
   Shard shard;
   double limit_each = 0;  // seconds; 0: none
   bool resume = false;

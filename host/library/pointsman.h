@@ -110,7 +110,7 @@ typedef struct pointsman_solve_options {
   int32_t improve;               // 0 or 1; -1: the mode's own
   int32_t untrained;             // 1: active search from fresh parameters (--init random)
   int32_t stop_at_first_misfit;  // 1: the paper's rule for KnapSack
-  int32_t reserved;              // 0
+  int32_t learn;  // active search trains 1: all parameters, 2: the attention; 0: its own choice
   // Asked some hundred times a second whether to go on: any result but 0 cancels the call. NULL: nobody is
   // asked. Called by any thread of the solver, by one at a time; it must not use the solver.
   int (*progress)(void* user, const pointsman_progress* progress);

@@ -39,7 +39,7 @@ constexpr pointsman_solve_options kDefaults = {.size = sizeof(pointsman_solve_op
                                                .improve = kOwnChoice,
                                                .untrained = 0,
                                                .stop_at_first_misfit = 0,
-                                               .reserved = 0,
+                                               .learn = 0,
                                                .progress = nullptr,
                                                .progress_user = nullptr};
 
@@ -72,6 +72,7 @@ void check_numbers(const pointsman_solve_options& options) {
   check("shuffle", options.shuffle, kOwnChoice, 1);
   check("improve", options.improve, kOwnChoice, 1);
   check("untrained", options.untrained, 0, 1);
+  check("learn", options.learn, 0, 2);
   check("stop_at_first_misfit", options.stop_at_first_misfit, 0, 1);
 }
 
@@ -89,6 +90,7 @@ bool is_given(const pointsman_solve_options& options, std::string_view flag) {
       {"--kicks", options.kicks != kDefaults.kicks},
       {"--steps", options.steps != kDefaults.steps},
       {"--replicas", options.replicas != kDefaults.replicas},
+      {"--learn", options.learn != kDefaults.learn},
       {"--learning-rate", options.learning_rate != kDefaults.learning_rate},
       {"--entropy", options.entropy != kDefaults.entropy}};
   return std::find(std::begin(given), std::end(given), std::pair(flag, true)) != std::end(given);
@@ -135,6 +137,7 @@ SolveOptions engine_options(const pointsman_solve_options& options) {
   set_unless(own.augment, options.augment, kDefaults.augment);
   set_unless(own.shuffle, options.shuffle, kDefaults.shuffle);
   set_unless(own.improve, options.improve, kDefaults.improve);
+  if (options.learn != 0) own.learned = options.learn == 1 ? Learned::kAll : Learned::kAttention;
   own.untrained = options.untrained != 0;
   const auto given = [&](const char* flag) { return is_given(options, flag); };
   own.network = asks_for_network(given);

@@ -17,8 +17,8 @@ template <typename Options, typename Field>
 void each_field_of_options(Options& o, const Field& field) {
   field(o.mode), field(o.samples), field(o.first_sample), field(o.batch_size), field(o.policy);
   field(o.augment), field(o.shuffle), field(o.improve), field(o.kicks), field(o.fills_limit);
-  field(o.network), field(o.steps), field(o.replicas), field(o.learning_rate), field(o.entropy);
-  field(o.untrained), field(o.seed);
+  field(o.network), field(o.steps), field(o.replicas), field(o.learned), field(o.learning_rate);
+  field(o.entropy), field(o.untrained), field(o.seed);
 }
 
 template <typename Answer, typename Field>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -155,10 +156,10 @@ class Server {
     const Checkpoint told = parse_checkpoint({bytes.data(), bytes.size()}, "the options of rank 0");
     TrainOptions options = told.options;
     options.validation_instances = 2;
-    options.validation_every = options.steps;
-    SearchControl control;
-    control.interrupted = interrupted_;
-    train(*backend, options, told.state.parameters, {}, control, {}, backend.get());
+    options.validation_every = std::numeric_limits<int64_t>::max();
+    options.checkpoint_every = std::numeric_limits<int>::max();
+    // A signal that rank 0 has, too, must end it with the steps that were made.
+    train(*backend, options, told.state.parameters, {}, {}, {}, backend.get());
   }
 
   Communicator& ranks_;
@@ -288,7 +289,6 @@ RankedTraining ranked_training(Communicator& ranks, const BackendOptions& option
   MessageWriter message;
   message.put(asynchronous != nullptr ? RankCall::kTrainAlone : RankCall::kTrain).put(options.threads);
   if (asynchronous != nullptr) message.put(untrained_checkpoint(*asynchronous));
-  for (int rank = 1; rank < ranks.size(); ++rank) ranks.send(rank, message.bytes());
   std::vector<std::unique_ptr<Backend>> backends;
   SharedSteps* shared = nullptr;
   if (asynchronous != nullptr) {
@@ -298,6 +298,7 @@ RankedTraining ranked_training(Communicator& ranks, const BackendOptions& option
   } else {
     backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", options.threads}, ranks).threads));
   }
+  for (int rank = 1; rank < ranks.size(); ++rank) ranks.send(rank, message.bytes());
   return {Engine(std::move(backends)), shared};
 }
 

@@ -18,7 +18,7 @@ constexpr const char* kNetworkFlags[] = {"--model",   "--samples", "--first-samp
                                          "--clip",    "--improve", "--stop-at-first-misfit"};
 
 constexpr const char* kNotForActive[] = {"--samples", "--first-sample", "--shuffle", "--temperature"};
-constexpr const char* kOnlyForActive[] = {"--steps", "--replicas", "--learning-rate", "--entropy"};
+constexpr const char* kOnlyForActive[] = {"--steps", "--replicas", "--learn", "--learning-rate", "--entropy"};
 
 void refuse_given(std::span<const char* const> flags, const IsGiven& is_given, const std::string& why) {
   for (const char* flag : flags) {

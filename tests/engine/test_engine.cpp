@@ -280,7 +280,7 @@ TEST_CASE("chunks of a run draw the samples of the whole") {
   CHECK(from_second > 0);
 }
 
-TEST_CASE("active search from a model takes a hundredth of the rate that the model was trained with") {
+TEST_CASE("active search from a model trains its attention, at a share of the model's own rate") {
   Engine engine({"cpu", 1});
   Model model = untrained_model(ProblemKind::kTsp, 1);
   model.config.learning_rate = 0.25;
@@ -296,10 +296,17 @@ TEST_CASE("active search from a model takes a hundredth of the rate that the mod
     return means;
   };
   const std::vector<double> by_default = search();
-  options.learning_rate = 0.0025f;
+  options.learned = Learned::kAttention;
+  options.learning_rate = 0.05f;
   CHECK(search() == by_default);
   options.learning_rate = 0.25f;
   CHECK(search() != by_default);
+  options.learned = Learned::kAll;
+  options.learning_rate.reset();
+  const std::vector<double> by_all = search();
+  CHECK(by_all != by_default);
+  options.learning_rate = 0.0025f;
+  CHECK(search() == by_all);
 }
 
 TEST_CASE("the facade refuses instances of another problem") {

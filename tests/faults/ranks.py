@@ -8,7 +8,7 @@
 2. One rank is killed (SIGKILL) at a random time of a training: mpirun must end within 10 s with a code that is not 0, no
    file may be torn, and `--resume` with another number of ranks must give the bits of a run that
    nobody killed. Likewise for a stream of answers.
-3. Ranks that train asynchronously make every step once, and the death of one ends them all.
+3. Ranks that train asynchronously make every step once. The death of one ends them all, and a signal keeps what they made.
 4. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
 
 Exit code 1 when anything of this does not hold, 77 where mpirun or the MPI module is missing.
@@ -187,6 +187,16 @@ def check_asynchronous(ranks, rng):
     seconds = (time.monotonic() - started) / len(ranks.counts)
     rank = kill_one(ranks, rng, ranks.start(2, *TRAIN, "--steps", 20 * steps, "--asynchronous"), seconds)
     ranks.expect(rank is not None, "no asynchronous rank was there to be killed")
+    process = ranks.start(2, *TRAIN, "--steps", 100_000, "--asynchronous")
+    time.sleep(1.5)
+    alive = ranks_of(process)
+    for rank in sorted(alive, reverse=True):  # the last of them sees it first
+        os.kill(alive[rank], signal.SIGTERM)
+        time.sleep(0.1)
+    out, err = process.communicate(timeout=60)
+    summary = json.loads(out or "{}").get("summary", {})
+    ranks.expect(summary.get("status") == "interrupted" and 0 < summary["steps"] < 100_000,
+                 f"stopped asynchronous ranks: {summary} {err.decode()}")
     print(f"{'train --asynchronous':28} every step once, ended with rank {rank}", flush=True)
 
 

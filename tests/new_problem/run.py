@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATCH = (pathlib.Path(__file__).parent / "path.patch").read_text()
@@ -51,8 +52,15 @@ def compiles(tree, cxx):
     """Whether the compiler takes what knows the problems: the table and the CPU's rollout."""
     sources = [*sorted(tree.glob("engine/problem/*.cpp")), tree / "engine/backend/cpu_rollout.cpp"]
     command = [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror=switch", "-I", str(tree)]
-    jobs = [subprocess.Popen([*command, str(source)], stderr=subprocess.PIPE) for source in sources]
-    return all([job.communicate() and job.returncode == 0 for job in jobs])
+    jobs = [subprocess.Popen([*command, str(source)], stderr=subprocess.DEVNULL) for source in sources]
+    try:
+        while None in (codes := [job.poll() for job in jobs]) and not any(codes):
+            time.sleep(0.02)
+        return not any(codes)
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
 
 
 def build(tree, cxx):
@@ -111,9 +119,7 @@ def main():
     hunks = [number for number, (header, _) in numbered if header in touched]
     for number in hunks:
         assert not compiles(patched_tree(folder, number), cxx), f"compiles without hunk {number + 1}"
-    tree = patched_tree(folder)
-    assert compiles(tree, cxx), "the whole patch does not compile"
-    use(build(tree, cxx), folder)
+    use(build(patched_tree(folder), cxx), folder)
     print(f"a new problem: {len(touched)} files touched, none of their {len(hunks)} hunks can be left out")
 
 

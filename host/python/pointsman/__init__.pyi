@@ -88,6 +88,7 @@ class Solver:
         clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
         kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
         init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
+        learn: Literal["all", "attention"] | None = None,
         learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
     ) -> Result: ...
     def sample(
@@ -98,6 +99,7 @@ class Solver:
         clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
         kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
         init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
+        learn: Literal["all", "attention"] | None = None,
         learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
     ) -> Result: ...
     def score(
@@ -118,6 +120,7 @@ def solve(
     clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
     kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
     init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
+    learn: Literal["all", "attention"] | None = None,
     learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
 ) -> Result: ...
 def sample(
@@ -129,6 +132,7 @@ def sample(
     clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
     kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
     init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
+    learn: Literal["all", "attention"] | None = None,
     learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
 ) -> Result: ...
 def score(

@@ -13,7 +13,7 @@ from ._errors import argument_error, bool_of, make, path_of
 _DEVICE = frozenset(("device", "threads", "precision"))
 _SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment",
                     "shuffle", "improve", "kicks", "limit_each", "stop_at_first_misfit", "init", "steps",
-                    "replicas", "learning_rate", "entropy", "seed", "time_limit"))
+                    "replicas", "learn", "learning_rate", "entropy", "seed", "time_limit"))
 _GENERATE = frozenset(("size", "count", "like", "capacity", "seed"))
 _TRAIN = _DEVICE | frozenset(
     ("size", "capacity", "encoder", "layers", "prior", "glimpses", "clip", "centre_logits", "baseline",

@@ -124,6 +124,10 @@ TEST_CASE("the library's answers are the program's, byte for byte") {
        [](Options& o) {
          o.mode = "active", o.steps = 3, o.replicas = 16, o.entropy = 0.1, o.learning_rate = 0.001;
        }},
+      {"--mode active --steps 3 --replicas 16 --learn all", "tsp.npy",
+       [](Options& o) { o.mode = "active", o.steps = 3, o.replicas = 16, o.learn = 1; }},
+      {"--mode active --steps 2 --replicas 8 --init random --learn attention", "tsp.npy",
+       [](Options& o) { o.mode = "active", o.steps = 2, o.replicas = 8, o.untrained = 1, o.learn = 2; }},
       {"--mode active --steps 2 --replicas 8 --init random", "tsp.npy",
        [](Options& o) { o.mode = "active", o.steps = 2, o.replicas = 8, o.untrained = 1; }},
       {"--mode exact", "knap.npz", [](Options& o) { o.mode = "exact"; }},

@@ -58,7 +58,7 @@ AT(pointsman_solve_options, shuffle, 132, int32_t);
 AT(pointsman_solve_options, improve, 136, int32_t);
 AT(pointsman_solve_options, untrained, 140, int32_t);
 AT(pointsman_solve_options, stop_at_first_misfit, 144, int32_t);
-AT(pointsman_solve_options, reserved, 148, int32_t);
+AT(pointsman_solve_options, learn, 148, int32_t);
 AT(pointsman_solve_options, progress, 152, int (*)(void*, const pointsman_progress*));
 AT(pointsman_solve_options, progress_user, 160, void*);
 

@@ -98,6 +98,7 @@ TEST_CASE("another rank has every option", "[cluster]") {
   options.augment = 8, options.shuffle = true, options.improve = false, options.kicks = 5;
   options.fills_limit = false, options.network = true, options.steps = 6, options.replicas = 7;
   options.learning_rate = 0.25f, options.entropy = 0.125, options.untrained = true, options.seed = 9;
+  options.learned = Learned::kAttention;
   MessageWriter writer;
   put(writer, options);
   MessageReader reader(writer.bytes());
@@ -109,6 +110,7 @@ TEST_CASE("another rank has every option", "[cluster]") {
   CHECK((read.augment == 8 && read.shuffle == true && read.improve == false && read.kicks == 5));
   CHECK((!read.fills_limit && read.network && read.steps == 6 && read.replicas == 7));
   CHECK((read.learning_rate == 0.25f && read.entropy == 0.125 && read.untrained && read.seed == 9));
+  CHECK(read.learned == Learned::kAttention);
 }
 
 TEST_CASE("a matrix of distances reaches another rank", "[cluster]") {
