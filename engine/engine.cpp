@@ -25,7 +25,7 @@ namespace {
 constexpr int kImprovedSamples = 16;  // how many of the best distinct samples local search starts from
 constexpr int64_t kExactBranches = int64_t{1} << 20;  // of auto: some 20 ms
 // Of the rate that the model was trained with, for all parameters and for the attention's alone. Ten times
-// as much makes the answers worse (docs/experiments.md).
+// as much for the latter makes the answers worse (docs/experiments.md).
 constexpr double kTrainedRateShare = 0.01, kAttentionRateShare = 0.2;
 
 void check_instances(const Model* model, const InstanceBatch& instances) {

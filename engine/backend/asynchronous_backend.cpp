@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -22,21 +23,7 @@ struct Head {
   int64_t actor_steps = 0, critic_steps = 0;
 };
 
-class Lock {
- public:
-  explicit Lock(SharedMemory& memory) : memory_(memory) { memory_.lock(); }
-  ~Lock() {
-    try {
-      memory_.unlock();
-    } catch (const ClusterError&) {  // the next call says so
-    }
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  SharedMemory& memory_;
-};
+using Lock = std::lock_guard<SharedMemory>;
 
 class Asynchronous final : public AsynchronousBackend {
  public:

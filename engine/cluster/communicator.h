@@ -27,7 +27,7 @@ class SharedMemory {
   // From lock() to unlock() no other rank is between its own; only there may it get and put. offset: in
   // bytes.
   virtual void lock() = 0;
-  virtual void unlock() = 0;
+  virtual void unlock() noexcept = 0;  // its failure shows at the next call
   virtual void get(size_t offset, std::span<char> to) = 0;
   virtual void put(size_t offset, std::span<const char> from) = 0;
 };

@@ -70,17 +70,17 @@ class MpiSharedMemory final : public SharedMemory {
     unlock();
   }
   ~MpiSharedMemory() override {
-    MPI_Request others;  // their end may take long, and MPI_Win_free() would spin
-    if (MPI_Ibarrier(MPI_COMM_WORLD, &others) != MPI_SUCCESS) return;
-    wait_until([&] {
-      int done = 0;
-      return MPI_Test(&others, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
-    });
-    MPI_Win_free(&window_);
+    try {
+      MPI_Request others;  // their end may take long, and MPI_Win_free() would spin
+      check(MPI_Ibarrier(MPI_COMM_WORLD, &others), "MPI_Ibarrier");
+      wait_for(others, "MPI_Ibarrier");
+      check(MPI_Win_free(&window_), "MPI_Win_free");
+    } catch (const ClusterError&) {  // finish() comes next and says so
+    }
   }
 
   void lock() override { check(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOwner, 0, window_), "MPI_Win_lock"); }
-  void unlock() override { check(MPI_Win_unlock(kOwner, window_), "MPI_Win_unlock"); }
+  void unlock() noexcept override { MPI_Win_unlock(kOwner, window_); }
   void get(size_t offset, std::span<char> to) override {
     const int count = count_of(to.size());
     check(

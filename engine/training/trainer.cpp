@@ -117,8 +117,8 @@ class Trainer {
     while (take_step() && (status = control.check()) == Status::kDone) {
       train_step();
       const bool validates = has_passed(options_.validation_every);
-      const bool may_not_be_last = shared_ == nullptr || state_.step < options_.steps;
-      if (may_not_be_last && (validates || has_passed(kLogEvery))) {
+      const bool is_told_below = shared_ != nullptr && state_.step == options_.steps;  // with all updates
+      if (!is_told_below && (validates || has_passed(kLogEvery))) {
         report(validates, progress);
         if (validates && options_.baseline == Baseline::kRollout) challenge_frozen();
         state_.interval = {};

@@ -71,8 +71,7 @@ InstanceBatch take_instances(MessageReader& message) {
 }
 
 std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks, int threads) {
-  return make_asynchronous_backend(ranks,
-                                   make_backend({"cpu", options_of_rank({"cpu", threads}, ranks).threads}),
+  return make_asynchronous_backend(ranks, make_backend(options_of_rank({"cpu", threads}, ranks)),
                                    kMostStale * ranks.size());
 }
 

@@ -119,7 +119,9 @@ def main():
     hunks = [number for number, (header, _) in numbered if header in touched]
     for number in hunks:
         assert not compiles(patched_tree(folder, number), cxx), f"compiles without hunk {number + 1}"
-    use(build(patched_tree(folder), cxx), folder)
+    tree = patched_tree(folder)
+    assert compiles(tree, cxx), "the whole patch does not compile"
+    use(build(tree, cxx), folder)
     print(f"a new problem: {len(touched)} files touched, none of their {len(hunks)} hunks can be left out")
 
 

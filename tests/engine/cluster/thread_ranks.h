@@ -62,15 +62,20 @@ class ThreadRanks {
    public:
     explicit Memory(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
     void lock() override { shared_->mutex.lock(); }
-    void unlock() override { shared_->mutex.unlock(); }
+    void unlock() noexcept override { shared_->mutex.unlock(); }
     void get(size_t offset, std::span<char> to) override {
-      std::memcpy(to.data(), &shared_->bytes.at(offset + to.size() - 1) - (to.size() - 1), to.size());
+      std::memcpy(to.data(), part(offset, to.size()), to.size());
     }
     void put(size_t offset, std::span<const char> from) override {
-      std::memcpy(&shared_->bytes.at(offset + from.size() - 1) - (from.size() - 1), from.data(), from.size());
+      std::memcpy(part(offset, from.size()), from.data(), from.size());
     }
 
    private:
+    char* part(size_t offset, size_t size) {
+      if (offset + size > shared_->bytes.size()) throw std::out_of_range("shared memory is smaller");
+      return shared_->bytes.data() + offset;
+    }
+
     std::shared_ptr<Shared> shared_;
   };
 
@@ -116,11 +121,12 @@ class ThreadRanks {
       auto* at = &shared;
       if (rank() == 0) shared = std::make_shared<Shared>(bytes);
       broadcast(0, {reinterpret_cast<char*>(&at), sizeof at});
-      if (rank() != 0) shared = *at;
-      for (int other = 1; other < size(); ++other) {  // rank 0 has its own until all have theirs
-        if (rank() == 0) receive(other);
+      if (rank() > 0) {
+        shared = *at;
+        send(0, {"", 1});
+      } else {  // *at stays until all have copied it
+        for (int other = 1; other < size(); ++other) receive(other);
       }
-      if (rank() != 0) send(0, {"", 1});
       return std::make_unique<Memory>(std::move(shared));
     }
     [[noreturn]] void abort(int code) override { throw std::runtime_error("abort " + std::to_string(code)); }
