@@ -64,7 +64,9 @@ def compiles(tree, cxx):
 
 
 def build(tree, cxx):
-    flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1", f"-DCMAKE_CXX_COMPILER={cxx}"]
+    # Compiled quickly: the kernels, which ask for -O3 themselves, for one instruction set.
+    flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DPOINTSMAN_DISABLED_TARGETS=0x53D0",
+             f"-DCMAKE_CXX_COMPILER={cxx}"]
     subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DPOINTSMAN_CUDA=OFF",
                     "-DPOINTSMAN_BUILD_TESTS=OFF", "-DPOINTSMAN_WERROR=OFF", *flags], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", tree / "build", "--target", "pointsman"], check=True)

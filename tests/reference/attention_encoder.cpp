@@ -17,10 +17,7 @@ Vector linear(const Network& network, const std::string& weight, const std::stri
   const auto inputs = static_cast<int>(x.size());
   const auto outputs = static_cast<int>(network.tensor_size(bias));
   Vector y(outputs);
-  for (int j = 0; j < outputs; ++j) {
-    y[j] = b[j];
-    for (int k = 0; k < inputs; ++k) y[j] += w[j * inputs + k] * x[k];
-  }
+  for (int j = 0; j < outputs; ++j) y[j] = b[j] + dot(w + j * inputs, x.data(), inputs);
   return y;
 }
 
@@ -86,10 +83,10 @@ void attend(int heads, EncoderLayer& layer) {
   for (int j = 0; j < n; ++j) items[j] = j;
   for (int h = 0; h < heads; ++h) {
     for (int i = 0; i < n; ++i) {
-      Vector scores(n, 0.0);
+      Vector scores(n);
       for (int j = 0; j < n; ++j) {
-        for (int d = h * width; d < (h + 1) * width; ++d) scores[j] += layer.qkv[i][d] * layer.qkv[j][kH + d];
-        scores[j] /= std::sqrt(static_cast<double>(width));
+        const double *query = &layer.qkv[i][h * width], *key = &layer.qkv[j][kH + h * width];
+        scores[j] = dot(query, key, width) / std::sqrt(static_cast<double>(width));
       }
       layer.p[h].push_back(softmax(scores, items));
       for (int j = 0; j < n; ++j) {

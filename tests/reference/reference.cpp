@@ -5,24 +5,29 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 namespace pointsman::reference {
+
+double dot(const double* a, const double* b, int size) {
+  constexpr int kSums = 8;  // a single one waits for every addition
+  double sums[kSums] = {};
+  int k = 0;
+  for (; k + kSums <= size; k += kSums) {
+    for (int j = 0; j < kSums; ++j) sums[j] += a[k + j] * b[k + j];
+  }
+  for (; k < size; ++k) sums[0] += a[k] * b[k];
+  return std::accumulate(sums, sums + kSums, 0.0);
+}
+
 namespace {
 
 constexpr int kH = kHidden;
 constexpr int kProcessSteps = 3;  // P of the critic
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-
-double dot(const double* a, const double* b, int size) {
-  double sum = 0.0;
-  for (int k = 0; k < size; ++k) sum += a[k] * b[k];
-  return sum;
-}
-
-double dot(const Vector& a, const Vector& b) { return dot(a.data(), b.data(), static_cast<int>(a.size())); }
 
 // matrix [rows, x.size()] times x.
 Vector multiply(const double* matrix, int rows, const Vector& x) {
@@ -76,21 +81,32 @@ LstmTensors lstm_tensors(const Network& network, const std::string& prefix) {
           network.tensor(prefix + ".bias")};
 }
 
-// The three tensors of an attention and, when a gradient is asked for, where their gradients go.
+// The three tensors of an attention, where their gradients go, and the references, which every step projects
+// alike.
 struct Attention {
   const double *w_ref, *w_q, *v;
-  double *d_w_ref = nullptr, *d_w_q = nullptr, *d_v = nullptr;
+  size_t at_w_ref, at_w_q, at_v;
+  std::vector<Vector> projected;  // [n] vectors [H], W_ref r_i
+
+  Attention(const Network& network, const std::string& prefix, const std::vector<Vector>& references)
+      : w_ref(network.tensor(prefix + ".w_ref")),
+        w_q(network.tensor(prefix + ".w_q")),
+        v(network.tensor(prefix + ".v")),
+        at_w_ref(network.offset(prefix + ".w_ref")),
+        at_w_q(network.offset(prefix + ".w_q")),
+        at_v(network.offset(prefix + ".v")) {
+    for (const Vector& reference : references) projected.push_back(multiply(w_ref, kH, reference));
+  }
 };
 
-Attention attention(const Network& network, const std::string& prefix, Vector* gradient = nullptr) {
-  Attention a{network.tensor(prefix + ".w_ref"), network.tensor(prefix + ".w_q"),
-              network.tensor(prefix + ".v")};
-  if (gradient) {
-    a.d_w_ref = gradient->data() + network.offset(prefix + ".w_ref");
-    a.d_w_q = gradient->data() + network.offset(prefix + ".w_q");
-    a.d_v = gradient->data() + network.offset(prefix + ".v");
+// u_i = v . tanh(W_ref r_i + W_q q) for i in candidates, equation (8); 0 elsewhere.
+Vector attention_scores(const Attention& a, const Vector& query, const std::vector<int>& candidates) {
+  const Vector projected_query = multiply(a.w_q, kH, query);
+  Vector scores(a.projected.size(), 0.0);
+  for (int i : candidates) {
+    for (int d = 0; d < kH; ++d) scores[i] += a.v[d] * std::tanh(a.projected[i][d] + projected_query[d]);
   }
-  return a;
+  return scores;
 }
 
 // One glimpse: p = softmax(scores(query)), g = sum p_i r_i.
@@ -102,7 +118,7 @@ Glimpse make_glimpse(const Attention& a, const std::vector<Vector>& references, 
                      const std::vector<int>& candidates) {
   Glimpse result;
   result.query = query;
-  result.p = softmax(attention_scores(a.w_ref, a.w_q, a.v, references, query, candidates), candidates);
+  result.p = softmax(attention_scores(a, query, candidates), candidates);
   result.g = readout(result.p, references, candidates);
   return result;
 }
@@ -158,14 +174,12 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
   return features;
 }
 
-Step point(const Network& network, const Sequence& sequence, const Encoding& encoding, const Vector& query,
+Step point(const Network& network, const Sequence& sequence, const Attention& pointer, const Vector& query,
            const std::vector<int>& order, std::vector<int> candidates, const Options& options) {
   const int n = sequence.n();
-  const Attention pointer = attention(network, "actor.pointer");
   Step step;
   step.candidates = std::move(candidates);
-  step.scores =
-      attention_scores(pointer.w_ref, pointer.w_q, pointer.v, encoding.references, query, step.candidates);
+  step.scores = attention_scores(pointer, query, step.candidates);
   double mean = 0.0;
   if (network.config.centre_logits) {
     for (int i : step.candidates) mean += step.scores[i];
@@ -196,6 +210,12 @@ struct Decoder {
   const Sequence& sequence;
   const Options& options;
   Encoding encoding = encode(network, "actor", sequence);
+  Attention pointer = {network, "actor.pointer", encoding.references};
+  // Without glimpses there are no such tensors.
+  std::optional<Attention> glimpse =
+      network.config.glimpses == 0
+          ? std::nullopt
+          : std::optional<Attention>({network, "actor.glimpse", encoding.references});
   std::vector<int> order = {};
   std::vector<DecoderStep> steps = {};
 
@@ -210,13 +230,12 @@ struct Decoder {
     DecoderStep step;
     step.lstm = lstm_step(lstm.weight_ih, lstm.weight_hh, lstm.bias, input, hidden, cell);
     Vector query = step.lstm.hidden;
-    for (int glimpse = 0; glimpse < network.config.glimpses; ++glimpse) {
-      step.glimpses.push_back(
-          make_glimpse(attention(network, "actor.glimpse"), encoding.references, query, candidates));
+    for (int k = 0; k < network.config.glimpses; ++k) {
+      step.glimpses.push_back(make_glimpse(*glimpse, encoding.references, query, candidates));
       query = step.glimpses.back().g;
     }
     step.pointer_query = query;
-    step.step = point(network, sequence, encoding, query, order, std::move(candidates), options);
+    step.step = point(network, sequence, pointer, query, order, std::move(candidates), options);
     steps.push_back(std::move(step));
     return steps.back();
   }
@@ -294,36 +313,36 @@ LstmGradient lstm_step_backward(const Network& network, const std::string& prefi
 // The reverse of attention_scores: d_scores [n] to the tensors, the references and the query.
 void attention_scores_backward(const Attention& a, const std::vector<Vector>& references, const Vector& query,
                                const std::vector<int>& candidates, const Vector& d_scores,
-                               std::vector<Vector>& d_references, Vector& d_query) {
+                               std::vector<Vector>& d_references, Vector& d_query, Vector& gradient) {
   const Vector projected_query = multiply(a.w_q, kH, query);
   for (int i : candidates) {
-    const Vector projected = multiply(a.w_ref, kH, references[i]);
     Vector d_sum(kH);
     for (int d = 0; d < kH; ++d) {
-      const double e = std::tanh(projected[d] + projected_query[d]);
-      a.d_v[d] += d_scores[i] * e;
+      const double e = std::tanh(a.projected[i][d] + projected_query[d]);
+      gradient[a.at_v + d] += d_scores[i] * e;
       d_sum[d] = d_scores[i] * a.v[d] * (1.0 - e * e);
     }
-    multiply_backward(a.w_ref, references[i], d_sum, a.d_w_ref, d_references[i]);
-    multiply_backward(a.w_q, query, d_sum, a.d_w_q, d_query);
+    multiply_backward(a.w_ref, references[i], d_sum, &gradient[a.at_w_ref], d_references[i]);
+    multiply_backward(a.w_q, query, d_sum, &gradient[a.at_w_q], d_query);
   }
 }
 
 // The reverse of make_glimpse: dg to the query (returned), the tensors and the references.
 Vector glimpse_backward(const Attention& a, const std::vector<Vector>& references, const Glimpse& glimpse,
                         const std::vector<int>& candidates, const Vector& dg,
-                        std::vector<Vector>& d_references) {
+                        std::vector<Vector>& d_references, Vector& gradient) {
   Vector dp(references.size(), 0.0);
   double mean = 0.0;
   for (int i : candidates) {
     for (int d = 0; d < kH; ++d) d_references[i][d] += glimpse.p[i] * dg[d];
-    dp[i] = dot(dg, references[i]);
+    dp[i] = dot(dg.data(), references[i].data(), kH);
     mean += glimpse.p[i] * dp[i];
   }
   Vector d_scores(references.size(), 0.0);
   for (int i : candidates) d_scores[i] = glimpse.p[i] * (dp[i] - mean);
   Vector d_query(kH, 0.0);
-  attention_scores_backward(a, references, glimpse.query, candidates, d_scores, d_references, d_query);
+  attention_scores_backward(a, references, glimpse.query, candidates, d_scores, d_references, d_query,
+                            gradient);
   return d_query;
 }
 
@@ -374,12 +393,12 @@ Vector decoder_attention_backward(const Decoder& decoder, const DecoderStep& ste
   const std::vector<Vector>& references = decoder.encoding.references;
   const std::vector<int>& candidates = step.step.candidates;
   Vector d_query(kH, 0.0);
-  attention_scores_backward(
-      attention(network, "actor.pointer", &gradient), references, step.pointer_query, candidates,
-      pointer_scores_gradient(network, step.step, chosen, weight, decoder.options), d_references, d_query);
+  attention_scores_backward(decoder.pointer, references, step.pointer_query, candidates,
+                            pointer_scores_gradient(network, step.step, chosen, weight, decoder.options),
+                            d_references, d_query, gradient);
   for (size_t k = step.glimpses.size(); k-- > 0;) {
-    d_query = glimpse_backward(attention(network, "actor.glimpse", &gradient), references, step.glimpses[k],
-                               candidates, d_query, d_references);
+    d_query = glimpse_backward(*decoder.glimpse, references, step.glimpses[k], candidates, d_query,
+                               d_references, gradient);
   }
   return d_query;
 }
@@ -397,9 +416,9 @@ CriticTape run_critic(const Network& network, const Sequence& sequence) {
   tape.encoding = encode(network, "critic", sequence);
   const std::vector<int> items = all_items(sequence.n());
   Vector query = tape.encoding.references.back();
+  const Attention process(network, "critic.process", tape.encoding.references);
   for (int step = 0; step < kProcessSteps; ++step) {
-    tape.glimpses.push_back(
-        make_glimpse(attention(network, "critic.process"), tape.encoding.references, query, items));
+    tape.glimpses.push_back(make_glimpse(process, tape.encoding.references, query, items));
     query = tape.glimpses.back().g;
   }
   tape.before_relu = multiply(network.tensor("critic.head.fc1.weight"), kH, query);
@@ -450,19 +469,6 @@ LstmStep lstm_step(const double* weight_ih, const double* weight_hh, const doubl
     step.hidden[k] = step.o[k] * std::tanh(step.cell[k]);
   }
   return step;
-}
-
-Vector attention_scores(const double* w_ref, const double* w_q, const double* v,
-                        const std::vector<Vector>& references, const Vector& query,
-                        const std::vector<int>& candidates) {
-  const int size = static_cast<int>(query.size());
-  const Vector projected_query = multiply(w_q, size, query);
-  Vector scores(references.size(), 0.0);
-  for (int i : candidates) {
-    const Vector projected = multiply(w_ref, size, references[i]);
-    for (int d = 0; d < size; ++d) scores[i] += v[d] * std::tanh(projected[d] + projected_query[d]);
-  }
-  return scores;
 }
 
 Vector softmax(const Vector& scores, const std::vector<int>& candidates) {
@@ -594,9 +600,10 @@ void add_critic_gradient(const Network& network, const Sequence& sequence, doubl
 
   std::vector<Vector> d_references(sequence.n(), Vector(kH, 0.0));
   const std::vector<int> items = all_items(sequence.n());
+  const Attention process(network, "critic.process", tape.encoding.references);
   for (size_t k = tape.glimpses.size(); k-- > 0;) {
-    d_query = glimpse_backward(attention(network, "critic.process", &gradient), tape.encoding.references,
-                               tape.glimpses[k], items, d_query, d_references);
+    d_query = glimpse_backward(process, tape.encoding.references, tape.glimpses[k], items, d_query,
+                               d_references, gradient);
   }
   // The first query is the encoder's last hidden state.
   encode_backward(network, "critic", sequence, tape.encoding, d_references, std::move(d_query),

@@ -20,6 +20,8 @@ namespace pointsman::reference {
 
 using Vector = std::vector<double>;
 
+double dot(const double* a, const double* b, int size);
+
 // A model in double. Gradients are vectors of the same layout.
 class Network {
  public:
@@ -80,12 +82,6 @@ struct LstmStep {
 // weight_ih [4H, inputs], weight_hh [4H, H], bias [4H].
 LstmStep lstm_step(const double* weight_ih, const double* weight_hh, const double* bias, const Vector& input,
                    const Vector& hidden, const Vector& cell);
-
-// u_i = v . tanh(W_ref r_i + W_q q) for i in candidates, equation (8); 0 elsewhere. references: [n] vectors
-// [H].
-Vector attention_scores(const double* w_ref, const double* w_q, const double* v,
-                        const std::vector<Vector>& references, const Vector& query,
-                        const std::vector<int>& candidates);
 
 // Softmax over the candidates; 0 elsewhere.
 Vector softmax(const Vector& scores, const std::vector<int>& candidates);

@@ -19,8 +19,7 @@ TEST_CASE("version and help go to stdout and end with 0") {
   CHECK(version.code == 0);
   CHECK(version.out.rfind("pointsman ", 0) == 0);
   CHECK(version.err.empty());
-  for (const char* name :
-       {"", "solve ", "train ", "score ", "eval ", "generate ", "verify ", "bench ", "info "}) {
+  for (const char* name : {"", "solve ", "train ", "score ", "eval ", "generate ", "verify ", "info "}) {
     const Answer help = sandbox.run(std::string(name) + "--help");
     CHECK(help.code == 0);
     CHECK(help.out.find("Usage:") != std::string::npos);
