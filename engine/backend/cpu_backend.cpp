@@ -22,9 +22,8 @@ namespace pointsman {
 
 namespace {
 
-// More rollouts in a tile share more prefixes; their states stream from the caches behind the second.
-constexpr int kMaxTileRollouts = 1024;
-constexpr size_t kTileBytes = 900'000;  // references of a tile's sequences: about what that cache holds
+constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences
+constexpr size_t kTileBytes = 900'000;      // references of a tile's sequences: about what that cache holds
 constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
 constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
 
@@ -105,19 +104,26 @@ class CpuBackend final : public Backend {
                                                : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
-    std::atomic<bool> stopped = false;
-    workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      try {
-        request.stop.check();
-        statistics[t] = roll_out_tile(parameters_of(batch, tiles[t]), request, tiles[t],
-                                      rollout_workspaces_[worker], tile_of(tape, t), result);
-      } catch (const CallStopped&) {
-        stopped = true;
+    std::atomic<size_t> next = 0;
+    BranchQueue branches(workers_.count());
+    workers_.for_each(workers_.count(), [&](int64_t, int worker) {
+      RolloutWorkspace& workspace = rollout_workspaces_[worker];
+      for (size_t t = next++; t < tiles.size() && !branches.has_failed(); t = next++) {
+        branches.attempt([&] {
+          request.stop.check();
+          statistics[t] = roll_out_tile(
+              {parameters_of(batch, tiles[t]), request, tiles[t], tile_of(tape, t), result, branches},
+              workspace);
+        });
       }
+      branches.finish_all(workspace);
     });
+    branches.rethrow();
+    const bool stopped = branches.was_stopped();
     if (tape != nullptr && !stopped) tape_head_.fill(request, result);
     if (tape != nullptr && part_ != nullptr) part_->take_statistics(statistics);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
+    result.statistics += branches.statistics();
     if (stopped) count_finished(request, result);
     if (request.best_only) choose_best(request, result);
   }
@@ -179,9 +185,10 @@ class CpuBackend final : public Backend {
     const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
     // Whole register tiles of 8 rows.
     const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
-    const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
-    return cut_into_tiles(batch, counts, max_sequences,
-                          static_cast<int>(std::clamp<int64_t>(share, 1, kMaxTileRollouts)));
+    const int64_t share = std::max<int64_t>((rollouts + workers_.count() - 1) / workers_.count(), 1),
+                  max_rollouts = std::min(share, kMaxTileRollouts);
+    // Rollouts of a sequence share all their prefixes in one piece; of a large one others take branches.
+    return cut_into_tiles(batch, counts, max_sequences, max_rollouts, std::max<int64_t>(rollouts, 1));
   }
 
   // The request's tape, emptied, with room for as many of its tiles as memory allows; null: not wanted.

@@ -14,7 +14,7 @@ constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as
 }  // namespace
 
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
-                                        int max_sequences, int max_rollouts, bool whole) {
+                                        int max_sequences, int64_t max_rollouts, int64_t max_piece) {
   std::vector<RolloutTile> tiles;
   RolloutTile tile;
   int64_t result = 0;
@@ -25,10 +25,11 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
   for (int s = 0; s < sequences.count; ++s) {
     const int count = rollouts_of(counts, s);
     if (!tile.pieces.empty() && sequences.set_of(tile.pieces.back().sequence) != sequences.set_of(s)) flush();
-    if (whole && count <= max_rollouts && tile.rollouts + count > max_rollouts) flush();
+    if (count <= max_piece && tile.rollouts + count > max_rollouts) flush();
     for (int first = 0; first < count;) {
       if (static_cast<int>(tile.pieces.size()) == max_sequences || tile.rollouts >= max_rollouts) flush();
-      const int taken = std::min<int64_t>(count - first, max_rollouts - tile.rollouts);
+      const int64_t room = tile.pieces.empty() ? max_piece : max_rollouts - tile.rollouts;
+      const int taken = static_cast<int>(std::min<int64_t>(count - first, room));
       tile.pieces.push_back({s, first, taken, result + first});
       tile.rollouts += taken;
       first += taken;
@@ -40,7 +41,7 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
 }
 
 std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts) {
-  return cut_into_tiles(sequences, counts, kGradientRows, kGradientRows, true);
+  return cut_into_tiles(sequences, counts, kGradientRows, kGradientRows, kGradientRows);
 }
 
 void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows, bool accumulate) {

@@ -24,10 +24,10 @@ struct RolloutTile {
   int64_t rollouts = 0;
 };
 
-// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts. whole: sequences of no
-// more rollouts than that stay in one piece.
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts; one of a single piece
+// may have max_piece, which is no less. Sequences of no more rollouts than that stay in one piece.
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
-                                        int max_sequences, int max_rollouts, bool whole = false);
+                                        int max_sequences, int64_t max_rollouts, int64_t max_piece);
 
 // Of a gradient, and of a rollout onto a tape: always the same, they decide the order of the sums.
 inline constexpr int kGradientRows = 16;  // rollouts of a tile, at most

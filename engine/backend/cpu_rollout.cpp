@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "kernels/common/philox.h"
 #include "kernels/common/scalar_math.h"
@@ -12,7 +13,9 @@ namespace pointsman {
 
 namespace {
 
-constexpr int kBlock = 24;  // groups whose products are made together: four register tiles of rows
+constexpr int kProductRows = 24;     // groups whose products are made together: four register tiles of rows
+constexpr int kBlockChildren = 512;  // of a block of groups: the second-level cache holds their states
+constexpr int64_t kSmallestBranch = 512;  // choices; a few of them take as long as to hand a branch over
 
 // Rollouts that share a prefix: one network state, one list of remaining items.
 template <typename Rules>
@@ -32,63 +35,178 @@ struct Member {
   double log_prob = 0.0;
 };
 
+// Groups of one depth of the tree, and their members in the groups' order.
+template <typename Rules>
+struct Level {
+  GroupStates* states = nullptr;
+  int step = 0;     // items that each has chosen
+  size_t next = 0;  // the first group that has not yet chosen its next one
+  std::vector<Group<Rules>> groups;
+  std::vector<Member> members;
+
+  bool is_done() const { return next == groups.size(); }
+  void clear(int new_step) {
+    step = new_step;
+    next = 0;
+    groups.clear();
+    members.clear();
+  }
+};
+
+struct Chosen {
+  int position;
+  Member member;
+};
+
 template <typename Rules>
 class TileRollout {
  public:
-  TileRollout(const CpuParameters& parameters, const RolloutRequest& request, const RolloutTile& tile,
-              RolloutWorkspace& workspace, TileActivations* recorded, RolloutResult& result)
-      : parameters_(parameters),
-        weights_(parameters.attention(request.policy)),
-        request_(request),
-        batch_(request.sequences),
-        tile_(tile),
-        want_entropy_(request.decode == Decode::kSample),
+  TileRollout(const TileRolloutArgs& args, BranchQueue::Tree& tree, const EncodedTile& encoded,
+              RolloutWorkspace& workspace)
+      : args_(args),
+        parameters_(args.parameters),
+        weights_(parameters_.attention(args.request.policy)),
+        request_(args.request),
+        batch_(request_.sequences),
+        tile_(args.tile),
+        want_entropy_(request_.decode == Decode::kSample),
         w_(workspace),
-        encoded_(recorded == nullptr ? workspace.encoded : recorded->encoded),
-        recorded_(recorded),
-        result_(result),
+        tree_(tree),
+        encoded_(encoded),
+        recorded_(args.recorded),
+        result_(args.result),
         n_(batch_.n),
-        meter_(&request.stop) {}
-
-  PolicyStatistics run() {
-    encode(parameters_, batch_, tile_, recorded_ != nullptr, encoded_, request_.stop);
-    start();
-    for (int step = 0; !groups_.empty(); ++step) advance(step);
-    return statistics_;
-  }
-
- private:
-  const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
-
-  // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's
-  // first step from the encoder's start state.
-  void start() {
-    const int pieces = static_cast<int>(tile_.pieces.size());
-    for (Buffer* state : {&w_.h[0], &w_.h[1], &w_.c[0], &w_.c[1]}) state->get(tile_.rollouts * kHidden);
-    for (auto& items : w_.items) items.resize(tile_.rollouts * n_);
+        meter_(&request_.stop) {
+    w_.products.get(static_cast<size_t>(kProductRows) * (kGates + kHidden));
     w_.logits.get(cpu::padded(n_));
     w_.prefix.get(cpu::padded(n_));
     w_.attention.get(attention_size());
     w_.prior.start(parameters_.prior_weights(request_.policy), n_);
     child_of_.assign(n_, -1);
+  }
+
+  PolicyStatistics run() {
+    start();
+    return walk();
+  }
+
+  PolicyStatistics run(Level<Rules>& branch) {
+    std::swap(level_at(0), branch);
+    return walk();
+  }
+
+ private:
+  PolicyStatistics walk() {
+    for (size_t depth = 0;;) {
+      Level<Rules>& parents = level_at(depth);
+      if (!parents.is_done()) {
+        Level<Rules>& children = level_at(depth + 1);
+        advance(parents, children);
+        if (parents.is_done()) {
+          std::swap(parents, children);
+        } else {
+          ++depth;
+        }
+        if (recorded_ == nullptr && args_.branches.is_wanted()) give_branch(depth);
+      } else if (depth > 0) {
+        --depth;
+      } else {
+        return statistics_;
+      }
+    }
+  }
+
+  // Of what is left at a depth, the later half: the first group of it, and how many choices its members have
+  // left at most.
+  struct Half {
+    size_t depth = 0, first = 0;
+    int64_t choices = 0;
+  };
+  Half later_half(size_t depth, bool is_last) const {
+    const Level<Rules>& level = levels_[depth];
+    const size_t left = level.groups.size() - level.next;
+    const size_t first = level.next + (is_last ? (left + 1) / 2 : left / 2);
+    if (first == level.groups.size()) return {};
+    const auto members = static_cast<int64_t>(level.members.size()) - level.groups[first].first_member;
+    return {depth, first, members * (n_ - level.step)};
+  }
+
+  // Half of what is left at some depth goes to the queue; at the last one that has any, something stays.
+  void give_branch(size_t depth) {
+    while (depth > 0 && levels_[depth].is_done()) --depth;
+    Half most;
+    for (size_t d = 0; d <= depth; ++d) {
+      const Half half = later_half(d, d == depth);
+      if (half.choices > most.choices) most = half;
+    }
+    if (most.choices < kSmallestBranch) return;
+    Level<Rules>& from = levels_[most.depth];
+    const size_t first = most.first, given = from.groups.size() - first;
+    const auto first_member = from.members.begin() + from.groups[first].first_member;
+
+    struct Branch {
+      GroupStates states;
+      Level<Rules> level;
+    };
+    auto branch = std::make_shared<Branch>();
+    branch->states.make_room(given, n_);
+    branch->level.states = &branch->states;
+    branch->level.step = from.step;
+    branch->level.groups.assign(from.groups.begin() + static_cast<int64_t>(first), from.groups.end());
+    branch->level.members.assign(first_member, from.members.end());
+    for (size_t g = 0; g < given; ++g) {
+      branch->level.groups[g].first_member -= from.groups[first].first_member;
+      copy_states(from, first + g, branch->level, g);
+    }
+    from.members.erase(first_member, from.members.end());
+    from.groups.resize(first);
+    args_.branches.put(
+        tree_, [branch, &args = args_, &tree = tree_, &encoded = encoded_](RolloutWorkspace& workspace) {
+          return TileRollout(args, tree, encoded, workspace).run(branch->level);
+        });
+  }
+
+  void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
+    std::copy_n(items(from, g), n_, items(to, at));
+    std::copy_n(h_of(from, g), kHidden, h_of(to, at));
+    std::copy_n(c_of(from, g), kHidden, c_of(to, at));
+  }
+
+  const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
+
+  Level<Rules>& level_at(size_t depth) {
+    for (size_t made = levels_.size(); made <= depth; ++made) {
+      if (w_.levels.size() == made) w_.levels.emplace_back();
+      levels_.emplace_back().states = &w_.levels[made];
+    }
+    return levels_[depth];
+  }
+
+  // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's
+  // first step from the encoder's start state.
+  void start() {
+    Level<Rules>& first = level_at(0);
+    const int pieces = static_cast<int>(tile_.pieces.size());
     for (int p = 0; p < pieces; ++p) {
       const RolloutPiece& piece = tile_.pieces[p];
       const int members = recorded_ == nullptr ? piece.count : 1;
       for (int i = 0; i < piece.count; i += members) {
-        const int row = static_cast<int>(groups_.size());
-        groups_.push_back({Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, row, 0,
-                           static_cast<int>(members_.size()) + i, members});
-        groups_.back().remaining = initial_remaining(groups_.back().rules, items(0, row), n_);
+        const int row = static_cast<int>(first.groups.size());
+        first.states->make_room(row + 1, n_);
+        first.groups.push_back({Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, row, 0,
+                                static_cast<int>(first.members.size()) + i, members});
+        Group<Rules>& group = first.groups.back();
+        group.remaining = initial_remaining(group.rules, items(first, row), n_);
       }
-      for (int i = 0; i < piece.count; ++i) members_.push_back({p, piece.first + i, piece.result + i});
+      for (int i = 0; i < piece.count; ++i) first.members.push_back({p, piece.first + i, piece.result + i});
     }
-    w_.products.get(std::max(groups_.size(), size_t{kBlock}) * (kGates + kHidden));
-    make_first_states();
-    drop_finished();
+    w_.products.get(std::max(first.groups.size(), size_t{kProductRows}) * (kGates + kHidden));
+    make_first_states(first);
+    drop_finished(first);
   }
 
-  void make_first_states() {
-    const int rows = static_cast<int>(groups_.size());
+  void make_first_states(const Level<Rules>& level) {
+    const int rows = static_cast<int>(level.groups.size());
     const float *h = encoded_.start_h, *c = encoded_.start_c;
     float* products = w_.products.data.data();
     float* cells = nullptr;
@@ -97,7 +215,7 @@ class TileRollout {
       decoder.resize(rows, n_, true);
       recorded_->queries.get(static_cast<size_t>(n_) * rows * kHidden);
       recorded_->attention.get(static_cast<size_t>(n_) * rows * attention_size());
-      for (const Group<Rules>& group : groups_) {
+      for (const Group<Rules>& group : level.groups) {
         std::copy_n(h + group.piece * kHidden, kHidden, decoder.h_before(0) + group.row * kHidden);
         std::copy_n(c + group.piece * kHidden, kHidden, decoder.c_before(0) + group.row * kHidden);
       }
@@ -108,77 +226,93 @@ class TileRollout {
     cpu::multiply(
         {h, kHidden, parameters_.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates, false});
     cpu::lstm_cell({rows, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c,
-                    w_.h[0].data.data(), w_.c[0].data.data(), cells});
-    for (int row = 0; recorded_ != nullptr && row < rows; ++row) record_state(0, 0, row, row);
+                    h_of(level, 0), c_of(level, 0), cells});
+    for (int row = 0; recorded_ != nullptr && row < rows; ++row) record_state(level, row, row);
   }
 
-  // The state that group `group` chooses from at step `step` goes to the activations' row.
-  void record_state(int side, int step, size_t group, int row) {
+  // The state that the level's group `group` chooses from goes to the activations' row.
+  void record_state(const Level<Rules>& level, size_t group, int row) {
     LstmStates& states = recorded_->decoder;
-    std::copy_n(w_.h[side].data.data() + group * kHidden, kHidden, states.h_after(step) + row * kHidden);
-    std::copy_n(w_.c[side].data.data() + group * kHidden, kHidden, states.c_after(step) + row * kHidden);
+    std::copy_n(h_of(level, group), kHidden, states.h_after(level.step) + row * kHidden);
+    std::copy_n(c_of(level, group), kHidden, states.c_after(level.step) + row * kHidden);
   }
 
   // Instances in which nothing is feasible end before they begin.
-  void drop_finished() {
-    for (const Group<Rules>& group : groups_) {
-      if (group.remaining > 0) continue;
-      for (int m = 0; m < group.members; ++m) finish(members_[group.first_member + m]);
-    }
+  void drop_finished(Level<Rules>& level) {
     size_t left = 0;
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      if (groups_[g].remaining == 0) continue;
-      if (left != g) {
-        std::copy_n(items(0, g), n_, items(0, left));
-        std::copy_n(w_.h[0].data.data() + g * kHidden, kHidden, w_.h[0].data.data() + left * kHidden);
-        std::copy_n(w_.c[0].data.data() + g * kHidden, kHidden, w_.c[0].data.data() + left * kHidden);
+    for (size_t g = 0; g < level.groups.size(); ++g) {
+      const Group<Rules>& group = level.groups[g];
+      if (group.remaining == 0) {
+        for (int m = 0; m < group.members; ++m) finish(level.members[group.first_member + m]);
+      } else {
+        move_group(level, g, left++);
       }
-      groups_[left++] = groups_[g];
     }
-    groups_.resize(left);
+    level.groups.resize(left);
   }
 
-  int32_t* items(int side, size_t group) { return w_.items[side].data() + group * n_; }
+  static float* h_of(const Level<Rules>& level, size_t group) {
+    return level.states->h.data.data() + group * kHidden;
+  }
+  static float* c_of(const Level<Rules>& level, size_t group) {
+    return level.states->c.data.data() + group * kHidden;
+  }
+  int32_t* items(const Level<Rules>& level, size_t group) const {
+    return level.states->items.data() + group * n_;
+  }
   size_t attention_size() const { return cpu::attention_activations(n_, weights_.glimpses); }
 
-  void advance(int step) {
-    next_groups_.clear();
-    next_members_.clear();
-    const int count = static_cast<int>(groups_.size());
-    for (int first = 0; first < count; first += kBlock) {
-      const int last = std::min(first + kBlock, count);
-      const bool states = make_products(first, last);
-      for (int g = first; g < last; ++g) {
-        meter_.check(groups_[g].remaining);
-        choose(g, step, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
+  // The next block of the parents chooses.
+  void advance(Level<Rules>& parents, Level<Rules>& children) {
+    children.clear(parents.step + 1);
+    const size_t end = end_of_block(parents);
+    for (size_t first = parents.next; first < end; first += kProductRows) {
+      const size_t last = std::min(first + kProductRows, end);
+      const bool states = make_products(parents, first, last);
+      for (size_t g = first; g < last; ++g) {
+        meter_.check(parents.groups[g].remaining);
+        choose(parents, children, g, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
       }
     }
-    groups_.swap(next_groups_);
-    members_.swap(next_members_);
-    side_ ^= 1;
+    parents.next = end;
+  }
+
+  // One group at least, and no more than surely have that few children.
+  static size_t end_of_block(const Level<Rules>& parents) {
+    int room = kBlockChildren;
+    size_t end = parents.next;
+    while (end < parents.groups.size()) {
+      room -= std::min(parents.groups[end].members, parents.groups[end].remaining);
+      if (room < 0 && end > parents.next) break;
+      ++end;
+    }
+    return end;
   }
 
   // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once
   // every group is left with at most two items, since the last item needs no network.
-  bool make_products(int first, int last) {
+  bool make_products(const Level<Rules>& level, size_t first, size_t last) {
     int most = 0;
-    for (int g = first; g < last; ++g) most = std::max(most, groups_[g].remaining);
+    for (size_t g = first; g < last; ++g) most = std::max(most, level.groups[g].remaining);
     if (most < 2) return false;
-    const float* h = w_.h[side_].data.data() + static_cast<size_t>(first) * kHidden;
+    const int rows = static_cast<int>(last - first);
+    const float* h = h_of(level, first);
     float* products = w_.products.data.data();
     constexpr int kWidth = kGates + kHidden;
-    cpu::multiply({h, kHidden, parameters_.query.data(), products + kGates, kWidth, last - first, kHidden,
-                   kHidden, false});
+    cpu::multiply(
+        {h, kHidden, parameters_.query.data(), products + kGates, kWidth, rows, kHidden, kHidden, false});
     if (most < 3) return false;
-    cpu::multiply({h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, last - first, kHidden,
-                   kGates, false});
+    cpu::multiply(
+        {h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, rows, kHidden, kGates, false});
     return true;
   }
 
   // Probabilities of one group, its members' choices, and the groups they fall into.
-  void choose(int g, int step, bool states, const float* products) {
-    const Group<Rules>& group = groups_[g];
-    const int32_t* list = items(side_, g);
+  void choose(const Level<Rules>& parents, Level<Rules>& children, size_t g, bool states,
+              const float* products) {
+    const Group<Rules>& group = parents.groups[g];
+    const int32_t* list = items(parents, g);
+    const int step = parents.step;
     float* prefix = w_.prefix.data.data();
     float largest = 0.0f, log_total = 0.0f;
     if (group.remaining > 1) {
@@ -192,18 +326,13 @@ class TileRollout {
       log_total = log_f32(prefix[group.remaining - 1]);
     }
     statistics_.steps += group.members;
-    const int first_child = static_cast<int>(next_groups_.size());
-    positions_.resize(group.members);
+    const size_t first_child = children.groups.size();
+    chosen_.clear();
     for (int m = 0; m < group.members; ++m) {
-      Member& member = members_[group.first_member + m];
+      Member member = parents.members[group.first_member + m];
       const int position = pick(group, list, member, step);
-      positions_[m] = position;
-      if (position < 0) {
-        finish(member);
-        continue;
-      }
-      if (group.rules.ends(list[position])) {  // the misfit is no part of the order, nor of its log p
-        positions_[m] = -1;
+      // The misfit that ends an order is no part of it, nor of its log p.
+      if (position < 0 || group.rules.ends(list[position])) {
         finish(member);
         continue;
       }
@@ -212,10 +341,11 @@ class TileRollout {
       }
       result_.orders[member.result * n_ + step] = list[position];
       if (child_of_[position] < 0)
-        child_of_[position] = add_child(group, g, step, position, states, products);
-      ++next_groups_[child_of_[position]].members;
+        child_of_[position] = add_child(parents, children, g, position, states, products);
+      ++children.groups[child_of_[position]].members;
+      chosen_.push_back({position, member});
     }
-    place_members(group, first_child);
+    place_members(children, first_child);
   }
 
   // Logits and running sums of a group into the workspace; returns the largest logit.
@@ -237,7 +367,7 @@ class TileRollout {
   }
 
   // Position in the list, or -1 when a forced order has ended or asks for what cannot be chosen.
-  int pick(const Group<Rules>& group, const int32_t* list, Member& member, int step) {
+  int pick(const Group<Rules>& group, const int32_t* list, Member& member, int step) const {
     const int count = group.remaining;
     if (request_.decode == Decode::kForced) {
       const int32_t item = request_.forced[member.result * n_ + step];
@@ -267,12 +397,14 @@ class TileRollout {
     return std::min(position, count - 1);
   }
 
-  // A group after `position` was chosen: list, rules and, where another choice is left, network state.
-  int add_child(const Group<Rules>& group, int g, int step, int position, bool states,
+  // The group after `position` was chosen: list, rules and, where another choice is left, network state.
+  int add_child(const Level<Rules>& parents, Level<Rules>& children, size_t g, int position, bool states,
                 const float* products) {
-    const int child = static_cast<int>(next_groups_.size());
-    int32_t* list = items(side_ ^ 1, child);
-    std::copy_n(items(side_, g), group.remaining, list);
+    const Group<Rules>& group = parents.groups[g];
+    const size_t child = children.groups.size();
+    children.states->make_room(child + 1, n_);
+    int32_t* list = items(children, child);
+    std::copy_n(items(parents, g), group.remaining, list);
     Group<Rules> next = group;
     const int32_t item = list[position];
     next.rules.step(item);
@@ -280,60 +412,52 @@ class TileRollout {
     next.remaining = remove_and_filter(next.rules, list, group.remaining, position);
     next.members = 0;
     if (next.remaining > 1 && states) {
-      const size_t at = static_cast<size_t>(child) * kHidden;
       const float* input = features(group.piece) + 2 * item;
       float* cell = nullptr;
       if (recorded_ != nullptr) {
-        cell = recorded_->decoder.cell(step + 1) + group.row * kLstmCell;
-        std::copy_n(input, 2, recorded_->decoder.input(step + 1) + 2 * group.row);
+        cell = recorded_->decoder.cell(children.step) + group.row * kLstmCell;
+        std::copy_n(input, 2, recorded_->decoder.input(children.step) + 2 * group.row);
       }
       cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(),
-                      parameters_.decoder.bias.data(), input,
-                      w_.c[side_].data.data() + static_cast<size_t>(g) * kHidden,
-                      w_.h[side_ ^ 1].data.data() + at, w_.c[side_ ^ 1].data.data() + at, cell});
-      if (recorded_ != nullptr) record_state(side_ ^ 1, step + 1, child, group.row);
+                      parameters_.decoder.bias.data(), input, c_of(parents, g), h_of(children, child),
+                      c_of(children, child), cell});
+      if (recorded_ != nullptr) record_state(children, child, group.row);
     }
-    next_groups_.push_back(next);
-    return child;
+    children.groups.push_back(next);
+    return static_cast<int>(child);
   }
 
-  // Members sorted by group; groups that have nothing left to choose are done.
-  void place_members(const Group<Rules>& group, int first_child) {
-    int at = static_cast<int>(next_members_.size());
-    for (size_t c = first_child; c < next_groups_.size(); ++c) {
-      next_groups_[c].first_member = at;
-      at += next_groups_[c].members;
-      next_groups_[c].members = 0;
+  // The chosen members sorted by group; groups that have nothing left to choose are done.
+  void place_members(Level<Rules>& children, size_t first_child) {
+    std::vector<Group<Rules>>& groups = children.groups;
+    int at = static_cast<int>(children.members.size());
+    for (size_t c = first_child; c < groups.size(); ++c) {
+      groups[c].first_member = at;
+      at += groups[c].members;
+      groups[c].members = 0;
     }
-    next_members_.resize(at);
-    for (int m = 0; m < group.members; ++m) {
-      if (positions_[m] < 0) continue;
-      Group<Rules>& child = next_groups_[child_of_[positions_[m]]];
-      next_members_[child.first_member + child.members++] = members_[group.first_member + m];
+    children.members.resize(at);
+    for (const Chosen& chosen : chosen_) {
+      Group<Rules>& child = groups[child_of_[chosen.position]];
+      children.members[child.first_member + child.members++] = chosen.member;
     }
-    for (int m = 0; m < group.members; ++m) {
-      if (positions_[m] >= 0) child_of_[positions_[m]] = -1;
-    }
+    for (const Chosen& chosen : chosen_) child_of_[chosen.position] = -1;
     // Finished groups may lie anywhere among what this parent made: close the gaps.
     size_t end = first_child;
-    for (size_t c = first_child; c < next_groups_.size(); ++c) {
-      if (next_groups_[c].remaining == 0) {
-        for (int m = 0; m < next_groups_[c].members; ++m)
-          finish(next_members_[next_groups_[c].first_member + m]);
-        continue;
+    for (size_t c = first_child; c < groups.size(); ++c) {
+      if (groups[c].remaining == 0) {
+        for (int m = 0; m < groups[c].members; ++m) finish(children.members[groups[c].first_member + m]);
+      } else {
+        move_group(children, c, end++);
       }
-      if (end != c) move_group(c, end);
-      ++end;
     }
-    next_groups_.resize(end);
+    groups.resize(end);
   }
 
-  void move_group(size_t from, size_t to) {
-    std::copy_n(items(side_ ^ 1, from), n_, items(side_ ^ 1, to));
-    for (Buffer* state : {&w_.h[side_ ^ 1], &w_.c[side_ ^ 1]}) {
-      std::copy_n(state->data.data() + from * kHidden, kHidden, state->data.data() + to * kHidden);
-    }
-    next_groups_[to] = next_groups_[from];
+  void move_group(Level<Rules>& level, size_t from, size_t to) {
+    if (from == to) return;
+    copy_states(level, from, level, to);
+    level.groups[to] = level.groups[from];
   }
 
   // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
@@ -345,6 +469,7 @@ class TileRollout {
     result_.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n_) : nan;
   }
 
+  const TileRolloutArgs& args_;
   const CpuParameters& parameters_;
   const cpu::AttentionWeights weights_;
   const RolloutRequest& request_;
@@ -352,26 +477,33 @@ class TileRollout {
   const RolloutTile& tile_;
   const bool want_entropy_;
   RolloutWorkspace& w_;
-  EncodedTile& encoded_;
+  BranchQueue::Tree& tree_;
+  const EncodedTile& encoded_;
   TileActivations* const recorded_;
   RolloutResult& result_;
   const int n_;
   StopMeter meter_;
-  int side_ = 0;
-  std::vector<Group<Rules>> groups_, next_groups_;
-  std::vector<Member> members_, next_members_;
-  std::vector<int> child_of_, positions_;
+  std::deque<Level<Rules>> levels_;  // each holds what is left to do at its depth, the last is at work
+  std::vector<int> child_of_;        // by position in a group's list
+  std::vector<Chosen> chosen_;       // by the members of a group that go on
   PolicyStatistics statistics_;
 };
 
 }  // namespace
 
-PolicyStatistics roll_out_tile(const CpuParameters& parameters, const RolloutRequest& request,
-                               const RolloutTile& tile, RolloutWorkspace& workspace,
-                               TileActivations* recorded, RolloutResult& result) {
-  return with_rules(request.sequences.problem, [&]<typename Rules>() {
-    return TileRollout<Rules>(parameters, request, tile, workspace, recorded, result).run();
+PolicyStatistics roll_out_tile(const TileRolloutArgs& args, RolloutWorkspace& workspace) {
+  const bool recorded = args.recorded != nullptr;
+  EncodedTile& encoded = recorded ? args.recorded->encoded : workspace.encoded;
+  encode(args.parameters, args.request.sequences, args.tile, recorded, encoded, args.request.stop);
+  BranchQueue::Tree tree;
+  PolicyStatistics statistics;
+  args.branches.attempt([&] {
+    statistics = with_rules(args.request.sequences.problem, [&]<typename Rules>() {
+      return TileRollout<Rules>(args, tree, encoded, workspace).run();
+    });
   });
+  args.branches.finish(tree, workspace);  // they read what is encoded here
+  return statistics;
 }
 
 }  // namespace pointsman

@@ -2,25 +2,48 @@
 // Rollouts of a tile of sequences on one worker. Rollouts of one sequence that have chosen the same items so
 // far have the same state and the same probabilities, so the network is evaluated once for each distinct
 // prefix (algebra identity 8) and each rollout of the group draws with its own uniform: bits as one by one.
+// The tree of prefixes is walked depth first, a block of groups at a time, so that the second-level cache
+// holds what a block computes, however many rollouts the tile has.
 #pragma once
 
+#include <deque>
 #include <vector>
 
+#include "engine/backend/branch_queue.h"
 #include "engine/backend/cpu_prior.h"
 
 namespace pointsman {
 
+// Network states and remaining items of groups.
+struct GroupStates {
+  Buffer h, c;                 // [groups][H]
+  std::vector<int32_t> items;  // [groups][n]
+
+  void make_room(size_t groups, int n) {
+    h.get(groups * kHidden);
+    c.get(groups * kHidden);
+    if (items.size() < groups * n) items.resize(groups * n);
+  }
+};
+
 struct RolloutWorkspace {
   EncodedTile encoded;
-  Buffer products, h[2], c[2], logits, prefix, attention;
-  std::vector<int32_t> items[2];
+  Buffer products, logits, prefix, attention;
+  std::deque<GroupStates> levels;
   Prior prior;
 };
 
-// Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics. recorded: where
-// the tile's activations go, or null.
-PolicyStatistics roll_out_tile(const CpuParameters& parameters, const RolloutRequest& request,
-                               const RolloutTile& tile, RolloutWorkspace& workspace,
-                               TileActivations* recorded, RolloutResult& result);
+struct TileRolloutArgs {
+  const CpuParameters& parameters;
+  const RolloutRequest& request;
+  const RolloutTile& tile;
+  TileActivations* recorded;  // where the tile's activations go, or null
+  RolloutResult& result;
+  BranchQueue& branches;  // takes none of a tile whose activations are recorded
+};
+
+// Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics, less those of
+// the branches that went to the queue.
+PolicyStatistics roll_out_tile(const TileRolloutArgs& args, RolloutWorkspace& workspace);
 
 }  // namespace pointsman

@@ -46,7 +46,7 @@ TEST_CASE("a stop keeps the rollouts that were made, as they are without it") {
     const ModelConfig config = attention ? with_attention(plain) : plain;
     const RandomBatch all(ProblemKind::kTsp, n, count, 8);
     const std::vector<int32_t> counts(all.count, kSamples);
-    const auto backend = backend_with(config, scaled_parameters(config, 3.0f));
+    const auto backend = backend_with(config, scaled_parameters(config, 3.0f), attention ? 3 : 1);
     const RolloutResult whole = sample(*backend, all, counts);
     CHECK(whole.finished.empty());
     RolloutRequest request;
@@ -220,26 +220,37 @@ TEST_CASE("samples in ten chunks, in strides and one by one give the same bits a
   }
 }
 
-TEST_CASE("samples that share a prefix share its evaluation") {
+TEST_CASE("samples that share a prefix share its evaluation, however many and on any threads") {
   if (!kIsCpuBackend) return;
   const RandomBatch one(ProblemKind::kTsp, 12, 1, 3);
   const ModelConfig config = config_for(ProblemKind::kTsp, 12);
-  auto backend = backend_with(config, scaled_parameters(config, 6.0f));
-  const PolicyStatistics alone = sample(*backend, one, {1}).statistics;
+  const auto parameters = scaled_parameters(config, 6.0f);
+  const PolicyStatistics alone = sample(*backend_with(config, parameters), one, {1}).statistics;
   CHECK(alone.steps == 12);
   CHECK(alone.evaluations == 11);  // the last city needs none
-  const RolloutResult many = sample(*backend, one, {200});
-  CHECK(many.statistics.steps == 200 * 12);
-  std::map<std::vector<int>, int> prefixes;
-  for (int r = 0; r < 200; ++r) {
-    std::vector<int> items = items_of(many, 12, r);
-    for (items.pop_back(); !items.empty(); items.pop_back()) ++prefixes[items];
+  for (const int samples : {200, 6000}) {
+    const RolloutResult many = sample(*backend_with(config, parameters), one, {samples});
+    CHECK(many.statistics.steps == samples * 12);
+    std::map<std::vector<int>, int> prefixes;
+    for (int r = 0; r < samples; ++r) {
+      std::vector<int> items = items_of(many, 12, r);
+      for (items.pop_back(); !items.empty(); items.pop_back()) ++prefixes[items];
+    }
+    // Without the ones that leave one city, and with the empty prefix.
+    const auto distinct =
+        std::count_if(prefixes.begin(), prefixes.end(), [](const auto& p) { return p.first.size() < 11; });
+    CHECK(many.statistics.evaluations == distinct + 1);
+    CHECK(many.statistics.evaluations < samples * 11);
+    for (const int threads : {2, 5}) {
+      auto backend = backend_with(config, parameters, threads);
+      for (int repetition = 0; repetition < 10; ++repetition) {  // who takes which branch is chance
+        const RolloutResult shared = sample(*backend, one, {samples});
+        CHECK(same_answers(shared, many));
+        CHECK(shared.statistics.evaluations == many.statistics.evaluations);
+        CHECK(shared.statistics.steps == many.statistics.steps);
+      }
+    }
   }
-  // Without the ones that leave one city, and with the empty prefix.
-  const auto distinct =
-      std::count_if(prefixes.begin(), prefixes.end(), [](const auto& p) { return p.first.size() < 11; });
-  CHECK(many.statistics.evaluations == distinct + 1);
-  CHECK(many.statistics.evaluations < 200 * 11);
 }
 
 TEST_CASE("seed, key and sample index each change the draws") {

@@ -273,8 +273,11 @@ struct HostActivations {
     result.orders.assign(static_cast<size_t>(f.batch.count) * f.c.n, -1);
     result.costs.resize(f.batch.count);
     result.log_probs.resize(f.batch.count);
+    const RolloutTile tile{{{sequence, 0, 1, sequence}}, 1};
     RolloutWorkspace workspace;
-    roll_out_tile(parameters, request, {{{sequence, 0, 1, sequence}}, 1}, workspace, &recorded, result);
+    BranchQueue branches(1);
+    roll_out_tile({parameters, request, tile, &recorded, result, branches}, workspace);
+    branches.rethrow();
   }
 };
 
