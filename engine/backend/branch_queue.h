@@ -21,7 +21,7 @@ class BranchQueue {
  public:
   using Branch = std::function<PolicyStatistics(RolloutWorkspace&)>;
 
-  // The branches of one tree that are not yet done.
+  // How many branches of one tree are not yet done.
   class Tree {
     friend class BranchQueue;
     int open_ = 0;
@@ -29,14 +29,14 @@ class BranchQueue {
 
   explicit BranchQueue(int workers) : working_(workers) {}
 
-  // Whether somebody waits for more than there is.
+  // Whether more workers wait than branches.
   bool is_wanted() const { return idle_ > queued_; }
   void put(Tree& tree, Branch branch);
 
   // Runs branches, of this tree or of another, until this one's are done.
-  void finish(const Tree& tree, RolloutWorkspace& workspace);
-  // Of a worker without further tiles: until nobody has tiles or branches.
-  void finish_all(RolloutWorkspace& workspace);
+  void wait_for(const Tree& tree, RolloutWorkspace& workspace);
+  // Of a worker without further tiles: until nobody has tiles or branches. All workers must come here.
+  void wait_for_all(RolloutWorkspace& workspace);
 
   // Calls work(); keeps that it was stopped, or the first other exception.
   template <typename Work>
@@ -115,17 +115,16 @@ void BranchQueue::help(const IsDone& is_done, RolloutWorkspace& workspace) {
     item.branch = nullptr;
     lock.lock();
     statistics_ += own;
-    --item.tree->open_;
     --open_;
-    changed_.notify_all();
+    if (--item.tree->open_ == 0) changed_.notify_all();
   }
 }
 
-inline void BranchQueue::finish(const Tree& tree, RolloutWorkspace& workspace) {
+inline void BranchQueue::wait_for(const Tree& tree, RolloutWorkspace& workspace) {
   help([&] { return tree.open_ == 0; }, workspace);
 }
 
-inline void BranchQueue::finish_all(RolloutWorkspace& workspace) {
+inline void BranchQueue::wait_for_all(RolloutWorkspace& workspace) {
   {
     std::lock_guard lock(mutex_);
     --working_;

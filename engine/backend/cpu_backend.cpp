@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return
 // in tile order. Tiles of a gradient, and of a rollout onto a tape, are cut the same for any number of
-// threads; those of other rollouts are not, which changes no answer, only the last bits of PolicyStatistics
-// and its count of evaluations.
+// threads; those of other rollouts are not, and workers share them by branches of their trees. That changes
+// no answer, only the last bits of the means in PolicyStatistics.
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -104,20 +104,8 @@ class CpuBackend final : public Backend {
                                                : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
-    std::atomic<size_t> next = 0;
     BranchQueue branches(workers_.count());
-    workers_.for_each(workers_.count(), [&](int64_t, int worker) {
-      RolloutWorkspace& workspace = rollout_workspaces_[worker];
-      for (size_t t = next++; t < tiles.size() && !branches.has_failed(); t = next++) {
-        branches.attempt([&] {
-          request.stop.check();
-          statistics[t] = roll_out_tile(
-              {parameters_of(batch, tiles[t]), request, tiles[t], tile_of(tape, t), result, branches},
-              workspace);
-        });
-      }
-      branches.finish_all(workspace);
-    });
+    roll_out_tiles(request, tiles, tape, branches, statistics, result);
     branches.rethrow();
     const bool stopped = branches.was_stopped();
     if (tape != nullptr && !stopped) tape_head_.fill(request, result);
@@ -185,10 +173,30 @@ class CpuBackend final : public Backend {
     const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
     // Whole register tiles of 8 rows.
     const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
-    const int64_t share = std::max<int64_t>((rollouts + workers_.count() - 1) / workers_.count(), 1),
-                  max_rollouts = std::min(share, kMaxTileRollouts);
-    // Rollouts of a sequence share all their prefixes in one piece; of a large one others take branches.
-    return cut_into_tiles(batch, counts, max_sequences, max_rollouts, std::max<int64_t>(rollouts, 1));
+    const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
+    // The rollouts of a sequence stay in one piece, where they share all their prefixes.
+    const int64_t max_piece = std::max<int64_t>(rollouts, 1);
+    return cut_into_tiles(batch, counts, max_sequences, std::clamp<int64_t>(share, 1, kMaxTileRollouts),
+                          max_piece);
+  }
+
+  // Every worker takes tiles while there are any, and then branches of others' tiles.
+  void roll_out_tiles(const RolloutRequest& request, const std::vector<RolloutTile>& tiles, CpuTape* tape,
+                      BranchQueue& branches, std::vector<PolicyStatistics>& statistics,
+                      RolloutResult& result) {
+    std::atomic<size_t> next = 0;
+    workers_.for_each(workers_.count(), [&](int64_t, int worker) {
+      RolloutWorkspace& workspace = rollout_workspaces_[worker];
+      for (size_t t = next++; t < tiles.size() && !branches.has_failed(); t = next++) {
+        branches.attempt([&] {
+          request.stop.check();
+          const CpuParameters& parameters = parameters_of(request.sequences, tiles[t]);
+          statistics[t] =
+              roll_out_tile({parameters, request, tiles[t], tile_of(tape, t), result, branches}, workspace);
+        });
+      }
+      if (tape == nullptr) branches.wait_for_all(workspace);
+    });
   }
 
   // The request's tape, emptied, with room for as many of its tiles as memory allows; null: not wanted.

@@ -24,8 +24,9 @@ struct RolloutTile {
   int64_t rollouts = 0;
 };
 
-// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts; one of a single piece
-// may have max_piece, which is no less. Sequences of no more rollouts than that stay in one piece.
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts. A tile of a single
+// piece may have up to max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one
+// piece.
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
                                         int max_sequences, int64_t max_rollouts, int64_t max_piece);
 

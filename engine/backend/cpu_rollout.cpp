@@ -14,7 +14,7 @@ namespace pointsman {
 namespace {
 
 constexpr int kProductRows = 24;     // groups whose products are made together: four register tiles of rows
-constexpr int kBlockChildren = 512;  // of a block of groups: the second-level cache holds their states
+constexpr int kBlockChildren = 512;  // of a block, at most: their states take 0.7 MB at n = 100
 constexpr int64_t kSmallestBranch = 512;  // choices; a few of them take as long as to hand a branch over
 
 // Rollouts that share a prefix: one network state, one list of remaining items.
@@ -35,21 +35,22 @@ struct Member {
   double log_prob = 0.0;
 };
 
-// Groups of one depth of the tree, and their members in the groups' order.
+// Groups of one depth of the tree that have not yet chosen their next item, and their members in the groups'
+// order. The last ones choose first.
 template <typename Rules>
 struct Level {
   GroupStates* states = nullptr;
-  int step = 0;     // items that each has chosen
-  size_t next = 0;  // the first group that has not yet chosen its next one
+  int step = 0;  // items that each has chosen
   std::vector<Group<Rules>> groups;
   std::vector<Member> members;
 
-  bool is_done() const { return next == groups.size(); }
-  void clear(int new_step) {
-    step = new_step;
-    next = 0;
-    groups.clear();
-    members.clear();
+  // Members of the groups from `group` on.
+  int64_t members_from(size_t group) const {
+    return static_cast<int64_t>(members.size()) - groups[group].first_member;
+  }
+  void drop_from(size_t group) {
+    members.resize(groups[group].first_member);
+    groups.resize(group);
   }
 };
 
@@ -97,69 +98,56 @@ class TileRollout {
 
  private:
   PolicyStatistics walk() {
-    for (size_t depth = 0;;) {
+    for (size_t depth = 0; !args_.branches.has_failed();) {
       Level<Rules>& parents = level_at(depth);
-      if (!parents.is_done()) {
+      if (!parents.groups.empty()) {
         Level<Rules>& children = level_at(depth + 1);
         advance(parents, children);
-        if (parents.is_done()) {
+        if (parents.groups.empty()) {
           std::swap(parents, children);
         } else {
           ++depth;
         }
-        if (recorded_ == nullptr && args_.branches.is_wanted()) give_branch(depth);
+        if (request_.tape == nullptr && args_.branches.is_wanted()) give_branch(depth);
       } else if (depth > 0) {
         --depth;
       } else {
-        return statistics_;
+        break;
       }
     }
+    return statistics_;
   }
 
-  // Of what is left at a depth, the later half: the first group of it, and how many choices its members have
-  // left at most.
-  struct Half {
-    size_t depth = 0, first = 0;
-    int64_t choices = 0;
-  };
-  Half later_half(size_t depth, bool is_last) const {
-    const Level<Rules>& level = levels_[depth];
-    const size_t left = level.groups.size() - level.next;
-    const size_t first = level.next + (is_last ? (left + 1) / 2 : left / 2);
-    if (first == level.groups.size()) return {};
-    const auto members = static_cast<int64_t>(level.members.size()) - level.groups[first].first_member;
-    return {depth, first, members * (n_ - level.step)};
-  }
-
-  // Half of what is left at some depth goes to the queue; at the last one that has any, something stays.
+  // Half of the groups of the least depth where that is worth it. At the last depth one stays.
   void give_branch(size_t depth) {
-    while (depth > 0 && levels_[depth].is_done()) --depth;
-    Half most;
+    while (depth > 0 && levels_[depth].groups.empty()) --depth;
     for (size_t d = 0; d <= depth; ++d) {
-      const Half half = later_half(d, d == depth);
-      if (half.choices > most.choices) most = half;
+      Level<Rules>& level = levels_[d];
+      const size_t count = level.groups.size(), kept = d < depth ? count / 2 : (count + 1) / 2;
+      if (kept == count || level.members_from(kept) * (n_ - level.step) < kSmallestBranch) continue;
+      give_branch(level, kept);
+      return;
     }
-    if (most.choices < kSmallestBranch) return;
-    Level<Rules>& from = levels_[most.depth];
-    const size_t first = most.first, given = from.groups.size() - first;
-    const auto first_member = from.members.begin() + from.groups[first].first_member;
+  }
 
+  // The groups from `first` on.
+  void give_branch(Level<Rules>& from, size_t first) {
     struct Branch {
       GroupStates states;
       Level<Rules> level;
     };
     auto branch = std::make_shared<Branch>();
-    branch->states.make_room(given, n_);
-    branch->level.states = &branch->states;
-    branch->level.step = from.step;
-    branch->level.groups.assign(from.groups.begin() + static_cast<int64_t>(first), from.groups.end());
-    branch->level.members.assign(first_member, from.members.end());
-    for (size_t g = 0; g < given; ++g) {
-      branch->level.groups[g].first_member -= from.groups[first].first_member;
-      copy_states(from, first + g, branch->level, g);
+    Level<Rules>& to = branch->level;
+    to.states = &branch->states;
+    to.step = from.step;
+    to.groups.assign(from.groups.begin() + static_cast<int64_t>(first), from.groups.end());
+    to.members.assign(from.members.end() - from.members_from(first), from.members.end());
+    to.states->make_room(to.groups.size(), n_);
+    for (size_t g = 0; g < to.groups.size(); ++g) {
+      to.groups[g].first_member -= from.groups[first].first_member;
+      copy_states(from, first + g, to, g);
     }
-    from.members.erase(first_member, from.members.end());
-    from.groups.resize(first);
+    from.drop_from(first);
     args_.branches.put(
         tree_, [branch, &args = args_, &tree = tree_, &encoded = encoded_](RolloutWorkspace& workspace) {
           return TileRollout(args, tree, encoded, workspace).run(branch->level);
@@ -262,11 +250,13 @@ class TileRollout {
   }
   size_t attention_size() const { return cpu::attention_activations(n_, weights_.glimpses); }
 
-  // The next block of the parents chooses.
+  // The last block of the parents chooses, and is then gone.
   void advance(Level<Rules>& parents, Level<Rules>& children) {
-    children.clear(parents.step + 1);
-    const size_t end = end_of_block(parents);
-    for (size_t first = parents.next; first < end; first += kProductRows) {
+    children.groups.clear();
+    children.members.clear();
+    children.step = parents.step + 1;
+    const size_t begin = last_block(parents), end = parents.groups.size();
+    for (size_t first = begin; first < end; first += kProductRows) {
       const size_t last = std::min(first + kProductRows, end);
       const bool states = make_products(parents, first, last);
       for (size_t g = first; g < last; ++g) {
@@ -274,19 +264,20 @@ class TileRollout {
         choose(parents, children, g, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
       }
     }
-    parents.next = end;
+    parents.drop_from(begin);
   }
 
-  // One group at least, and no more than surely have that few children.
-  static size_t end_of_block(const Level<Rules>& parents) {
+  // Where it begins: one group at least, and no more than surely have that few children.
+  static size_t last_block(const Level<Rules>& parents) {
     int room = kBlockChildren;
-    size_t end = parents.next;
-    while (end < parents.groups.size()) {
-      room -= std::min(parents.groups[end].members, parents.groups[end].remaining);
-      if (room < 0 && end > parents.next) break;
-      ++end;
+    size_t begin = parents.groups.size();
+    while (begin > 0) {
+      const Group<Rules>& group = parents.groups[begin - 1];
+      room -= std::min(group.members, group.remaining);
+      if (room < 0 && begin < parents.groups.size()) break;
+      --begin;
     }
-    return end;
+    return begin;
   }
 
   // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once
@@ -483,7 +474,7 @@ class TileRollout {
   RolloutResult& result_;
   const int n_;
   StopMeter meter_;
-  std::deque<Level<Rules>> levels_;  // each holds what is left to do at its depth, the last is at work
+  std::deque<Level<Rules>> levels_;  // what is left to do at each depth
   std::vector<int> child_of_;        // by position in a group's list
   std::vector<Chosen> chosen_;       // by the members of a group that go on
   PolicyStatistics statistics_;
@@ -502,7 +493,7 @@ PolicyStatistics roll_out_tile(const TileRolloutArgs& args, RolloutWorkspace& wo
       return TileRollout<Rules>(args, tree, encoded, workspace).run();
     });
   });
-  args.branches.finish(tree, workspace);  // they read what is encoded here
+  args.branches.wait_for(tree, workspace);  // they read what is encoded here
   return statistics;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool of threads for independent items. Which thread takes which item changes from run to run; results
 // must not depend on it: every item writes only what is its own, and sums are made afterwards in item order.
+// Of no more items than threads each may wait until all the others have begun.
 #pragma once
 
 #include <atomic>
