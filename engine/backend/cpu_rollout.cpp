@@ -188,9 +188,9 @@ class TileRollout {
       }
       for (int i = 0; i < piece.count; ++i) first.members.push_back({p, piece.first + i, piece.result + i});
     }
-    w_.products.get(std::max(first.groups.size(), size_t{kProductRows}) * (kGates + kHidden));
+    w_.products.get(first.groups.size() * (kGates + kHidden));
     make_first_states(first);
-    drop_finished(first);
+    drop_finished(first, 0);  // of instances in which nothing is feasible
   }
 
   void make_first_states(const Level<Rules>& level) {
@@ -225,18 +225,18 @@ class TileRollout {
     std::copy_n(c_of(level, group), kHidden, states.c_after(level.step) + row * kHidden);
   }
 
-  // Instances in which nothing is feasible end before they begin.
-  void drop_finished(Level<Rules>& level) {
-    size_t left = 0;
-    for (size_t g = 0; g < level.groups.size(); ++g) {
+  // Of the groups from `first` on those that have nothing left to choose end here; the others close the gaps.
+  void drop_finished(Level<Rules>& level, size_t first) {
+    size_t end = first;
+    for (size_t g = first; g < level.groups.size(); ++g) {
       const Group<Rules>& group = level.groups[g];
       if (group.remaining == 0) {
         for (int m = 0; m < group.members; ++m) finish(level.members[group.first_member + m]);
       } else {
-        move_group(level, g, left++);
+        move_group(level, g, end++);
       }
     }
-    level.groups.resize(left);
+    level.groups.resize(end);
   }
 
   static float* h_of(const Level<Rules>& level, size_t group) {
@@ -418,7 +418,7 @@ class TileRollout {
     return static_cast<int>(child);
   }
 
-  // The chosen members sorted by group; groups that have nothing left to choose are done.
+  // The chosen members sorted by group.
   void place_members(Level<Rules>& children, size_t first_child) {
     std::vector<Group<Rules>>& groups = children.groups;
     int at = static_cast<int>(children.members.size());
@@ -433,16 +433,7 @@ class TileRollout {
       children.members[child.first_member + child.members++] = chosen.member;
     }
     for (const Chosen& chosen : chosen_) child_of_[chosen.position] = -1;
-    // Finished groups may lie anywhere among what this parent made: close the gaps.
-    size_t end = first_child;
-    for (size_t c = first_child; c < groups.size(); ++c) {
-      if (groups[c].remaining == 0) {
-        for (int m = 0; m < groups[c].members; ++m) finish(children.members[groups[c].first_member + m]);
-      } else {
-        move_group(children, c, end++);
-      }
-    }
-    groups.resize(end);
+    drop_finished(children, first_child);
   }
 
   void move_group(Level<Rules>& level, size_t from, size_t to) {

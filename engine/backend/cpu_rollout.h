@@ -9,7 +9,7 @@
 #include <deque>
 #include <vector>
 
-#include "engine/backend/branch_queue.h"
+#include "engine/backend/cpu_branch_queue.h"
 #include "engine/backend/cpu_prior.h"
 
 namespace pointsman {
@@ -39,7 +39,7 @@ struct TileRolloutArgs {
   const RolloutTile& tile;
   TileActivations* recorded;  // where the tile's activations go, or null
   RolloutResult& result;
-  BranchQueue& branches;  // takes none of a tile whose activations are recorded
+  BranchQueue& branches;  // takes none of a request with a tape
 };
 
 // Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics, less those of

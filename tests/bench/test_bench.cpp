@@ -23,9 +23,10 @@ struct Answer {
   std::string out;
 };
 
-// `environment pointsman bench arguments`, stderr left out.
-Answer bench(const std::string& arguments, const std::string& environment = "") {
-  const std::string command = environment + " '" POINTSMAN_BINARY "' bench " + arguments + " 2>/dev/null";
+// `environment pointsman bench arguments streams`, by default stderr left out.
+Answer bench(const std::string& arguments, const std::string& environment = "",
+             const std::string& streams = "2>/dev/null") {
+  const std::string command = environment + " '" POINTSMAN_BINARY "' bench " + arguments + " " + streams;
   FILE* const pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string out;
@@ -81,6 +82,9 @@ TEST_CASE("bench: the door passes every word on") {
   CHECK(help.code == 0);
   CHECK(help.out.find("Usage: pointsman bench") != std::string::npos);
   CHECK(help.out.find("--turns") != std::string::npos);
+  const std::string only_stderr = "2>&1 >/dev/null";
+  CHECK(bench("--help", "", only_stderr).out.empty());
+  CHECK_FALSE(bench("decode --nope", "", only_stderr).out.empty());
   for (const char* arguments :
        {"nothing", "decode --turns 0", "decode --nope", "--time_limit=-1", "decode -- x"}) {
     const Answer answer = bench(arguments);
