@@ -12,9 +12,10 @@ glimpse's values; one product per step for the gates and the query; every tanh o
 2 sigmoid(2 x) - 1 with the twos folded into weights; PyTorch's fast path of a self-attention layer, and for its
 gradient queries, keys and values in one product with the scale folded in; samples by an exponential race; buffers
 reused; the best chunk of several; one thread; the processor's own kernels in OpenBLAS and ATen; jemalloc when it
-is installed.
+is installed. What is compared with the engine's answers, before anything is timed, the same code computes in float64.
 """
 import argparse
+import copy
 import glob
 import json
 import os
@@ -158,9 +159,9 @@ class Twin:
         self.features = None
         self.move("cpu")
 
-    def move(self, device):
+    def move(self, device, dtype=torch.float32):
         self.device = torch.device(device)
-        self.original = {name: tensor.to(self.device) for name, tensor in self.original.items()}
+        self.original = {name: tensor.to(self.device, dtype) for name, tensor in self.original.items()}
         self.p = {name: tensor.clone().requires_grad_() for name, tensor in self.original.items()}
         self.start_over()
 
@@ -227,7 +228,7 @@ class Twin:
             return (torch.sigmoid(projected + query) @ v).view(-1, n)
         shape = (instances, query.shape[1], n, H)
         if shape not in self.buffers:
-            self.buffers = {shape: torch.empty(shape, device=self.device)}
+            self.buffers = {shape: projected.new_empty(shape)}
         hidden = torch.add(projected, query, out=self.buffers[shape]).sigmoid_()
         return torch.mv(hidden.view(-1, H), v).view(-1, n)
 
@@ -263,7 +264,7 @@ class Twin:
         prior = None
         if f["prior"] is not None:
             distances = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist").view(-1, n)
-        left = torch.arange(n, 0, -1, device=self.device, dtype=torch.float32)
+        left = torch.arange(n, 0, -1, device=self.device, dtype=features.dtype)
         closed = features.new_zeros(batch, n)  # 0, or -infinity where chosen
         open_ = features.new_ones(batch, n)
         x = f["start"].expand(batch, 4 * H)
@@ -364,6 +365,9 @@ def load(twin, command):
     values = np.fromfile(command["features"], dtype="<f4").reshape(command["count"], command["n"], 2)
     twin.features = torch.tensor(values, device=twin.device)
     twin.start_over()
+    twin.exact = copy.copy(twin)
+    twin.exact.features = twin.features.double()
+    twin.exact.move(twin.device, torch.float64)
     return {}
 
 
@@ -381,13 +385,13 @@ def judge_greedy(twin, command):
     its choices was from the most probable one (difference of log p)."""
     orders = torch.tensor(command["orders"], device=twin.device)
     rows = torch.arange(orders.shape[0], device=twin.device)
-    worst = torch.zeros(orders.shape[0], device=twin.device)
+    worst = torch.zeros(orders.shape[0], device=twin.device, dtype=torch.float64)
 
     def choose(t, log_p):
         torch.maximum(worst, log_p.max(1)[0] - log_p[rows, orders[:, t]], out=worst)
         return orders[:, t]
 
-    _, log_p = twin.rollout(twin.actor, twin.features[:orders.shape[0]], choose)
+    _, log_p = twin.exact.rollout(twin.exact.actor, twin.exact.features[:orders.shape[0]], choose)
     return {"worst": worst.tolist(), "log_probs": log_p.tolist()}
 
 
@@ -395,24 +399,24 @@ def judge_greedy(twin, command):
 def score(twin, command):
     """{"do": "score", "orders": [[..], ..]}: log p of tours of instance 0."""
     orders = torch.tensor(command["orders"], device=twin.device)
-    return {"log_probs": twin.sample(orders.shape[0], forced_choice(orders))[1].tolist()}
+    return {"log_probs": twin.exact.sample(orders.shape[0], forced_choice(orders))[1].tolist()}
 
 
 def gradient(twin, command):
     """{"do": "gradient", "orders": .., "weights": .., "targets": .., "rollouts": K, "out": FILE}: d(sum of weights x
     log p + mean of (b - target)^2) of the first instances, K tours of each, raw float32 tensors in the model file's
     order. Without a critic the second term and the answer's values are left out."""
-    orders = torch.tensor(command["orders"], device=twin.device)
+    orders, twin = torch.tensor(command["orders"], device=twin.device), twin.exact
     features = twin.features[:orders.shape[0] // command["rollouts"]]
     for tensor in twin.p.values():
         tensor.grad = None
     log_p = twin.rollout(twin.fold_actor(), features, forced_choice(orders), command["rollouts"])[1]
-    loss = (log_p * torch.tensor(command["weights"], device=twin.device)).sum()
+    loss = (log_p * log_p.new_tensor(command["weights"])).sum()
     values = []
     if "critic.embedding.weight" in twin.p:
         value = twin.critic(features)
         values = value.tolist()
-        loss = loss + ((value - torch.tensor(command["targets"], device=twin.device))**2).mean()
+        loss = loss + ((value - value.new_tensor(command["targets"]))**2).mean()
     loss.backward()
     with open(command["out"], "wb") as file:
         for tensor in twin.p.values():

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   pointsman bench decode                n = 20, 50, 100 on one core beside PyTorch, then two threads against one
-  pointsman bench decode --json -o bench.json
+  pointsman bench decode -m tsp50       a trained model on cities as many as it was trained on: its samples share most steps
   pointsman bench decode --torch none   without the twin
   pointsman bench compare sample greedy train active --device cuda --format ndjson
 Rates of decode are tours a second of CPU time; rates and ratios are medians of turns, spread is (most - least) / median.

@@ -32,6 +32,16 @@ struct Size {
 constexpr Size kSizesOfDecode[] = {
     {20, {256, 1024, 256, 128}}, {50, {256, 512, 256, 128}}, {100, {128, 256, 128, 128}}};
 
+// All of them for fresh parameters; of a model the size that it was trained on, in the batches of the next.
+std::vector<Size> sizes_of(const Session& session) {
+  const auto begin = std::begin(kSizesOfDecode), end = std::end(kSizesOfDecode);
+  if (session.flags.model.empty()) return {begin, end};
+  const int n = session.model.config.n;
+  Size size = *std::find_if(begin, end - 1, [&](const Size& s) { return s.n >= n; });
+  size.n = n;
+  return {size};
+}
+
 // Keeps this process, and the children it starts meanwhile, on the last of its cores.
 struct OneCore {
   OneCore() {
@@ -139,7 +149,7 @@ void check_size(Caller& caller, TorchTwin& twin) {
 void bench_one_core(Session& session) {
   const OneCore pinned;
   const auto twin = session.start_twin();
-  for (const Size& size : kSizesOfDecode) {
+  for (const Size& size : sizes_of(session)) {
     if (!session.goes_on()) return;
     Caller caller = session.caller(size.n, kInstances, 1);
     if (twin) check_size(caller, *twin);
@@ -149,11 +159,12 @@ void bench_one_core(Session& session) {
   }
 }
 
-// More threads against one, by the wall clock, n = 50.
+// More threads against one, by the wall clock, of the middle size.
 void bench_threads(Session& session) {
   const int threads = session.common.threads > 1 ? session.common.threads : 2;
   if (sysconf(_SC_NPROCESSORS_ONLN) < threads) return;
-  const Size& size = kSizesOfDecode[1];
+  const auto sizes = sizes_of(session);
+  const Size& size = sizes[sizes.size() / 2];
   const double seconds = session.flags.seconds;
   Caller one = session.caller(size.n, kInstances, 1), many = session.caller(size.n, kInstances, threads);
   for (size_t t = 0; t < std::size(kTasks); ++t) {

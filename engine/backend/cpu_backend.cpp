@@ -65,11 +65,7 @@ class CpuBackend final : public Backend {
     CpuParameters& p = *sets_.at(set);
     if (parameters.size() != layout_->size)
       throw std::invalid_argument("load_parameters: wrong number of parameters");
-    std::copy(parameters.begin(), parameters.end(), p.flat.begin());
-    for (auto* moments : {&p.first_moment, &p.second_moment, &p.gradient})
-      std::fill(moments->begin(), moments->end(), 0.0f);
-    p.actor_steps = p.critic_steps = 0;
-    p.prepare();
+    p.load(parameters);
   }
 
   void read_parameters(int set, std::span<float> parameters) const override {
@@ -81,6 +77,7 @@ class CpuBackend final : public Backend {
     if (state.first_moment.size() != layout_->size || state.second_moment.size() != layout_->size) {
       throw std::invalid_argument("load_optimiser: wrong number of moments");
     }
+    p.learn();
     p.first_moment = state.first_moment;
     p.second_moment = state.second_moment;
     p.actor_steps = state.actor_steps;
@@ -89,11 +86,17 @@ class CpuBackend final : public Backend {
 
   OptimiserState read_optimiser(int set) const override {
     const CpuParameters& p = *sets_.at(set);
+    if (!p.learns()) return {std::vector<float>(layout_->size), std::vector<float>(layout_->size), 0, 0};
     return {p.first_moment, p.second_moment, p.actor_steps, p.critic_steps};
   }
 
   void read_gradient(int set, std::span<float> gradient) const override {
-    std::copy(sets_.at(set)->gradient.begin(), sets_.at(set)->gradient.end(), gradient.begin());
+    const CpuParameters& p = *sets_.at(set);
+    if (p.learns()) {
+      std::copy(p.gradient.begin(), p.gradient.end(), gradient.begin());
+    } else {
+      std::fill(gradient.begin(), gradient.end(), 0.0f);
+    }
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
@@ -240,6 +243,8 @@ class CpuBackend final : public Backend {
   template <typename Folded, typename Work>
   void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
                  const Work& work) {
+    if (part_ != nullptr) sets_.at(0)->learn();
+    for (const RolloutTile& tile : tiles) sets_.at(set_of(batch, tile))->learn();
     Placement counted;
     folded(counted);
     const size_t size = counted.bytes() / sizeof(float);
@@ -306,6 +311,7 @@ class CpuBackend final : public Backend {
   }
 
   GradientNorms update_set(CpuParameters& p, const UpdateRequest& request) {
+    p.learn();
     const AdamArrays arrays{p.flat.data(), p.first_moment.data(), p.second_moment.data(), p.gradient.data()};
     const GradientNorms norms = adam_step(*layout_, arrays, p.actor_steps, p.critic_steps, request);
     std::fill(p.gradient.begin(), p.gradient.end(), 0.0f);

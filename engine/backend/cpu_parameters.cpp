@@ -6,13 +6,20 @@
 namespace pointsman {
 
 CpuParameters::CpuParameters(const ModelConfig& config_, const ParameterLayout& layout_)
-    : config(config_),
-      layout(layout_),
-      projections(projections_of(config.glimpses)),
-      flat(layout.size),
-      first_moment(layout.size),
-      second_moment(layout.size),
-      gradient(layout.size) {}
+    : config(config_), layout(layout_), projections(projections_of(config.glimpses)), flat(layout.size) {}
+
+void CpuParameters::load(std::span<const float> parameters) {
+  std::copy(parameters.begin(), parameters.end(), flat.begin());
+  for (auto* learned : {&first_moment, &second_moment, &gradient}) learned->assign(learned->size(), 0.0f);
+  actor_steps = critic_steps = 0;
+  prepare();
+}
+
+void CpuParameters::learn() {
+  if (learns()) return;
+  for (auto* learned : {&first_moment, &second_moment, &gradient}) learned->assign(layout.size, 0.0f);
+  prepare();
+}
 
 cpu::AttentionWeights CpuParameters::attention(const Policy& policy) const {
   return attention_of(config, layout, policy, [this](size_t offset) { return flat.data() + offset; });
@@ -26,11 +33,7 @@ std::vector<float> CpuParameters::prior_weights(const Policy& policy) const {
 }
 
 void CpuParameters::prepare_lstm(const LstmOffsets& from, PackedLstm& lstm) {
-  const float* w_hh = flat.data() + from.weight_hh;
-  lstm.recurrent.resize(kRecurrent);
-  lstm.recurrent_t.resize(kRecurrent);
-  cpu::pack({w_hh, kHidden, kGates, kHidden, false, lstm.recurrent.data()});
-  cpu::pack({w_hh, kHidden, kHidden, kGates, true, lstm.recurrent_t.data()});
+  pack_both(flat.data() + from.weight_hh, kGates, kHidden, lstm.recurrent, lstm.recurrent_t);
   lstm.bias.assign(flat.begin() + from.bias, flat.begin() + from.bias + kGates);
   lstm.fold.resize(2 * kGates);
   fold_input(from.weight_ih, from.embedding, 2, lstm.fold.data());
@@ -50,19 +53,19 @@ void CpuParameters::fold_input(int64_t weight_ih, int64_t input, int width, floa
   }
 }
 
-void CpuParameters::prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed) {
-  packed.resize(kSquare);
-  transposed.resize(kSquare);
-  cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, false, packed.data()});
-  cpu::pack({flat.data() + offset, kHidden, kHidden, kHidden, true, transposed.data()});
+// The matrix [columns][k].
+void CpuParameters::pack_both(const float* matrix, int columns, int k, AlignedFloats& packed,
+                              AlignedFloats& transposed) {
+  packed.resize(static_cast<size_t>(columns) * k);
+  cpu::pack({matrix, k, columns, k, false, packed.data()});
+  if (!learns()) return;
+  transposed.resize(packed.size());
+  cpu::pack({matrix, k, k, columns, true, transposed.data()});
 }
 
 // The matrix [columns][k] at `offset`.
 void CpuParameters::prepare_matrix(size_t offset, int columns, int k, PackedMatrix& matrix) {
-  matrix.forward.resize(static_cast<size_t>(columns) * k);
-  matrix.backward.resize(matrix.forward.size());
-  cpu::pack({flat.data() + offset, k, columns, k, false, matrix.forward.data()});
-  cpu::pack({flat.data() + offset, k, k, columns, true, matrix.backward.data()});
+  pack_both(flat.data() + offset, columns, k, matrix.forward, matrix.backward);
 }
 
 void CpuParameters::prepare_attention_encoder() {
@@ -92,7 +95,7 @@ void CpuParameters::prepare() {
   decoder_start_bias.resize(kGates);
   fold_input(layout.decoder.weight_ih, layout.decoder.start, 1, decoder_start_bias.data());
   for (int j = 0; j < kGates; ++j) decoder_start_bias[j] += decoder.bias[j];
-  prepare_square(layout.query, query, query_t);
+  pack_both(flat.data() + layout.query, kHidden, kHidden, query, query_t);
 
   const int width = projections.count * kHidden;
   const auto tensors = projection_tensors(layout, projections);
@@ -100,17 +103,14 @@ void CpuParameters::prepare() {
   for (int i = 0; i < projections.count; ++i) {
     std::copy_n(flat.begin() + tensors[i], kSquare, stacked.begin() + i * kSquare);
   }
-  references.resize(stacked.size());
-  references_t.resize(stacked.size());
-  cpu::pack({stacked.data(), kHidden, width, kHidden, false, references.data()});
-  cpu::pack({stacked.data(), kHidden, kHidden, width, true, references_t.data()});
+  pack_both(stacked.data(), width, kHidden, references, references_t);
 
   if (!config.has_critic) return;
   const ParameterLayout::Critic& critic = layout.critic;
   prepare_lstm(critic.encoder, critic_encoder);
-  prepare_square(critic.process.w_ref, critic_reference, critic_reference_t);
-  prepare_square(critic.process.w_q, critic_query, critic_query_t);
-  prepare_square(critic.fc1_weight, critic_fc1, critic_fc1_t);
+  pack_both(flat.data() + critic.process.w_ref, kHidden, kHidden, critic_reference, critic_reference_t);
+  pack_both(flat.data() + critic.process.w_q, kHidden, kHidden, critic_query, critic_query_t);
+  pack_both(flat.data() + critic.fc1_weight, kHidden, kHidden, critic_fc1, critic_fc1_t);
 }
 
 }  // namespace pointsman

@@ -2,6 +2,7 @@
 // One parameter set as the CPU kernels read it: the flat vector, and its matrices folded, stacked and packed.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/backend/network.h"
@@ -18,7 +19,7 @@ struct PackedLstm {
   AlignedFloats bias;         // [4H]
 };
 
-// A matrix as multiply() reads it, and its transpose for the backward pass.
+// A matrix as multiply() reads it, and its transpose for the backward pass (of a set that learns).
 struct PackedMatrix {
   AlignedFloats forward, backward;
 };
@@ -32,8 +33,16 @@ class CpuParameters {
   // config and layout must outlive it.
   CpuParameters(const ModelConfig& config, const ParameterLayout& layout);
 
+  // Other parameters [layout.size]; zeroes what they have learned.
+  void load(std::span<const float> parameters);
+
   // Must be called after `flat` changed, before the set is used.
   void prepare();
+
+  // Makes what only gradients and updates need: moments and gradient, all zero, and the transposes. Must be
+  // called before those; does nothing the second time.
+  void learn();
+  bool learns() const { return !gradient.empty(); }
 
   cpu::AttentionWeights attention(const Policy& policy) const;
   // The prior's weights over T [Rules::kPriors]; empty: the model has none.
@@ -44,8 +53,8 @@ class CpuParameters {
   const Projections projections;
 
   std::vector<float> flat;                         // [layout.size]
-  std::vector<float> first_moment, second_moment;  // [layout.size]
-  std::vector<float> gradient;                     // [layout.size]
+  std::vector<float> first_moment, second_moment;  // [layout.size]; empty before learn()
+  std::vector<float> gradient;                     // likewise
   int64_t actor_steps = 0, critic_steps = 0;
 
   PackedLstm encoder, decoder;  // encoder: of Encoder::kLstm; the next four: of kAttention
@@ -65,7 +74,7 @@ class CpuParameters {
   void prepare_matrix(size_t offset, int columns, int k, PackedMatrix& matrix);
   void prepare_attention_encoder();
   void fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const;
-  void prepare_square(size_t offset, AlignedFloats& packed, AlignedFloats& transposed);
+  void pack_both(const float* matrix, int columns, int k, AlignedFloats& packed, AlignedFloats& transposed);
 };
 
 }  // namespace pointsman

@@ -590,6 +590,31 @@ TEST_CASE("parameters and optimiser state read back and loaded go on with the sa
   CHECK(largest(fresh.second_moment) == 0.0);
 }
 
+TEST_CASE("before the first gradient, and after a load, moments and gradient are zero") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 12, 10);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 9);
+  const size_t size = ParameterLayout(config).size;
+  const auto parameters = scaled_parameters(config, 1.0f);
+  auto backend = backend_with(config, parameters);
+  const Rollouts rollouts(batch, *backend);
+  const auto check_nothing_learned = [&] {
+    const OptimiserState state = backend->read_optimiser(0);
+    CHECK(state.first_moment == std::vector<float>(size));
+    CHECK(state.second_moment == std::vector<float>(size));
+    CHECK(state.actor_steps + state.critic_steps == 0);
+    CHECK(gradient_of(*backend, size) == std::vector<float>(size));
+  };
+  check_nothing_learned();
+  backend->gradient(rollouts.request());
+  const auto first = gradient_of(*backend, size);
+  CHECK(largest(first) > 0.0);
+  backend->update(0, 1, {});
+  backend->load_parameters(0, parameters);
+  check_nothing_learned();
+  backend->gradient(rollouts.request());
+  CHECK(same_bytes(gradient_of(*backend, size), first));
+}
+
 TEST_CASE("an update takes effect in the next rollout") {
   const RandomBatch batch(ProblemKind::kTsp, 9, 12, 10);
   const ModelConfig config = config_for(ProblemKind::kTsp, 9);
