@@ -256,26 +256,17 @@ class ClusterBackend final : public Backend {
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
-    const Calling calling(*this);
     clear_rollouts(count_rollouts(request), request.sequences.n, result);
-    Part::Head head;
-    head.decode = request.decode;
-    head.sample_stride = request.sample_stride;
-    head.seed = request.seed;
-    head.policy = request.policy;
-    head.has_tape = request.tape != nullptr;
-    const Source source{request.sequences, request.instance_keys, request.first_samples, request.forced};
-    const Part part = share_out(Call::kRollout, source, head, request.counts);
-    int64_t row = 0;
-    join(own_.roll_out(part), request.sequences.n, row, result);
-    for (int rank = 1; rank < ranks_.size(); ++rank)
-      join(receive_rollouts(rank), request.sequences.n, row, result);
-    filled_ = request.tape;
+    if (request.stop.stops()) {
+      count_finished(request, result);
+    } else {
+      roll_out(request, result);
+    }
     if (request.best_only) choose_best(request, result);
-    calling.end();
   }
 
   void gradient(const GradientRequest& request) override {
+    request.stop.check();
     const Calling calling(*this);
     Part::Head head;
     head.policy = request.policy;
@@ -329,6 +320,24 @@ class ClusterBackend final : public Backend {
 
   void tell(const MessageWriter& message) {
     for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message.bytes());
+  }
+
+  void roll_out(const RolloutRequest& request, RolloutResult& result) {
+    const Calling calling(*this);
+    Part::Head head;
+    head.decode = request.decode;
+    head.sample_stride = request.sample_stride;
+    head.seed = request.seed;
+    head.policy = request.policy;
+    head.has_tape = request.tape != nullptr;
+    const Source source{request.sequences, request.instance_keys, request.first_samples, request.forced};
+    const Part part = share_out(Call::kRollout, source, head, request.counts);
+    int64_t row = 0;
+    join(own_.roll_out(part), request.sequences.n, row, result);
+    for (int rank = 1; rank < ranks_.size(); ++rank)
+      join(receive_rollouts(rank), request.sequences.n, row, result);
+    filled_ = request.tape;
+    calling.end();
   }
 
   // Tells the others their parts; returns this rank's.

@@ -9,11 +9,11 @@ namespace pointsman {
 
 // What a message to another rank begins with.
 enum class RankCall : int32_t {
-  kEngine,  // BackendOptions: of all that follows
-  kModel,   // a model; the first is number 0
-  kSolve,   // number of a model or -1, options, limits, rows, instances; answered with report and solutions
-  kScore,   // number of a model, temperature, instances, solutions; answered with log p of each
-  kTrain,   // threads; then the calls of a cluster backend (engine/backend/cluster_backend.h)
+  kEngine,   // BackendOptions: of all that follows
+  kModel,    // a model; the first is number 0
+  kSolve,    // number of a model or -1, options, limits, rows, instances; answered with report and solutions
+  kScore,    // number of a model, temperature, instances, solutions; answered with log p of each
+  kBackend,  // threads; then the calls of a cluster backend (engine/backend/cluster_backend.h)
   kTrainAlone,  // threads, a checkpoint of the options; then an asynchronous backend's messages
   kEnd
 };

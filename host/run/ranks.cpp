@@ -28,6 +28,10 @@ namespace {
 // of them makes one.
 constexpr int kMostStale = 4;
 
+void tell(Communicator& ranks, const MessageWriter& message) {
+  for (int rank = 1; rank < ranks.size(); ++rank) ranks.send(rank, message.bytes());
+}
+
 std::vector<double> work_of(const InstanceBatch& instances) {
   std::vector<double> work;
   for (const Instance& instance : instances) work.push_back(rollout_work(instance.n()));
@@ -75,6 +79,14 @@ std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks, i
                                    kMostStale * ranks.size());
 }
 
+// An engine on the processors of all ranks. The others serve it as long as it lives.
+Engine engine_of_all(Communicator& ranks, int threads) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", threads}, ranks).threads));
+  tell(ranks, MessageWriter().put(RankCall::kBackend).put(threads));
+  return Engine(std::move(backends));
+}
+
 // The options alone, as what a rank is told of a training.
 std::string untrained_checkpoint(const TrainOptions& options) {
   TrainState state;
@@ -105,7 +117,7 @@ class Server {
       case RankCall::kScore:
         score(message);
         return true;
-      case RankCall::kTrain:
+      case RankCall::kBackend:
         serve_cluster_backend(ranks_, options_of_rank({"cpu", message.next<int>()}, ranks_).threads);
         return true;
       case RankCall::kTrainAlone:
@@ -183,14 +195,11 @@ BackendOptions options_of_rank(BackendOptions options, const Communicator& ranks
 }
 
 int32_t Ranks::number_of(const Model* model) {
-  const auto tell = [&](const MessageWriter& message) {
-    for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message.bytes());
-  };
   if (!std::exchange(is_open_, true)) {
     MessageWriter message;
     message.put(RankCall::kEngine);
     put(message, options_);
-    tell(message);
+    tell(ranks_, message);
   }
   if (model == nullptr) return -1;
   const auto [at, is_new] = known_.try_emplace(model, static_cast<int32_t>(known_.size()));
@@ -198,7 +207,7 @@ int32_t Ranks::number_of(const Model* model) {
     MessageWriter message;
     message.put(RankCall::kModel);
     put(message, *model);
-    tell(message);
+    tell(ranks_, message);
   }
   return at->second;
 }
@@ -206,7 +215,11 @@ int32_t Ranks::number_of(const Model* model) {
 SolveReport Ranks::solve(Engine& own, const Model* model, const InstanceBatch& instances,
                          std::span<const uint64_t> rows, const SolveOptions& options,
                          const SearchControl& control, const SolutionSink& sink) {
-  if (is_alone(instances)) return own.solve(model, instances, rows, options, control, sink);
+  if (is_alone(instances)) {
+    if (ranks_.size() == 1 || options.mode != Mode::kActive || own.device().name != "cpu")
+      return own.solve(model, instances, rows, options, control, sink);
+    return engine_of_all(ranks_, options_.threads).solve(model, instances, rows, options, control, sink);
+  }
   const Clock::time_point start = Clock::now();
   const int32_t number = number_of(model);
   WorkPieces pieces(work_of(instances), ranks_.size());
@@ -285,19 +298,14 @@ RankedTraining ranked_training(Communicator& ranks, const BackendOptions& option
   if ((options.device != "auto" && options.device != "cpu") || options.precision != Precision::kFp32)
     throw DeviceError("device " + options.device +
                       ": training on several ranks computes on their CPUs in fp32");
+  if (asynchronous == nullptr) return {engine_of_all(ranks, options.threads)};
   MessageWriter message;
-  message.put(asynchronous != nullptr ? RankCall::kTrainAlone : RankCall::kTrain).put(options.threads);
-  if (asynchronous != nullptr) message.put(untrained_checkpoint(*asynchronous));
+  message.put(RankCall::kTrainAlone).put(options.threads).put(untrained_checkpoint(*asynchronous));
+  auto backend = asynchronous_backend(ranks, options.threads);
+  SharedSteps* const shared = backend.get();
   std::vector<std::unique_ptr<Backend>> backends;
-  SharedSteps* shared = nullptr;
-  if (asynchronous != nullptr) {
-    auto backend = asynchronous_backend(ranks, options.threads);
-    shared = backend.get();
-    backends.push_back(std::move(backend));
-  } else {
-    backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", options.threads}, ranks).threads));
-  }
-  for (int rank = 1; rank < ranks.size(); ++rank) ranks.send(rank, message.bytes());
+  backends.push_back(std::move(backend));
+  tell(ranks, message);
   return {Engine(std::move(backends)), shared};
 }
 

@@ -25,9 +25,10 @@ class Ranks {
   Ranks(Communicator& ranks, const BackendOptions& options) : ranks_(ranks), options_(options) {}
 
   // As Engine::solve() and Engine::score() of `own`, this rank's engine; the same answers. One instance alone
-  // is solved here. Steps of active search are reported for those that are solved here. `sink` may be called
-  // by a thread of its own, one at a time. What another rank throws ends the run there. Models must stay as
-  // they are and outlive this.
+  // is solved here, by active search on CPUs with the processors of all ranks; a stop then waits for the call
+  // under way (half a step). Steps of active search are reported for those that are solved here. `sink` may
+  // be called by a thread of its own, one at a time. What another rank throws ends the run there. Models must
+  // stay as they are and outlive this.
   SolveReport solve(Engine& own, const Model* model, const InstanceBatch& instances,
                     std::span<const uint64_t> rows, const SolveOptions& options, const SearchControl& control,
                     const SolutionSink& sink);

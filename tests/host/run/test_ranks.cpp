@@ -90,6 +90,42 @@ TEST_CASE("N ranks give the answers and the summary of one process", "[cluster]"
   }
 }
 
+TEST_CASE("N ranks search one instance together, with the bits of one", "[cluster]") {
+  const InstanceBatch instances = generate_instances(ProblemKind::kTsp, 14, 7, 0, 1);
+  SolveOptions options;
+  options.mode = Mode::kActive;
+  options.steps = 5;
+  options.replicas = 40;  // tiles that no number of ranks divides
+  options.untrained = GENERATE(false, true);
+  const Solved expected = solve_on(1, instances, options);
+  for (const int ranks : {2, 3, 5}) {
+    INFO(ranks << " ranks");
+    std::vector<double> means;
+    options.on_step = [&](const ActiveSearchProgress& step) { means.push_back(step.batch_mean); };
+    const Solved found = solve_on(ranks, instances, options);
+    CHECK(same(found.solutions, expected.solutions));
+    CHECK(means.size() == 5);
+  }
+}
+
+TEST_CASE("a limit ends the search of one instance on several ranks, which then serve on", "[cluster]") {
+  const InstanceBatch instances = generate_instances(ProblemKind::kTsp, 14, 7, 0, 1);
+  ThreadRanks::run(3, [&](Communicator& communicator) {
+    if (communicator.rank() > 0) return serve_rank(communicator, [] { return false; });
+    SolveRun run({"cpu", 1}, "", false, {}, communicator);
+    SolveOptions options;
+    options.mode = Mode::kActive;
+    SearchControl control;
+    control.deadline = Clock::now() + std::chrono::milliseconds(300);
+    const SolvedBatch cut = solve_batch(run, instances, 0, options, control);
+    CHECK(cut.solutions.at(0).status == Status::kTimeLimit);
+    CHECK(cut.solutions.at(0).order.size() == 14);
+    const SolvedBatch again = solve_batch(run, mixed_instances(), 0, {}, {});
+    CHECK_FALSE(again.is_cut_short);
+    end_ranks(communicator);
+  });
+}
+
 TEST_CASE("another rank has every option", "[cluster]") {
   SolveOptions options;
   options.mode = Mode::kActive;
