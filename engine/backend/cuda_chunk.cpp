@@ -188,8 +188,10 @@ void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inp
   lane.stop_signal.begin(lane.stream);
 }
 
-// Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile.
-DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, int tile_rows) {
+// Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile. Samples
+// that share prefixes get as few tiles as keep all blocks busy.
+DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, const TileShape& shape) {
+  const int tile_rows = shape.rows, pieces = std::max(1, shape.blocks / std::max(1, chunk.sequences));
   std::vector<DecodeTile> tiles;
   for (int s = 0; s < chunk.sequences; ++s) {
     const int set = batch.set_of(chunk.first_sequence + s), first = s == 0 ? chunk.skipped : 0;
@@ -200,12 +202,15 @@ DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, i
       ++last->rows;
       continue;
     }
-    for (int row = 0; row < count; row += tile_rows) {
-      tiles.push_back({set, s, count == 1 ? 1 : 0, first + row, std::min(tile_rows, count - row),
+    const int most = shape.samples == 0
+                         ? tile_rows
+                         : std::min(std::max((count + pieces - 1) / pieces, tile_rows), shape.samples);
+    for (int row = 0; row < count; row += most) {
+      tiles.push_back({set, s, count == 1 ? 1 : 0, first + row, std::min(most, count - row),
                        int64_t{chunk.first_row[s]} + row});
     }
   }
-  return {tile_rows, std::move(tiles)};
+  return {shape, std::move(tiles)};
 }
 
 }  // namespace pointsman::cuda

@@ -81,12 +81,16 @@ struct ChunkArrays {
   int32_t* stop;  // [1] 0 until the host wants an end
 };
 
-// Blocks of rollouts for the decode kernel, of at most `rows` each.
+// How the decode kernel has its rollouts: in blocks of so many rows, of which `blocks` run at once. Samples
+// of a sequence share prefixes, up to `samples` in a tile; 0: they do not.
+struct TileShape {
+  int rows = 0, blocks = 0, samples = 0;
+};
 struct DecodeTiles {
-  int rows = 0;
+  TileShape shape;
   std::vector<DecodeTile> tiles;
 };
-DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, int tile_rows);
+DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, const TileShape& shape);
 
 // A chunk as it is. shape: the call's flags; the counts are filled in here.
 struct ChunkPlan {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backend/cuda_forward.h"
 
+#include <algorithm>
+
 namespace pointsman::cuda {
 
 Activations::Activations(Placement& placement, const ModelConfig& config, const ChunkShape& shape,
@@ -37,13 +39,27 @@ RolloutArrays::RolloutArrays(Placement& placement, int n, int rows, int tiles, b
   winners = placement.take<int32_t>(best ? rows : 0);
 }
 
-int tile_rows(const CudaDevice& device, int n, int64_t rollouts) {
+TileShape tile_shape(const CudaDevice& device, int n, int64_t rollouts, int most_samples) {
   const int most = decode_tile_rows(n, false);
   if (most == 0) {
     throw DeviceError("CUDA: " + std::to_string(n) + " items are too many for the shared memory of " +
                       device.properties.name);
   }
-  return rollouts < int64_t{most} * device.properties.multiProcessorCount ? decode_tile_rows(n, true) : most;
+  const bool few = rollouts < int64_t{most} * device.properties.multiProcessorCount;
+  const int rows = few ? decode_tile_rows(n, true) : most;
+  return {rows, decode_blocks(rows), most_samples < 2 ? 0 : std::min(most_samples, kMostTreeSamples)};
+}
+
+// Most samples that a tile of the chunk has.
+static int tree_samples(const ChunkShape& chunk, const TileShape& tiles) {
+  return std::min(tiles.samples, chunk.rows);
+}
+
+std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles) {
+  if (tiles.samples == 0) return nullptr;
+  const int64_t blocks = std::min(tiles.blocks, chunk.tiles);
+  return placement.take<std::byte>(
+      static_cast<size_t>(blocks * decode_tree_bytes(chunk.n, tree_samples(chunk, tiles))));
 }
 
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy) {
@@ -75,7 +91,7 @@ void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& in
 
 void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
-            const DecodeResults& to) {
+            const DecodeResults& to, std::byte* tree) {
   const CudaParameters& parameters = *lane.device.parameters;
   const PreparedLstm& lstm = parameters.decoder.prepared;
   DecodeArgs args{};
@@ -104,7 +120,9 @@ void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan
   args.want_entropy = request.decode == Decode::kSample;
   args.tiles = inputs.tiles;
   args.tile_count = plan.shape.tiles;
-  args.tile_rows = plan.tiles.rows;
+  args.tile_rows = plan.tiles.shape.rows;
+  args.tree = tree;
+  args.tree_samples = tree_samples(plan.shape, plan.tiles.shape);
   args.n = plan.shape.n;
   args.results = to;
   args.record = activations.decoder;

@@ -29,9 +29,12 @@ struct RolloutArrays : DecodeResults {
   int32_t* winners;  // [rows]; best: row inside the sequence
 };
 
-// Rows of a decode tile for a chunk of so many rollouts. Throws DeviceError when n is too large for the
-// device.
-int tile_rows(const CudaDevice& device, int n, int64_t rollouts);
+// Tiles for a call of so many rollouts. most_samples: of a sequence, that may share prefixes; 0: none may.
+// Throws DeviceError when n is too large for the device.
+TileShape tile_shape(const CudaDevice& device, int n, int64_t rollouts, int most_samples = 0);
+
+// Device memory for the prefixes of a chunk's samples; null where none are shared.
+std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles);
 
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy);
 PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
@@ -39,9 +42,10 @@ PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 // Activations are recorded in fp32 only.
 void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs, const Activations& to,
             Precision precision);
-// The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.
+// The decoder from what encode() left. inputs hold the request's keys, samples and forced orders. tree:
+// take_tree() of the plan's tiles.
 void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
-            const DecodeResults& to);
+            const DecodeResults& to, std::byte* tree = nullptr);
 
 }  // namespace pointsman::cuda

@@ -122,8 +122,8 @@ class Gradient {
   }
 
   void run(const CudaChunk& chunk) {
-    const int rows = tile_rows(context_, batch_.n, chunk.rows);
-    const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, rows));
+    const TileShape tiles = tile_shape(context_, batch_.n, chunk.rows);
+    const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, tiles));
     const auto work = context_.memory.place<GradientWork>(context_.config, plan.shape);
     upload(plan, work.rest.inputs);
     RolloutRequest forced;

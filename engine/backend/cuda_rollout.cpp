@@ -20,13 +20,14 @@ constexpr std::chrono::microseconds kAwake(2000), kPause(100);
 
 // A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
 struct RolloutWork {
-  RolloutWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape, bool record,
-              bool best_only)
+  RolloutWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape,
+              const TileShape& tiles, bool record, bool best_only)
       : activations(placement, config, shape, record),
         activation_bytes(placement.bytes()),
         inputs(placement, shape),
         answers(placement, shape.n, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
         candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
+        tree(take_tree(placement, shape, tiles)),
         best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
     candidates.statistics = answers.statistics;
   }
@@ -36,8 +37,15 @@ struct RolloutWork {
   Piece<ChunkArrays> inputs;
   Piece<RolloutArrays> answers;
   RolloutArrays candidates;
+  std::byte* tree;
   std::byte* best_scratch;
 };
+
+// Most samples of a sequence that may share prefixes: without a tape, where each has its own activations.
+int most_that_share(const RolloutRequest& request) {
+  if (request.decode != Decode::kSample || request.tape != nullptr || request.counts == nullptr) return 0;
+  return *std::max_element(request.counts, request.counts + request.sequences.count);
+}
 
 // A chunk under way.
 struct Flight {
@@ -54,7 +62,7 @@ class Rollouts {
         request_(request),
         batch_(request.sequences),
         result_(result),
-        tile_rows_(tile_rows(context, batch_.n, rollouts)),
+        tiles_(tile_shape(context, batch_.n, rollouts, most_that_share(request))),
         precision_(request.tape == nullptr ? context.precision : Precision::kFp32),
         finished_(batch_.count, 0) {
     shape_.sampling = request.decode == Decode::kSample;
@@ -111,8 +119,8 @@ class Rollouts {
  private:
   ChunkNeed need(int sequences, int rows) const {
     Placement counted;
-    const RolloutWork work(counted, context_.config, at_most(shape_, batch_, sequences, rows), record_,
-                           request_.best_only);
+    const RolloutWork work(counted, context_.config, at_most(shape_, batch_, sequences, rows), tiles_,
+                           record_, request_.best_only);
     const bool attends = context_.config.encoder == Encoder::kAttention;
     return {counted.bytes(), work.inputs.bytes, work.answers.bytes,
             attends ? static_cast<double>(sequences) * batch_.n * batch_.n : 0.0};
@@ -120,19 +128,19 @@ class Rollouts {
 
   // Gives the lane all of the chunk's work.
   Flight start(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
-    const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tile_rows_));
+    const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tiles_));
     const auto work =
-        lane.memory.place<RolloutWork>(context_.config, plan.shape, record_, request_.best_only);
+        lane.memory.place<RolloutWork>(context_.config, plan.shape, tiles_, record_, request_.best_only);
     upload(lane, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
     encode(lane, plan.shape, work.inputs, work.activations, precision_);
     if (request_.best_only) {
-      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates);
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates, work.tree);
       const RolloutArrays &from = work.candidates, &to = work.answers;
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, chunk.sequences, batch_.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
               lane.stream.get());
     } else {
-      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers);
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers, work.tree);
     }
     download(lane, work.answers.block, lane.downloads.reserve(work.answers.bytes), work.answers.bytes);
     return {lane, std::move(lease), plan, work};
@@ -240,7 +248,7 @@ class Rollouts {
   const RolloutRequest& request_;
   const SequenceBatch& batch_;
   RolloutResult& result_;
-  const int tile_rows_;
+  const TileShape tiles_;
   const Precision precision_;
   ChunkShape shape_;
   bool record_ = false, is_whole_ = true;

@@ -11,6 +11,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/common/host_device.h"
@@ -308,7 +309,7 @@ void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ decode.cu
 
-// Consecutive rollouts that one block makes. Row r of the tile is rollout number first + r of sequence
+// Consecutive rollouts that one block makes. Number r of the tile is rollout number first + r of sequence
 // `sequence` when sequence_step is 0, and rollout number first of sequence `sequence + r` when it is 1; its
 // results go to index result + r.
 struct DecodeTile {
@@ -359,9 +360,15 @@ struct DecodeArgs {
   uint64_t seed;
   const int32_t* forced;  // [rollouts][n]
   bool want_entropy;
-  const DecodeTile* tiles;  // [tile_count], at most tile_rows rows each
+  const DecodeTile* tiles;  // [tile_count], at most tile_rows rows each; see tree
   int tile_count;
   int tile_rows;  // decode_tile_rows(n, ..)
+  // Samples of one sequence (kSample, sequence_step 0) share prefixes: each is evaluated once a tile, and a
+  // row that ends takes one that waits. Such a tile has up to tree_samples <= kMostTreeSamples rows. tree:
+  // decode_tree_bytes(n, tree_samples) for each of decode_blocks(tile_rows) blocks, or as many as there are
+  // tiles; null: nothing is shared. Not with a record.
+  std::byte* tree = nullptr;
+  int tree_samples = 0;
   int n;
   DecodeResults results;  // out
   DecodeRecord record;    // out; null: not wanted
@@ -376,6 +383,10 @@ struct DecodeArgs {
 // Most rows of a tile for instances of n items (a multiple of 8), 0 when n is too large for the device's
 // shared memory. few: fewer rows a block, for batches that would leave multiprocessors idle.
 int decode_tile_rows(int n, bool few);
+// How many blocks of so many rows the device runs at once.
+int decode_blocks(int tile_rows);
+inline constexpr int kMostTreeSamples = 512;
+int64_t decode_tree_bytes(int n, int samples);
 void decode(const DecodeArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ best_of.cu

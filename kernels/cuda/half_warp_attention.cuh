@@ -65,6 +65,16 @@ __device__ __forceinline__ float sum_lanes_of_four(HalfWarp w, const float (&x)[
   return sum;
 }
 
+// The sum of this lane's and all lower lanes' numbers.
+__device__ __forceinline__ int running_sum(HalfWarp w, int x) {
+#pragma unroll
+  for (int step = 1; step < kHalfWarp; step *= 2) {
+    const int lower = __shfl_up_sync(w.mask, x, step, kHalfWarp);
+    if (w.lane >= step) x += lower;
+  }
+  return x;
+}
+
 // Bit l: lane l's flag.
 __device__ __forceinline__ unsigned ballot_lanes(HalfWarp w, bool flag) {
   const unsigned all = __ballot_sync(w.mask, flag);

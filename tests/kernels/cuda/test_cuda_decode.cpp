@@ -79,19 +79,19 @@ struct Fixture {
     return roll_out(*backend, request());
   }
 
-  std::vector<DecodeTile> tiles(int most) const {
+  std::vector<DecodeTile> tiles(int rows, int most_samples) const {
     std::vector<DecodeTile> result;
     int64_t at = 0;
     for (int s = 0; s < batch.count; ++s) {
       if (c.across_sequences) {
-        if (result.empty() || result.back().rows == most || result.back().set != c.set_of[s]) {
+        if (result.empty() || result.back().rows == rows || result.back().set != c.set_of[s]) {
           result.push_back({c.set_of[s], s, 1, 0, 0, s});
         }
         ++result.back().rows;
         continue;
       }
-      for (int first = 0; first < c.counts[s]; first += most, at += result.back().rows) {
-        result.push_back({c.set_of[s], s, 0, first, std::min(most, c.counts[s] - first), at});
+      for (int first = 0; first < c.counts[s]; first += most_samples, at += result.back().rows) {
+        result.push_back({c.set_of[s], s, 0, first, std::min(most_samples, c.counts[s] - first), at});
       }
     }
     return result;
@@ -144,14 +144,16 @@ struct DeviceDecoder {
 // When the host asks for the end of a launch. Behind the first tile: the launch's own first cost does.
 enum class StopAt { kNever, kStart, kFirstTile };
 
-DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::kNever) {
+// tree_samples: how many samples of a sequence may share prefixes; 0: none do.
+DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::kNever, int tree_samples = 0) {
   const HostModel model(f.config, f.parameters);
   const HostEncoding encoding(model, f.batch, f.c.set_of);
   const DeviceDecoder decoder(model);
   const int n = f.c.n;
   const size_t rollouts = f.rollouts;
   const int most = decode_tile_rows(n, f.c.few);
-  const std::vector<DecodeTile> host_tiles = f.tiles(most);
+  const std::vector<DecodeTile> host_tiles = f.tiles(most, std::max(most, tree_samples));
+  const auto blocks = std::min<size_t>(host_tiles.size(), decode_blocks(most));
 
   const DeviceArray<float> references(encoding.references), bounds(encoding.bounds), h(encoding.h),
       c(encoding.c_last);
@@ -189,9 +191,12 @@ DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::k
   args.tiles = tiles.data();
   args.tile_count = static_cast<int>(host_tiles.size());
   args.tile_rows = most;
+  DeviceArray<std::byte> tree(blocks * decode_tree_bytes(n, tree_samples));
+  args.tree = tree_samples > 0 ? tree.data() : nullptr;
+  args.tree_samples = tree_samples;
   args.n = n;
   args.results = {orders.data(), costs.data(), log_probs.data(), statistics.data()};
-  args.record = {all_h.data(), all_c.data(), cells.data(), queries.data(), row_steps.data()};
+  if (record) args.record = {all_h.data(), all_c.data(), cells.data(), queries.data(), row_steps.data()};
   if (stop_at == StopAt::kStart) args.stop = stop.data();
   if (stop_at == StopAt::kFirstTile) args.stop = reinterpret_cast<const int32_t*>(costs.data()) + 1;
   decode(args, nullptr);
@@ -223,19 +228,30 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
   CAPTURE(c.n, c.glimpses, c.centre, c.scale, static_cast<int>(c.problem), static_cast<int>(c.decode));
   const Fixture fixture(c);
   const RolloutResult cpu = fixture.on_cpu();
-  const DeviceDecode device = on_device(fixture, false);
-  CHECK(device.result.orders == cpu.orders);
-  CHECK(same_bytes(device.result.log_probs, cpu.log_probs));
-  CHECK(same_bytes(device.result.costs, cpu.costs));
-  check_statistics(device.result.statistics, cpu.statistics, c.n);
+  for (const int tree_samples : {0, 64, kMostTreeSamples}) {
+    CAPTURE(tree_samples);
+    const DeviceDecode device = on_device(fixture, false, StopAt::kNever, tree_samples);
+    CHECK(device.result.orders == cpu.orders);
+    CHECK(same_bytes(device.result.log_probs, cpu.log_probs));
+    CHECK(same_bytes(device.result.costs, cpu.costs));
+    check_statistics(device.result.statistics, cpu.statistics, c.n);
+    // The CPU evaluates each prefix of a sequence's samples once, and so does a tile that has them all.
+    const int64_t evaluations = device.result.statistics.evaluations;
+    CHECK(evaluations >= cpu.statistics.evaluations);
+    const bool all_share =
+        c.across_sequences || *std::max_element(c.counts.begin(), c.counts.end()) <= tree_samples;
+    if (all_share && c.decode == Decode::kSample) CHECK(evaluations == cpu.statistics.evaluations);
+    if (c.decode != Decode::kSample) break;
+  }
   return cpu;
 }
 
 // Which rollouts a stopped launch finished: these as the CPU's, of the others nothing.
-std::vector<bool> expect_some_rollouts(const Fixture& fixture, StopAt stop_at) {
+std::vector<bool> expect_some_rollouts(const Fixture& fixture, StopAt stop_at, int tree_samples) {
   const int n = fixture.c.n;
+  const bool record = tree_samples == 0;
   const RolloutResult cpu = fixture.on_cpu();
-  const DeviceDecode device = on_device(fixture, true, stop_at);
+  const DeviceDecode device = on_device(fixture, record, stop_at, tree_samples);
   std::vector<bool> finished;
   for (int64_t r = 0; r < fixture.rollouts; ++r) {
     finished.push_back(!std::isinf(device.result.costs[r]));
@@ -247,7 +263,7 @@ std::vector<bool> expect_some_rollouts(const Fixture& fixture, StopAt stop_at) {
     } else {
       CHECK(std::isnan(device.result.log_probs[r]));
       CHECK(std::count(order, order + n, -1) == n);
-      CHECK(device.row_steps[r] == 0);
+      if (record) CHECK(device.row_steps[r] == 0);
     }
   }
   return finished;
@@ -341,11 +357,13 @@ TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rol
     for (const Decode decode : {Decode::kSample, Decode::kGreedy}) {
       c.decode = decode;
       const Fixture fixture(c);
-      const std::vector<bool> none = expect_some_rollouts(fixture, StopAt::kStart);
-      CHECK(std::count(none.begin(), none.end(), true) == 0);
-      // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
-      const std::vector<bool> some = expect_some_rollouts(fixture, StopAt::kFirstTile);
-      CHECK(some[0]);
+      for (const int tree_samples : {0, decode == Decode::kSample ? 16 : 0}) {
+        const std::vector<bool> none = expect_some_rollouts(fixture, StopAt::kStart, tree_samples);
+        CHECK(std::count(none.begin(), none.end(), true) == 0);
+        // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
+        const std::vector<bool> some = expect_some_rollouts(fixture, StopAt::kFirstTile, tree_samples);
+        CHECK(std::count(some.begin(), some.end(), true) > 0);
+      }
     }
   }
 }
@@ -381,6 +399,30 @@ TEST_CASE("decode: blocks of 32 rows and several tiles") {
   c.few = true;
   c.set_of = {0, 1, 1};
   expect_cpu_rollouts(c);
+}
+
+// More samples than rows, policies from nearly uniform to nearly greedy, and instances whose packings end
+// early.
+TEST_CASE("decode: samples that share prefixes") {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    for (const float scale : {1.0f, 12.0f}) {
+      Case c = small_case(problem, 17);
+      c.scale = scale;
+      c.counts = {150, 1, 40};
+      expect_cpu_rollouts(c);
+      c.few = false;
+      c.stop_at_first_misfit = problem == ProblemKind::kKnapsack;
+      expect_cpu_rollouts(c);
+    }
+  }
+}
+
+TEST_CASE("decode: branches of a block's tree", "[race]") {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    Case c = small_case(problem, 6);
+    c.counts = {30};
+    expect_cpu_rollouts(c);
+  }
 }
 
 TEST_CASE("decode: a hundred items") {
