@@ -3,13 +3,15 @@
 // threads for every 8 rows: in the products thread t makes unit t % 128 of the 8 rows of group t / 128, whose
 // c it keeps in registers; in the attention half-warp w owns row w. A step is
 //   h, c = cell(h, c, chosen item);  query = W_q h;  logits, choice, list of remaining items,
-// with block barriers between. The last item of a list needs no network; rows that have finished wait for the
-// others, groups of 8 rows that have finished make no products. Between two steps a half-warp asks whether
+// with block barriers between. The last item of a list needs no network; groups of 8 rows that have finished
+// make no products. Rows that have finished wait for the others, unless the tile's samples share prefixes:
+// then a row is all samples that chose the same so far, where they part all but one choice's wait on a stack
+// (DecodeTree), and a row that has finished takes what waits. Between two steps a half-warp asks whether
 // the host wants an end: a read from the L2, some 500 clocks beside the 20,500 of its products.
 //
-// Shared memory: h and query, 2 x 512 B a row; logits, running sums and the list, 12 B a row and item (items
-// rounded up to 16); when all rows are of one sequence and it fits, that sequence's references, 512 B an item
-// and projection. 32 rows of n = 100 with three projections: 231,936 B.
+// Shared memory: h and query, 2 x 512 B a row; its state, 88 B; logits, running sums and the list, 12 B a row
+// and item (items rounded up to 16); when all rows are of one sequence and it fits, that sequence's
+// references, 512 B an item and projection. 32 rows of n = 100 with three projections: 232,240 B.
 //
 // A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
 // elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
