@@ -91,7 +91,7 @@ void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& in
 
 void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
-            const DecodeResults& to, std::byte* tree) {
+            const DecodeResults& to) {
   const CudaParameters& parameters = *lane.device.parameters;
   const PreparedLstm& lstm = parameters.decoder.prepared;
   DecodeArgs args{};
@@ -121,7 +121,7 @@ void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan
   args.tiles = inputs.tiles;
   args.tile_count = plan.shape.tiles;
   args.tile_rows = plan.tiles.shape.rows;
-  args.tree = tree;
+  args.tree = activations.tree;
   args.tree_samples = tree_samples(plan.shape, plan.tiles.shape);
   args.n = plan.shape.n;
   args.results = to;

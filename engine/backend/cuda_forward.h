@@ -21,6 +21,7 @@ struct Activations {
   float* encoder_cells = nullptr;  // [sequences][n][5H]
   AttentionStates attention;       // of the attention encoder
   DecodeRecord decoder;
+  std::byte* tree = nullptr;  // take_tree() of the chunk, where samples share prefixes
 };
 
 // What a rollout answers, of all rows or (`best`) of the best row of each sequence.
@@ -42,10 +43,9 @@ PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 // Activations are recorded in fp32 only.
 void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs, const Activations& to,
             Precision precision);
-// The decoder from what encode() left. inputs hold the request's keys, samples and forced orders. tree:
-// take_tree() of the plan's tiles.
+// The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.
 void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
-            const DecodeResults& to, std::byte* tree = nullptr);
+            const DecodeResults& to);
 
 }  // namespace pointsman::cuda

@@ -27,9 +27,9 @@ struct RolloutWork {
         inputs(placement, shape),
         answers(placement, shape.n, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
         candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
-        tree(take_tree(placement, shape, tiles)),
         best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
     candidates.statistics = answers.statistics;
+    activations.tree = take_tree(placement, shape, tiles);
   }
 
   Activations activations;
@@ -37,7 +37,6 @@ struct RolloutWork {
   Piece<ChunkArrays> inputs;
   Piece<RolloutArrays> answers;
   RolloutArrays candidates;
-  std::byte* tree;
   std::byte* best_scratch;
 };
 
@@ -134,13 +133,13 @@ class Rollouts {
     upload(lane, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
     encode(lane, plan.shape, work.inputs, work.activations, precision_);
     if (request_.best_only) {
-      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates, work.tree);
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates);
       const RolloutArrays &from = work.candidates, &to = work.answers;
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, chunk.sequences, batch_.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
               lane.stream.get());
     } else {
-      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers, work.tree);
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers);
     }
     download(lane, work.answers.block, lane.downloads.reserve(work.answers.bytes), work.answers.bytes);
     return {lane, std::move(lease), plan, work};
