@@ -5,6 +5,15 @@
 
 namespace pointsman::cuda {
 
+namespace {
+
+// Most samples that a tile of the chunk has.
+int tree_samples(const ChunkShape& chunk, const TileShape& tiles) {
+  return std::min(tiles.samples, chunk.rows);
+}
+
+}  // namespace
+
 Activations::Activations(Placement& placement, const ModelConfig& config, const ChunkShape& shape,
                          bool record) {
   const size_t s = shape.sequences, r = shape.rows, n = shape.n, states = n + 1;
@@ -48,11 +57,6 @@ TileShape tile_shape(const CudaDevice& device, int n, int64_t rollouts, int most
   const bool few = rollouts < int64_t{most} * device.properties.multiProcessorCount;
   const int rows = few ? decode_tile_rows(n, true) : most;
   return {rows, decode_blocks(rows), most_samples < 2 ? 0 : std::min(most_samples, kMostTreeSamples)};
-}
-
-// Most samples that a tile of the chunk has.
-static int tree_samples(const ChunkShape& chunk, const TileShape& tiles) {
-  return std::min(tiles.samples, chunk.rows);
 }
 
 std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles) {

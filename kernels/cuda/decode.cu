@@ -772,31 +772,13 @@ __device__ __forceinline__ void store_h(const DecodeMemory& memory, const Decode
   for (int r = 0; r < kTileRows; ++r) memory.h[(group.first_row + r) * kHidden + group.unit] = h[r];
 }
 
-// States go to the slots that the rows have just filled, and come from those that they have emptied.
-__device__ __forceinline__ void save_pushed(const DecodeArgs& args, const DecodeMemory& memory,
-                                            const DecodeGroup& group) {
-  const DecodeTree tree(args);
+// Calls each(row, unit, place in memory.h, c) for the thread's units.
+template <typename Each>
+__device__ __forceinline__ void for_each_unit(DecodeGroup& group, const Each& each) {
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
-    const DecodeRow& row = memory.rows[group.first_row + r];
-    for (int i = 0; i < row.pushed; ++i) {
-      const int64_t at = static_cast<int64_t>(row.first_pushed + i) * kHidden + group.unit;
-      tree.h[at] = memory.h[(group.first_row + r) * kHidden + group.unit];
-      tree.c[at] = group.c[r];
-    }
-  }
-}
-
-__device__ __forceinline__ void load_popped(const DecodeArgs& args, const DecodeMemory& memory,
-                                            DecodeGroup& group) {
-  const DecodeTree tree(args);
-#pragma unroll
-  for (int r = 0; r < kTileRows; ++r) {
-    const int slot = memory.rows[group.first_row + r].slot;
-    if (slot < 0) continue;
-    const int64_t at = static_cast<int64_t>(slot) * kHidden + group.unit;
-    memory.h[(group.first_row + r) * kHidden + group.unit] = tree.h[at];
-    group.c[r] = tree.c[at];
+    const int row = group.first_row + r;
+    each(row, group.unit, row * kHidden + group.unit, group.c[r]);
   }
 }
 
@@ -885,36 +867,13 @@ __device__ __forceinline__ void step_network(const DecodeArgs& args, const Decod
   }
 }
 
-template <Precision kPrecision, bool kWhole>
-__device__ __forceinline__ void save_pushed(const DecodeArgs& args, const DecodeMemory& memory,
-                                            const MmaGroup<kPrecision, kWhole>& group) {
-  const DecodeTree tree(args);
+template <Precision kPrecision, bool kWhole, typename Each>
+__device__ __forceinline__ void for_each_unit(MmaGroup<kPrecision, kWhole>& group, const Each& each) {
   const MmaShare share = gate_share<kWhole>();
 #pragma unroll
   for (int at = 0; at < kTileRows; ++at) {
     const int row = share.row_of(at / 2, at % 2), unit = share.unit_of(at / 2);
-    const DecodeRow& from = memory.rows[row];
-    for (int i = 0; i < from.pushed; ++i) {
-      const int64_t to = static_cast<int64_t>(from.first_pushed + i) * kHidden + unit;
-      tree.h[to] = memory.h[swizzled(row, unit)];
-      tree.c[to] = group.c[at];
-    }
-  }
-}
-
-template <Precision kPrecision, bool kWhole>
-__device__ __forceinline__ void load_popped(const DecodeArgs& args, const DecodeMemory& memory,
-                                            MmaGroup<kPrecision, kWhole>& group) {
-  const DecodeTree tree(args);
-  const MmaShare share = gate_share<kWhole>();
-#pragma unroll
-  for (int at = 0; at < kTileRows; ++at) {
-    const int row = share.row_of(at / 2, at % 2), unit = share.unit_of(at / 2);
-    const int slot = memory.rows[row].slot;
-    if (slot < 0) continue;
-    const int64_t from = static_cast<int64_t>(slot) * kHidden + unit;
-    memory.h[swizzled(row, unit)] = tree.h[from];
-    group.c[at] = tree.c[from];
+    each(row, unit, swizzled(row, unit), group.c[at]);
   }
 }
 
@@ -937,6 +896,34 @@ __device__ __forceinline__ void make_queries(const DecodeArgs& args, const Decod
 }
 
 // ---------------------------------------------------------------------------- the block
+
+// States go to the slots that the rows have just filled, and come from those that they have emptied.
+template <typename Group>
+__device__ __forceinline__ void save_pushed(const DecodeArgs& args, const DecodeMemory& memory,
+                                            Group& group) {
+  const DecodeTree tree(args);
+  for_each_unit(group, [&](int row, int unit, int place, const float& c) {
+    const DecodeRow& from = memory.rows[row];
+    for (int i = 0; i < from.pushed; ++i) {
+      const int64_t to = static_cast<int64_t>(from.first_pushed + i) * kHidden + unit;
+      tree.h[to] = memory.h[place];
+      tree.c[to] = c;
+    }
+  });
+}
+
+template <typename Group>
+__device__ __forceinline__ void load_popped(const DecodeArgs& args, const DecodeMemory& memory,
+                                            Group& group) {
+  const DecodeTree tree(args);
+  for_each_unit(group, [&](int row, int unit, int place, float& c) {
+    const int slot = memory.rows[row].slot;
+    if (slot < 0) return;
+    const int64_t from = static_cast<int64_t>(slot) * kHidden + unit;
+    memory.h[place] = tree.h[from];
+    c = tree.c[from];
+  });
+}
 
 __device__ __forceinline__ void copy_references(const DecodeArgs& args, const DecodeTile& tile,
                                                 const DecodeMemory& memory) {

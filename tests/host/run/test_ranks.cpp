@@ -5,6 +5,7 @@
 #include <cstring>
 #include <queue>
 #include <random>
+#include <utility>
 
 #include "host/run/rank_messages.h"
 #include "host/run/ranks.h"
@@ -97,14 +98,16 @@ TEST_CASE("N ranks search one instance together, with the bits of one", "[cluste
   options.steps = 5;
   options.replicas = 40;  // tiles that no number of ranks divides
   options.untrained = GENERATE(false, true);
+  std::vector<double> means;
+  options.on_step = [&](const ActiveSearchProgress& step) { means.push_back(step.batch_mean); };
   const Solved expected = solve_on(1, instances, options);
+  const std::vector<double> expected_means = std::exchange(means, {});
+  CHECK(expected_means.size() == 5);
   for (const int ranks : {2, 3, 5}) {
     INFO(ranks << " ranks");
-    std::vector<double> means;
-    options.on_step = [&](const ActiveSearchProgress& step) { means.push_back(step.batch_mean); };
     const Solved found = solve_on(ranks, instances, options);
     CHECK(same(found.solutions, expected.solutions));
-    CHECK(means.size() == 5);
+    CHECK(std::exchange(means, {}) == expected_means);  // of each step's sampled tours
   }
 }
 

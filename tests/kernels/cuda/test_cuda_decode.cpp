@@ -141,11 +141,12 @@ struct DeviceDecoder {
   }
 };
 
-// When the host asks for the end of a launch. Behind the first tile: the launch's own first cost does.
-enum class StopAt { kNever, kStart, kFirstTile };
+// When the host asks for the end of a launch: never, at its start, or, from 0 on, when the launch has written
+// the cost of the rollout of that number.
+constexpr int kNever = -2, kStart = -1;
 
 // tree_samples: how many samples of a sequence may share prefixes; 0: none do.
-DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::kNever, int tree_samples = 0) {
+DeviceDecode on_device(const Fixture& f, bool record, int stop_at = kNever, int tree_samples = 0) {
   const HostModel model(f.config, f.parameters);
   const HostEncoding encoding(model, f.batch, f.c.set_of);
   const DeviceDecoder decoder(model);
@@ -166,7 +167,7 @@ DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::k
   DeviceArray<int32_t> orders(rollouts * n), row_steps(record ? rollouts : 0);
   DeviceArray<double> costs(rollouts), log_probs(rollouts);
   const DeviceArray<int32_t> stop(std::vector<int32_t>{1});
-  if (stop_at == StopAt::kFirstTile) costs.upload(std::vector<double>(rollouts, 0.0));
+  if (stop_at >= 0) costs.upload(std::vector<double>(rollouts, 0.0));
   DeviceArray<PolicyStatistics> statistics(host_tiles.size());
   const size_t states = record ? rollouts * (n + 1) * kHidden : 0, steps = record ? rollouts * n : 0;
   DeviceArray<float> all_h(states), all_c(states), cells(steps * kLstmCell), queries(steps * kHidden);
@@ -196,9 +197,9 @@ DeviceDecode on_device(const Fixture& f, bool record, StopAt stop_at = StopAt::k
   args.tree_samples = tree_samples;
   args.n = n;
   args.results = {orders.data(), costs.data(), log_probs.data(), statistics.data()};
-  if (record) args.record = {all_h.data(), all_c.data(), cells.data(), queries.data(), row_steps.data()};
-  if (stop_at == StopAt::kStart) args.stop = stop.data();
-  if (stop_at == StopAt::kFirstTile) args.stop = reinterpret_cast<const int32_t*>(costs.data()) + 1;
+  args.record = {all_h.data(), all_c.data(), cells.data(), queries.data(), row_steps.data()};
+  if (stop_at == kStart) args.stop = stop.data();
+  if (stop_at >= 0) args.stop = reinterpret_cast<const int32_t*>(costs.data() + stop_at) + 1;
   decode(args, nullptr);
 
   DeviceDecode d{{orders.download(), costs.download(), log_probs.download(), {}, {}},
@@ -230,7 +231,7 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
   const RolloutResult cpu = fixture.on_cpu();
   for (const int tree_samples : {0, 64, kMostTreeSamples}) {
     CAPTURE(tree_samples);
-    const DeviceDecode device = on_device(fixture, false, StopAt::kNever, tree_samples);
+    const DeviceDecode device = on_device(fixture, false, kNever, tree_samples);
     CHECK(device.result.orders == cpu.orders);
     CHECK(same_bytes(device.result.log_probs, cpu.log_probs));
     CHECK(same_bytes(device.result.costs, cpu.costs));
@@ -247,7 +248,7 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
 }
 
 // Which rollouts a stopped launch finished: these as the CPU's, of the others nothing.
-std::vector<bool> expect_some_rollouts(const Fixture& fixture, StopAt stop_at, int tree_samples) {
+std::vector<bool> expect_some_rollouts(const Fixture& fixture, int stop_at, int tree_samples) {
   const int n = fixture.c.n;
   const bool record = tree_samples == 0;
   const RolloutResult cpu = fixture.on_cpu();
@@ -354,15 +355,19 @@ TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rol
   for (ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     Case c = small_case(problem, 7);
     c.counts = {20, 3, 9};
+    c.scale = 1.0f;  // more prefixes than rows: some wait when the stop comes
     for (const Decode decode : {Decode::kSample, Decode::kGreedy}) {
       c.decode = decode;
       const Fixture fixture(c);
-      for (const int tree_samples : {0, decode == Decode::kSample ? 16 : 0}) {
-        const std::vector<bool> none = expect_some_rollouts(fixture, StopAt::kStart, tree_samples);
+      for (const int tree_samples : {0, 16}) {
+        if (tree_samples > 0 && decode != Decode::kSample) continue;
+        const std::vector<bool> none = expect_some_rollouts(fixture, kStart, tree_samples);
         CHECK(std::count(none.begin(), none.end(), true) == 0);
         // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
-        const std::vector<bool> some = expect_some_rollouts(fixture, StopAt::kFirstTile, tree_samples);
-        CHECK(std::count(some.begin(), some.end(), true) > 0);
+        for (int stopper = 0; stopper < (tree_samples > 0 ? 16 : 1); ++stopper) {
+          const std::vector<bool> some = expect_some_rollouts(fixture, stopper, tree_samples);
+          CHECK(some[stopper]);
+        }
       }
     }
   }
