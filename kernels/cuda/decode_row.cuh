@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of the decode kernel, by its half-warp: logits, choice and list, the samples that part, and the
+// end.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/common/philox.h"
+#include "kernels/common/rules.h"
+#include "kernels/cuda/decode_memory.cuh"
+#include "kernels/cuda/half_warp_attention.cuh"
+#include "kernels/cuda/prior.cuh"
+
+namespace pointsman::cuda {
+
+// Made anew: else every address of the row is kept for all steps.
+__device__ __forceinline__ int own_row() { return static_cast<int>(made_here(threadIdx.x) / kHalfWarp); }
+__device__ __forceinline__ int sequence_of(const DecodeTile& tile, int row) {
+  return tile.sequence + row * tile.sequence_step;
+}
+
+// [projections][n][H]
+__device__ __forceinline__ int64_t references_size(const DecodeArgs& args) {
+  return static_cast<int64_t>(args.projections.count) * args.n * kHidden;
+}
+__device__ __forceinline__ const float* references_of(const DecodeArgs& args, int sequence) {
+  return args.references + sequence * references_size(args);
+}
+
+// The rules as they stand, made anew where they are asked: registers are scarce in between.
+template <typename Rules>
+__device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTile& tile,
+                                          const DecodeMemory& memory) {
+  if constexpr (Rules::kHasCapacity) {
+    return Rules::make(
+        args.rules.inputs(sequence_of(tile, own_row()), args.n, memory.rows[own_row()].capacity_left));
+  } else {
+    return Rules::make({});
+  }
+}
+
+// How many rows begin: one of all the tile's samples where they share prefixes.
+__device__ __forceinline__ int rows_at_start(const DecodeTile& tile, bool shares) {
+  return shares ? 1 : tile.rows;
+}
+
+// Number in the tile of the row's i-th sample.
+__device__ __forceinline__ int sample_of(const DecodeArgs& args, const DecodeMemory& memory, bool shares,
+                                         int i) {
+  const DecodeRow& row = memory.rows[own_row()];
+  return shares ? DecodeTree(args).samples(args, row.flipped)[row.begin + i] : row.begin + i;
+}
+
+// A half-warp without a row has nothing to choose.
+template <typename Rules>
+__device__ __forceinline__ int start_rollout(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                             bool shares, const DecodeMemory& memory) {
+  const int row = own_row();
+  int remaining = 0;
+  if (w.lane == 0) {
+    DecodeRow& state = memory.rows[row];
+    state = {};
+    state.last = state.slot = -1;
+    const bool begins = row < rows_at_start(tile, shares);
+    int32_t* items = memory.items + row * memory.padded;
+    for (int j = begins ? args.n : 0; j < memory.padded; ++j) items[j] = 0;
+    if (begins) {
+      state.begin = static_cast<uint16_t>(row);
+      state.samples = static_cast<uint16_t>(shares ? tile.rows : 1);
+      if constexpr (Rules::kHasCapacity) state.capacity_left = args.rules.capacities[sequence_of(tile, row)];
+      remaining = initial_remaining(rules_of<Rules>(args, tile, memory), items, args.n);
+    }
+    state.remaining = remaining;
+  }
+  __syncwarp(w.mask);
+  remaining = __shfl_sync(w.mask, remaining, 0, kHalfWarp);
+  return remaining;
+}
+
+struct Softmax {
+  float largest;    // logit
+  float log_total;  // log of the last running sum
+};
+
+// prefix: exp(logit - max) -> running sums in list order. Returns the entropy where it is wanted. By one
+// lane.
+__device__ __forceinline__ double accumulate_prefix(const float* logits, float largest, int count,
+                                                    bool want_entropy, float* prefix) {
+  float running = 0.0f;
+  double weighted = 0.0;  // sum of e (logit - max)
+#pragma unroll 4
+  for (int j = 0; j < count; ++j) {
+    const float e = prefix[j];
+    if (want_entropy) weighted += static_cast<double>(e) * static_cast<double>(logits[j] - largest);
+    running += e;
+    prefix[j] = running;
+  }
+  return want_entropy ? static_cast<double>(log_f32(running)) - weighted / running : 0.0;
+}
+
+template <typename Rules>
+__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                                 const DecodeMemory& memory, int remaining) {
+  const int at = own_row();
+  const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
+  return prior_of(w, args.prior, tile.set, rules_of<Rules>(args, tile, memory),
+                  {features, memory.items + at * memory.padded, remaining, memory.rows[at].last});
+}
+
+// totals[j]: the prior of the row's remaining item j; each lane stores what it will read.
+template <typename Rules>
+__device__ __forceinline__ void store_priors(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                             const DecodeMemory& memory, int remaining, float* totals) {
+  const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, remaining);
+  for (int j = w.lane; j < remaining; j += kHalfWarp) totals[j] = prior.total(prior.step.items[j]);
+}
+
+// Scores relative to the first one's, `first` -> logits. totals: what store_priors() stored, of rules that
+// look ahead: there are not registers for their prior and the logits at once.
+template <typename Rules>
+__device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const DecodeArgs& args,
+                                                         const DecodeTile& tile, const DecodeMemory& memory,
+                                                         int remaining, float first, const float* totals) {
+  float* logits = memory.logits + own_row() * memory.padded;
+  const AttentionWeights& p = args.attention;
+  if constexpr (Rules::kLooksAhead) {
+    return clipped_logits(w, logits, remaining, first, p.centre,
+                          [&](int j, float t) { return fmaf(t, p.scale, totals[j]); });
+  } else {
+    const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, remaining);
+    return clipped_logits(w, logits, remaining, first, p.centre,
+                          [&](int j, float t) { return prior.logit(t, p.scale, prior.step.items[j]); });
+  }
+}
+
+// Logits and running sums of the row's remaining items.
+template <typename Rules, Precision kPrecision, bool kShared>
+__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                               const DecodeMemory& memory, int remaining) {
+  const int at = own_row(), count = remaining;
+  const AttentionWeights& p = args.attention;
+  const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
+  const AttentionView view{kShared ? memory.references : references_of(args, sequence_of(tile, at)),
+                           args.projections,
+                           args.n,
+                           bounds[0],
+                           bounds[1],
+                           p.glimpse_v.data + tile.set * p.glimpse_v.stride,
+                           p.pointer_v.data + tile.set * p.pointer_v.stride,
+                           p.glimpses};
+  float* logits = memory.logits + at * memory.padded;
+  float* prefix = memory.prefix + at * memory.padded;
+  if constexpr (Rules::kLooksAhead) store_priors<Rules>(w, args, tile, memory, remaining, prefix);
+  float query[kOwned];
+  load_owned(w, memory.query + at * kHidden, query);
+  const PointerScores scores = pointer_scores<kPrecision != Precision::kFp32>(
+      w, view, query, memory.items + at * memory.padded, count, logits);
+  const PointerStatistics statistics =
+      make_logits<Rules>(w, args, tile, memory, remaining, scores.first, prefix);
+  const float largest = largest_of(w, logits, count);
+  exponentials(w, logits, count, largest, prefix);
+  if (w.lane == 0) {
+    DecodeRow& row = memory.rows[at];
+    row.entropy += row.samples * accumulate_prefix(logits, largest, count, args.want_entropy, prefix);
+    row.mean_logit += row.samples * static_cast<double>(statistics.mean_u);
+    row.saturated += row.samples * static_cast<double>(statistics.saturated);
+    row.direct += scores.direct;
+    ++row.weighed;
+  }
+  __syncwarp(w.mask);
+  return {largest, log_f32(prefix[count - 1])};
+}
+
+// The first position for which `found`; count when there is none.
+template <typename Found>
+__device__ __forceinline__ int first_position(HalfWarp w, int count, const Found& found) {
+  int first = count;
+  for (int j = w.lane; j < first; j += kHalfWarp) {
+    if (found(j)) first = j;
+  }
+  return smallest_lane(w, first);
+}
+
+// Position of the largest logit, of the lowest item among equals.
+__device__ __forceinline__ int greedy_position(HalfWarp w, const float* logits, const int32_t* items,
+                                               int count) {
+  int best = w.lane < count ? w.lane : 0;
+  for (int j = w.lane + kHalfWarp; j < count; j += kHalfWarp) {
+    if (logits[j] > logits[best] || (logits[j] == logits[best] && items[j] < items[best])) best = j;
+  }
+  const float largest = largest_lane(w, logits[best]);
+  const int item = smallest_lane(w, logits[best] == largest ? items[best] : INT32_MAX);
+  return first_position(w, count, [&](int j) { return items[j] == item; });
+}
+
+// What sample `sample` of the tile draws in this step.
+__device__ __forceinline__ float uniform_of(const DecodeArgs& args, const DecodeTile& tile,
+                                            const DecodeMemory& memory, int sample) {
+  const int sequence = sequence_of(tile, own_row());
+  const uint32_t first = args.first_samples == nullptr ? 0 : args.first_samples[sequence];
+  const uint32_t index = tile.first + (tile.sequence_step == 0 ? sample : 0);
+  return sampling_uniform(args.seed, args.instance_keys[sequence], first + index * args.sample_stride,
+                          memory.rows[own_row()].taken);
+}
+
+// The first position whose running sum reaches u times the total.
+__device__ __forceinline__ int sampled_position(HalfWarp w, const float* prefix, int count, float u) {
+  const float target = u * prefix[count - 1];
+  return min(first_position(w, count, [&](int j) { return !(prefix[j] < target); }), count - 1);
+}
+
+// The same by one lane.
+__device__ __forceinline__ int sampled_position(const float* prefix, int count, float u) {
+  const float target = u * prefix[count - 1];
+  int first = 0;
+  for (int left = count - 1; left > 0;) {
+    const int half = left / 2;
+    if (prefix[first + half] < target) {
+      first += half + 1;
+      left -= half + 1;
+    } else {
+      left = half;
+    }
+  }
+  return first;
+}
+
+// Position in the list; -1 when a forced order has ended, `count` when it asks for what cannot be chosen.
+__device__ __forceinline__ int pick_position(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                             bool shares, const DecodeMemory& memory, int count) {
+  const int at = own_row() * memory.padded;
+  const int32_t* items = memory.items + at;
+  if (args.mode == Decode::kForced) {
+    const int32_t item = args.forced[(tile.result + sample_of(args, memory, shares, 0)) * args.n +
+                                     memory.rows[own_row()].taken];
+    return item < 0 ? -1 : first_position(w, count, [&](int j) { return items[j] == item; });
+  }
+  if (count == 1) return 0;
+  if (args.mode == Decode::kGreedy) return greedy_position(w, memory.logits + at, items, count);
+  const float u = uniform_of(args, tile, memory, sample_of(args, memory, shares, 0));
+  return sampled_position(w, memory.prefix + at, count, u);
+}
+
+// After rules.step(items[position]): the new count. Looking for misfits is shared by the lanes, moving them
+// is not.
+template <typename Rules>
+__device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, const DecodeMemory& memory,
+                                             int count, int position) {
+  int32_t* items = memory.items + own_row() * memory.padded;
+  bool misfit = false;
+  if constexpr (Rules::kDropsItems) {
+    for (int j = w.lane; j < count; j += kHalfWarp) misfit |= j != position && !rules.feasible(items[j]);
+    misfit = __any_sync(w.mask, misfit) != 0;
+  }
+  __syncwarp(w.mask);
+  int left = 0;
+  if (w.lane == 0) {
+    if constexpr (Rules::kHasCapacity) memory.rows[own_row()].capacity_left = rules.capacity_left;
+    left = remove_item(items, count, position);
+    if (misfit) left = filter_remaining(rules, items, left);
+  }
+  __syncwarp(w.mask);
+  return __shfl_sync(w.mask, left, 0, kHalfWarp);
+}
+
+// log p of the choice.
+__device__ __forceinline__ double gain_of(const DecodeMemory& memory, const Softmax& softmax, int position) {
+  const float logit = memory.logits[own_row() * memory.padded + position];
+  return static_cast<double>((logit - softmax.largest) - softmax.log_total);
+}
+
+// The choice of all samples of the row, made among `remaining` items; `remaining` is 0 when they ended.
+template <typename Rules>
+__device__ __forceinline__ void take_choice(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                            bool shares, const DecodeMemory& memory, int position,
+                                            double gain, int& remaining) {
+  const int row = own_row(), count = remaining, step = memory.rows[row].taken;
+  const int32_t item = memory.items[row * memory.padded + position];
+  Rules rules = rules_of<Rules>(args, tile, memory);
+  remaining = 0;
+  if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
+  for (int i = w.lane; i < memory.rows[row].samples; i += kHalfWarp) {
+    args.results.orders[(tile.result + sample_of(args, memory, shares, i)) * args.n + step] = item;
+  }
+  __syncwarp(w.mask);
+  if (w.lane == 0) {
+    DecodeRow& state = memory.rows[row];
+    ++state.taken;
+    state.last = item;
+    state.input = reinterpret_cast<const float2*>(
+        args.features)[static_cast<int64_t>(sequence_of(tile, row)) * args.n + item];
+    if (count > 1) {
+      state.log_prob += gain;
+      ++state.learnt;
+    }
+  }
+  rules.step(item);
+  remaining = remove_chosen(w, rules, memory, count, position);
+}
+
+// ends[j]: where the samples that chose position j end, in the order of positions; in the place of the
+// running sums. Their numbers go to the other list in that order.
+__device__ __forceinline__ void sort_samples(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                             const DecodeMemory& memory, int count, int32_t* ends) {
+  const DecodeTree tree(args);
+  const DecodeRow& row = memory.rows[own_row()];
+  const float* prefix = memory.prefix + own_row() * memory.padded;
+  const int32_t* from = tree.samples(args, row.flipped) + row.begin;
+  int32_t* to = tree.samples(args, !row.flipped) + row.begin;
+  int32_t* choices = tree.choices + row.begin;
+  for (int i = w.lane; i < row.samples; i += kHalfWarp) {
+    choices[i] = sampled_position(prefix, count, uniform_of(args, tile, memory, from[i]));
+  }
+  __syncwarp(w.mask);
+  for (int j = w.lane; j < count; j += kHalfWarp) ends[j] = 0;
+  __syncwarp(w.mask);
+  for (int i = w.lane; i < row.samples; i += kHalfWarp) atomicAdd(&ends[choices[i]], 1);
+  __syncwarp(w.mask);
+  for (int first = 0, before = 0; first < count; first += kHalfWarp) {
+    const int j = first + w.lane, own = j < count ? ends[j] : 0;
+    const int sum = running_sum(w, own);
+    if (j < count) ends[j] = before + sum - own;
+    before += __shfl_sync(w.mask, sum, kHalfWarp - 1, kHalfWarp);
+  }
+  __syncwarp(w.mask);
+  for (int i = w.lane; i < row.samples; i += kHalfWarp) to[atomicAdd(&ends[choices[i]], 1)] = from[i];
+  __syncwarp(w.mask);
+}
+
+// Calls each(position, begin, end) for every position that samples chose.
+template <typename Each>
+__device__ __forceinline__ void for_each_choice(HalfWarp w, const int32_t* ends, int count,
+                                                const Each& each) {
+  for (int first = 0; first < count; first += kHalfWarp) {
+    const int j = first + w.lane;
+    const bool chosen = j < count && ends[j] > (j > 0 ? ends[j - 1] : 0);
+    for (unsigned left = ballot_lanes(w, chosen); left != 0; left &= left - 1) {
+      const int position = first + __ffs(static_cast<int>(left)) - 1;
+      each(position, position > 0 ? ends[position - 1] : 0, ends[position]);
+    }
+  }
+}
+
+// The samples draw and part. Those of one choice stay in the row, for each other choice a slot is filled.
+// Returns the choice of those that stay.
+__device__ __forceinline__ int part_samples(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                            const DecodeMemory& memory, const Softmax& softmax, int count) {
+  const DecodeTree tree(args);
+  const int at = own_row() * memory.padded;
+  DecodeRow& row = memory.rows[own_row()];
+  int32_t* const ends = reinterpret_cast<int32_t*>(memory.prefix + at);
+  sort_samples(w, args, tile, memory, count, ends);
+  int choices = 0, slot = 0, stays = -1, stay_end = 0;
+  for_each_choice(w, ends, count, [&](int, int, int) { ++choices; });
+  if (w.lane == 0 && choices > 1) slot = atomicAdd(&memory.block->pending, choices - 1);
+  slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
+  if (w.lane == 0) {
+    row.first_pushed = static_cast<uint16_t>(slot);
+    row.pushed = static_cast<uint16_t>(choices - 1);
+  }
+  for_each_choice(w, ends, count, [&](int position, int begin, int end) {
+    if (stays < 0) {  // the first one's samples begin where the row's do
+      stays = position;
+      stay_end = end;
+      return;
+    }
+    int32_t* const items = tree.items + static_cast<int64_t>(slot) * memory.padded;
+    for (int j = w.lane; j < count; j += kHalfWarp) items[j] = memory.items[at + j];
+    if (w.lane == 0) {
+      tree.rows[slot] = {row.log_prob,
+                         gain_of(memory, softmax, position),
+                         row.capacity_left,
+                         count,
+                         position,
+                         row.taken,
+                         static_cast<uint16_t>(row.begin + begin),
+                         static_cast<uint16_t>(end - begin),
+                         !row.flipped};
+    }
+    ++slot;
+  });
+  __syncwarp(w.mask);
+  if (w.lane == 0) {
+    row.samples = static_cast<uint16_t>(stay_end);
+    row.flipped = !row.flipped;
+  }
+  __syncwarp(w.mask);
+  return stays;
+}
+
+// One choice. The rollout's `remaining` is 0 when it ended.
+template <typename Rules, Precision kPrecision, bool kShared>
+__device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                       bool shares, const DecodeMemory& memory, int& remaining) {
+  const int count = remaining;
+  DecodeRow& row = memory.rows[own_row()];
+  Softmax softmax{};
+  if (count > 1) softmax = weigh_items<Rules, kPrecision, kShared>(w, args, tile, memory, remaining);
+  if (w.lane == 0) row.steps += row.samples;
+  const int position = shares && count > 1 && row.samples > 1
+                           ? part_samples(w, args, tile, memory, softmax, count)
+                           : pick_position(w, args, tile, shares, memory, count);
+  if (position < 0 || position == count) {
+    if (position == count && w.lane == 0) row.infeasible = true;
+    remaining = 0;
+    return;
+  }
+  const double gain = count > 1 ? gain_of(memory, softmax, position) : 0.0;
+  take_choice<Rules>(w, args, tile, shares, memory, position, gain, remaining);
+}
+
+// Does the host want the launch to end? It may have said so since the last question, and the half-warps of a
+// block need not hear of it in the same step.
+__device__ __forceinline__ bool is_stopped(HalfWarp w, const DecodeArgs& args) {
+  if (args.stop == nullptr) return false;
+  const int32_t stop = w.lane == 0 ? *static_cast<const volatile int32_t*>(args.stop) : 0;
+  return __shfl_sync(w.mask, stop, 0, kHalfWarp) != 0;
+}
+
+// Nothing of the row's rollouts is kept.
+__device__ __forceinline__ void give_up(HalfWarp w, const DecodeMemory& memory, int& remaining) {
+  remaining = 0;
+  if (w.lane != 0) return;
+  DecodeRow& row = memory.rows[own_row()];
+  const uint16_t begin = row.begin, samples = row.samples;
+  const bool flipped = row.flipped;
+  row = {};
+  row.begin = begin, row.samples = samples, row.flipped = flipped;
+  row.slot = -1;
+  row.stopped = true;
+}
+
+__device__ __forceinline__ void fill_zero(HalfWarp w, float* begin, const float* end) {
+  for (float* x = begin + 4 * w.lane; x < end; x += 4 * kHalfWarp) {
+    *reinterpret_cast<float4*>(x) = float4{0.0f, 0.0f, 0.0f, 0.0f};
+  }
+}
+
+// Zeros in the record where nothing was computed.
+__device__ __forceinline__ void finish_record(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                              const DecodeRow& row) {
+  const int n = args.n;
+  const int64_t result = tile.result + own_row(), state = result * (n + 1), step = result * n;
+  if (w.lane == 0) args.record.row_steps[result] = row.learnt;
+  fill_zero(w, args.record.h + (state + row.weighed + 1) * kHidden,
+            args.record.h + (state + n + 1) * kHidden);
+  fill_zero(w, args.record.c + (state + row.weighed + 1) * kHidden,
+            args.record.c + (state + n + 1) * kHidden);
+  fill_zero(w, args.record.cells + (step + row.weighed) * kLstmCell,
+            args.record.cells + (step + n) * kLstmCell);
+  fill_zero(w, args.record.queries + (step + row.weighed) * kHidden,
+            args.record.queries + (step + n) * kHidden);
+}
+
+// The end of the row's rollouts: the end of each order, cost and log p. An order that ended in what cannot be
+// chosen, or a tour that ended early, has no log p and no cost. One that was given up costs more than all.
+template <typename Rules>
+__device__ __forceinline__ void finish_rollouts(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                                bool shares, const DecodeMemory& memory) {
+  const int n = args.n;
+  const DecodeRow& row = memory.rows[own_row()];
+  __syncwarp(w.mask);
+  for (int i = w.lane; i < row.samples; i += kHalfWarp) {
+    const int64_t result = tile.result + sample_of(args, memory, shares, i);
+    int32_t* order = args.results.orders + result * n;
+    for (int step = row.taken; step < n; ++step) order[step] = -1;
+    const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible && !row.stopped;
+    const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, own_row())) * n;
+    args.results.log_probs[result] = whole ? row.log_prob : nan("");
+    args.results.costs[result] = whole ? Rules::cost(features, order, n) : row.stopped ? INFINITY : nan("");
+  }
+  if (args.record.h != nullptr) finish_record(w, args, tile, row);
+}
+
+// What follows a choice: those that need no network, and the end.
+template <typename Rules, Precision kPrecision, bool kShared>
+__device__ __forceinline__ void settle(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                       bool shares, const DecodeMemory& memory, int& remaining) {
+  while (remaining == 1) {
+    choose<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
+  }
+  if (w.lane == 0) memory.rows[own_row()].remaining = remaining;
+  if (remaining == 0) finish_rollouts<Rules>(w, args, tile, shares, memory);
+}
+
+// A choice that needs the network, or the end of it all.
+template <typename Rules, Precision kPrecision, bool kShared>
+__device__ __forceinline__ void advance(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                        bool shares, const DecodeMemory& memory, int& remaining) {
+  if (is_stopped(w, args)) {
+    give_up(w, memory, remaining);
+  } else {
+    choose<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
+  }
+  settle<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
+}
+
+// A waiting row's state and choice for a half-warp that has nothing to do; false: none waits.
+template <typename Rules>
+__device__ __forceinline__ bool pop_row(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                        const DecodeMemory& memory, int& remaining) {
+  const DecodeTree tree(args);
+  int slot = 0;
+  if (w.lane == 0) {
+    slot = atomicSub(&memory.block->pending, 1) - 1;
+    if (slot < 0) atomicAdd(&memory.block->pending, 1);
+  }
+  slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
+  if (slot < 0) return false;
+  const PushedRow& from = tree.rows[slot];
+  const int32_t* items = tree.items + static_cast<int64_t>(slot) * memory.padded;
+  for (int j = w.lane; j < from.remaining; j += kHalfWarp)
+    memory.items[own_row() * memory.padded + j] = items[j];
+  if (w.lane == 0) {
+    DecodeRow& row = memory.rows[own_row()];
+    row.log_prob = from.log_prob;
+    row.capacity_left = from.capacity_left;
+    row.slot = slot;
+    row.taken = from.taken;
+    row.begin = from.begin;
+    row.samples = from.samples;
+    row.flipped = from.flipped;
+    row.infeasible = row.stopped = false;
+  }
+  __syncwarp(w.mask);
+  remaining = from.remaining;
+  if (is_stopped(w, args)) {
+    give_up(w, memory, remaining);
+  } else {
+    take_choice<Rules>(w, args, tile, true, memory, from.position, from.gain, remaining);
+  }
+  return true;
+}
+
+// A row that has finished takes what waits.
+template <typename Rules, Precision kPrecision, bool kShared>
+__device__ __forceinline__ void refill(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                       const DecodeMemory& memory, int& remaining) {
+  while (remaining == 0 && pop_row<Rules>(w, args, tile, memory, remaining)) {
+    settle<Rules, kPrecision, kShared>(w, args, tile, true, memory, remaining);
+  }
+}
+
+}  // namespace pointsman::cuda
