@@ -95,6 +95,8 @@ struct RolloutRequest {
   bool best_only = false;  // answer with one rollout per sequence, the one of least cost; neither with a
                            // tape nor with kForced
   StopToken stop;          // ends the call early: see RolloutResult::finished
+
+  bool wants_entropy() const { return decode == Decode::kSample && tape != nullptr; }
 };
 
 // Rollouts in sequence order. `orders` holds item indices of the input sequence (the caller undoes

@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 
-#include "kernels/common/philox.h"
 #include "kernels/common/scalar_math.h"
 
 namespace pointsman {
@@ -70,7 +69,7 @@ class TileRollout {
         request_(args.request),
         batch_(request_.sequences),
         tile_(args.tile),
-        want_entropy_(request_.decode == Decode::kSample),
+        want_entropy_(request_.wants_entropy()),
         w_(workspace),
         tree_(tree),
         encoded_(encoded),
@@ -259,6 +258,7 @@ class TileRollout {
     for (size_t first = begin; first < end; first += kProductRows) {
       const size_t last = std::min(first + kProductRows, end);
       const bool states = make_products(parents, first, last);
+      if (request_.decode == Decode::kSample) make_uniforms(parents, first, last);
       for (size_t g = first; g < last; ++g) {
         meter_.check(parents.groups[g].remaining);
         choose(parents, children, g, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
@@ -298,6 +298,24 @@ class TileRollout {
     return true;
   }
 
+  // The uniforms of this step, for the members of a block of groups.
+  void make_uniforms(const Level<Rules>& level, size_t first, size_t last) {
+    Draws& draws = w_.draws;
+    const Member* members = level.members.data() + level.groups[first].first_member;
+    const Group<Rules>& end = level.groups[last - 1];
+    const int count = end.first_member + end.members - level.groups[first].first_member;
+    draws.first_member = level.groups[first].first_member;
+    draws.make_room(count);
+    for (int i = 0; i < count; ++i) {
+      const int sequence = tile_.pieces[members[i].piece].sequence;
+      const uint32_t before = request_.first_samples == nullptr ? 0 : request_.first_samples[sequence];
+      draws.instances[i] = static_cast<uint32_t>(request_.instance_keys[sequence]);
+      draws.samples[i] = before + static_cast<uint32_t>(members[i].index) * request_.sample_stride;
+    }
+    cpu::sampling_uniforms({request_.seed, static_cast<uint32_t>(level.step), count, draws.instances.data(),
+                            draws.samples.data(), draws.uniforms.data.data()});
+  }
+
   // Probabilities of one group, its members' choices, and the groups they fall into.
   void choose(const Level<Rules>& parents, Level<Rules>& children, size_t g, bool states,
               const float* products) {
@@ -315,13 +333,17 @@ class TileRollout {
       }
       largest = evaluate(group, list, products + kGates, activations);
       log_total = log_f32(prefix[group.remaining - 1]);
+      if (request_.decode == Decode::kSample) {
+        const float* uniforms = w_.draws.uniforms.data.data() + (group.first_member - w_.draws.first_member);
+        cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w_.draws.positions.data()});
+      }
     }
     statistics_.steps += group.members;
     const size_t first_child = children.groups.size();
     chosen_.clear();
     for (int m = 0; m < group.members; ++m) {
       Member member = parents.members[group.first_member + m];
-      const int position = pick(group, list, member, step);
+      const int position = pick(group, list, member, m, step);
       // The misfit that ends an order is no part of it, nor of its log p.
       if (position < 0 || group.rules.ends(list[position])) {
         finish(member);
@@ -357,8 +379,9 @@ class TileRollout {
     return largest;
   }
 
-  // Position in the list, or -1 when a forced order has ended or asks for what cannot be chosen.
-  int pick(const Group<Rules>& group, const int32_t* list, Member& member, int step) const {
+  // Position in the list of the group's member m, or -1 when a forced order has ended or asks for what cannot
+  // be chosen.
+  int pick(const Group<Rules>& group, const int32_t* list, Member& member, int m, int step) const {
     const int count = group.remaining;
     if (request_.decode == Decode::kForced) {
       const int32_t item = request_.forced[member.result * n_ + step];
@@ -377,15 +400,7 @@ class TileRollout {
       }
       return best;
     }
-    const float* prefix = w_.prefix.data.data();
-    const int sequence = tile_.pieces[member.piece].sequence;
-    const uint32_t first = request_.first_samples == nullptr ? 0 : request_.first_samples[sequence];
-    const float u =
-        sampling_uniform(request_.seed, request_.instance_keys[sequence],
-                         first + static_cast<uint32_t>(member.index) * request_.sample_stride, step);
-    const float target = u * prefix[count - 1];
-    const int position = static_cast<int>(std::lower_bound(prefix, prefix + count, target) - prefix);
-    return std::min(position, count - 1);
+    return w_.draws.positions[m];
   }
 
   // The group after `position` was chosen: list, rules and, where another choice is left, network state.

@@ -26,9 +26,26 @@ struct GroupStates {
   }
 };
 
+// Of the members of a block of groups, in their order.
+struct Draws {
+  std::vector<uint32_t> instances, samples;  // [members]
+  Buffer uniforms;                           // [members]
+  std::vector<int32_t> positions;            // [members] in their group's list
+  int first_member = 0;
+
+  void make_room(int members) {
+    const size_t count = cpu::padded(members);
+    for (auto* key : {&instances, &samples})
+      if (key->size() < count) key->resize(count);
+    if (positions.size() < count) positions.resize(count);
+    uniforms.get(count);
+  }
+};
+
 struct RolloutWorkspace {
   EncodedTile encoded;
   Buffer products, logits, prefix, attention;
+  Draws draws;
   std::deque<GroupStates> levels;
   Prior prior;
 };

@@ -121,7 +121,7 @@ void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan
   args.sample_stride = request.sample_stride;
   args.seed = request.seed;
   args.forced = inputs.orders;
-  args.want_entropy = request.decode == Decode::kSample;
+  args.want_entropy = request.wants_entropy();
   args.tiles = inputs.tiles;
   args.tile_count = plan.shape.tiles;
   args.tile_rows = plan.tiles.shape.rows;

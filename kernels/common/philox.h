@@ -14,6 +14,10 @@ struct PhiloxBlock {
   uint32_t word[4];
 };
 
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53u, kPhiloxMultiplier1 = 0xCD9E8D57u;
+inline constexpr uint32_t kPhiloxKeyStep0 = 0x9E3779B9u, kPhiloxKeyStep1 = 0xBB67AE85u;
+
 // One block of four words. `counter_block` is cuRAND's offset / 4.
 POINTSMAN_HOST_DEVICE inline PhiloxBlock philox4x32(uint64_t key, uint64_t subsequence,
                                                     uint64_t counter_block) {
@@ -23,15 +27,15 @@ POINTSMAN_HOST_DEVICE inline PhiloxBlock philox4x32(uint64_t key, uint64_t subse
   uint32_t c3 = static_cast<uint32_t>(subsequence >> 32);
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = static_cast<uint64_t>(0xD2511F53u) * c0;
-    const uint64_t product1 = static_cast<uint64_t>(0xCD9E8D57u) * c2;
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * c0;
+    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * c2;
     c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ k0;
     c1 = static_cast<uint32_t>(product1);
     c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ k1;
     c3 = static_cast<uint32_t>(product0);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k0 += kPhiloxKeyStep0;
+    k1 += kPhiloxKeyStep1;
   }
   return {{c0, c1, c2, c3}};
 }
@@ -44,9 +48,11 @@ inline constexpr uint64_t kInstances = 0x696E7374616E6365ull;
 inline constexpr uint64_t kInitialisation = 0x696E697469616C00ull;
 }  // namespace stream
 
+inline constexpr float kUniformScale = 2.3283064365386963e-10f, kUniformShift = 1.1641532182693481e-10f;
+
 // [0, 2^32) -> (0, 1], cuRAND's map. 1.0f itself can be returned.
 POINTSMAN_HOST_DEVICE inline float uniform_from_word(uint32_t word) {
-  return static_cast<float>(word) * 2.3283064365386963e-10f + 1.1641532182693481e-10f;
+  return static_cast<float>(word) * kUniformScale + kUniformShift;
 }
 
 // The uniform of one decoding step: subsequence = instance id << 32 | sample index, offset = 4 x step.

@@ -24,7 +24,7 @@ struct Policy {
 
 // Sums over all steps of some rollouts, for the training log.
 struct PolicyStatistics {
-  double entropy = 0.0;     // nats
+  double entropy = 0.0;     // nats; only of samples on a tape, for a search has no use for it
   double mean_logit = 0.0;  // of u before centring and clip, mean over the feasible, summed over steps
   double saturated = 0.0;   // share of feasible items with |tanh| > 0.99, summed over steps
   int64_t steps = 0;        // divide the three by this

@@ -293,6 +293,27 @@ struct SoftmaxPrefixArgs {
 };
 void softmax_prefix(const SoftmaxPrefixArgs& args);
 
+// sampling_uniform() (kernels/common/philox.h) of many samples in one step.
+struct UniformsArgs {
+  uint64_t seed;
+  uint32_t step;
+  int count;
+  const uint32_t* instances;  // [count rounded up to 16] the instances' ids; only their lower halves count
+  const uint32_t* samples;    // [count rounded up to 16]
+  float* uniforms;            // [count rounded up to 16] out, (0, 1]
+};
+void sampling_uniforms(const UniformsArgs& args);
+
+// Each draw's position among the items: the first whose running sum is not below u times the last sum.
+struct DrawArgs {
+  const float* prefix;  // [items rounded up to 16] of softmax_prefix()
+  int items;
+  const float* uniforms;  // [count]
+  int count;
+  int32_t* positions;  // [count] out
+};
+void draw_positions(const DrawArgs& args);
+
 // ------------------------------------------------------------------------------ adam_update
 
 struct AdamArgs {

@@ -163,16 +163,6 @@ HWY_INLINE void pack_columns(const float* x, const Head& head, float* packed) {
   }
 }
 
-// The first `count` of x, and for the rest y.
-HWY_INLINE F16 first_of(const F16& x, int count, const F16& y) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) {
-    const auto taken = hn::FirstN(D(), static_cast<size_t>(std::clamp(count - p * kLanes, 0, kLanes)));
-    r.part[p] = hn::IfThenElse(taken, x.part[p], y.part[p]);
-  }
-  return r;
-}
-
 // scores [4][padded_n] -> e, in place; the padding becomes 0. The sums of e go to totals. Four rows at once,
 // for each waits for its largest score and its sum.
 HWY_INLINE void softmax_four(float* scores, const Head& head, float* totals) {

@@ -27,32 +27,46 @@ HWY_INLINE F16 gate(const LstmCellArgs& a, const float* products, const F16& x, 
   return fma(load16(a.fold + kGates + at), y, fma(load16(a.fold + at), x, sum));
 }
 
-void LstmCell(const LstmCellArgs& a) {
+// What the second half of a cell needs of the first, of one row.
+struct HalfCell {
+  F16 c[kHidden / 16], d_o[kHidden / 16];
+};
+
+// c = sigmoid(f) c_in + sigmoid(i) tanh(g), and the output gate's denominator.
+HWY_INLINE HalfCell next_states(const LstmCellArgs& a, int64_t row) {
   const F16 one = splat(1.0f), two = splat(2.0f);
-  for (int row = 0; row < a.rows; ++row) {
-    const float* products = a.products + static_cast<int64_t>(row) * a.ld;
-    const F16 x = splat(a.inputs == nullptr ? 0.0f : a.inputs[2 * row]);
-    const F16 y = splat(a.inputs == nullptr ? 0.0f : a.inputs[2 * row + 1]);
+  const float* products = a.products + row * a.ld;
+  const F16 x = splat(a.inputs == nullptr ? 0.0f : a.inputs[2 * row]);
+  const F16 y = splat(a.inputs == nullptr ? 0.0f : a.inputs[2 * row + 1]);
+  HalfCell half;
+  for (int d = 0; d < kHidden; d += 16) {
+    const F16 di = sigmoid_denominator(gate(a, products, x, y, d));
+    const F16 df = sigmoid_denominator(gate(a, products, x, y, kHidden + d));
+    const F16 ng = tanh_numerator16(gate(a, products, x, y, 2 * kHidden + d));
+    const F16 d_o = sigmoid_denominator(gate(a, products, x, y, 3 * kHidden + d));
+    const F16 dg = ng + two;
+    half.c[d / 16] = load16(a.c_in + row * kHidden + d) / df + ng / (di * dg);
+    half.d_o[d / 16] = d_o;
+    if (a.cells == nullptr) continue;
+    float* cells = a.cells + row * kLstmCell + d;
+    store16(one / di, cells);
+    store16(one / df, cells + kHidden);
+    store16(ng / dg, cells + 2 * kHidden);
+    store16(one / d_o, cells + 3 * kHidden);
+  }
+  return half;
+}
+
+// In two passes: tanh(c) waits for the longest chain of the first, and would keep the next units' gates out
+// of the processor's window.
+void LstmCell(const LstmCellArgs& a) {
+  for (int64_t row = 0; row < a.rows; ++row) {
+    const HalfCell half = next_states(a, row);
     for (int d = 0; d < kHidden; d += 16) {
-      const F16 di = sigmoid_denominator(gate(a, products, x, y, d));
-      const F16 df = sigmoid_denominator(gate(a, products, x, y, kHidden + d));
-      const F16 ng = tanh_numerator16(gate(a, products, x, y, 2 * kHidden + d));
-      const F16 d_o = sigmoid_denominator(gate(a, products, x, y, 3 * kHidden + d));
-      const F16 dg = ng + two;
-      const F16 c = load16(a.c_in + static_cast<int64_t>(row) * kHidden + d) / df + ng / (di * dg);
-      const F16 nc = tanh_numerator16(c);
-      const F16 dc = nc + two;
-      const F16 h = nc / (d_o * dc);
-      store16(c, a.c_out + static_cast<int64_t>(row) * kHidden + d);
-      store16(h, a.h_out + static_cast<int64_t>(row) * kHidden + d);
-      if (a.cells != nullptr) {
-        float* cells = a.cells + static_cast<int64_t>(row) * kLstmCell + d;
-        store16(one / di, cells);
-        store16(one / df, cells + kHidden);
-        store16(ng / dg, cells + 2 * kHidden);
-        store16(one / d_o, cells + 3 * kHidden);
-        store16(nc / dc, cells + 4 * kHidden);
-      }
+      const F16 c = half.c[d / 16], nc = tanh_numerator16(c), dc = nc + splat(2.0f);
+      store16(c, a.c_out + row * kHidden + d);
+      store16(nc / (half.d_o[d / 16] * dc), a.h_out + row * kHidden + d);
+      if (a.cells != nullptr) store16(nc / dc, a.cells + row * kLstmCell + 4 * kHidden + d);
     }
   }
 }

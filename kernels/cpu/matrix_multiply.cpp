@@ -34,6 +34,7 @@ template <int kVectors>
 HWY_INLINE void store_sums(const MultiplyArgs& a, int row, int column, const V* sum) {
   const D d;
   const int64_t at = static_cast<int64_t>(row) * a.ldy + column;
+#pragma GCC unroll 4
   for (int j = 0; j < kVectors; ++j) {
     float* y = a.y + at + j * kLanes;
     V value = sum[j];
@@ -60,6 +61,7 @@ HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
     panel[j] = a.packed + static_cast<int64_t>(c / 16) * a.k * 16 + c % 16;
     for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Zero(d);
   }
+#pragma GCC unroll 2
   for (int k = 0; k < a.k; ++k) {
     V b[kVectors];
     for (int j = 0; j < kVectors; ++j) b[j] = hn::LoadU(d, panel[j] + 16 * k);
@@ -68,6 +70,7 @@ HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
       for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(s, b[j], sum[i][j]);
     }
   }
+#pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) store_sums<kVectors>(a, row + i, column, sum[i]);
 }
 

@@ -192,6 +192,17 @@ HWY_NOINLINE float centred_tanh(float* u, int count, float first, bool centre) {
   return mean + first;
 }
 
+// How many values of tanh are beyond .99 or below -.99.
+HWY_INLINE int saturated_of(const float* t, int count) {
+  size_t saturated = 0;
+  for (int j = 0; j < count; j += 16) {
+    const F16 size = abs16(first_of(load16(t + j), count - j, splat(0.0f)));
+    for (int p = 0; p < kParts; ++p)
+      saturated += hn::CountTrue(D(), hn::Gt(size.part[p], hn::Set(D(), 0.99f)));
+  }
+  return static_cast<int>(saturated);
+}
+
 const float* next_values(const References& r, int g, int glimpses) {
   return g + 1 < glimpses ? r.requeries : r.values;
 }
@@ -223,9 +234,7 @@ void PointerLogits(const PointerLogitsArgs& a) {
   float* t = to.tanh_u;
   const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t);
   a.statistics->mean_u = centred_tanh(t, a.count, first, w.centre);
-  int saturated = 0;
-  for (int j = 0; j < a.count; ++j) saturated += t[j] > 0.99f || t[j] < -0.99f;
-  a.statistics->saturated = static_cast<float>(saturated) / static_cast<float>(a.count);
+  a.statistics->saturated = static_cast<float>(saturated_of(t, a.count)) / static_cast<float>(a.count);
   a.statistics->direct = direct;
   const F16 scale = splat(w.scale);
   scale_logits(t, scale, a.prior, a.count, a.logits);

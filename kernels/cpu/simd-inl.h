@@ -5,6 +5,8 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/common/scalar_math.h"
 
 #if defined(POINTSMAN_CPU_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -98,6 +100,16 @@ HWY_INLINE float largest_lane(const F16& a) {
   V m = a.part[0];
   for (int p = 1; p < kParts; ++p) m = hn::Max(m, a.part[p]);
   return hn::GetLane(hn::MaxOfLanes(D(), m));
+}
+
+// The first `count` of x, and for the rest y.
+HWY_INLINE F16 first_of(const F16& x, int count, const F16& y) {
+  F16 r;
+  for (int p = 0; p < kParts; ++p) {
+    const auto taken = hn::FirstN(D(), static_cast<size_t>(std::clamp(count - p * kLanes, 0, kLanes)));
+    r.part[p] = hn::IfThenElse(taken, x.part[p], y.part[p]);
+  }
+  return r;
 }
 
 struct Exp16 {

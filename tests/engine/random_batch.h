@@ -116,12 +116,14 @@ inline RolloutResult roll_out(Backend& backend, const RolloutRequest& request) {
   return result;
 }
 
-inline RolloutResult sample(Backend& backend, const RandomBatch& batch, const std::vector<int32_t>& counts) {
+inline RolloutResult sample(Backend& backend, const RandomBatch& batch, const std::vector<int32_t>& counts,
+                            Tape* tape = nullptr) {
   RolloutRequest request;
   request.sequences = batch.batch();
   request.decode = Decode::kSample;
   request.counts = counts.data();
   request.instance_keys = batch.keys.data();
+  request.tape = tape;
   return roll_out(backend, request);
 }
 

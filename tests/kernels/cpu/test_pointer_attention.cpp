@@ -298,7 +298,14 @@ TEST_CASE("pointer_logits: every size, glimpses, centring and range") {
 
 TEST_CASE("pointer_logits saturate as the clip says") {
   on_each_target([](const CpuTarget&) {
-    for (bool centre : {true, false}) check_logits(Step(33, 0, centre, kRanges[0], 0.5f), kRanges[0]);
+    for (bool centre : {true, false}) {
+      Step s(33, 0, centre, kRanges[0], 0.5f);
+      // Each item is the first one once: the padding repeats the first.
+      for (int i = 0; i < s.count(); ++i) {
+        check_logits(s, kRanges[0]);
+        std::rotate(s.items.begin(), s.items.begin() + 1, s.items.end());
+      }
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/common/philox.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cpu/cpu_operations.h"
 #include "tests/catch.h"
@@ -93,6 +94,48 @@ TEST_CASE("softmax_prefix without entropy leaves the same sums") {
   const std::vector<float> logits = random_floats(20, 5, 10.0f);
   CHECK(same_bits(run(logits, true).prefix, run(logits, false).prefix));
   CHECK(run(logits, false).entropy == -1.0);
+}
+
+TEST_CASE("sampling_uniforms: the bits of sampling_uniform") {
+  constexpr uint64_t kSeed = 0x0123456789ABCDEF, kInstance = 0xFEDCBA9876543210;
+  on_each_target([](const CpuTarget&) {
+    for (int count : {1, 15, 16, 17, 100'000}) {
+      const uint32_t step = 3 * static_cast<uint32_t>(count);
+      const size_t room = (static_cast<size_t>(count) + 15) / 16 * 16;
+      std::vector<uint32_t> instances(room), samples(room);
+      std::vector<float> found(room), expected;
+      for (int i = 0; i < count; ++i) {
+        instances[i] = static_cast<uint32_t>(kInstance + i / 3);
+        samples[i] = 0xFFFFFFF0u + static_cast<uint32_t>(i);  // the first ones wrap
+        expected.push_back(sampling_uniform(kSeed, kInstance + i / 3, samples[i], step));
+      }
+      cpu::sampling_uniforms({kSeed, step, count, instances.data(), samples.data(), found.data()});
+      found.resize(count);
+      CHECK(same_bits(found, expected));
+    }
+  });
+}
+
+TEST_CASE("draw_positions: the first running sum that is not below the target") {
+  on_each_target([](const CpuTarget&) {
+    for (int items : kSizes) {
+      std::vector<float> prefix = run(random_floats(items, 5 * items, 30.0f)).prefix;
+      if (items > 2) prefix[items / 2] = prefix[items / 2 - 1];  // an item that adds nothing
+      const float total = prefix.back();
+      std::vector<float> uniforms = {1.1641532182693481e-10f, 0.5f, 1.0f};
+      for (float sum : prefix) uniforms.push_back(sum / total);
+      for (float u : random_floats(50, 6, 0.5f)) uniforms.push_back(u + 0.5f);
+      std::vector<int32_t> found(uniforms.size()), expected;
+      for (float u : uniforms) {
+        const auto at = std::lower_bound(prefix.begin(), prefix.end(), u * total) - prefix.begin();
+        expected.push_back(std::min(static_cast<int32_t>(at), items - 1));
+      }
+      prefix.resize((items + 15) / 16 * 16, -1.0f);
+      const int count = static_cast<int>(uniforms.size());
+      cpu::draw_positions({prefix.data(), items, uniforms.data(), count, found.data()});
+      CHECK(found == expected);
+    }
+  });
 }
 
 }  // namespace

@@ -76,7 +76,12 @@ struct Fixture {
     for (size_t set = 0; set < parameters.size(); ++set) {
       backend->load_parameters(static_cast<int>(set), parameters[set]);
     }
-    return roll_out(*backend, request());
+    RolloutResult result = roll_out(*backend, request());
+    Tape tape;
+    RolloutRequest taped = request();
+    taped.tape = &tape;
+    result.statistics.entropy = roll_out(*backend, taped).statistics.entropy;
+    return result;
   }
 
   std::vector<DecodeTile> tiles(int rows, int most_samples) const {
@@ -188,7 +193,7 @@ DeviceDecode on_device(const Fixture& f, bool record, int stop_at = kNever, int 
   args.sample_stride = 3;
   args.seed = f.request().seed;
   args.forced = forced.data();
-  args.want_entropy = f.c.decode == Decode::kSample;  // as the CPU
+  args.want_entropy = f.c.decode == Decode::kSample;  // as the CPU on a tape
   args.tiles = tiles.data();
   args.tile_count = static_cast<int>(host_tiles.size());
   args.tile_rows = most;
