@@ -53,10 +53,13 @@ struct Level {
   }
 };
 
+// What a member of a group chose, and its log p then.
 struct Chosen {
-  int position;
-  Member member;
+  int position, member;
+  double log_prob;
 };
+
+constexpr int kEnded = -1, kImpossible = -2;  // in the place of a position: of forced orders
 
 template <typename Rules>
 class TileRollout {
@@ -342,23 +345,23 @@ class TileRollout {
     const size_t first_child = children.groups.size();
     chosen_.clear();
     for (int m = 0; m < group.members; ++m) {
-      Member member = parents.members[group.first_member + m];
+      const Member& member = parents.members[group.first_member + m];
       const int position = pick(group, list, member, m, step);
       // The misfit that ends an order is no part of it, nor of its log p.
       if (position < 0 || group.rules.ends(list[position])) {
-        finish(member);
+        finish(member, position == kImpossible);
         continue;
       }
-      if (group.remaining > 1) {
-        member.log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
-      }
+      double log_prob = member.log_prob;
+      if (group.remaining > 1)
+        log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
       result_.orders[member.result * n_ + step] = list[position];
       if (child_of_[position] < 0)
         child_of_[position] = add_child(parents, children, g, position, states, products);
       ++children.groups[child_of_[position]].members;
-      chosen_.push_back({position, member});
+      chosen_.push_back({position, m, log_prob});
     }
-    place_members(children, first_child);
+    place_members(parents.members.data() + group.first_member, children, first_child);
   }
 
   // Logits and running sums of a group into the workspace; returns the largest logit.
@@ -379,17 +382,14 @@ class TileRollout {
     return largest;
   }
 
-  // Position in the list of the group's member m, or -1 when a forced order has ended or asks for what cannot
-  // be chosen.
-  int pick(const Group<Rules>& group, const int32_t* list, Member& member, int m, int step) const {
+  // Position in the list of the group's member m, or what is not one.
+  int pick(const Group<Rules>& group, const int32_t* list, const Member& member, int m, int step) const {
     const int count = group.remaining;
     if (request_.decode == Decode::kForced) {
       const int32_t item = request_.forced[member.result * n_ + step];
-      if (item < 0) return -1;
+      if (item < 0) return kEnded;
       const int32_t* at = std::find(list, list + count, item);
-      if (at != list + count) return static_cast<int>(at - list);
-      member.log_prob = std::numeric_limits<double>::quiet_NaN();
-      return -1;
+      return at == list + count ? kImpossible : static_cast<int>(at - list);
     }
     if (count == 1) return 0;
     if (request_.decode == Decode::kGreedy) {
@@ -433,8 +433,8 @@ class TileRollout {
     return static_cast<int>(child);
   }
 
-  // The chosen members sorted by group.
-  void place_members(Level<Rules>& children, size_t first_child) {
+  // The members of a group that go on, sorted by the groups that they fall into.
+  void place_members(const Member* parents, Level<Rules>& children, size_t first_child) {
     std::vector<Group<Rules>>& groups = children.groups;
     int at = static_cast<int>(children.members.size());
     for (size_t c = first_child; c < groups.size(); ++c) {
@@ -445,7 +445,9 @@ class TileRollout {
     children.members.resize(at);
     for (const Chosen& chosen : chosen_) {
       Group<Rules>& child = groups[child_of_[chosen.position]];
-      children.members[child.first_member + child.members++] = chosen.member;
+      Member& member = children.members[child.first_member + child.members++];
+      member = parents[chosen.member];
+      member.log_prob = chosen.log_prob;
     }
     for (const Chosen& chosen : chosen_) child_of_[chosen.position] = -1;
     drop_finished(children, first_child);
@@ -458,9 +460,10 @@ class TileRollout {
   }
 
   // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
-  void finish(const Member& member) {
+  void finish(const Member& member, bool impossible = false) {
     const int32_t* order = result_.orders.data() + member.result * n_;
-    const bool whole = (Rules::kDropsItems || order[n_ - 1] >= 0) && !std::isnan(member.log_prob);
+    const bool ended = Rules::kDropsItems || order[n_ - 1] >= 0;
+    const bool whole = ended && !impossible && !std::isnan(member.log_prob);
     const double nan = std::numeric_limits<double>::quiet_NaN();
     result_.log_probs[member.result] = whole ? member.log_prob : nan;
     result_.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n_) : nan;

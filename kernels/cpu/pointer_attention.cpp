@@ -83,11 +83,13 @@ HWY_INLINE float sum_of(const F16* v) {
 }
 
 // Scores relative to the first item's, scores[j] = u_j - u_0: what the rows share (in a trained network most
-// of a score) goes before it can round the rest away. Returns u_0.
+// of a score) goes before it can round the rest away. Returns u_0. sum: what they add up to, in list order;
+// null: not wanted.
 template <TanhRange kRange>
 HWY_INLINE float scores_in_range(const float* references, const Query& query, const float* v_row,
-                                 const int32_t* items, int count, float* scores) {
+                                 const int32_t* items, int count, float* scores, float* sum) {
   const D4 d4;
+  float total = 0.0f;
   const Query q = query;  // local: the stores below cannot alias it, so it stays in registers
   F16 v[kVectors];
   for (int i = 0; i < kVectors; ++i) v[i] = load16(v_row + 16 * i);
@@ -102,7 +104,11 @@ HWY_INLINE float scores_in_range(const float* references, const Query& query, co
     const F16 s2 = joined_quotients<kRange>(row[2], q, v) - base,
               s3 = joined_quotients<kRange>(row[3], q, v) - base;
     hn::StoreU(hn::Mul(hn::Set(d4, -2.0f), sum_four(s0, s1, s2, s3)), d4, scores + j);
+    // Here the chain of additions hides behind the next rows.
+    if (sum != nullptr)
+      for (int t = j; t < std::min(j + 4, count); ++t) total += scores[t];
   }
+  if (sum != nullptr) *sum = total;
   return sum_of(v) - 2.0f * sum16(base);
 }
 
@@ -113,17 +119,17 @@ HWY_INLINE void pad_to_16(float* x, int count) {
 // u_j - u_0 of each item; the last group of 16 is padded with the first score. Returns u_0. Not inlined: it
 // is much code.
 HWY_NOINLINE float attention_scores(const float* references, const Query& q, const float* v,
-                                    const int32_t* items, int count, float* scores) {
+                                    const int32_t* items, int count, float* scores, float* sum = nullptr) {
   float first = 0.0f;
   switch (q.range) {
     case TanhRange::kUncapped:
-      first = scores_in_range<TanhRange::kUncapped>(references, q, v, items, count, scores);
+      first = scores_in_range<TanhRange::kUncapped>(references, q, v, items, count, scores, sum);
       break;
     case TanhRange::kCapped:
-      first = scores_in_range<TanhRange::kCapped>(references, q, v, items, count, scores);
+      first = scores_in_range<TanhRange::kCapped>(references, q, v, items, count, scores, sum);
       break;
     case TanhRange::kDirect:
-      first = scores_in_range<TanhRange::kDirect>(references, q, v, items, count, scores);
+      first = scores_in_range<TanhRange::kDirect>(references, q, v, items, count, scores, sum);
       break;
   }
   pad_to_16(scores, count);
@@ -181,11 +187,9 @@ HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const f
   return readout(values, e, items.list, items.count, out);
 }
 
-// Scores relative to `first` -> tanh(u - mean), or tanh(u) without `centre`. Returns the mean of u over the
-// items either way.
-HWY_NOINLINE float centred_tanh(float* u, int count, float first, bool centre) {
-  float sum = 0.0f;
-  for (int j = 0; j < count; ++j) sum += u[j];
+// Scores relative to `first`, which add up to `sum` -> tanh(u - mean), or tanh(u) without `centre`. Returns
+// the mean of u over the items either way.
+HWY_NOINLINE float centred_tanh(float* u, int count, float first, float sum, bool centre) {
   const float mean = sum / static_cast<float>(count);
   const F16 shift = splat(centre ? mean : -first);
   for (int j = 0; j < count; j += 16) store16(tanh16(load16(u + j) - shift), u + j);
@@ -232,8 +236,9 @@ void PointerLogits(const PointerLogitsArgs& a) {
   const Query q = prepare_query(query, r.pointer_bound);
   direct |= q.range == TanhRange::kDirect;
   float* t = to.tanh_u;
-  const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t);
-  a.statistics->mean_u = centred_tanh(t, a.count, first, w.centre);
+  float sum;
+  const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t, &sum);
+  a.statistics->mean_u = centred_tanh(t, a.count, first, sum, w.centre);
   a.statistics->saturated = static_cast<float>(saturated_of(t, a.count)) / static_cast<float>(a.count);
   a.statistics->direct = direct;
   const F16 scale = splat(w.scale);
