@@ -76,16 +76,22 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   const double network_objective = candidates.front().objective;
   SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
   to_the_end.on_best = control.on_best;
-  TourSearch search(instance, options, to_the_end);
-  bool finished = search.descend(candidates.front(), to_the_end);
+  std::optional<TourSearch> search;
+  try {
+    search.emplace(instance, options, to_the_end);
+  } catch (const CallStopped&) {  // no time for a first look: the network's answer stands
+    candidates.front().status = control.check();
+    return std::move(candidates.front());
+  }
+  bool finished = search->descend(candidates.front(), to_the_end);
   for (size_t i = 1; i < candidates.size() && finished; ++i)
-    finished = search.descend(candidates[i], control);
+    finished = search->descend(candidates[i], control);
   Solution best = std::move(
       *std::min_element(candidates.begin(), candidates.end(), [&](const Solution& a, const Solution& b) {
         return is_better(instance.problem, a.objective, b.objective);
       }));
   best.network_objective = network_objective;
-  if (finished && options.kicks != 0) finished = search.improve(best, control, workers);
+  if (finished && options.kicks != 0) finished = search->improve(best, control, workers);
   if (!finished && best.status == Status::kDone) best.status = control.check();
   return best;
 }

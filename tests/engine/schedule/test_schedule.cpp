@@ -321,6 +321,26 @@ TEST_CASE("a device is kept busy while the host packs, sorts out and improves") 
   CHECK(share >= 0.95);
 }
 
+TEST_CASE("a signal that comes while the network searches leaves its answer, improved or not") {
+  for (const bool improve : {false, true}) {
+    std::atomic<bool> interrupted = false;
+    class Interrupting final : public FakeBackend {
+     public:
+      explicit Interrupting(std::atomic<bool>& flag) : interrupted_(flag) {}
+      void rollout(const RolloutRequest& request, RolloutResult& result) override {
+        FakeBackend::rollout(request, result);
+        interrupted_ = true;
+      }
+
+     private:
+      std::atomic<bool>& interrupted_;
+    } backend(interrupted);
+    const SearchControl control = {{}, [&] { return interrupted.load(); }};
+    const SolvePlan plan = sampling_plan(1'000'000, improve);
+    CHECK(solve(backend, plan, {random_tsp(100, 1)}, control)[0].status == Status::kInterrupted);
+  }
+}
+
 // By hand, some minutes on a host that does nothing else: build/tests/test_schedule '[.long]'. What a run
 // takes is compared with what its slower half takes alone: the device at the rate that docs/kernels.md
 // counts, or the host beside a device that answers at once.
