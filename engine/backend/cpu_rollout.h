@@ -31,7 +31,7 @@ struct Draws {
   std::vector<uint32_t> instances, samples;  // [members]
   Buffer uniforms;                           // [members]
   std::vector<int32_t> positions;            // [members] in their group's list
-  int first_member = 0;
+  int first_member = 0;                      // of the block, in its level
 
   void make_room(int members) {
     const size_t count = cpu::padded(members);
