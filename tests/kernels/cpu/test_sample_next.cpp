@@ -101,7 +101,7 @@ TEST_CASE("sampling_uniforms: the bits of sampling_uniform") {
   on_each_target([](const CpuTarget&) {
     for (int count : {1, 15, 16, 17, 100'000}) {
       const uint32_t step = 3 * static_cast<uint32_t>(count);
-      const size_t room = (static_cast<size_t>(count) + 15) / 16 * 16;
+      const auto room = static_cast<size_t>(cpu::padded(count));
       std::vector<uint32_t> instances(room), samples(room);
       std::vector<float> found(room), expected;
       for (int i = 0; i < count; ++i) {
@@ -122,7 +122,7 @@ TEST_CASE("draw_positions: the first running sum that is not below the target") 
       std::vector<float> prefix = run(random_floats(items, 5 * items, 30.0f)).prefix;
       if (items > 2) prefix[items / 2] = prefix[items / 2 - 1];  // an item that adds nothing
       const float total = prefix.back();
-      std::vector<float> uniforms = {1.1641532182693481e-10f, 0.5f, 1.0f};
+      std::vector<float> uniforms = {kUniformShift, 0.5f, 1.0f};
       for (float sum : prefix) uniforms.push_back(sum / total);
       for (float u : random_floats(50, 6, 0.5f)) uniforms.push_back(u + 0.5f);
       std::vector<int32_t> found(uniforms.size()), expected;
@@ -130,7 +130,7 @@ TEST_CASE("draw_positions: the first running sum that is not below the target") 
         const auto at = std::lower_bound(prefix.begin(), prefix.end(), u * total) - prefix.begin();
         expected.push_back(std::min(static_cast<int32_t>(at), items - 1));
       }
-      prefix.resize((items + 15) / 16 * 16, -1.0f);
+      prefix.resize(cpu::padded(items), -1.0f);
       const int count = static_cast<int>(uniforms.size());
       cpu::draw_positions({prefix.data(), items, uniforms.data(), count, found.data()});
       CHECK(found == expected);
