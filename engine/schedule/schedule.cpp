@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -195,38 +196,47 @@ class BatchQueue {
   bool ended_ = false;
 };
 
-// What the searchers of a device share: as many callers at once as it takes, in the order in which they come,
-// so that under a time limit each has its turns.
+// What the searchers of a device share: as many callers as the device takes calls at once. They answer in the
+// order in which the searchers come, so that under a time limit each has its turns. A caller begins the next
+// call in the moment in which one ends; a searcher's own thread would first have to be woken.
 class SharedDevice {
  public:
-  explicit SharedDevice(Backend& shared) : backend(shared), calls_(shared.info().calls) {}
+  SharedDevice(Backend& device, bool has_callers) : backend(device) {
+    if (!has_callers) return;
+    for (int i = 0; i < backend.info().calls; ++i)
+      callers_.emplace_back([this](const std::stop_token& stop) { answer_calls(stop); });
+  }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) {
-    const Turn turn(*this);
-    backend.rollout(request, result);
+    if (callers_.empty()) return backend.rollout(request, result);
+    std::packaged_task<void()> call([&] { backend.rollout(request, result); });
+    std::future<void> answered = call.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(std::move(call));
+    }
+    called_.notify_one();
+    answered.get();
   }
 
   Backend& backend;
 
  private:
-  struct Turn {
-    explicit Turn(SharedDevice& waited_for) : device(waited_for) {
-      std::unique_lock lock(device.mutex_);
-      const int64_t number = device.come_++;
-      device.changed_.wait(lock, [&] { return number < device.gone_ + device.calls_; });
+  void answer_calls(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (called_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
+      std::packaged_task<void()> call = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      call();
+      lock.lock();
     }
-    ~Turn() {
-      const std::lock_guard lock(device.mutex_);
-      ++device.gone_;
-      device.changed_.notify_all();
-    }
-    SharedDevice& device;
-  };
+  }
 
-  const int calls_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t come_ = 0, gone_ = 0;
+  std::condition_variable_any called_;
+  std::deque<std::packaged_task<void()>> waiting_;
+  std::vector<std::jthread> callers_;
 };
 
 class Scheduler {
@@ -242,8 +252,9 @@ class Scheduler {
         workers_(std::max(info_.threads, 1)),
         cut_(cut_batches(info_, plan, instances)),
         statistics_(cut_.size()) {
-    for (Backend* device : devices) devices_.emplace_back(*device);
-    searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, most_searchers()));
+    searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, devices.size() * most_searchers()));
+    const bool shared = searchers_ > static_cast<int>(devices.size());
+    for (Backend* device : devices) devices_.emplace_back(*device, shared);
     for (const Instance& instance : instances) work_left_ += rollout_work(instance.n());
   }
 
@@ -260,11 +271,11 @@ class Scheduler {
   }
 
  private:
-  // Sampling alone has work for the host between two calls, which another searcher's call fills.
+  // Of each device. Sampling alone has work for the host between two calls, which another searcher's call
+  // fills.
   size_t most_searchers() const {
-    if (std::holds_alternative<InstanceSearch>(plan_.search)) return 1;
     const bool ahead = !info_.uses_host && std::holds_alternative<SamplingOptions>(plan_.search);
-    return devices_.size() * static_cast<size_t>(ahead ? info_.calls + kSearchersBeside : 1);
+    return static_cast<size_t>(ahead ? info_.calls + kSearchersBeside : 1);
   }
 
   // The devices' threads search batches, this one improves them and hands them out.

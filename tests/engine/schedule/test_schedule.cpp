@@ -272,17 +272,17 @@ class Device final : public FakeBackend {
     }
     result.statistics.steps = rollouts * n;
     if (request.best_only) choose_best(request, result);
-    const auto end = start + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(seconds_each_ * rollouts));
+    const Clock::time_point begin = begin_after(start, rollouts), end = begin + time_of(rollouts);
     for (auto now = start; now < end && !request.stop.stops(); now = Clock::now())
       std::this_thread::sleep_until(std::min(end, now + std::chrono::milliseconds(2)));
-    if (Clock::now() < end) {
+    const Clock::time_point now = Clock::now();
+    if (now < end) {
       clear_rollouts(request.best_only ? request.sequences.count : rollouts, n, result);
       result.finished.assign(request.sequences.count, 0);
       if (request.best_only) result.winners.assign(request.sequences.count, -1);
     }
     const std::lock_guard lock(mutex_);
-    busy += Clock::now() - start;
+    busy += std::max(std::min(now, end) - begin, Clock::duration::zero());
     --callers_;
     if (fails_after && --*fails_after == 0) {
       failed = true;
@@ -290,16 +290,29 @@ class Device final : public FakeBackend {
     }
   }
 
-  Clock::duration busy{};  // summed over callers
+  Clock::duration busy{};
   std::atomic<int> most_callers{0};
   std::optional<int> fails_after;
   std::atomic<bool> failed{false};
 
  private:
+  Clock::duration time_of(int64_t rollouts) const {
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(seconds_each_ * rollouts));
+  }
+  // The work of a call begins where that of the calls before it ends.
+  Clock::time_point begin_after(Clock::time_point start, int64_t rollouts) {
+    const std::lock_guard lock(mutex_);
+    const Clock::time_point begin = std::max(start, free_from_);
+    free_from_ = begin + time_of(rollouts);
+    return begin;
+  }
+
   const double seconds_each_;
   const int calls_;
   std::atomic<int> callers_{0};
   std::mutex mutex_;
+  Clock::time_point free_from_{};
 };
 
 }  // namespace
@@ -363,7 +376,7 @@ TEST_CASE("10,000 instances take the time of the device or of the host, whicheve
     solve(device, plan, instances);
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
-  Device at_once(1e12), device(row.rollouts_per_second);
+  Device at_once(1e12, 2), device(row.rollouts_per_second, 2);
   const double host = seconds(at_once), all = seconds(device);
   const double busy = std::chrono::duration<double>(device.busy).count();
   WARN("n = " << row.n << ", " << row.rollouts_per_second << " tours/s" << (row.improves ? ", improved" : "")
