@@ -176,7 +176,7 @@ class Asynchronous final : public AsynchronousBackend {
     const size_t size = layout_->size;
     const GradientNorms norms =
         adam_step(*layout_, {state_.data(), &state_[size], &state_[2 * size], gradient_.data()},
-                  head.actor_steps, head.critic_steps, request);
+                  head.actor_steps, head.critic_steps, request, nullptr);
     if (!std::isfinite(norms.actor) || !std::isfinite(norms.critic)) return norms;
     ++head.updates;
     put(head);

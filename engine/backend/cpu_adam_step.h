@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/backend/backend.h"
+#include "kernels/common/worker_threads.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman {
@@ -13,8 +14,8 @@ struct AdamArrays {
 };
 
 // Steps the networks that the request names, and counts their steps. Returns the gradients' norms before
-// clipping. The gradient of a network that took a step is zero afterwards.
+// clipping. All of the gradient is zero afterwards. helpers: null, or threads that are free.
 GradientNorms adam_step(const ParameterLayout& layout, const AdamArrays& arrays, int64_t& actor_steps,
-                        int64_t& critic_steps, const UpdateRequest& request);
+                        int64_t& critic_steps, const UpdateRequest& request, WorkerThreads* helpers);
 
 }  // namespace pointsman

@@ -156,8 +156,9 @@ class CpuBackend final : public Backend {
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
     tape_head_.forget();
     std::vector<GradientNorms> norms(count);
-    workers_.for_each(count,
-                      [&](int64_t i, int) { norms[i] = update_set(*sets_.at(first_set + i), request); });
+    WorkerThreads* const helpers = count == 1 ? &workers_ : nullptr;
+    for_each_item(count == 1 ? nullptr : &workers_, count,
+                  [&](int64_t i) { norms[i] = update_set(*sets_.at(first_set + i), request, helpers); });
     return norms;
   }
 
@@ -310,12 +311,11 @@ class CpuBackend final : public Backend {
     });
   }
 
-  GradientNorms update_set(CpuParameters& p, const UpdateRequest& request) {
+  GradientNorms update_set(CpuParameters& p, const UpdateRequest& request, WorkerThreads* helpers) {
     p.learn();
     const AdamArrays arrays{p.flat.data(), p.first_moment.data(), p.second_moment.data(), p.gradient.data()};
-    const GradientNorms norms = adam_step(*layout_, arrays, p.actor_steps, p.critic_steps, request);
-    std::fill(p.gradient.begin(), p.gradient.end(), 0.0f);
-    p.prepare();
+    const GradientNorms norms = adam_step(*layout_, arrays, p.actor_steps, p.critic_steps, request, helpers);
+    p.prepare(helpers);
     return norms;
   }
 

@@ -57,10 +57,10 @@ void CpuParameters::fold_input(int64_t weight_ih, int64_t input, int width, floa
 void CpuParameters::pack_both(const float* matrix, int columns, int k, AlignedFloats& packed,
                               AlignedFloats& transposed) {
   packed.resize(static_cast<size_t>(columns) * k);
-  cpu::pack({matrix, k, columns, k, false, packed.data()});
+  to_pack_.push_back({matrix, k, columns, k, false, packed.data()});
   if (!learns()) return;
   transposed.resize(packed.size());
-  cpu::pack({matrix, k, k, columns, true, transposed.data()});
+  to_pack_.push_back({matrix, k, k, columns, true, transposed.data()});
 }
 
 // The matrix [columns][k] at `offset`.
@@ -85,7 +85,8 @@ void CpuParameters::prepare_attention_encoder() {
   prepare_matrix(layout.start.c_weight, kHidden, kHidden, start_c);
 }
 
-void CpuParameters::prepare() {
+void CpuParameters::prepare(WorkerThreads* helpers) {
+  to_pack_.clear();
   if (config.encoder == Encoder::kLstm) {
     prepare_lstm(layout.encoder, encoder);
   } else {
@@ -105,12 +106,14 @@ void CpuParameters::prepare() {
   }
   pack_both(stacked.data(), width, kHidden, references, references_t);
 
-  if (!config.has_critic) return;
-  const ParameterLayout::Critic& critic = layout.critic;
-  prepare_lstm(critic.encoder, critic_encoder);
-  pack_both(flat.data() + critic.process.w_ref, kHidden, kHidden, critic_reference, critic_reference_t);
-  pack_both(flat.data() + critic.process.w_q, kHidden, kHidden, critic_query, critic_query_t);
-  pack_both(flat.data() + critic.fc1_weight, kHidden, kHidden, critic_fc1, critic_fc1_t);
+  if (config.has_critic) {
+    const ParameterLayout::Critic& critic = layout.critic;
+    prepare_lstm(critic.encoder, critic_encoder);
+    pack_both(flat.data() + critic.process.w_ref, kHidden, kHidden, critic_reference, critic_reference_t);
+    pack_both(flat.data() + critic.process.w_q, kHidden, kHidden, critic_query, critic_query_t);
+    pack_both(flat.data() + critic.fc1_weight, kHidden, kHidden, critic_fc1, critic_fc1_t);
+  }
+  for_each_item(helpers, static_cast<int64_t>(to_pack_.size()), [&](int64_t i) { cpu::pack(to_pack_[i]); });
 }
 
 }  // namespace pointsman

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/backend/network.h"
+#include "kernels/common/worker_threads.h"
 #include "kernels/cpu/aligned_floats.h"
 #include "kernels/cpu/cpu_operations.h"
 
@@ -36,8 +37,8 @@ class CpuParameters {
   // Other parameters [layout.size]; zeroes what they have learned.
   void load(std::span<const float> parameters);
 
-  // Must be called after `flat` changed, before the set is used.
-  void prepare();
+  // Must be called after `flat` changed, before the set is used. helpers: null, or threads that are free.
+  void prepare(WorkerThreads* helpers = nullptr);
 
   // Makes what only gradients and updates need: moments and gradient, all zero, and the transposes. Must be
   // called before those; does nothing the second time.
@@ -75,6 +76,8 @@ class CpuParameters {
   void prepare_attention_encoder();
   void fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const;
   void pack_both(const float* matrix, int columns, int k, AlignedFloats& packed, AlignedFloats& transposed);
+
+  std::vector<cpu::PackArgs> to_pack_;  // while prepare() gathers them
 };
 
 }  // namespace pointsman

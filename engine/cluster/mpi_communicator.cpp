@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -17,9 +18,12 @@ namespace {
 
 constexpr int kTag = 0;
 // A wait first gives its processor away between two looks, then sleeps: in a chain of sums the other rank is
-// nearly there, and for a piece of work it may take seconds that another process can use.
+// nearly there, and for a piece of work it may take seconds that another thread can use. Looking every .1 ms
+// takes a tenth of that thread's time, so that the sleeps grow with what was waited.
 constexpr auto kYielding = std::chrono::milliseconds(1);
-constexpr auto kSleep = std::chrono::microseconds(100);
+constexpr std::chrono::nanoseconds kShortestSleep = std::chrono::microseconds(100),
+                                   kLongestSleep = std::chrono::milliseconds(5);
+constexpr int kSleepsInAWait = 64;
 
 void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -32,12 +36,13 @@ void check(int code, const char* call) {
 // Calls look() until it is true.
 template <typename Look>
 void wait_until(const Look& look) {
-  const auto yields_until = std::chrono::steady_clock::now() + kYielding;
+  const auto begin = std::chrono::steady_clock::now();
   while (!look()) {
-    if (std::chrono::steady_clock::now() < yields_until) {
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin;
+    if (waited < kYielding) {
       sched_yield();
     } else {
-      std::this_thread::sleep_for(kSleep);
+      std::this_thread::sleep_for(std::clamp(waited / kSleepsInAWait, kShortestSleep, kLongestSleep));
     }
   }
 }

@@ -128,4 +128,11 @@ inline void WorkerThreads::for_each(int64_t items, const std::function<void(int6
   if (error_) std::rethrow_exception(error_);
 }
 
+// Calls work(item) for every item in [0, items): by `helpers`, or one after another where there are none.
+template <typename Work>
+void for_each_item(WorkerThreads* helpers, int64_t items, const Work& work) {
+  if (helpers != nullptr) return helpers->for_each(items, [&](int64_t item, int) { work(item); });
+  for (int64_t item = 0; item < items; ++item) work(item);
+}
+
 }  // namespace pointsman

@@ -116,7 +116,10 @@ HWY_INLINE void outer_tile(const OuterArgs& a, const float* panel) {
   const D d;
   V acc[kRows][kVectors];
   for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kVectors; ++j) acc[i][j] = hn::Zero(d);
+    for (int j = 0; j < kVectors; ++j) {
+      acc[i][j] = hn::Zero(d);
+      hwy::Prefetch(a.sum + static_cast<int64_t>(i) * a.ldsum + j * kLanes);  // wanted at the end
+    }
   }
   const float* x = a.x;
   for (int r = 0; r < a.rows; ++r) {

@@ -207,7 +207,7 @@ TEST_CASE("an old gradient changes the newest parameters, and one that is too ol
     if (updates <= 2) {
       adam_step(layout,
                 {before.data(), moments.first_moment.data(), moments.second_moment.data(), gradient.data()},
-                moments.actor_steps, moments.critic_steps, {});
+                moments.actor_steps, moments.critic_steps, {}, nullptr);
       CHECK(ages == std::vector<int64_t>{3, 0, 1, 0});
     } else {
       CHECK(ages == std::vector<int64_t>{4, 0, 0, 1});
