@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What nvcc makes of the CUDA kernels: registers, stack and spills of each, and the instructions of the
-attention's inner loops counted in the machine code.
+"""What nvcc makes of the CUDA kernels: registers, stack and spills of each, the instructions of the decode
+kernel's inner loops counted in the machine code, and what a sampled tour makes of them.
 
     python3 bench/kernel_table.py                 prints the tables
     python3 bench/kernel_table.py --write         writes them to bench/results/tables/cuda_kernels.md
@@ -136,9 +136,13 @@ def inner_loops(code):
     return [instructions for instructions in rounds if instructions]
 
 
-def recognised(loop):
+def recognised(loop, kernel):
     """Title and elements a round of the attention's loops and of the product; None for others."""
     names = [instruction.name for instruction in loop]
+    if "HMMA" in names:
+        # 1,024 fma a warp, of bf16 2,048; tf32x3 makes three of each.
+        fma = sum(64 if ".BF16" in i.opcode else 32 for i in loop if i.name == "HMMA")
+        return "product, tensor cores", fma // (3 if "(Precision)2" in kernel else 1)
     place = "shared" if any(i.opcode == "LDS.128" for i in loop) and "LDG" not in names else "device"
     if sum(i.opcode.startswith("MUFU.RCP") for i in loop) == 8 and "SHFL" in names:
         # Four items by a half-warp: 32 elements a lane, four of them joined over one division.
@@ -158,21 +162,50 @@ def loop_table(compiled, cuobjdump, environment):
              "one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes.", "",
              "| kernel | loop | elements a round | " + " | ".join(titles) + " |",
              "|---|---|---|" + "---|" * len(titles)]
-    rows = {}
+    rows, costs = {}, {}
     target = next(target for source, target, _ in compiled if source == "decode.cu")
     code = functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
     names = demangled(list(code))
     for mangled, instructions in code.items():
         for loop in inner_loops(instructions):
-            found = recognised(loop)
+            found = recognised(loop, names[mangled])
             if found is None:
                 continue
             title, elements = found
+            if len(loop) / elements >= costs.get((names[mangled], title), float("inf")):
+                continue  # the same work in fewer columns at a time
+            costs[names[mangled], title] = len(loop) / elements
             counts = {name: sum(i.name in opcodes for i in loop) for name, opcodes in CLASSES}
             counts.update({"others": len(loop) - sum(counts.values()), "all": len(loop)})
             cells = " | ".join(f"{counts[name] / elements:.2f}" for name in titles)
             rows[names[mangled], title] = f"| `{names[mangled]}` | {title} | {elements} | {cells} |"
-    return lines + [rows[key] for key in sorted(rows)]
+    return lines + [rows[key] for key in sorted(rows)] + ["", *tour_table(costs)]
+
+
+# --- A sampled tour ---
+
+HIDDEN, CITIES = 128, 100
+PRECISIONS = ("fp32", "tf32", "tf32x3", "bf16")
+EVALUATIONS = 0.73  # of a step and tour, where 256 samples of tsp100 share prefixes: `bench decode -m tsp100`
+
+
+def tour_table(costs):
+    """Instructions of a lane for one tour, by the loops: the gates' and the query's product a step, and for each item left
+    H elements of two scores and a readout."""
+    products = CITIES * 5 * HIDDEN * HIDDEN
+    elements = HIDDEN * sum(range(2, CITIES + 1))
+    lines = [f"A sampled tour of {CITIES} cities with one glimpse, of a sequence whose references lie in shared memory: million",
+             "instructions of lanes in these loops, a warp issues a thirty-second. \"sharing prefixes\": with "
+             f"{EVALUATIONS} evaluations a step.", "",
+             "| precision | products | scores | readout | all | sharing prefixes |", "|---|---|---|---|---|---|"]
+    for index, precision in enumerate(PRECISIONS):
+        kernel = f"decode_kernel<TspRules, (Precision){index}, false>"
+        product = costs[kernel, "product, tensor cores" if index > 0 else "product, weights from device"] * products
+        scores, readout = 2 * costs[kernel, "scores, shared"] * elements, costs[kernel, "readout, shared"] * elements
+        total = product + scores + readout
+        numbers = (product, scores, readout, total, EVALUATIONS * total)
+        lines.append(f"| {precision} | " + " | ".join(f"{number / 1e6:.1f}" for number in numbers) + " |")
+    return lines
 
 
 def main():

@@ -4,10 +4,12 @@
 
   many_instances.py PROGRAM mixed [--turns 3]    10,000 instances of 5 to 150 cities, as they come against sorted by size
   many_instances.py PROGRAM active [--turns 3]   64 active searches of 50 cities at once against training steps
+  many_instances.py PROGRAM threads [--turns 3]  two threads, and two programs of one thread at once, against one thread
 
 mixed: greedy tours with tsp50, from JSON; the answers must be the same. active: every parameter is learnt from 128 replicas of each
 instance, a step of training has 64 instances of 128 rollouts; start and end of the program are taken off by a second run of
-fewer steps. One search alone must give the answer of its instance among the 64."""
+fewer steps. One search alone must give the answer of its instance among the 64. threads: 10,000 greedy tours, 1,280 samples of
+each of 128 instances, and training steps of 16 instances of 8 rollouts, all of 50 cities."""
 import argparse
 import json
 import random
@@ -20,9 +22,13 @@ from pathlib import Path
 SEARCHES, REPLICAS, CITIES, FEW, MANY = 64, 128, 50, 1, 5
 
 
-def run(*command):
+def run(*command, copies=1):
     begin = time.monotonic()
-    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+    words = [[str(word).replace("COPY", str(copy)) for word in command] for copy in range(copies)]
+    programs = [subprocess.Popen(each, stdout=subprocess.DEVNULL) for each in words]
+    for program, each in zip(programs, words):
+        if program.wait() != 0:
+            raise SystemExit(f"failed: {' '.join(each)}")
     return time.monotonic() - begin
 
 
@@ -71,14 +77,34 @@ def active(program, turns, folder):
           f"{middle['searching'] / middle['training']:.2f} of the training rate")
 
 
+def threads(program, turns, folder):
+    for name, count in ("greedy", 10_000), ("sample", 128):
+        run(program, "generate", "tsp", "-n", CITIES, "-b", count, "-q", "-f", "-o", folder / f"{name}.npy")
+    solve = (program, "solve", "-m", "tsp50", "--improve", "off", "-q", "-f", "-o", folder / "COPY.out.npy", "--mode")
+    train = (program, "train", "tsp", "-n", CITIES, "-b", 16, "--rollouts", 8, "-q", "-f", "-o", folder / "COPY.safetensors", "--steps")
+    work = {"greedy": lambda **at: run(*solve, "greedy", folder / "greedy.npy", "-t", at["t"], copies=at["copies"]),
+            "sampling": lambda **at: run(*solve, "sample", "-n", 1280, folder / "sample.npy", "-t", at["t"], copies=at["copies"]),
+            "training": lambda **at: (run(*train, 120, "-t", at["t"], copies=at["copies"]) -
+                                      run(*train, 20, "-t", at["t"], copies=at["copies"]))}
+    for name, timed in work.items():
+        sides = {"one": {"t": 1, "copies": 1}, "two": {"t": 2, "copies": 1}, "both": {"t": 1, "copies": 2}}
+        times = {side: [] for side in sides}
+        for _ in range(turns):
+            for side, at in sides.items():
+                times[side].append(timed(**at))
+        middle = {side: statistics.median(seconds) for side, seconds in times.items()}
+        print(f"{name}: one thread {middle['one']:.2f} s, two {middle['two']:.2f} s: {middle['one'] / middle['two']:.2f}x; "
+              f"two programs at once {2 * middle['one'] / middle['both']:.2f}x", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("what", choices=("mixed", "active"))
+    parser.add_argument("what", choices=("mixed", "active", "threads"))
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        {"mixed": mixed, "active": active}[options.what](options.program, options.turns, Path(folder))
+        {"mixed": mixed, "active": active, "threads": threads}[options.what](options.program, options.turns, Path(folder))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cpu_adam_step.h"
@@ -35,6 +36,12 @@ struct CpuTape final : Tape::Storage {
 TileActivations* tile_of(CpuTape* tape, size_t t) {
   return tape != nullptr && t < tape->count ? &tape->tiles[t] : nullptr;
 }
+
+// The sums of some tiles.
+struct Segment {
+  AlignedFloats sums;
+  bool is_zero = false;  // all of them: nothing was added since they were read
+};
 
 class CpuBackend final : public Backend {
  public:
@@ -267,7 +274,7 @@ class CpuBackend final : public Backend {
       sum_segments(0, segments, count, size,
                    [&](size_t t, int worker, AlignedFloats& buffer) { sum(first + t, worker, buffer); });
       add_segments(segments, size);
-      unfold(folded_in(segments_[0]), *sets_.at(set));
+      unfold(folded_in(segments_[0].sums), *sets_.at(set));
       first = last;
     }
   }
@@ -277,10 +284,12 @@ class CpuBackend final : public Backend {
   void sum_segments(size_t first, size_t segments, size_t tiles, size_t size, const Sum& sum) {
     if (segments_.size() < segments) segments_.resize(segments);
     workers_.for_each(static_cast<int64_t>(segments), [&](int64_t i, int worker) {
-      segments_[i].assign(size, 0.0f);
+      Segment& segment = segments_[i];
+      if (!std::exchange(segment.is_zero, false) || segment.sums.size() != size)
+        segment.sums.assign(size, 0.0f);
       const size_t s = first + static_cast<size_t>(i);
       for (size_t t = segment_begin(s, tiles); t < segment_begin(s + 1, tiles); ++t)
-        sum(t, worker, segments_[i]);
+        sum(t, worker, segment.sums);
     });
   }
 
@@ -295,20 +304,24 @@ class CpuBackend final : public Backend {
     sum_segments(first, last - first, window.all, size,
                  [&](size_t t, int worker, AlignedFloats& buffer) { sum(t - window.first, worker, buffer); });
     std::vector<const float*> addends;
-    for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].data());
+    for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].sums.data());
     part_sum_.resize(size);
     part_->add_segments(addends, part_sum_);
   }
 
-  // Into the first.
+  // Into the first. The others are zeroed where they were read, while the caches hold them.
   void add_segments(size_t segments, size_t size) {
-    constexpr size_t kSlice = 16384;
+    constexpr size_t kSlice = 4096;
+    float* const all = segments_[0].sums.data();
     workers_.for_each(static_cast<int64_t>((size + kSlice - 1) / kSlice), [&](int64_t slice, int) {
       const size_t begin = slice * kSlice, end = std::min(size, begin + kSlice);
       for (size_t s = 1; s < segments; ++s) {
-        for (size_t i = begin; i < end; ++i) segments_[0][i] += segments_[s][i];
+        float* const addend = segments_[s].sums.data();
+        for (size_t i = begin; i < end; ++i) all[i] += addend[i];
+        std::fill(addend + begin, addend + end, 0.0f);
       }
     });
+    for (size_t s = 1; s < segments; ++s) segments_[s].is_zero = true;
   }
 
   GradientNorms update_set(CpuParameters& p, const UpdateRequest& request, WorkerThreads* helpers) {
@@ -328,8 +341,8 @@ class CpuBackend final : public Backend {
   std::vector<GradientWorkspace> gradient_workspaces_;
   size_t granted_bytes_ = kSmallBytes;  // that the gradient workspaces may grow to without a question
   TapeHead tape_head_;
-  std::vector<AlignedFloats> segments_;  // sums of a set's segments
-  CpuPart* const part_;                  // null: this backend computes all of each call
+  std::vector<Segment> segments_;  // of a set
+  CpuPart* const part_;            // null: this backend computes all of each call
   AlignedFloats part_sum_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks the functions that the CPU kernels, the CUDA kernels and the validator compile from one source.
+// Marks the functions that the CPU kernels, the CUDA kernels and the validator compile from one source, and
+// says for what a source is compiled.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -7,3 +8,14 @@
 #else
 #define POINTSMAN_HOST_DEVICE
 #endif
+
+namespace pointsman {
+
+// 900 for sm_90; 0 for the host.
+#if defined(__CUDA_ARCH__)
+inline constexpr int kCudaArchitecture = __CUDA_ARCH__;
+#else
+inline constexpr int kCudaArchitecture = 0;
+#endif
+
+}  // namespace pointsman

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/host_device.h"
 #include "kernels/cuda/stream.h"
 
 namespace pointsman::cuda {
@@ -31,10 +32,15 @@ __device__ __forceinline__ unsigned made_here(unsigned x) {
   return x;
 }
 
-// x as the tensor cores read it: 10 bits of mantissa, the nearest, ties away from zero.
+// x as the tensor cores read it: 10 bits of mantissa, the nearest, ties to even. sm_80 knows only ties away
+// from zero, and makes three instructions of it.
 __device__ __forceinline__ uint32_t to_tf32(float x) {
   uint32_t y;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  if constexpr (kCudaArchitecture >= 900) {
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  } else {
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  }
   return y;
 }
 

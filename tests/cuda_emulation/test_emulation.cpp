@@ -429,8 +429,9 @@ TEST_CASE("numbers as the tensor cores read them") {
   using pointsman::cuda::to_tf32;
   CHECK(to_tf32(1.0f) == 0x3F800000u);
   CHECK(to_tf32(__uint_as_float(0x3F800FFFu)) == 0x3F800000u);
-  CHECK(to_tf32(__uint_as_float(0x3F801000u)) == 0x3F802000u);  // a tie, away from zero
-  CHECK(to_tf32(__uint_as_float(0xBF801000u)) == 0xBF802000u);
+  CHECK(to_tf32(__uint_as_float(0x3F801001u)) == 0x3F802000u);
+  CHECK(to_tf32(__uint_as_float(0x3F801000u)) == 0x3F800000u);  // a tie, to even
+  CHECK(to_tf32(__uint_as_float(0xBF803000u)) == 0xBF804000u);
   CHECK(to_tf32(__uint_as_float(0x3FFFF000u)) == 0x40000000u);
 }
 

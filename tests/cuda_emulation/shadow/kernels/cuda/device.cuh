@@ -32,7 +32,7 @@ inline unsigned made_here(unsigned x) { return x; }
 inline uint32_t to_tf32(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const bool finite = (bits & 0x7F800000u) != 0x7F800000u;
-  return finite ? (bits + 0x1000u) & 0xFFFFE000u : bits;
+  return finite ? (bits + 0xFFFu + ((bits >> 13) & 1u)) & 0xFFFFE000u : bits;
 }
 
 inline uint32_t to_bf16_pair(float low, float high) {
