@@ -209,8 +209,8 @@ TEST_CASE("a gap's confidence interval is that of a mean of a sample") {
 
 TEST_CASE("each of several models of eval has its share of the time") {
   const Sandbox sandbox;
-  REQUIRE(sandbox.run("generate tsp -n 50 -b 4 -o set.npy").code == 0);
-  // The first knows nothing: its tours are three times as long as any of the second's.
+  REQUIRE(sandbox.run("generate tsp -n 20 -b 4 -o set.npy").code == 0);
+  // The first knows nothing: its tours are twice as long as any of the second's.
   const std::string models = "-m tsp20,'" POINTSMAN_SOURCE_DIR "/models/pretrained/tsp50.safetensors'";
   const auto cost = [&](const std::string& flags) {
     const Answer answer = sandbox.run("eval -q set.npy " + models + flags);
