@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -209,33 +208,45 @@ class SharedDevice {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) {
     if (callers_.empty()) return backend.rollout(request, result);
-    std::packaged_task<void()> call([&] { backend.rollout(request, result); });
-    std::future<void> answered = call.get_future();
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(std::move(call));
-    }
+    Call call = {request, result};
+    std::unique_lock lock(mutex_);
+    waiting_.push_back(&call);
     called_.notify_one();
-    answered.get();
+    call.answered.wait(lock, [&] { return call.is_answered; });
+    if (call.error) std::rethrow_exception(call.error);
   }
 
   Backend& backend;
 
  private:
+  struct Call {
+    const RolloutRequest& request;
+    RolloutResult& result;
+    std::condition_variable answered{};
+    bool is_answered = false;
+    std::exception_ptr error = nullptr;
+  };
+
   void answer_calls(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (called_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
-      std::packaged_task<void()> call = std::move(waiting_.front());
+      Call& call = *waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      call();
+      try {
+        backend.rollout(call.request, call.result);
+      } catch (...) {
+        call.error = std::current_exception();
+      }
       lock.lock();
+      call.is_answered = true;
+      call.answered.notify_one();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable_any called_;
-  std::deque<std::packaged_task<void()>> waiting_;
+  std::deque<Call*> waiting_;
   std::vector<std::jthread> callers_;
 };
 
