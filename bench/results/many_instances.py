@@ -82,16 +82,15 @@ def threads(program, turns, folder):
         run(program, "generate", "tsp", "-n", CITIES, "-b", count, "-q", "-f", "-o", folder / f"{name}.npy")
     solve = (program, "solve", "-m", "tsp50", "--improve", "off", "-q", "-f", "-o", folder / "COPY.out.npy", "--mode")
     train = (program, "train", "tsp", "-n", CITIES, "-b", 16, "--rollouts", 8, "-q", "-f", "-o", folder / "COPY.safetensors", "--steps")
-    work = {"greedy": lambda **at: run(*solve, "greedy", folder / "greedy.npy", "-t", at["t"], copies=at["copies"]),
-            "sampling": lambda **at: run(*solve, "sample", "-n", 1280, folder / "sample.npy", "-t", at["t"], copies=at["copies"]),
-            "training": lambda **at: (run(*train, 120, "-t", at["t"], copies=at["copies"]) -
-                                      run(*train, 20, "-t", at["t"], copies=at["copies"]))}
+    work = {"greedy": lambda t, copies: run(*solve, "greedy", folder / "greedy.npy", "-t", t, copies=copies),
+            "sampling": lambda t, copies: run(*solve, "sample", "-n", 1280, folder / "sample.npy", "-t", t, copies=copies),
+            "training": lambda t, copies: run(*train, 120, "-t", t, copies=copies) - run(*train, 20, "-t", t, copies=copies)}
+    sides = {"one": (1, 1), "two": (2, 1), "both": (1, 2)}  # threads of a program, programs at once
     for name, timed in work.items():
-        sides = {"one": {"t": 1, "copies": 1}, "two": {"t": 2, "copies": 1}, "both": {"t": 1, "copies": 2}}
         times = {side: [] for side in sides}
         for _ in range(turns):
-            for side, at in sides.items():
-                times[side].append(timed(**at))
+            for side, counts in sides.items():
+                times[side].append(timed(*counts))
         middle = {side: statistics.median(seconds) for side, seconds in times.items()}
         print(f"{name}: one thread {middle['one']:.2f} s, two {middle['two']:.2f} s: {middle['one'] / middle['two']:.2f}x; "
               f"two programs at once {2 * middle['one'] / middle['both']:.2f}x", flush=True)

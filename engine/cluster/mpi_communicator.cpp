@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kTag = 0;
 // A wait first gives its processor away between two looks, then sleeps: in a chain of sums the other rank is
-// nearly there, and for a piece of work it may take seconds that another thread can use. Looking every .1 ms
-// takes a tenth of that thread's time, so that the sleeps grow with what was waited.
+// nearly there, and for a piece of work it may take seconds that another thread can use. To look every .1 ms
+// would take much of them from that thread, so the sleeps grow with what was waited.
 constexpr auto kYielding = std::chrono::milliseconds(1);
 constexpr std::chrono::nanoseconds kShortestSleep = std::chrono::microseconds(100),
                                    kLongestSleep = std::chrono::milliseconds(5);

@@ -162,17 +162,13 @@ int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, W
     const auto begin = static_cast<int64_t>(random() % static_cast<uint64_t>(n_));
     // Shares of equal work end at about the same time: some kicks need many looks, some few.
     const int64_t most_looks = made == 0 ? n_ / count : looks / made * (n_ / kCitiesPerKick) / count;
-    const auto work = [&](int64_t i, int) {
+    const auto work = [&](int64_t i) {
       const int64_t first = i * n_ / count, last = (i + 1) * n_ / count, left = kicks - made;
       helpers[i].run(static_cast<int>((begin + first) % n_), static_cast<int>(last - first),
                      left / count + (i < left % count ? 1 : 0), most_looks, cooling, control);
     };
     for (int i = 1; i < count; ++i) helpers[i].tour.load(common);
-    if (workers != nullptr) {
-      workers->for_each(count, work);
-    } else {
-      for (int i = 0; i < count; ++i) work(i, 0);
-    }
+    for_each_item(workers, count, work);
     for (const Helper& helper : helpers) {
       if (&helper != &helpers[0]) helper.repeat_on(common);
       stopped = stopped || helper.tour.stopped();
