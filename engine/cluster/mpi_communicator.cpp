@@ -187,7 +187,17 @@ Place find_place() {
   return place;
 }
 
+// Open MPI 4 takes `rdma` for windows between machines that have plain TCP only, where it makes none
+// (open-mpi/ompi issue 9871). Without it there are `ucx` for fast networks and `pt2pt`. What the user chose
+// stays.
+void choose_windows() {
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION == 4
+  setenv("OMPI_MCA_osc", "^rdma", 0);
+#endif
+}
+
 std::unique_ptr<Communicator> join() {
+  choose_windows();
   // Serialized: rank 0 hands out work from a thread of its own, and no other thread calls MPI meanwhile.
   int threads = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "MPI_Init_thread");

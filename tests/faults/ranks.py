@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks: several MPI processes give the bytes of one, and the death of one of them ends the run cleanly.
 
-    python3 tests/faults/ranks.py BINARY [--kills N] [--ranks N ..] [--seed S]    50, 1 to 4; ctest makes 2, 2 and 3
+    python3 tests/faults/ranks.py BINARY [--kills N] [--ranks N ..] [--seed S] [--hosts]    50, 1 to 4
+
+With --hosts the ranks are shared out over two hosts: network namespaces that it makes, with a cable between them, and host
+names of their own. That takes root.
 
 1. `solve`, `eval`, `score` and `train` with N processes.
 2. One rank is killed (SIGKILL) at a random time of a training: mpirun must end within 10 s with a code that is not 0, no
@@ -11,9 +14,10 @@
 3. Ranks that train asynchronously make every step once. The death of one ends them all, and a signal keeps what they made.
 4. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
 
-Exit code 1 when anything of this does not hold, 77 where mpirun or the MPI module is missing.
+Exit code 1 when anything of this does not hold, 77 where mpirun, the MPI module or a right is missing.
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -33,17 +37,69 @@ TRAIN = ("train", "tsp", "-n", 8, "-b", 24, "-t", 1, "--layers", 1, "--checkpoin
          "--checkpoint", "checkpoint", "-o", "model.safetensors", "-f")
 
 
+# A shell on host $1 (a network namespace) for the other words: what a launcher uses ssh for.
+HOST_SHELL = """#!/bin/bash
+host=${1##*.}
+shift
+exec ip netns exec "$PREFIX$host" unshare --uts bash -c "hostname node$host; $*"
+"""
+
+
+class Hosts:
+    """Two hosts, 10.77.0.1 and 10.77.0.2, as long as it is open."""
+
+    def __init__(self, folder):
+        self.prefix, self.shell = f"pm{os.getpid()}-", folder / "host_shell"
+        self.shell.write_text(HOST_SHELL.replace("$PREFIX", self.prefix))
+        self.shell.chmod(0o755)
+
+    def ip(self, *words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    def __enter__(self):
+        try:
+            self.lay_cable()
+        except (OSError, subprocess.CalledProcessError):
+            self.__exit__()
+            raise
+        return self
+
+    def lay_cable(self):
+        for host in "12":
+            self.ip("netns", "add", self.prefix + host)
+        self.ip("link", "add", "cable1", "netns", self.prefix + "1", "type", "veth",
+                "peer", "name", "cable2", "netns", self.prefix + "2")
+        for host in "12":
+            self.ip("-n", self.prefix + host, "addr", "add", f"10.77.0.{host}/24", "dev", "cable" + host)
+            for device in ("lo", "cable" + host):
+                self.ip("-n", self.prefix + host, "link", "set", device, "up")
+            subprocess.run([self.shell, host, "true"], check=True, capture_output=True)
+
+    def __exit__(self, *_):
+        for host in "12":
+            subprocess.run(["ip", "netns", "delete", self.prefix + host], check=False, capture_output=True)
+
+    def mpirun(self, count):
+        """mpirun on the first host; rank i is on host 1 + i % 2."""
+        return ["ip", "netns", "exec", self.prefix + "1", "unshare", "--uts", "bash", "-c", 'hostname node1; exec "$@"', "-",
+                "mpirun", "--mca", "plm_rsh_agent", str(self.shell), "--host", "10.77.0.1:8,10.77.0.2:8",
+                "--map-by", "node", "-n", str(count)]
+
+
 class Ranks:
-    def __init__(self, binary, folder, counts):
-        self.binary, self.folder, self.counts, self.wrong = str(binary), folder, counts, []
+    def __init__(self, binary, folder, counts, hosts=None):
+        self.binary, self.folder, self.counts, self.hosts, self.wrong = str(binary), folder, counts, hosts, []
         # As root, on few cores, and without a network that a container does not have.
         self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                 OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
 
+    def mpirun(self, count):
+        return [*(self.hosts.mpirun(count) if self.hosts else ("mpirun", "-n", str(count))), "--bind-to", "none"]
+
     def start(self, ranks, *arguments, environment=None):
         words = [self.binary, *map(str, arguments), "-q"]
         if ranks:
-            words = ["mpirun", "-n", str(ranks), "--bind-to", "none", *words]
+            words = [*self.mpirun(ranks), *words]
         return subprocess.Popen(words, cwd=self.folder, env=environment or self.environment,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -107,12 +163,12 @@ def check_bytes(ranks):
         ranks.same(what, answer)
 
 
-def ranks_of(process):
-    """Process ids of the program's ranks under an mpirun, by rank."""
+def ranks_of(ranks):
+    """Process ids of the program's ranks under mpirun, by rank: they work in the folder."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if int((path / "stat").read_text().rsplit(")", 1)[1].split()[1]) != process.pid:
+            if os.readlink(path / "cwd") != str(ranks.folder) or os.readlink(path / "exe") != ranks.binary:
                 continue
             words = (path / "environ").read_bytes().split(b"\0")
             found.update({int(word[21:]): int(path.name) for word in words if word.startswith(b"OMPI_COMM_WORLD_RANK=")})
@@ -124,7 +180,7 @@ def ranks_of(process):
 def kill_one(ranks, rng, process, seconds):
     """Kills a rank after some time. Returns which, None when the run ended before."""
     time.sleep(rng.uniform(0.3, 0.3 + seconds))
-    alive = ranks_of(process)
+    alive = ranks_of(ranks)
     if not alive:
         process.communicate(timeout=60)
         return None
@@ -189,7 +245,7 @@ def check_asynchronous(ranks, rng):
     ranks.expect(rank is not None, "no asynchronous rank was there to be killed")
     process = ranks.start(2, *TRAIN, "--steps", 100_000, "--asynchronous")
     time.sleep(1.5)
-    alive = ranks_of(process)
+    alive = ranks_of(ranks)
     for rank in sorted(alive, reverse=True):  # the last of them sees it first
         os.kill(alive[rank], signal.SIGTERM)
         time.sleep(0.1)
@@ -201,12 +257,13 @@ def check_asynchronous(ranks, rng):
 
 
 def check_failures(ranks):
-    process = ranks.start(2, "info", environment=dict(ranks.environment, POINTSMAN_MPI_MODULE="/no/module.so"))
+    process = ranks.start(2, "info", environment=dict(ranks.environment, POINTSMAN_MPI_MODULE="/no/module.so",
+                                                      OMPI_MCA_mca_base_env_list="POINTSMAN_MPI_MODULE"))
     err = process.communicate(timeout=60)[1].decode()
     ranks.expect(process.returncode == 4 and "/no/module.so" in err, f"no module: code {process.returncode}: {err}")
     # Rank 1 fails by itself: its processor lacks what POINTSMAN_SIMD asks it for.
     script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export POINTSMAN_SIMD=none; fi; exec {ranks.binary} "$@"'
-    words = ["mpirun", "-n", "2", "bash", "-c", script, "-", "solve", "set.npy", "-q", "--mode", "greedy", "-o", "x.npy"]
+    words = [*ranks.mpirun(2), "bash", "-c", script, "-", "solve", "set.npy", "-q", "--mode", "greedy", "-o", "x.npy"]
     process = subprocess.run(words, cwd=ranks.folder, env=ranks.environment, capture_output=True, timeout=60)
     err = process.stderr.decode()
     ranks.expect(process.returncode != 0 and "rank 1: " in err, f"rank 1 failed: code {process.returncode}: {err}")
@@ -220,20 +277,36 @@ def missing(binary):
     return None
 
 
+def can_make_hosts():
+    if shutil.which("ip") is None:
+        return False
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            with Hosts(pathlib.Path(scratch)):
+                return True
+        except (OSError, subprocess.CalledProcessError):
+            return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", type=pathlib.Path)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--ranks", type=int, nargs="+", default=(1, 2, 3, 4))
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hosts", action="store_true")
     flags = parser.parse_args()
     lacking = missing(flags.binary)
+    if not lacking and flags.hosts and not can_make_hosts():
+        lacking = "root, ip (Debian: iproute2) and the right to make network namespaces"
     if lacking:
         print(f"skipped: needs {lacking}")
         return SKIPPED
     rng, kills = random.Random(flags.seed), 0
-    with tempfile.TemporaryDirectory() as scratch:
-        ranks = Ranks(flags.binary.resolve(), pathlib.Path(scratch), flags.ranks)
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+        hosts = stack.enter_context(Hosts(folder)) if flags.hosts else None
+        ranks = Ranks(flags.binary.resolve(), folder, flags.ranks, hosts)
         make_set(ranks)
         check_bytes(ranks)
         check_asynchronous(ranks, rng)
