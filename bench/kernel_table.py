@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What nvcc makes of the CUDA kernels: registers, stack and spills of each, the instructions of the decode
-kernel's inner loops counted in the machine code, and what a sampled tour makes of them.
+kernel's inner loops counted in the machine code, what a sampled tour makes of them, and the clocks of a step of the
+LSTM by a model.
 
     python3 bench/kernel_table.py                 prints the tables
     python3 bench/kernel_table.py --write         writes them to bench/results/tables/cuda_kernels.md
@@ -20,6 +21,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import latency_model
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -82,7 +85,7 @@ CLASSES = (("fp32", ("FFMA", "FADD", "FMUL")),
            ("shuffles", ("SHFL",)), ("stores", ("STS", "STG", "ST")))
 
 
-Instruction = collections.namedtuple("Instruction", "address conditional opcode name target")
+Instruction = collections.namedtuple("Instruction", "address conditional opcode name target text")
 
 
 def instruction_of(address, text):
@@ -91,7 +94,7 @@ def instruction_of(address, text):
     opcode = words[conditional]
     # BRA.DIV branches only when the lanes have parted.
     target = re.search(r"0x([0-9a-f]+)$", text) if opcode == "BRA" else None
-    return Instruction(int(address, 16), conditional, opcode, opcode.split(".")[0], target and int(target[1], 16))
+    return Instruction(int(address, 16), conditional, opcode, opcode.split(".")[0], target and int(target[1], 16), text)
 
 
 def functions(listing):
@@ -156,29 +159,34 @@ def recognised(loop, kernel):
     return None
 
 
-def loop_table(compiled, cuobjdump, environment):
+def code_of_source(name, compiled, cuobjdump, environment):
+    """{kernel: [Instruction]} of a source for sm_90."""
+    target = next(target for source, target, _ in compiled if source == name)
+    code = functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
+    names = demangled(list(code))
+    return {names[mangled]: instructions for mangled, instructions in code.items()}
+
+
+def loop_table(code):
     titles = [name for name, _ in CLASSES] + ["others", "all"]
     lines = ["Inner loops of the decode kernel, sm_90: instructions a lane issues for one element (attention) or",
              "one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes.", "",
              "| kernel | loop | elements a round | " + " | ".join(titles) + " |",
              "|---|---|---|" + "---|" * len(titles)]
     rows, costs = {}, {}
-    target = next(target for source, target, _ in compiled if source == "decode.cu")
-    code = functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
-    names = demangled(list(code))
-    for mangled, instructions in code.items():
+    for kernel, instructions in code.items():
         for loop in inner_loops(instructions):
-            found = recognised(loop, names[mangled])
+            found = recognised(loop, kernel)
             if found is None:
                 continue
             title, elements = found
-            if len(loop) / elements >= costs.get((names[mangled], title), float("inf")):
+            if len(loop) / elements >= costs.get((kernel, title), float("inf")):
                 continue  # the same work in fewer columns at a time
-            costs[names[mangled], title] = len(loop) / elements
+            costs[kernel, title] = len(loop) / elements
             counts = {name: sum(i.name in opcodes for i in loop) for name, opcodes in CLASSES}
             counts.update({"others": len(loop) - sum(counts.values()), "all": len(loop)})
             cells = " | ".join(f"{counts[name] / elements:.2f}" for name in titles)
-            rows[names[mangled], title] = f"| `{names[mangled]}` | {title} | {elements} | {cells} |"
+            rows[kernel, title] = f"| `{kernel}` | {title} | {elements} | {cells} |"
     return lines + [rows[key] for key in sorted(rows)] + ["", *tour_table(costs)]
 
 
@@ -228,7 +236,9 @@ def main():
         if cuobjdump is None:
             lines.append("No cuobjdump: inner loops not counted.")
         else:
-            lines += loop_table(compiled, cuobjdump, {**os.environ, "PATH": path})
+            codes = [code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path})
+                     for source in ("decode.cu", "lstm.cu", "lstm_cluster.cu")]
+            lines += [*loop_table(codes[0]), "", *latency_model.lstm_table({**codes[1], **codes[2]})]
     text = "\n".join(lines)
     print(text)
     if options.write:

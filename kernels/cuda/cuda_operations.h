@@ -169,10 +169,10 @@ struct SelfAttentionBackwardArgs {
 };
 void self_attention_backward(const SelfAttentionBackwardArgs& args, cudaStream_t stream);
 
-// ------------------------------------------------------------------------------ lstm.cu
+// ------------------------------------------------------------------------------ lstm.cu, lstm_cluster.cu
 
-// A whole sequence in one launch: a block takes a tile of rows through all steps, state in shared memory and
-// registers. It starts from zeros, which it writes as state 0.
+// A whole sequence in one launch: a block or a cluster takes a tile of rows through all steps, state in
+// shared memory and registers. It starts from zeros, which it writes as state 0.
 struct LstmForwardArgs {
   SetArray recurrent, fold, bias;  // as PreparedLstm
   const float* inputs;             // [rows][steps][2]

@@ -178,13 +178,7 @@ Kernel kernel_of(const DecodeArgs& args) {
   });
 }
 
-int64_t shared_limit() {
-  int device = 0, bytes = 0;
-  require(cudaGetDevice(&device), "current device");
-  require(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-          "shared memory limit");
-  return bytes;
-}
+int64_t shared_limit() { return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
 
 }  // namespace
 
@@ -196,11 +190,7 @@ int decode_tile_rows(int n, bool few) {
 }
 
 int decode_blocks(int tile_rows) {
-  int device = 0, multiprocessors = 0;
-  require(cudaGetDevice(&device), "current device");
-  require(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-          "multiprocessors");
-  return multiprocessors * (kMaxDecodeRows / tile_rows);
+  return device_attribute(cudaDevAttrMultiProcessorCount) * (kMaxDecodeRows / tile_rows);
 }
 
 int64_t decode_tree_bytes(int n, int samples) { return tree_bytes(n, samples); }

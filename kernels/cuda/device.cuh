@@ -18,6 +18,36 @@ namespace pointsman::cuda {
   extern __shared__ __align__(16) unsigned char name##_storage[]; \
   type* const name = reinterpret_cast<type*>(name##_storage)
 
+// Clusters: neighbouring blocks that run at the same time and reach each other's shared memory. sm_90 has
+// them. A kernel that uses them is launched with launch_clusters(), and is empty for what has none.
+inline constexpr bool kHasClusters = kCudaArchitecture >= 900;
+
+// The block's number in its cluster.
+__device__ __forceinline__ int cluster_rank() {
+  int rank = 0;
+  if constexpr (kHasClusters) asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// The barrier of all threads of a cluster, in two halves. What a thread wrote before it arrived, to any
+// block's shared memory, is there for those that have waited.
+__device__ __forceinline__ void cluster_arrive() {
+  if constexpr (kHasClusters) asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() {
+  if constexpr (kHasClusters) asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Where block `rank` of the cluster has what the calling block has at `own`, in shared memory.
+template <typename T>
+__device__ __forceinline__ T* in_block_of_cluster(T* own, int rank) {
+  uint64_t there = 0;
+  if constexpr (kHasClusters) {
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(reinterpret_cast<uint64_t>(own)), "r"(rank));
+  }
+  return reinterpret_cast<T*>(there);
+}
+
 // 1 / x to one unit in the last place, subnormal results flushed: one special-function operation.
 __device__ __forceinline__ float approximate_reciprocal(float x) {
   float y;

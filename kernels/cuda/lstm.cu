@@ -9,9 +9,14 @@
 //
 // Backward, a row and step: 131,072 flops in the product, some 20 H in the cell. Device memory: 28 H bytes
 // in, 16 H out; weights as forward. Shared memory: 2,048 bytes a row.
+//
+// Batches that leave most of a device without a block go to lstm_cluster.cu where blocks form clusters.
+#include <algorithm>
+
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
+#include "kernels/cuda/lstm_cluster.h"
 #include "kernels/cuda/set_ranges.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
 #include "kernels/cuda/tile_multiply_mma.cuh"
@@ -32,24 +37,6 @@ __device__ __forceinline__ LstmThread lstm_thread(const SetRange& tile) {
   const int first = threadIdx.x / kHidden * kTileRows, left = tile.rows - first;
   return {static_cast<int>(threadIdx.x % kHidden), first, left < kTileRows ? left : kTileRows,
           static_cast<int64_t>(tile.first_row) + first};
-}
-
-// Bias and folded input half of the four gates of a unit.
-struct LstmUnitWeights {
-  float bias[4], fold0[4], fold1[4];
-};
-
-__device__ __forceinline__ LstmUnitWeights load_unit_weights(const LstmForwardArgs& a, int set, int unit) {
-  const float* bias = a.bias.data + set * a.bias.stride + unit;
-  const float* fold = a.fold.data + set * a.fold.stride + unit;
-  LstmUnitWeights w;
-#pragma unroll
-  for (int gate = 0; gate < 4; ++gate) {
-    w.bias[gate] = __ldg(bias + gate * kHidden);
-    w.fold0[gate] = __ldg(fold + gate * kHidden);
-    w.fold1[gate] = __ldg(fold + kGates + gate * kHidden);
-  }
-  return w;
 }
 
 // Input of a step for the tile's rows, loaded by the block's first threads; missing rows read zeros.
@@ -137,28 +124,6 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
 
 // ------------------------------------------------------------------------------ backward
 
-// Steps that a row has made.
-__device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, int64_t row) {
-  return a.row_steps == nullptr ? a.steps : a.row_steps[row];
-}
-
-// Steps that some row of the tile has made.
-__device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, const SetRange& tile) {
-  int most = 0;
-  for (int r = 0; r < tile.rows; ++r) {
-    const int steps = made_steps(a, static_cast<int64_t>(tile.first_row) + r);
-    most = steps > most ? steps : most;
-  }
-  return most;
-}
-
-__device__ __forceinline__ void store_gates(const LstmUnitGradient& d, float* dgates) {
-  dgates[0] = d.i;
-  dgates[kHidden] = d.f;
-  dgates[2 * kHidden] = d.g;
-  dgates[3 * kHidden] = d.o;
-}
-
 // Cells of the thread's 8 rows: gate gradients to device memory and to `dgates` (shared memory).
 __device__ __forceinline__ void lstm_cells_backward(const LstmBackwardArgs& a, const LstmThread& t, int step,
                                                     const int (&made)[kTileRows],
@@ -169,7 +134,7 @@ __device__ __forceinline__ void lstm_cells_backward(const LstmBackwardArgs& a, c
     LstmUnitGradient d = {0.0f, 0.0f, 0.0f, 0.0f, dc[r]};
     const int64_t row = t.row + r, state = row * (a.steps + 1) + step;
     if (step < made[r]) {
-      d = lstm_unit_backward(a.cells + (row * a.steps + step) * kLstmCell + t.unit,
+      d = lstm_unit_backward(load_lstm_cell(a.cells + (row * a.steps + step) * kLstmCell + t.unit),
                              a.c[state * kHidden + t.unit], a.dh[(state + 1) * kHidden + t.unit] + dh[r],
                              dc[r]);
     }
@@ -295,13 +260,35 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_mma_kernel(Lstm
 
 namespace {
 
-// Below 64 tiles of 32 rows more than half of 132 multiprocessors would have none, and ranges shorter than a
-// tile would leave most of it empty: then tiles have 8 rows, and read the weights from L2 four times as
-// often. A count, not a measurement.
-constexpr int kFewTiles = 64, kLargeTile = 32;
+// Who takes a tile, and its rows.
+struct Tiling {
+  bool in_clusters;
+  int rows;
+};
 
-bool small_tiles(const SetRanges& ranges) {
-  return ranges.rows < kFewTiles * kLargeTile || ranges.rows < ranges.count * kLargeTile;
+// The tiling with which all rows take least by the clocks of a step of a tile in
+// bench/results/tables/cuda_kernels.md: more rows a tile use a block better, fewer leave less of the device
+// without work. A multiprocessor has room for three blocks of 8 rows, which wait for the L2 most of the time,
+// and for one of the others.
+Tiling choose_tiling(const SetRanges& ranges, bool clusters_allowed) {
+  struct Choice {
+    Tiling tiling;
+    int clocks, quarters;  // quarters of a tile that a multiprocessor takes at once
+  };
+  constexpr Choice kChoices[] = {{{false, 8}, 25000, 12}, {{false, 32}, 29000, 4}, {{true, 4}, 3700, 1},
+                                 {{true, 8}, 5700, 1},    {{true, 16}, 9700, 1},   {{true, 32}, 17600, 1}};
+  const bool has_clusters = clusters_allowed && device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
+  Tiling best = {};
+  int64_t least = 0;
+  for (const auto& [tiling, clocks, quarters] : kChoices) {
+    if (tiling.in_clusters && !has_clusters) continue;
+    const int at_once = multiprocessors * quarters / 4;
+    const int tiles = std::max((ranges.rows + tiling.rows - 1) / tiling.rows, ranges.count);
+    const int64_t all = int64_t{(tiles + at_once - 1) / at_once} * clocks;
+    if (best.rows == 0 || all < least) best = tiling, least = all;
+  }
+  return best;
 }
 
 template <int kGroups, typename Args>
@@ -341,11 +328,15 @@ void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
   if (args.precision != Precision::kFp32 && args.cells != nullptr) {
     throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
-  small_tiles(args.ranges) ? forward<1>(args, stream) : forward<4>(args, stream);
+  const Tiling tiling = choose_tiling(args.ranges, args.precision == Precision::kFp32);
+  if (tiling.in_clusters) return lstm_forward_in_clusters(args, tiling.rows, stream);
+  tiling.rows == kTileRows ? forward<1>(args, stream) : forward<4>(args, stream);
 }
 
 void lstm_backward(const LstmBackwardArgs& args, cudaStream_t stream) {
-  small_tiles(args.ranges) ? backward<1>(args, stream) : backward<4>(args, stream);
+  const Tiling tiling = choose_tiling(args.ranges, true);
+  if (tiling.in_clusters) return lstm_backward_in_clusters(args, tiling.rows, stream);
+  tiling.rows == kTileRows ? backward<1>(args, stream) : backward<4>(args, stream);
 }
 
 }  // namespace pointsman::cuda

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One unit of one LSTM cell, forward and backward, with the bits of kernels/cpu/lstm.cpp. Forward: 5
+// One unit of one LSTM cell, forward and backward, with the bits of kernels/cpu/lstm.cpp, and what the
+// kernels of whole sequences, lstm.cu and lstm_cluster.cu, read and write for a unit. Forward: 5
 // exponentials and 3 divisions, 5 more divisions for the cells; no special-function operation but the
 // divisions' reciprocals.
 #pragma once
 
 #include "kernels/common/network.h"
 #include "kernels/common/scalar_math.h"
+#include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 
 namespace pointsman::cuda {
@@ -28,6 +30,24 @@ __device__ __forceinline__ float tanh_numerator(float x) {
   const float limited = clamp_f32(x, -math::kTanhMax, math::kTanhMax);
   const ExpParts e = exp_parts(limited + limited);
   return fmaf(e.scale, e.remainder, e.scale - 1.0f);
+}
+
+// Bias and folded input half of the four gates of a unit.
+struct LstmUnitWeights {
+  float bias[4], fold0[4], fold1[4];
+};
+
+__device__ __forceinline__ LstmUnitWeights load_unit_weights(const LstmForwardArgs& a, int set, int unit) {
+  const float* bias = a.bias.data + set * a.bias.stride + unit;
+  const float* fold = a.fold.data + set * a.fold.stride + unit;
+  LstmUnitWeights w;
+#pragma unroll
+  for (int gate = 0; gate < 4; ++gate) {
+    w.bias[gate] = __ldg(bias + gate * kHidden);
+    w.fold0[gate] = __ldg(fold + gate * kHidden);
+    w.fold1[gate] = __ldg(fold + kGates + gate * kHidden);
+  }
+  return w;
 }
 
 struct LstmUnit {
@@ -58,23 +78,53 @@ __device__ __forceinline__ void store_lstm_cell(const LstmUnit& u, float* cells)
   cells[4 * kHidden] = u.c_numerator / (u.c_numerator + 2.0f);
 }
 
+struct LstmCell {
+  float i, f, g, o, tanh_c;
+};
+
+// What store_lstm_cell wrote.
+__device__ __forceinline__ LstmCell load_lstm_cell(const float* cells) {
+  return {cells[0], cells[kHidden], cells[2 * kHidden], cells[3 * kHidden], cells[4 * kHidden]};
+}
+
 struct LstmUnitGradient {
   float i, f, g, o;  // of the gates before their nonlinearities
   float c;           // of the old c
 };
 
-// cells as store_lstm_cell wrote it; dh and dc reach this step's h and c.
-__device__ __forceinline__ LstmUnitGradient lstm_unit_backward(const float* cells, float c_before, float dh,
+// dh and dc reach this step's h and c.
+__device__ __forceinline__ LstmUnitGradient lstm_unit_backward(const LstmCell& cell, float c_before, float dh,
                                                                float dc) {
-  const float i = cells[0], f = cells[kHidden], g = cells[2 * kHidden], o = cells[3 * kHidden];
-  const float tanh_c = cells[4 * kHidden];
-  const float dh_o = dh * o;
-  const float d_o = dh_o * tanh_c;
-  const float d_c = dc + fmaf(-d_o, tanh_c, dh_o);
-  const float dc_i = d_c * i;
-  const float d_i = dc_i * g;  // still without the factor (1 - i)
-  const float d_f = d_c * c_before * f;
-  return {fmaf(-d_i, i, d_i), fmaf(-d_f, f, d_f), fmaf(-d_i, g, dc_i), fmaf(-d_o, o, d_o), d_c * f};
+  const float dh_o = dh * cell.o;
+  const float d_o = dh_o * cell.tanh_c;
+  const float d_c = dc + fmaf(-d_o, cell.tanh_c, dh_o);
+  const float dc_i = d_c * cell.i;
+  const float d_i = dc_i * cell.g;  // still without the factor (1 - i)
+  const float d_f = d_c * c_before * cell.f;
+  return {fmaf(-d_i, cell.i, d_i), fmaf(-d_f, cell.f, d_f), fmaf(-d_i, cell.g, dc_i), fmaf(-d_o, cell.o, d_o),
+          d_c * cell.f};
+}
+
+// Steps that a row has made.
+__device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, int64_t row) {
+  return a.row_steps == nullptr ? a.steps : a.row_steps[row];
+}
+
+// Steps that some row of the tile has made.
+__device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, const SetRange& tile) {
+  int most = 0;
+  for (int r = 0; r < tile.rows; ++r) {
+    const int steps = made_steps(a, static_cast<int64_t>(tile.first_row) + r);
+    most = steps > most ? steps : most;
+  }
+  return most;
+}
+
+__device__ __forceinline__ void store_gates(const LstmUnitGradient& d, float* dgates) {
+  dgates[0] = d.i;
+  dgates[kHidden] = d.f;
+  dgates[2 * kHidden] = d.g;
+  dgates[3 * kHidden] = d.o;
 }
 
 }  // namespace pointsman::cuda

@@ -17,11 +17,19 @@ inline void require(cudaError_t error, const char* what) {
   }
 }
 
-// kernel<<<grid, block, shared_bytes, stream>>>(arguments...), with more than 48 KiB of shared memory allowed
-// for.
+// Of the current device.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  require(cudaGetDevice(&device), "current device");
+  require(cudaDeviceGetAttribute(&value, attribute, device), "attribute of the device");
+  return value;
+}
+
+// kernel<<<grid, block, shared_bytes, stream>>>(arguments...) in clusters of `cluster` neighbouring blocks (a
+// divisor of grid.x, at most 8), with more than 48 KiB of shared memory allowed for.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-            Arguments&&... arguments) {
+void launch_clusters(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
+                     size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
   if (shared_bytes > 48 * 1024) {
     require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                  cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
@@ -32,7 +40,18 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {cluster, 1, 1};
+  config.attrs = &attribute;
+  config.numAttrs = cluster > 1;
   require(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launch");
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+            Arguments&&... arguments) {
+  launch_clusters(kernel, 1, grid, block, shared_bytes, stream, std::forward<Arguments>(arguments)...);
 }
 
 class Stream {

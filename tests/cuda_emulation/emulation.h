@@ -91,6 +91,13 @@ struct MmaFragments {
 
 void* dynamic_shared_memory();
 
+// Blocks of a cluster. A thread arrives, and then waits until all threads of the cluster have arrived.
+int cluster_rank();
+void arrive_at_cluster(const char* file, int line);
+void wait_for_cluster(const char* file, int line);
+// What lies in block `rank`'s shared memory where `own` lies in the calling thread's.
+void* in_block_of_cluster(const void* own, int rank, const char* file, int line);
+
 // Work on streams (streams.cpp). It is done later, in the stream's order; that of the default stream (null)
 // at once, after all that is pending. finish_stream: now.
 bool is_stream(CUstream_st* stream);
@@ -102,9 +109,10 @@ void finish_all_streams();
 struct Extent {
   unsigned x, y, z;
 };
-// body(context) is one thread of the kernel whose address is `kernel`.
-void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes, void (*body)(void*),
-              void* context);
+// body(context) is one thread of the kernel whose address is `kernel`; `cluster` neighbouring blocks run
+// together.
+void run_grid(const void* kernel, Extent grid, Extent block, int cluster, size_t shared_bytes,
+              void (*body)(void*), void* context);
 
 // What new memory holds, word after word: no number as float or as double; as an integer too large for an
 // index, and neither 0 nor -1, which kernels use themselves.

@@ -24,6 +24,7 @@ namespace {
 constexpr size_t kAlignment = 256;
 constexpr size_t kRedZone = 2048;  // at both ends of an allocation, without AddressSanitizer
 constexpr size_t kSharedBytesWithoutConsent = 48 * 1024, kMaxParameterBytes = 4096;
+constexpr unsigned kMostPortableCluster = 8;
 
 // What differs between the families that the kernels are compiled for.
 struct Family {
@@ -204,6 +205,16 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
     return error(cudaErrorInvalidConfiguration, name + ": a grid of " + std::to_string(grid.x) + " x " +
                                                     std::to_string(grid.y) + " x " + std::to_string(grid.z));
   }
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const auto size = config.attrs[i].val.clusterDim;
+    if (family().major < 9 || size.x < 1 || size.x > kMostPortableCluster || size.y != 1 || size.z != 1 ||
+        grid.x % size.x != 0) {
+      return error(cudaErrorInvalidConfiguration, name + ": a cluster of " + std::to_string(size.x) +
+                                                      " blocks in a grid of " + std::to_string(grid.x));
+    }
+    cluster = size.x;
+  }
   const size_t most = consented_bytes(kernel);
   if (config.dynamicSmemBytes > std::max(most, kSharedBytesWithoutConsent)) {
     return error(cudaErrorInvalidValue, name + ": " + std::to_string(config.dynamicSmemBytes) +
@@ -217,8 +228,9 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
     return error(cudaErrorInvalidResourceHandle, name + ": a stream of another device, or none");
   enqueue(config.stream, [=, body = std::move(body)]() mutable {
     run_grid(
-        kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, config.dynamicSmemBytes,
-        [](void* thread) { (*static_cast<std::function<void()>*>(thread))(); }, &body);
+        kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<int>(cluster),
+        config.dynamicSmemBytes, [](void* thread) { (*static_cast<std::function<void()>*>(thread))(); },
+        &body);
   });
   return cudaSuccess;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One grid: blocks one after another, the threads of a block as fibers that change only where threads meet.
+// One grid: clusters of blocks one after another, mostly of one block, the threads of a cluster as fibers
+// that change only where threads meet.
 #include <cuda_runtime.h>
 #include <sys/mman.h>
 
@@ -39,7 +40,7 @@ struct Site {
   }
 };
 
-enum class State { kReady, kAtBlock, kAtWarp, kEnded };
+enum class State { kReady, kAtBlock, kAtWarp, kAtCluster, kEnded };
 
 struct Thread {
   State state = State::kEnded;
@@ -50,7 +51,11 @@ struct Thread {
   int argument = 0;
   int width = kWarp;
   uint64_t result = 0;
+  bool arrived = false;  // at the cluster's barrier, in cluster_phase, and has not waited there yet
+  unsigned cluster_phase = 0;
 };
+
+constexpr char kClusterArrive[] = "cluster_arrive", kClusterWait[] = "cluster_wait";
 
 const char* name_of(BlockOp op) {
   static const char* const kNames[] = {"__syncthreads", "__syncthreads_count", "__syncthreads_and",
@@ -99,6 +104,14 @@ class SharedMemory {
   bool intact() const {
     return red_zone_intact(storage_, zone_) && red_zone_intact(storage_ + zone_ + bytes_, zone_);
   }
+  // The block has ended: nobody may write here any more, and who reads gets NaN.
+  void end() { fill_red_zone(storage_ + zone_, bytes_); }
+  bool intact_since_end() const { return red_zone_intact(storage_ + zone_, bytes_); }
+  // The bytes before `pointer`; more than there are: it points elsewhere.
+  size_t offset(const void* pointer) const {
+    return static_cast<size_t>(static_cast<const unsigned char*>(pointer) - (storage_ + zone_));
+  }
+  size_t bytes() const { return bytes_; }
   void* data() const { return storage_ + zone_; }
 
  private:
@@ -129,9 +142,21 @@ Schedule schedule_from_environment() {
   std::abort();
 }
 
-// ThreadSanitizer must see neighbouring blocks as unordered, so they take turns with two sets of fibers and
-// of shared memory; a set's next block comes after its last one.
+// ThreadSanitizer must see neighbouring clusters as unordered, so they take turns with two sets of fibers and
+// of shared memory; a set's next cluster comes after its last one.
 constexpr int kSets = 2;
+constexpr int kMaxCluster = 8;
+
+// A block of the cluster. __syncthreads: which call, who came, what the predicates give. Two objects of
+// happens-before: with one, who wakes late would inherit what happened after the next barrier already.
+struct Block {
+  int ended = 0;
+  BlockOp op = BlockOp::kSync;
+  Site site;
+  int first = 0, arrived = 0, predicates = 0;
+  unsigned phase = 0;
+  char objects[2];
+};
 
 struct Machine {
   std::mutex mutex;
@@ -144,25 +169,29 @@ struct Machine {
   std::string kernel;
   void (*body)(void*) = nullptr;
   void* context = nullptr;
-  SharedMemory shared[kSets];
+  SharedMemory shared[kSets][kMaxCluster];
   char set_started[kSets], set_ended[kSets];  // objects of happens-before
 
-  // The block.
+  // The cluster. Block b has the places b * stride .. b * stride + count - 1 of all that is kept by thread; a
+  // place is called "thread" here, too.
   int set = 0;
-  int count = 0, warps = 0, ended = 0;
+  int blocks_alive = 1;       // in a cluster
+  int count = 0, stride = 0;  // threads of a block, and the places they take: whole warps
+  int places = 0, warps = 0;  // of the cluster
+  int ended = 0;
   int current = 0;
+  uint3 first_block;
+  Block blocks[kMaxCluster];
   Thread threads[kMaxThreads];
   uint32_t ready[kMaxWarps], at_warp[kMaxWarps],
       ended_lanes[kMaxWarps];  // the states again, as masks of lanes
   std::string error;
 
-  // __syncthreads: which call, who came, what the predicates give. Two objects of happens-before: with one,
-  // who wakes late would inherit what happened after the next barrier already.
-  BlockOp block_op = BlockOp::kSync;
-  Site block_site;
-  int block_first = 0, block_arrived = 0, block_true = 0, block_result = 0;
-  unsigned block_phase = 0;
-  char block_objects[2];
+  // The cluster's barrier.
+  int cluster_arrived = 0, cluster_first = 0;
+  Site cluster_site;
+  unsigned cluster_phase = 0;
+  char cluster_objects[2];
 
   // __syncwarp, by warp and lowest lane of the mask.
   unsigned warp_phase[kMaxThreads];
@@ -184,8 +213,9 @@ Machine& machine() {
 
 std::string thread_text(int thread) {
   const Machine& m = machine();
-  const unsigned block_x = blockDim.x, block_y = blockDim.y, linear = static_cast<unsigned>(thread);
-  std::string text = "block " + std::to_string(blockIdx.x);
+  const unsigned block_x = blockDim.x, block_y = blockDim.y,
+                 linear = static_cast<unsigned>(thread % m.stride);
+  std::string text = "block " + std::to_string(m.first_block.x + thread / m.stride);
   if (gridDim.y * gridDim.z > 1) text += "," + std::to_string(blockIdx.y) + "," + std::to_string(blockIdx.z);
   text += " thread " + std::to_string(linear % block_x);
   if (static_cast<unsigned>(m.count) > block_x) {
@@ -219,14 +249,14 @@ std::string deadlock_text() {
   const Machine& m = machine();
   std::map<std::tuple<std::string, uint32_t>, std::pair<int, int>>
       groups;  // where, mask -> threads, the first
-  for (int i = 0; i < m.count; ++i) {
+  for (int i = 0; i < m.places; ++i) {
     const Thread& t = m.threads[i];
     if (t.state == State::kEnded) continue;
-    const bool at_block = t.state == State::kAtBlock;
-    const std::string where =
-        std::string(at_block ? name_of(m.block_op) : name_of(t.warp_op)) + " at " + t.site.text();
-    auto& group = groups.try_emplace({where, at_block ? 0 : t.mask}, 0, i).first->second;
-    ++group.first;
+    const std::string name = t.state == State::kAtBlock     ? name_of(m.blocks[i / m.stride].op)
+                             : t.state == State::kAtCluster ? kClusterWait
+                                                            : name_of(t.warp_op);
+    const uint32_t mask = t.state == State::kAtWarp ? t.mask : 0;
+    ++groups.try_emplace({name + " at " + t.site.text(), mask}, 0, i).first->second.first;
   }
   std::string text = m.kernel + ": deadlock:";
   for (const auto& [key, group] : groups) {
@@ -291,9 +321,9 @@ int next_thread() {
   const Machine& m = machine();
   switch (m.schedule.kind) {
     case Schedule::kForward:
-      return next_forward(m.current + 1 == m.count ? 0 : m.current + 1);
+      return next_forward(m.current + 1 == m.places ? 0 : m.current + 1);
     case Schedule::kReverse:
-      return next_reverse(m.current == 0 ? m.count - 1 : m.current - 1);
+      return next_reverse(m.current == 0 ? m.places - 1 : m.current - 1);
     case Schedule::kGreedy:
       return next_greedy();
   }
@@ -304,7 +334,8 @@ void make_current(int thread) {
   Machine& m = machine();
   m.current = thread;
   m.ready[thread / kWarp] &= ~(1u << (thread % kWarp));
-  const unsigned linear = static_cast<unsigned>(thread);
+  const unsigned linear = static_cast<unsigned>(thread % m.stride);
+  blockIdx = {m.first_block.x + static_cast<unsigned>(thread / m.stride), m.first_block.y, m.first_block.z};
   if (blockDim.y == 1 && blockDim.z == 1) {
     threadIdx = {linear, 0, 0};
   } else {
@@ -333,9 +364,18 @@ bool end_thread() {
   m.threads[m.current].state = State::kEnded;
   m.ended_lanes[m.current / kWarp] |= 1u << (m.current % kWarp);
   ++m.ended;
-  if (m.block_arrived == 0) return true;
-  fault("a thread ends while " + thread_text(m.block_first) + " waits in " + name_of(m.block_op) + " at " +
-        m.block_site.text());
+  const int number = m.current / m.stride;
+  Block& block = m.blocks[number];
+  if (++block.ended == m.count && m.blocks_alive > 1) m.shared[m.set][number].end();
+  if (block.arrived != 0) {
+    fault("a thread ends while " + thread_text(block.first) + " waits in " + name_of(block.op) + " at " +
+          block.site.text());
+  } else if (m.cluster_arrived != 0) {
+    fault("a thread ends while " + thread_text(m.cluster_first) + " is at the cluster's barrier at " +
+          m.cluster_site.text());
+  } else {
+    return true;
+  }
   return false;
 }
 
@@ -365,18 +405,21 @@ void create_fibers(int set, int count) {
   }
 }
 
-void start_block(Extent position, uint64_t block_number) {
+void start_cluster(Extent position, uint64_t first_number) {
   Machine& m = machine();
-  blockIdx = {position.x, position.y, position.z};
+  m.first_block = {position.x, position.y, position.z};
   m.ended = 0;
-  m.block_arrived = 0;
+  m.cluster_arrived = 0;
+  for (int block = 0; block < m.blocks_alive; ++block) m.blocks[block].ended = m.blocks[block].arrived = 0;
   for (int warp = 0; warp < m.warps; ++warp) m.ready[warp] = m.at_warp[warp] = m.ended_lanes[warp] = 0;
-  for (int i = 0; i < m.count; ++i) {
-    set_ready(i);
+  for (int i = 0; i < m.places; ++i) {
     m.warp_phase[i] = 0;
+    m.threads[i].arrived = false;
+    m.threads[i].state = State::kEnded;
+    if (i % m.stride < m.count) set_ready(i);
   }
   if (m.schedule.kind == Schedule::kGreedy) {
-    m.random.state = m.schedule.seed * 0x9E3779B97F4A7C15ull + block_number;
+    m.random.state = m.schedule.seed * 0x9E3779B97F4A7C15ull + first_number;
     for (int i = 0; i < m.warps; ++i) {
       const int j = m.random.below(i + 1);
       m.warp_order[i] = m.warp_order[j];
@@ -384,31 +427,43 @@ void start_block(Extent position, uint64_t block_number) {
     }
     m.lane_shift = m.random.below(kWarp);
   }
-  m.current = m.schedule.kind == Schedule::kForward ? m.count - 1 : 0;  // its neighbour is the first
+  m.current = m.schedule.kind == Schedule::kForward ? m.places - 1 : 0;  // its neighbour is the first
 }
 
 void abandon_fibers() {
   Machine& m = machine();
-  for (int i = 0; i < m.count; ++i) m.fibers[m.set][i].restart();
+  for (int i = 0; i < m.places; ++i) m.fibers[m.set][i].restart();
 }
 
-// Runs one block; returns what went wrong.
-std::string run_block(Extent position, uint64_t block_number) {
+// What the blocks of a cluster that has ended did to shared memory, if they should not have.
+std::string shared_memory_fault(Extent position) {
+  const Machine& m = machine();
+  for (int block = 0; block < m.blocks_alive; ++block) {
+    const SharedMemory& shared = m.shared[m.set][block];
+    const std::string where = " [block " + std::to_string(position.x + static_cast<unsigned>(block)) + "]";
+    if (!shared.intact()) return m.kernel + ": the block wrote outside its shared memory" + where;
+    if (m.blocks_alive > 1 && !shared.intact_since_end())
+      return m.kernel + ": another block wrote to its shared memory after it had ended" + where;
+  }
+  return "";
+}
+
+// Runs one cluster; returns what went wrong.
+std::string run_cluster(Extent position, uint64_t first_number) {
   Machine& m = machine();
   happens_before_acquire(&m.set_ended[m.set]);
-  m.shared[m.set].poison();
+  for (int block = 0; block < m.blocks_alive; ++block) m.shared[m.set][block].poison();
   happens_before_release(&m.set_started[m.set]);
-  start_block(position, block_number);
+  start_cluster(position, first_number);
   const int first = next_thread();
   make_current(first);
   m.error.clear();
   Fiber::switch_to(m.host, m.fibers[m.set][first]);
-  if (m.error.empty() && m.ended < m.count) m.error = deadlock_text();
+  if (m.error.empty() && m.ended < m.count * m.blocks_alive) m.error = deadlock_text();
   if (!m.error.empty()) {
     abandon_fibers();
-  } else if (!m.shared[m.set].intact()) {
-    m.error =
-        m.kernel + ": the block wrote outside its shared memory [block " + std::to_string(position.x) + "]";
+  } else {
+    m.error = shared_memory_fault(position);
   }
   return m.error;
 }
@@ -418,15 +473,17 @@ Extent block_position(uint64_t number, Extent grid) {
           static_cast<unsigned>(number / grid.x / grid.y)};
 }
 
-std::string run_blocks(Extent grid, int sets) {
+std::string run_clusters(Extent grid, int sets) {
   Machine& m = machine();
-  const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
+  const auto size = static_cast<uint64_t>(m.blocks_alive);
+  const uint64_t clusters = uint64_t{grid.x} * grid.y * grid.z / size;  // grid.x is a multiple of the size
   Random random{m.schedule.seed};
-  const uint64_t start = m.schedule.kind == Schedule::kGreedy ? random.next() % blocks : 0;
-  for (uint64_t i = 0; i < blocks; ++i) {
-    const uint64_t number = m.schedule.kind == Schedule::kReverse ? blocks - 1 - i : (start + i) % blocks;
+  const uint64_t start = m.schedule.kind == Schedule::kGreedy ? random.next() % clusters : 0;
+  for (uint64_t i = 0; i < clusters; ++i) {
+    const uint64_t number =
+        size * (m.schedule.kind == Schedule::kReverse ? clusters - 1 - i : (start + i) % clusters);
     m.set = static_cast<int>(i % static_cast<uint64_t>(sets));
-    std::string error = run_block(block_position(number, grid), number);
+    std::string error = run_cluster(block_position(number, grid), number);
     if (!error.empty()) return error;
   }
   return "";
@@ -439,17 +496,21 @@ Schedule current_schedule() { return machine().schedule; }
 
 void* dynamic_shared_memory() {
   Machine& m = machine();
-  return m.shared[m.set].data();
+  return m.shared[m.set][m.current / m.stride].data();
 }
 
-void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes, void (*body)(void*),
-              void* context) {
+void run_grid(const void* kernel, Extent grid, Extent block, int cluster, size_t shared_bytes,
+              void (*body)(void*), void* context) {
   Machine& m = machine();
   const std::lock_guard lock(m.mutex);
   m.kernel = kernel_name(kernel);
   record_launch(m.kernel, block.x * block.y * block.z, shared_bytes);
   m.count = static_cast<int>(block.x * block.y * block.z);
-  m.warps = (m.count + kWarp - 1) / kWarp;
+  m.blocks_alive = cluster;
+  m.stride = (m.count + kWarp - 1) / kWarp * kWarp;
+  m.places = cluster * m.stride;
+  if (m.places > kMaxThreads) throw Error(m.kernel + ": a cluster of more threads than are emulated");
+  m.warps = m.places / kWarp;
   m.body = body;
   m.context = context;
   gridDim = {grid.x, grid.y, grid.z};
@@ -457,14 +518,14 @@ void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes
   const int sets = has_thread_sanitizer() ? kSets : 1;
   m.host.adopt_host();
   for (int set = 0; set < sets; ++set) {
-    create_fibers(set, m.count);
-    m.shared[set].allocate(shared_bytes);
+    create_fibers(set, m.places);
+    for (int i = 0; i < cluster; ++i) m.shared[set][i].allocate(shared_bytes);
     happens_before_release(&m.set_started[set]);
   }
-  std::string error = run_blocks(grid, sets);
+  std::string error = run_clusters(grid, sets);
   for (int set = 0; set < sets; ++set) {
     happens_before_acquire(&m.set_ended[set]);
-    m.shared[set].release();
+    for (int i = 0; i < cluster; ++i) m.shared[set][i].release();
   }
   if (!error.empty()) throw Error(error);
   check_red_zones(m.kernel);
@@ -475,33 +536,33 @@ void run_grid(const void* kernel, Extent grid, Extent block, size_t shared_bytes
 namespace {
 
 // The first to come says what the barrier is; false: the current thread is at another.
-bool arrive_at_block(BlockOp op, Site site) {
-  Machine& m = machine();
-  if (m.ended > 0) {
+bool arrive_at_block(Block& block, BlockOp op, Site site) {
+  if (block.ended > 0) {
     fault(std::string(name_of(op)) + " at " + site.text() + " after a thread of the block has ended");
     return false;
   }
-  if (m.block_arrived == 0) {
-    m.block_op = op;
-    m.block_site = site;
-    m.block_first = m.current;
-    m.block_true = 0;
-  } else if (m.block_op != op || !(m.block_site == site)) {
-    fault("threads meet at different " + std::string(name_of(op)) + ": " + m.block_site.text() + " " +
-          thread_text(m.block_first) + " and " + site.text());
+  if (block.arrived == 0) {
+    block.op = op;
+    block.site = site;
+    block.first = machine().current;
+    block.predicates = 0;
+  } else if (block.op != op || !(block.site == site)) {
+    fault("threads meet at different " + std::string(name_of(op)) + ": " + block.site.text() + " " +
+          thread_text(block.first) + " and " + site.text());
     return false;
   }
   return true;
 }
 
-void finish_block_op() {
+void finish_block_op(Block& block) {
   Machine& m = machine();
-  const bool result[] = {false, false, m.block_true == m.count, m.block_true > 0};
-  m.block_result = m.block_op == BlockOp::kCount ? m.block_true : result[static_cast<int>(m.block_op)];
-  m.block_arrived = 0;
-  ++m.block_phase;
-  for (int i = 0; i < m.count; ++i) {
-    m.threads[i].result = static_cast<uint64_t>(m.block_result);
+  const bool answers[] = {false, false, block.predicates == m.count, block.predicates > 0};
+  const int result = block.op == BlockOp::kCount ? block.predicates : answers[static_cast<int>(block.op)];
+  block.arrived = 0;
+  ++block.phase;
+  const int first = static_cast<int>(&block - m.blocks) * m.stride;
+  for (int i = first; i < first + m.count; ++i) {
+    m.threads[i].result = static_cast<uint64_t>(result);
     set_ready(i);
   }
 }
@@ -511,16 +572,76 @@ void finish_block_op() {
 int meet_block(BlockOp op, bool predicate, const char* file, int line) {
   Machine& m = machine();
   Thread& self = m.threads[m.current];
+  Block& block = m.blocks[m.current / m.stride];
   self.site = {file, line};
-  if (!arrive_at_block(op, self.site)) stop();
-  const unsigned phase = m.block_phase % 2;
-  m.block_true += predicate;
+  if (!arrive_at_block(block, op, self.site)) stop();
+  const unsigned phase = block.phase % 2;
+  block.predicates += predicate;
   self.state = State::kAtBlock;
-  happens_before_release(&m.block_objects[phase]);
-  if (++m.block_arrived == m.count) finish_block_op();
+  happens_before_release(&block.objects[phase]);
+  if (++block.arrived == m.count) finish_block_op(block);
   leave_current();
-  happens_before_acquire(&m.block_objects[phase]);
+  happens_before_acquire(&block.objects[phase]);
   return static_cast<int>(self.result);
+}
+
+// ------------------------------------------------------------------------------ blocks of a cluster
+
+int cluster_rank() { return machine().current / machine().stride; }
+
+void arrive_at_cluster(const char* file, int line) {
+  Machine& m = machine();
+  Thread& self = m.threads[m.current];
+  const Site site{file, line};
+  const char* wrong = self.arrived ? " twice, without a wait between" : " after a thread of it has ended";
+  if (self.arrived || m.ended > 0) {
+    fault(std::string(kClusterArrive) + " at " + site.text() + wrong);
+    stop();
+  }
+  if (m.cluster_arrived == 0) {
+    m.cluster_first = m.current;
+    m.cluster_site = site;
+  }
+  self.arrived = true;
+  self.cluster_phase = m.cluster_phase;
+  happens_before_release(&m.cluster_objects[m.cluster_phase % 2]);
+  if (++m.cluster_arrived < m.count * m.blocks_alive) return;
+  m.cluster_arrived = 0;
+  ++m.cluster_phase;
+  for (int i = 0; i < m.places; ++i) {
+    if (m.threads[i].state == State::kAtCluster) set_ready(i);
+  }
+}
+
+void wait_for_cluster(const char* file, int line) {
+  Machine& m = machine();
+  Thread& self = m.threads[m.current];
+  self.site = {file, line};
+  if (!self.arrived) {
+    fault(std::string(kClusterWait) + " at " + self.site.text() + " by a thread that has not arrived");
+    stop();
+  }
+  if (self.cluster_phase == m.cluster_phase) {  // some have not arrived yet
+    self.state = State::kAtCluster;
+    leave_current();
+  }
+  self.arrived = false;
+  happens_before_acquire(&m.cluster_objects[self.cluster_phase % 2]);
+}
+
+void* in_block_of_cluster(const void* own, int rank, const char* file, int line) {
+  Machine& m = machine();
+  const size_t offset = m.shared[m.set][cluster_rank()].offset(own);
+  const std::string site = Site{file, line}.text();
+  if (rank < 0 || rank >= m.blocks_alive) {
+    fault("in_block_of_cluster at " + site + ": block " + std::to_string(rank) + " of a cluster of " +
+          std::to_string(m.blocks_alive));
+  } else if (offset > m.shared[m.set][rank].bytes()) {
+    fault("in_block_of_cluster at " + site + ": not the block's shared memory");
+  } else {
+    return static_cast<unsigned char*>(m.shared[m.set][rank].data()) + offset;
+  }
+  stop();
 }
 
 namespace {
@@ -637,7 +758,7 @@ std::string mask_fault(int warp, int lane) {
   const Machine& m = machine();
   const Thread* const lanes = m.threads + warp * kWarp;
   const Thread& self = lanes[lane];
-  const int lanes_there = std::min(kWarp, m.count - warp * kWarp);
+  const int lanes_there = std::min(kWarp, m.count - warp * kWarp % m.stride);
   if (((self.mask >> lane) & 1) == 0) return "does not name the calling lane " + std::to_string(lane);
   if ((self.mask & ~(~0u >> (kWarp - lanes_there))) != 0) return "names lanes that the block does not have";
   if (const uint32_t ended = self.mask & m.ended_lanes[warp]; ended != 0) {

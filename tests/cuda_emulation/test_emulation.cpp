@@ -15,6 +15,7 @@ namespace {
 
 using pointsman::cuda::DeviceArray;
 using pointsman::cuda::launch;
+using pointsman::cuda::launch_clusters;
 using pointsman::emulation::Schedule;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
@@ -30,13 +31,19 @@ const std::vector<Schedule> kSchedules = {
 
 // The message of the launch's error; empty: none.
 template <typename Kernel, typename... Arguments>
-std::string error_of(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes, Arguments... arguments) {
+std::string error_of_clusters(Kernel kernel, unsigned cluster, dim3 grid, dim3 block, size_t shared_bytes,
+                              Arguments... arguments) {
   try {
-    launch(kernel, grid, block, shared_bytes, nullptr, arguments...);
+    launch_clusters(kernel, cluster, grid, block, shared_bytes, nullptr, arguments...);
   } catch (const std::exception& error) {
     return error.what();
   }
   return "";
+}
+
+template <typename Kernel, typename... Arguments>
+std::string error_of(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes, Arguments... arguments) {
+  return error_of_clusters(kernel, 1, grid, block, shared_bytes, arguments...);
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -124,6 +131,72 @@ TEST_CASE("three dimensions") {
   launch(indices_kernel, dim3(2, 3, 4), dim3(3, 5, 2), 0, nullptr, out.data());
   const std::vector<unsigned> values = out.download();
   for (unsigned i = 0; i < values.size(); ++i) CHECK(values[i] == 1000 * (i / 30) + i % 30);
+}
+
+// ------------------------------------------------------------------------------ clusters
+
+// Of each block the number in its cluster, and what the last block of the cluster made of its index.
+__global__ void cluster_kernel(int* out) {
+  POINTSMAN_DYNAMIC_SHARED(int, words);
+  words[threadIdx.x] = static_cast<int>(1000 * blockIdx.x + threadIdx.x);
+  pointsman::cuda::cluster_arrive();
+  const int rank = pointsman::cuda::cluster_rank();
+  __syncthreads();  // a block's own barrier between the halves of the cluster's
+  pointsman::cuda::cluster_wait();
+  int* const row = out + 2 * (blockIdx.x * blockDim.x + threadIdx.x);
+  row[0] = rank;
+  row[1] = pointsman::cuda::in_block_of_cluster(words, 3)[threadIdx.x];
+  pointsman::cuda::cluster_arrive();
+  pointsman::cuda::cluster_wait();
+}
+
+TEST_CASE("blocks of a cluster read each other's shared memory") {
+  const WithSchedule schedule(GENERATE(from_range(kSchedules)));
+  constexpr int kThreads = 40;  // not whole warps
+  DeviceArray<int> out(2 * 8 * kThreads);
+  launch_clusters(cluster_kernel, 4, dim3(8), dim3(kThreads), kThreads * sizeof(int), nullptr, out.data());
+  const std::vector<int> rows = out.download();
+  for (int i = 0; i < 8 * kThreads; ++i) {
+    const int block = i / kThreads;
+    CHECK(rows[2 * i] == block % 4);
+    CHECK(rows[2 * i + 1] == 1000 * (block / 4 * 4 + 3) + i % kThreads);
+  }
+}
+
+enum class Misuse { kArriveTwice, kWaitOnly, kOtherMemory, kNoSuchBlock, kEndEarly };
+
+__global__ void misused_cluster_kernel(Misuse misuse, int* out) {
+  POINTSMAN_DYNAMIC_SHARED(int, words);
+  if (misuse == Misuse::kEndEarly && blockIdx.x == 1) return;
+  if (misuse != Misuse::kWaitOnly) pointsman::cuda::cluster_arrive();
+  if (misuse == Misuse::kArriveTwice) pointsman::cuda::cluster_arrive();
+  pointsman::cuda::cluster_wait();
+  int* const own = misuse == Misuse::kOtherMemory ? out : words;
+  *pointsman::cuda::in_block_of_cluster(own, misuse == Misuse::kNoSuchBlock ? 2 : 1) = 0;
+}
+
+TEST_CASE("clusters that are misused") {
+  DeviceArray<int> out(1);
+  const auto error = [&](Misuse misuse) {
+    return error_of_clusters(misused_cluster_kernel, 2, 2, 1, sizeof(int), misuse, out.data());
+  };
+  CHECK_THAT(error(Misuse::kArriveTwice), has_text("twice, without a wait between [block 0 thread 0]"));
+  CHECK_THAT(error(Misuse::kWaitOnly), has_text("by a thread that has not arrived [block 0 thread 0]"));
+  CHECK_THAT(error(Misuse::kOtherMemory), has_text("not the block's shared memory [block 1 thread 0]"));
+  CHECK_THAT(error(Misuse::kNoSuchBlock), has_text("block 2 of a cluster of 2 [block 1 thread 0]"));
+  CHECK_THAT(error(Misuse::kEndEarly), has_text("ends while [block 0 thread 0] is at the cluster's barrier"));
+}
+
+__global__ void incomplete_cluster_kernel() {
+  if (blockIdx.x == 1 && threadIdx.x < 31) __syncthreads();
+  pointsman::cuda::cluster_arrive();
+  pointsman::cuda::cluster_wait();
+}
+
+TEST_CASE("a cluster that waits for threads that do not come") {
+  const std::string error = error_of_clusters(incomplete_cluster_kernel, 2, 2, 32, 0);
+  CHECK_THAT(error, has_text("33 threads wait in cluster_wait at test_emulation.cpp"));
+  CHECK_THAT(error, has_text("31 threads wait in __syncthreads at test_emulation.cpp"));
 }
 
 // ------------------------------------------------------------------------------ masks that are wrong
@@ -391,6 +464,8 @@ TEST_CASE("launches outside the limits") {
   check_complaint([] { return error_of(empty_kernel, dim3(1, 65536), 32, 0).empty(); }, 0);
   check_complaint([] { return error_of(empty_kernel, 1, 32, 227 * 1024 + 1).empty(); }, 0);
   check_complaint([] { return error_of(large_kernel, 1, 32, 0, Large{}).empty(); }, 0);
+  check_complaint([] { return error_of_clusters(empty_kernel, 2, 3, 32, 0).empty(); }, 0);
+  check_complaint([] { return error_of_clusters(empty_kernel, 16, 16, 32, 0).empty(); }, 0);
   CHECK(error_of(empty_kernel, dim3(1, 65535), 1, 0) == "");
   cudaLaunchConfig_t config{};
   config.blockDim = 32;

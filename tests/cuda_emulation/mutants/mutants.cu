@@ -15,6 +15,7 @@ namespace {
 
 using pointsman::cuda::DeviceArray;
 using pointsman::cuda::launch;
+using pointsman::cuda::launch_clusters;
 
 constexpr unsigned kThreads = 128;
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
@@ -183,6 +184,49 @@ __global__ __launch_bounds__(kThreads) void blocks_collide(const float* in, floa
   if (threadIdx.x == 0) out[bug ? 0 : blockIdx.x] = in[0];
 }
 
+// Two blocks of a cluster: each reads what the other wrote, without waiting for it.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void neighbour_early(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(float, row);
+  const int rank = pointsman::cuda::cluster_rank();
+  row[threadIdx.x] = in[threadIdx.x] + static_cast<float>(rank);
+  pointsman::cuda::cluster_arrive();
+  if constexpr (!bug) pointsman::cuda::cluster_wait();
+  const float* const there = pointsman::cuda::in_block_of_cluster(row, 1 - rank);
+  if (rank == 0) out[threadIdx.x] = there[kThreads - 1 - threadIdx.x];
+  if constexpr (bug) pointsman::cuda::cluster_wait();
+  pointsman::cuda::cluster_arrive();
+  pointsman::cuda::cluster_wait();
+}
+
+// Sends to the other block while it may still read what came before.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void neighbour_overwrites(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(float, row);  // two of kThreads
+  const int rank = pointsman::cuda::cluster_rank();
+  float total = 0.0f;
+  for (unsigned round = 0; round < 8; ++round) {
+    float* const now = row + (bug ? 0 : round % 2 * kThreads);
+    pointsman::cuda::in_block_of_cluster(now, 1 - rank)[threadIdx.x] =
+        in[threadIdx.x] + static_cast<float>(round);
+    pointsman::cuda::cluster_arrive();
+    pointsman::cuda::cluster_wait();
+    total += now[kThreads - 1 - threadIdx.x];
+  }
+  if (rank == 0) out[threadIdx.x] = total;
+}
+
+// Writes to a block that may have ended.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void neighbour_ended(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(float, row);
+  const int rank = pointsman::cuda::cluster_rank();
+  if (rank == 0) out[threadIdx.x] = in[threadIdx.x];
+  if constexpr (!bug) pointsman::cuda::cluster_arrive();
+  if (rank == 1) pointsman::cuda::in_block_of_cluster(row, 0)[threadIdx.x] = in[threadIdx.x];
+  if constexpr (!bug) pointsman::cuda::cluster_wait();
+}
+
 // Four floats from an address that is not a multiple of 16.
 template <bool bug>
 __global__ __launch_bounds__(kThreads) void misaligned(const float* in, float* out) {
@@ -198,9 +242,10 @@ struct Mutant {
   void (*clean)(const float*, float*);
   unsigned blocks;
   size_t shared_bytes;
+  unsigned cluster = 1;
 };
-#define MUTANT(name, blocks, floats) \
-  { #name, name < true>, name < false>, blocks, (floats) * sizeof(float) }
+#define MUTANT(name, blocks, floats, ...) \
+  { #name, name < true>, name < false>, blocks, (floats) * sizeof(float), ##__VA_ARGS__ }
 const Mutant kMutants[] = {
     MUTANT(read_early, 1, 4),
     MUTANT(reuse_early, 1, 4),
@@ -216,6 +261,9 @@ const Mutant kMutants[] = {
     MUTANT(half_at_barrier, 1, 0),
     MUTANT(early_return, 1, kThreads),
     MUTANT(blocks_collide, 2, 0),
+    MUTANT(neighbour_early, 2, kThreads, 2),
+    MUTANT(neighbour_overwrites, 2, 2 * kThreads, 2),
+    MUTANT(neighbour_ended, 2, kThreads, 2),
     MUTANT(misaligned, 1, 0),
     MUTANT(sentinel_unwritten, 1, kThreads),
     {"last_tile", nullptr, nullptr, 2, 0},
@@ -238,8 +286,8 @@ Result run(const Mutant& mutant, bool bug) {
   std::iota(values.begin(), values.end(), 1.0f);
   const DeviceArray<float> in(values);
   DeviceArray<float> out(kThreads);
-  launch(bug ? mutant.bug : mutant.clean, dim3(mutant.blocks), dim3(kThreads), mutant.shared_bytes, nullptr,
-         in.data(), out.data());
+  launch_clusters(bug ? mutant.bug : mutant.clean, mutant.cluster, dim3(mutant.blocks), dim3(kThreads),
+                  mutant.shared_bytes, nullptr, in.data(), out.data());
   return out.download();
 }
 

@@ -177,7 +177,16 @@ TEST_CASE("lstm_forward: the CPU's bits, and the oracle's values") {
   check_forward({3}, 100, 0.3f);
 }
 
-TEST_CASE("lstm_forward in tiles of 32 rows", "[large]") { check_forward({33, 2, 1990, 31}, 2, 0.3f); }
+// Rows that an H200's clusters do not hold at once in tiles of 4, nor of 8, nor of 16.
+constexpr int kMoreRows = 139, kManyRows = 270, kMostRows = 529;
+
+TEST_CASE("lstm_forward in larger tiles") {
+  check_forward({kMoreRows}, 3, 0.3f);
+  check_forward({1, kManyRows}, 3, 0.3f);
+  check_forward({kMostRows}, 2, 0.3f);
+}
+
+TEST_CASE("lstm_forward in blocks of 32 rows", "[large]") { check_forward({33, 2, 2790, 31}, 2, 0.3f); }
 
 TEST_CASE("lstm_forward without a cells gives the same states and the last c", "[race]") {
   const std::vector<SetRange> ranges = make_ranges({5, 12});
@@ -346,9 +355,15 @@ TEST_CASE("lstm_backward against double, steps that were not made, several sets"
   check_backward({3, 11}, 33);
 }
 
+TEST_CASE("lstm_backward in larger tiles") {
+  check_backward({kMoreRows}, 3);
+  check_backward({1, kManyRows}, 3);
+  check_backward({kMostRows}, 2, 41);
+}
+
 TEST_CASE("lstm_backward: a small call", "[race]") { check_backward({9, 1}, 3); }
 
-TEST_CASE("lstm_backward in tiles of 32 rows", "[large]") { check_backward({33, 2, 1990, 31}, 2, 41); }
+TEST_CASE("lstm_backward in blocks of 32 rows", "[large]") { check_backward({33, 2, 2790, 31}, 2, 41); }
 
 }  // namespace
 }  // namespace pointsman::cuda

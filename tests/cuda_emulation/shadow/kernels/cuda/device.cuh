@@ -27,6 +27,16 @@ inline float approximate_reciprocal(float x) {
   return std::bit_cast<float>(bits - 1 + (of_x * 0x9E3779B1u >> 16) % 3);
 }
 
+inline constexpr bool kHasClusters = true;
+
+inline int cluster_rank() { return emulation::cluster_rank(); }
+inline void cluster_arrive(POINTSMAN_EMULATION_SITE) { emulation::arrive_at_cluster(file, line); }
+inline void cluster_wait(POINTSMAN_EMULATION_SITE) { emulation::wait_for_cluster(file, line); }
+template <typename T>
+T* in_block_of_cluster(T* own, int rank, POINTSMAN_EMULATION_SITE) {
+  return static_cast<T*>(emulation::in_block_of_cluster(own, rank, file, line));
+}
+
 inline unsigned made_here(unsigned x) { return x; }
 
 inline uint32_t to_tf32(float x) {

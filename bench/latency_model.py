@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many clocks a step of the LSTM kernels takes, by a written model over their machine code (kernel_table.py).
+
+A scheduler of sm_90 issues a warp's instructions in their order, one a clock. An instruction waits for its sources and
+for its unit. Every block here has four warps, one a scheduler, which do the same at the same time and share the unit of
+shared memory. So one warp is followed through the loop of the steps: branches around rare cases are taken, all others
+fall through, inner loops go round as often as the rows of the tile say.
+
+The clocks below are assumptions: what microbenchmarks of Volta to Hopper published, rounded up. No GPU has confirmed
+the sums.
+"""
+import collections
+import re
+
+Cost = collections.namedtuple("Cost", "unit busy latency")
+COSTS = (  # the first whose pattern the opcode begins with
+    (r"FFMA|FADD|FMUL", Cost("fma", 1, 4)),
+    (r"MUFU", Cost("special", 8, 24)),
+    (r"LDS\.128", Cost("shared", 16, 34)),  # 512 bytes at 128 a clock, times four warps
+    (r"LDS\.64", Cost("shared", 8, 32)),
+    (r"LDS", Cost("shared", 4, 30)),
+    (r"STS\.128", Cost("shared", 16, 0)),
+    (r"ST|LDG|LD\b|ATOM|RED", Cost("shared", 4, 280)),  # the L2; other blocks' shared memory
+    (r"SHFL", Cost("shared", 4, 25)),
+    (r"[FI]SETP|PLOP3|R2P|VOTE", Cost("integer", 2, 13)),
+    (r"S2R|S2UR|R2UR|LDC|ULDC", Cost("other", 2, 40)),
+    (r"", Cost("integer", 2, 5)),  # 16 lanes
+)
+QUEUE = 8  # operations of shared memory that wait for their unit, while the warp goes on
+# Ends of waiting. A fence waits until other blocks have what was stored; the barrier of a cluster is an exchange.
+WAITS = {"BAR": 30, "MEMBAR": 500, "UCGABAR_WAIT": 200, "BSYNC": 5}
+NO_RESULT = re.compile(r"ST|BRA|EXIT|BAR|NOP|MEMBAR|ERRBAR|CGAERRBAR|UCGABAR|CCTL|BSSY|BSYNC|WARPSYNC|RED|RET|CALL")
+REGISTER = re.compile(r"\b(U?R|U?P)(\d+)(\.64)?")
+
+
+def named_registers(text, width=1):
+    """Registers that the operands name, each with those that belong to it."""
+    found = set()
+    for kind, number, double in REGISTER.findall(text):
+        count = max(width, 2 if double else 1) if kind.endswith("R") else 1
+        found.update((kind, int(number) + k) for k in range(count))
+    return found
+
+
+def reads_and_writes(instruction):
+    guard, _, operands = instruction.text.partition(instruction.opcode)
+    width = 4 if ".128" in instruction.opcode else 2 if re.search(r"\.64|WIDE|CS2R", instruction.opcode) else 1
+    if NO_RESULT.match(instruction.name):
+        return named_registers(guard + operands, width if instruction.name == "STS" else 1), set()
+    parts = operands.split(",")
+    predicates = 1
+    while predicates < len(parts) and re.fullmatch(r"\s*U?P[T\d]", parts[predicates]):
+        predicates += 1  # carries, and the second result of a comparison
+    results, sources = ",".join(parts[:predicates]), ",".join(parts[predicates:])
+    return named_registers(guard + sources), named_registers(results, width)
+
+
+def cost_of(instruction):
+    return next(cost for pattern, cost in COSTS if re.match(pattern, instruction.opcode))
+
+
+def is_rare(code):
+    return any(instruction.name in ("CALL", "RET") for instruction in code)
+
+
+def trace(code, first, last, rounds):
+    """Places in `code` that a warp passes from `first` to `last`; rounds(loop) is how often an inner loop goes round."""
+    at = {instruction.address: place for place, instruction in enumerate(code)}
+    left, place = {}, first
+    while place < last:
+        yield place
+        instruction = code[place]
+        target = at.get(instruction.target, place + 1)
+        if instruction.target is None:
+            place += 1
+        elif target <= place:  # a loop
+            left[place] = left.get(place, rounds(code[target:place + 1])) - 1
+            if left[place] > 0:
+                place = target
+            else:
+                del left[place]
+                place += 1
+        else:
+            place = target if not instruction.conditional or is_rare(code[place + 1:target]) else place + 1
+    yield last
+
+
+def step_loop(code):
+    """First and last place of the loop of the steps: the longest one."""
+    at = {instruction.address: place for place, instruction in enumerate(code)}
+    loops = [(at[instruction.target], place) for place, instruction in enumerate(code)
+             if instruction.target in at and at[instruction.target] < place]
+    return max(loops, key=lambda loop: loop[1] - loop[0])
+
+
+def clocks_of_step(code, rounds):
+    """Clocks from one step's end to the next one's."""
+    first, last = step_loop(code)
+    uses = [(*reads_and_writes(instruction), cost_of(instruction)) for instruction in code]
+    ready, free, now, ends = {}, {}, 0, []
+    for _ in range(3):
+        for place in trace(code, first, last, rounds):
+            reads, writes, cost = uses[place]
+            queued = QUEUE * cost.busy if cost.unit == "shared" else 0
+            now = max([now + 1, free.get(cost.unit, 0) - queued] + [ready.get(name, 0) for name in reads | writes])
+            start = max(now, free.get(cost.unit, 0))
+            free[cost.unit] = start + cost.busy
+            ready.update((name, start + cost.latency) for name in writes)
+            now += WAITS.get(code[place].name, 0)
+        ends.append(now)
+    return ends[2] - ends[1]
+
+
+# --- The LSTM's kernels ---
+
+CLOCK_GHZ = 1.755  # below what an H100 or H200 reaches
+QUARTERS = 4  # warps of a cluster's block: lstm_cluster.cu
+
+
+def cluster_rounds(rows):
+    """Inner loops of lstm_cluster.cu for a tile of so many rows."""
+    def rounds(loop):
+        names = collections.Counter(instruction.name for instruction in loop)
+        if names["FFMA"] >= 128 and names["BAR"] > 0:
+            return -(-(rows + QUARTERS - 1) // names["BAR"])  # a barrier a row
+        return -(-rows // QUARTERS)
+    return rounds
+
+
+def block_rounds(loop):
+    """Inner loops of lstm.cu: a product has 32 rounds of four terms."""
+    return 32 if sum(instruction.name == "FFMA" for instruction in loop) >= 128 else 1
+
+
+TILINGS = (  # rows of a tile, what takes it, kernel before and after the template argument for cells
+    *((rows, "cluster of 4 blocks", "lstm_forward_cluster_kernel<{}>", "lstm_backward_cluster_kernel")
+      for rows in (4, 8, 16, 32)),
+    (8, "block", "lstm_forward_kernel<1, {}>", "lstm_backward_kernel<1>"),
+)
+
+
+def lstm_table(code_of):
+    """Lines of the table; code_of: {short name: [Instruction]}."""
+    lines = ["A step of the LSTM kernels on sm_90 by the model of bench/latency_model.py: clocks, and microseconds at "
+             f"{CLOCK_GHZ} GHz.", "Tiles up to a fourth of the multiprocessors' number run at once in clusters, so that batches of 16 and of 128",
+             "rows take tiles of 4.", "",
+             "| rows of a tile | taken by | forward | with cells | backward |", "|---|---|---|---|---|"]
+    for rows, owner, forward, backward in TILINGS:
+        rounds = cluster_rounds(rows) if "cluster" in forward else block_rounds
+        cells = []
+        for kernel in (forward.format("false"), forward.format("true"), backward):
+            clocks = clocks_of_step(code_of[kernel], rounds)
+            cells.append(f"{clocks:,} = {clocks / CLOCK_GHZ / 1000:.1f} us")
+        lines.append(f"| {rows} | {owner} | " + " | ".join(cells) + " |")
+    return lines
