@@ -152,19 +152,26 @@ class CudaBackend final : public Backend {
 
   CudaContext context_;
   CudaLanes lanes_;
+  PinnedBuffer update_copies_;
   const int64_t memory_limit_;
 };
 
-// Device memory of an update.
-struct UpdateArrays {
-  UpdateArrays(Placement& placement, int all_sets, int count, size_t actor_size, size_t critic_size) {
-    norms = placement.take<double>(2 * count);
+// What an update copies, to the device and back.
+struct UpdateCopies {
+  UpdateCopies(Placement& placement, int all_sets, int count) {
     steps = placement.take<int64_t>(2 * all_sets);
-    scratch = placement.take<double>(
-        adam_update_scratch(static_cast<int64_t>(std::max(actor_size, critic_size)), count));
+    norms = placement.take<double>(2 * count);
   }
-  double* norms;   // [actor, critic][count]
   int64_t* steps;  // [actor, critic][all sets]
+  double* norms;   // [actor, critic][count]
+};
+
+// Device memory of an update.
+struct UpdateArrays : UpdateCopies {
+  UpdateArrays(Placement& placement, int all_sets, int count, size_t actor_size, size_t critic_size)
+      : UpdateCopies(placement, all_sets, count),
+        scratch(placement.take<double>(
+            adam_update_scratch(static_cast<int64_t>(std::max(actor_size, critic_size)), count))) {}
   double* scratch;
 };
 
@@ -174,13 +181,19 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
   CudaParameters& p = changed(first_set);
   const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
   const auto arrays = context_.memory.place<UpdateArrays>(p.sets(), count, actor_size, critic_size);
-  std::vector<GradientNorms> norms(count);
+  // Page-locked, so that no copy waits for the gradient before it. The call's end waits for all.
+  Placement counted;
+  UpdateCopies(counted, p.sets(), count);
+  Placement placed(update_copies_.reserve(counted.bytes()));
+  const UpdateCopies host(placed, p.sets(), count);
   const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
     for (int s = first_set; s < first_set + count; ++s) ++steps[s];
     int64_t* const device_steps = arrays.steps + network * p.sets();
     double* const device_norms = arrays.norms + network * count;
-    require(cudaMemcpyAsync(device_steps, steps.data(), steps.size() * sizeof(int64_t),
-                            cudaMemcpyHostToDevice, context_.stream.get()),
+    int64_t* const host_steps = host.steps + network * p.sets();
+    std::copy(steps.begin(), steps.end(), host_steps);
+    require(cudaMemcpyAsync(device_steps, host_steps, steps.size() * sizeof(int64_t), cudaMemcpyHostToDevice,
+                            context_.stream.get()),
             "upload");
     adam_update({p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()),
                  p.all(p.gradient()), static_cast<int64_t>(offset), static_cast<int64_t>(size), first_set,
@@ -193,13 +206,14 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
   if (critic) step(1, p.critic_steps, actor_size, critic_size);
   clear(p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
   p.prepare(first_set, count);
-  std::vector<double> found(2 * count);
-  require(cudaMemcpyAsync(found.data(), arrays.norms, found.size() * sizeof(double), cudaMemcpyDeviceToHost,
-                          context_.stream.get()),
+  const int first_norm = request.actor ? 0 : count, norm_count = (request.actor + critic) * count;
+  require(cudaMemcpyAsync(host.norms + first_norm, arrays.norms + first_norm, sizeof(double) * norm_count,
+                          cudaMemcpyDeviceToHost, context_.stream.get()),
           "download");
-  context_.stream.synchronize();
+  context_.synchronize();
+  std::vector<GradientNorms> norms(count);
   for (int i = 0; i < count; ++i) {
-    norms[i] = {request.actor ? found[i] : 0.0, critic ? found[count + i] : 0.0};
+    norms[i] = {request.actor ? host.norms[i] : 0.0, critic ? host.norms[count + i] : 0.0};
   }
   return norms;
 }

@@ -166,7 +166,8 @@ void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inp
   const SequenceBatch& batch = plan.batch;
   const CudaChunk& chunk = plan.chunk;
   const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
-  lane.stream.synchronize();  // the copy before this one has read the page-locked memory
+  if (!lane.uploads_are_read) lane.synchronize();
+  lane.uploads_are_read = false;
   Placement staged(lane.uploads.reserve(inputs.bytes));
   const Piece<ChunkArrays> to(staged, plan.shape);
   std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);

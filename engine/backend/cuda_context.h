@@ -133,11 +133,18 @@ struct CudaLane {
   // part: as CudaMemory's.
   CudaLane(CudaDevice& device_, int part) : device(device_), memory(device_.memory_budget, part) {}
 
+  // Waits until the lane's work is done.
+  void synchronize() {
+    stream.synchronize();
+    uploads_are_read = true;
+  }
+
   CudaDevice& device;
   Stream stream;
   StopSignal stop_signal;
   CudaMemory memory;
   PinnedBuffer uploads, downloads;
+  bool uploads_are_read = true;  // no copy from them is under way
 };
 
 // The lane of all calls but rollouts that no gradient follows. Its memory is all there is: others then have

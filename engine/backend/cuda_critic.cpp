@@ -78,7 +78,7 @@ class Critic {
     std::byte* const host = context_.downloads.reserve(bytes);
     require(cudaMemcpyAsync(host, work.forward.values, bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
             "download");
-    context_.stream.synchronize();
+    context_.synchronize();
     std::copy_n(reinterpret_cast<const float*>(host), chunk.sequences, values);
   }
 

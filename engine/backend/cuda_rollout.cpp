@@ -168,7 +168,7 @@ class Rollouts {
       if (lane.stream.is_done()) break;
       if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
     }
-    lane.stream.synchronize();
+    lane.synchronize();
     lane.stop_signal.settle();
   }
 

@@ -54,11 +54,15 @@ struct LaneWeights {
   float4 of[kQuarter];  // [terms of k][columns]
 };
 
-// weights: of the thread's first column and term; rows `stride` apart.
+// weights: of the thread's first column and term; rows `stride` apart. Not aligned where a prior's few
+// weights come before them in the layout.
 __device__ __forceinline__ LaneWeights load_lane_weights(const float* weights, int stride) {
   LaneWeights w;
 #pragma unroll
-  for (int k = 0; k < kQuarter; ++k) w.of[k] = __ldg(reinterpret_cast<const float4*>(weights + k * stride));
+  for (int k = 0; k < kQuarter; ++k) {
+    const float* const from = weights + k * stride;
+    w.of[k] = {__ldg(from), __ldg(from + 1), __ldg(from + 2), __ldg(from + 3)};
+  }
   return w;
 }
 

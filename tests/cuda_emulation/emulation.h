@@ -45,6 +45,18 @@ size_t allocated_bytes();
 // architecture, with tabs between.
 std::vector<std::string> launched_kernels();
 
+// What the host asked of the device so far: kernels and cuBLAS products launched; copies and fills enqueued;
+// and how often it waited for the device, in a call for that or in one that waits by the way: cudaFree,
+// cudaMemcpy, a copy of memory that is not page-locked.
+struct Calls {
+  int64_t launches = 0, copies = 0, waits = 0;
+
+  Calls operator-(const Calls& earlier) const {
+    return {launches - earlier.launches, copies - earlier.copies, waits - earlier.waits};
+  }
+};
+Calls calls();
+
 // Complaints about calls of the runtime (double free, copy past an allocation): counted here and written to
 // stderr.
 int complaints();
@@ -129,6 +141,8 @@ void check_red_zones(const std::string& kernel);
 // Is [pointer, pointer + bytes) inside one allocation of device memory?
 bool is_device_range(const void* pointer, size_t bytes);
 void complain(const std::string& what);
+enum class Call { kLaunch, kCopy, kWait };
+void count_call(Call call);
 std::string kernel_name(const void* kernel);
 void record_launch(const std::string& name, unsigned threads, size_t shared_bytes);
 const char* architecture();  // of the emulated device: sm_80 or sm_90

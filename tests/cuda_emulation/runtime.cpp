@@ -62,6 +62,7 @@ struct Device {
   std::set<cublasHandle_t> handles;
   std::map<const void*, size_t> shared_consent;
   int complaints = 0;
+  Calls calls;
   cudaError_t last_error = cudaSuccess;
 };
 
@@ -147,6 +148,16 @@ void complain(const std::string& what) {
 }
 int complaints() { return device().complaints; }
 
+void count_call(Call call) {
+  Calls& calls = device().calls;
+  const std::lock_guard lock(device().mutex);
+  ++(call == Call::kLaunch ? calls.launches : call == Call::kCopy ? calls.copies : calls.waits);
+}
+Calls calls() {
+  const std::lock_guard lock(device().mutex);
+  return device().calls;
+}
+
 void fill_poison(unsigned char* data, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 4) std::memcpy(data + i, &kPoison, std::min<size_t>(4, bytes - i));
 }
@@ -226,6 +237,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
   }
   if (!is_stream(config.stream) || (config.stream != nullptr && device_of(config.stream) != current_device))
     return error(cudaErrorInvalidResourceHandle, name + ": a stream of another device, or none");
+  count_call(Call::kLaunch);
   enqueue(config.stream, [=, body = std::move(body)]() mutable {
     run_grid(
         kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<int>(cluster),
@@ -386,6 +398,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  emulation::count_call(emulation::Call::kWait);
   emulation::finish_all_streams();
   auto& d = device();
   const std::lock_guard lock(d.mutex);
@@ -409,6 +422,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  emulation::count_call(emulation::Call::kWait);
   emulation::finish_all_streams();
   auto& d = device();
   const std::lock_guard lock(d.mutex);
@@ -441,6 +455,7 @@ cudaError_t require_stream(cudaStream_t stream) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (bytes == 0) return cudaSuccess;
   const cudaError_t status = check_copy(to, from, bytes, kind);
+  emulation::count_call(emulation::Call::kWait);
   if (status == cudaSuccess) emulation::enqueue(nullptr, [=] { std::memcpy(to, from, bytes); });
   return status;
 }
@@ -452,7 +467,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   cudaError_t status = require_stream(stream);
   if (status == cudaSuccess && bytes > 0) status = check_copy(to, from, bytes, kind);
   if (status != cudaSuccess || bytes == 0) return status;
-  if (kind == cudaMemcpyHostToDevice && !emulation::is_pinned(from, bytes)) {
+  emulation::count_call(emulation::Call::kCopy);
+  const bool is_staged = kind == cudaMemcpyHostToDevice && !emulation::is_pinned(from, bytes);
+  const bool is_awaited = kind == cudaMemcpyDeviceToHost && !emulation::is_pinned(to, bytes);
+  if (is_staged || is_awaited) emulation::count_call(emulation::Call::kWait);  // CUDA may wait to stage it
+  if (is_staged) {
     const auto* const begin = static_cast<const unsigned char*>(from);
     emulation::enqueue(stream, [to, staged = std::vector<unsigned char>(begin, begin + bytes)] {
       std::memcpy(to, staged.data(), staged.size());
@@ -460,7 +479,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     return cudaSuccess;
   }
   emulation::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
-  if (kind == cudaMemcpyDeviceToHost && !emulation::is_pinned(to, bytes)) emulation::finish_stream(stream);
+  if (is_awaited) emulation::finish_stream(stream);
   return cudaSuccess;
 }
 
@@ -472,6 +491,7 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t
   if (status != cudaSuccess || bytes == 0) return status;
   if (!emulation::side_is(true, pointer, bytes, "cudaMemset"))
     return device().last_error = cudaErrorInvalidValue;
+  emulation::count_call(emulation::Call::kCopy);
   emulation::enqueue(stream, [=] { std::memset(pointer, value, bytes); });
   return cudaSuccess;
 }
@@ -589,6 +609,7 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (m == 0 || n == 0 || batch_count == 0) return CUBLAS_STATUS_SUCCESS;
+  emulation::count_call(emulation::Call::kLaunch);
   const bool ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
   const StoredMatrix stored_a{a, ta ? k : m, ta ? m : k, lda, stride_a};
   const StoredMatrix stored_b{b, tb ? n : k, tb ? k : n, ldb, stride_b};

@@ -154,6 +154,7 @@ using pointsman::emulation::queues;
 using pointsman::emulation::refuse;
 
 cudaError_t cudaDeviceSynchronize() {
+  pointsman::emulation::count_call(pointsman::emulation::Call::kWait);
   pointsman::emulation::finish_all_streams();
   return cudaSuccess;
 }
@@ -174,6 +175,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!is_stream(stream)) return refuse("cudaStreamSynchronize");
+  pointsman::emulation::count_call(pointsman::emulation::Call::kWait);
   pointsman::emulation::finish_stream(stream);
   return cudaSuccess;
 }
@@ -217,6 +219,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::lock_guard lock(queues().mutex);
   if (queues().events.count(event) == 0) return refuse("cudaEventSynchronize");
+  pointsman::emulation::count_call(pointsman::emulation::Call::kWait);
   pointsman::emulation::reach(*event, event->recorded);
   return cudaSuccess;
 }

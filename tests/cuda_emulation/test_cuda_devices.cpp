@@ -126,6 +126,51 @@ TEST_CASE("devices: two calls at once are answered as one after the other") {
   }
 }
 
+// A step as training and active search make it.
+emulation::Calls calls_of_step(Backend& backend, RolloutRequest request, Tape& tape, Learned learned) {
+  const emulation::Calls before = emulation::calls();
+  request.tape = &tape;
+  RolloutResult result;
+  backend.rollout(request, result);
+  const std::vector<float> weights(result.costs.size(), 0.1f);
+  GradientRequest gradient;
+  gradient.sequences = request.sequences;
+  gradient.counts = request.counts;
+  gradient.orders = result.orders.data();
+  gradient.weights = weights.data();
+  gradient.policy = request.policy;
+  gradient.tape = &tape;
+  gradient.learned = learned;
+  backend.gradient(gradient);
+  backend.update(0, 1, {});
+  return emulation::calls() - before;
+}
+
+TEST_CASE("devices: a step of training waits twice for the device") {
+  struct Step {
+    Encoder encoder;
+    Learned learned;
+    int64_t launches;  // kernels and products, as docs/kernels.md has them
+  };
+  constexpr Step kSteps[] = {{Encoder::kLstm, Learned::kAll, 41},
+                             {Encoder::kLstm, Learned::kAttention, 30},
+                             {Encoder::kAttention, Learned::kAll, 151},
+                             {Encoder::kAttention, Learned::kAttention, 65}};
+  const std::vector<int32_t> counts{4, 4};
+  const RandomBatch batch(ProblemKind::kTsp, 7, 2, 45);
+  for (const Step& step : kSteps) {
+    ModelConfig config = config_for(ProblemKind::kTsp, 7);
+    config.encoder = step.encoder;
+    const auto cuda = with(make_cuda_backend(0), config);
+    const RolloutRequest request = sampling(batch, counts);
+    Tape tape;
+    calls_of_step(*cuda, request, tape, step.learned);  // memory grows
+    const emulation::Calls calls = calls_of_step(*cuda, request, tape, step.learned);
+    CHECK(calls.waits == 2);
+    CHECK(calls.launches <= step.launches);
+  }
+}
+
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
                     const SolveOptions& options) {
   SolutionBatch solutions;

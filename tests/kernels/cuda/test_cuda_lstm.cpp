@@ -256,13 +256,16 @@ struct Backward {
 
 // An encoder has a dc_last, all its steps, and no start; a decoder the opposite.
 Backward run_backward(const BackwardCase& k, bool decoder) {
-  const DeviceArray<float> stored(k.weights.stored), cells(k.cells), c(k.c), dh(k.dh), dc_last(k.dc_last);
+  // W_hh lies where the layout puts it: behind a prior of one to three weights it is not aligned.
+  std::vector<float> layout(1, 0.0f);
+  layout.insert(layout.end(), k.weights.stored.begin(), k.weights.stored.end());
+  const DeviceArray<float> stored(layout), cells(k.cells), c(k.c), dh(k.dh), dc_last(k.dc_last);
   const DeviceArray<int32_t> row_steps(k.row_steps);
   DeviceArray<SetRange> ranges(k.ranges);
   const size_t start = decoder ? static_cast<size_t>(k.rows) * kHidden : 0;
   DeviceArray<float> dgates(static_cast<size_t>(k.rows) * (k.steps + 1) * kGates), dh_start(start),
       dc_start(start);
-  lstm_backward({{stored.data(), kGates * kHidden},
+  lstm_backward({{stored.data() + 1, kGates * kHidden},
                  cells.data(),
                  c.data(),
                  dh.data(),
