@@ -108,10 +108,17 @@ inline Work decode_work(double rollouts, double n, bool keep) {
   return rollouts * (n * step + attention);
 }
 
-// `rollouts` of `sequences` that are encoded first.
+// What one rollout of each of `sequences` reads of their references: three rows of every item left, at every
+// step. The blocks that run at once have more of them than the L2 holds.
+inline Work distinct_references_work(double sequences, double n) {
+  return {0.0, 0.0, sequences * n * (n + 1.0) / 2.0 * 3.0 * kRow};
+}
+
+// `rollouts` of one sequence, or one of each of many, which are encoded first.
 inline Work rollout_work(double sequences, double rollouts, double n) {
+  const Work references = sequences > 1.0 ? distinct_references_work(sequences, n) : Work{};
   return lstm_forward_work(sequences, n, false) + project_references_work(sequences, n, 3.0) +
-         decode_work(rollouts, n, false);
+         decode_work(rollouts, n, false) + references;
 }
 
 // Backward of the attention of all steps, the forward computed again: two passes of scores, one readout with

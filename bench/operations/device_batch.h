@@ -51,7 +51,7 @@ class DeviceBatch {
         batch_{.problem = ProblemKind::kTsp, .n = n, .count = count, .features = features_.data()},
         chunk_(chunk_of(count, samples)),
         plan_(batch_, chunk_, {.sampling = mode == Decode::kSample},
-              cut_into_tiles(batch_, chunk_, cuda::tile_rows(network, n, chunk_.rows))),
+              cut_into_tiles(batch_, chunk_, cuda::tile_shape(network, n, chunk_.rows))),
         arrays(place(record)) {
     request_.decode = mode;
     std::minstd_rand random;
