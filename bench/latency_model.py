@@ -20,12 +20,14 @@ COSTS = (  # the first whose pattern the opcode begins with
     (r"LDS\.64", Cost("shared", 8, 32)),
     (r"LDS", Cost("shared", 4, 30)),
     (r"STS\.128", Cost("shared", 16, 0)),
+    (r"ST\.", Cost("shared", 32, 0)),  # 32 words to other blocks of a cluster, at a quarter of the rate
     (r"ST|LDG|LD\b|ATOM|RED", Cost("shared", 4, 280)),  # the L2; other blocks' shared memory
     (r"SHFL", Cost("shared", 4, 25)),
     (r"[FI]SETP|PLOP3|R2P|VOTE", Cost("integer", 2, 13)),
     (r"S2R|S2UR|R2UR|LDC|ULDC", Cost("other", 2, 40)),
     (r"", Cost("integer", 2, 5)),  # 16 lanes
 )
+RARE = 16  # most instructions around a call to a rare case
 QUEUE = 8  # operations of shared memory that wait for their unit, while the warp goes on
 # Ends of waiting. A fence waits until other blocks have what was stored; the barrier of a cluster is an exchange.
 WAITS = {"BAR": 30, "MEMBAR": 500, "UCGABAR_WAIT": 200, "BSYNC": 5}
@@ -60,11 +62,22 @@ def cost_of(instruction):
 
 
 def is_rare(code):
-    return any(instruction.name in ("CALL", "RET") for instruction in code)
+    return len(code) <= RARE and any(instruction.name in ("CALL", "RET") for instruction in code)
+
+
+def ends_step(code):
+    """Is this the arrival at a cluster's barrier, which stands in the last round of a loop?"""
+    return any(instruction.name == "UCGABAR_ARV" for instruction in code)
 
 
 def trace(code, first, last, rounds):
     """Places in `code` that a warp passes from `first` to `last`; rounds(loop) is how often an inner loop goes round."""
+    def loops_again(place):
+        """Does the loop around `place` go round once more?"""
+        latches = [at_latch for at_latch, instruction in enumerate(code)
+                   if at_latch > place and at_latch < last and at.get(instruction.target, at_latch) < place]
+        return any(left.get(latch, rounds(code[at[code[latch].target]:latch + 1])) > 1 for latch in latches)
+
     at = {instruction.address: place for place, instruction in enumerate(code)}
     left, place = {}, first
     while place < last:
@@ -81,7 +94,9 @@ def trace(code, first, last, rounds):
                 del left[place]
                 place += 1
         else:
-            place = target if not instruction.conditional or is_rare(code[place + 1:target]) else place + 1
+            skipped = code[place + 1:target]
+            is_taken = is_rare(skipped) or (len(skipped) <= RARE and ends_step(skipped) and loops_again(place))
+            place = target if not instruction.conditional or is_taken else place + 1
     yield last
 
 
@@ -93,14 +108,16 @@ def step_loop(code):
     return max(loops, key=lambda loop: loop[1] - loop[0])
 
 
-def clocks_of_step(code, rounds):
-    """Clocks from one step's end to the next one's."""
+def clocks_of_step(code, rounds, warps=1):
+    """Clocks from one step's end to the next one's. With several warps a scheduler they hide each other's waits: then it is what
+    their instructions and units take, if that is more."""
     first, last = step_loop(code)
     uses = [(*reads_and_writes(instruction), cost_of(instruction)) for instruction in code]
-    ready, free, now, ends = {}, {}, 0, []
+    ready, free, now, ends, busy = {}, {}, 0, [], collections.Counter()
     for _ in range(3):
         for place in trace(code, first, last, rounds):
             reads, writes, cost = uses[place]
+            busy.update({cost.unit: cost.busy, "issue": 1})
             queued = QUEUE * cost.busy if cost.unit == "shared" else 0
             now = max([now + 1, free.get(cost.unit, 0) - queued] + [ready.get(name, 0) for name in reads | writes])
             start = max(now, free.get(cost.unit, 0))
@@ -108,12 +125,12 @@ def clocks_of_step(code, rounds):
             ready.update((name, start + cost.latency) for name in writes)
             now += WAITS.get(code[place].name, 0)
         ends.append(now)
-    return ends[2] - ends[1]
+    return max(ends[2] - ends[1], warps * max(busy.values()) // len(ends))
 
 
 # --- The LSTM's kernels ---
 
-CLOCK_GHZ = 1.755  # below what an H100 or H200 reaches
+CLOCK_GHZ = 1.98  # as in docs/kernels.md; under load a GPU may have a tenth less
 QUARTERS = 4  # warps of a cluster's block: lstm_cluster.cu
 
 
@@ -132,10 +149,11 @@ def block_rounds(loop):
     return 32 if sum(instruction.name == "FFMA" for instruction in loop) >= 128 else 1
 
 
-TILINGS = (  # rows of a tile, what takes it, kernel before and after the template argument for cells
-    *((rows, "cluster of 4 blocks", "lstm_forward_cluster_kernel<{}>", "lstm_backward_cluster_kernel")
+TILINGS = (  # rows of a tile, what takes it, its warps a scheduler, kernels forward and backward
+    *((rows, "cluster of 4 blocks", 1, "lstm_forward_cluster_kernel<{}>", "lstm_backward_cluster_kernel")
       for rows in (4, 8, 16, 32)),
-    (8, "block", "lstm_forward_kernel<1, {}>", "lstm_backward_kernel<1>"),
+    (8, "block", 1, "lstm_forward_kernel<1, {}>", "lstm_backward_kernel<1>"),
+    (32, "block", 4, "lstm_forward_kernel<4, {}>", "lstm_backward_kernel<4>"),
 )
 
 
@@ -145,11 +163,11 @@ def lstm_table(code_of):
              f"{CLOCK_GHZ} GHz.", "Tiles up to a fourth of the multiprocessors' number run at once in clusters, so that batches of 16 and of 128",
              "rows take tiles of 4.", "",
              "| rows of a tile | taken by | forward | with cells | backward |", "|---|---|---|---|---|"]
-    for rows, owner, forward, backward in TILINGS:
+    for rows, owner, warps, forward, backward in TILINGS:
         rounds = cluster_rounds(rows) if "cluster" in forward else block_rounds
         cells = []
         for kernel in (forward.format("false"), forward.format("true"), backward):
-            clocks = clocks_of_step(code_of[kernel], rounds)
+            clocks = clocks_of_step(code_of[kernel], rounds, warps)
             cells.append(f"{clocks:,} = {clocks / CLOCK_GHZ / 1000:.1f} us")
         lines.append(f"| {rows} | {owner} | " + " | ".join(cells) + " |")
     return lines

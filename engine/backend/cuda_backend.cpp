@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cuda_calls.h"
@@ -153,6 +154,7 @@ class CudaBackend final : public Backend {
   CudaContext context_;
   CudaLanes lanes_;
   PinnedBuffer update_copies_;
+  bool update_is_under_way_ = false;
   const int64_t memory_limit_;
 };
 
@@ -184,6 +186,7 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
   // Page-locked, so that no copy waits for the gradient before it. The call's end waits for all.
   Placement counted;
   UpdateCopies(counted, p.sets(), count);
+  if (std::exchange(update_is_under_way_, true)) context_.synchronize();  // it ended by an exception
   Placement placed(update_copies_.reserve(counted.bytes()));
   const UpdateCopies host(placed, p.sets(), count);
   const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
@@ -211,6 +214,7 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
                           cudaMemcpyDeviceToHost, context_.stream.get()),
           "download");
   context_.synchronize();
+  update_is_under_way_ = false;
   std::vector<GradientNorms> norms(count);
   for (int i = 0; i < count; ++i) {
     norms[i] = {request.actor ? host.norms[i] : 0.0, critic ? host.norms[count + i] : 0.0};

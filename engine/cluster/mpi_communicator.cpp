@@ -188,8 +188,8 @@ Place find_place() {
 }
 
 // Open MPI 4 takes `rdma` for windows between machines that have plain TCP only, where it makes none
-// (open-mpi/ompi issue 9871). Without it there are `ucx` for fast networks and `pt2pt`. What the user chose
-// stays.
+// (open-mpi/ompi issue 9871). Without it there are `ucx` for fast networks and `pt2pt`. What mpirun or the
+// environment says stays.
 void choose_windows() {
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION == 4
   setenv("OMPI_MCA_osc", "^rdma", 0);

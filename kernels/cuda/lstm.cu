@@ -10,7 +10,7 @@
 // Backward, a row and step: 131,072 flops in the product, some 20 H in the cell. Device memory: 28 H bytes
 // in, 16 H out; weights as forward. Shared memory: 2,048 bytes a row.
 //
-// Batches that leave most of a device without a block go to lstm_cluster.cu where blocks form clusters.
+// Batches too small to keep the device busy this way go to lstm_cluster.cu where blocks form clusters.
 #include <algorithm>
 
 #include "kernels/cuda/cuda_operations.h"
@@ -266,26 +266,32 @@ struct Tiling {
   int rows;
 };
 
+enum class Pass { kForward, kBackward };
+
 // The tiling with which all rows take least by the clocks of a step of a tile in
-// bench/results/tables/cuda_kernels.md: more rows a tile use a block better, fewer leave less of the device
-// without work. A multiprocessor has room for three blocks of 8 rows, which wait for the L2 most of the time,
-// and for one of the others.
-Tiling choose_tiling(const SetRanges& ranges, bool clusters_allowed) {
+// bench/results/tables/cuda_kernels.md (fp32, forward with cells): more rows a tile use a block better, fewer
+// leave less of the device without work. A multiprocessor has room for three blocks of 8 rows, which wait for
+// the L2 most of the time, and for one of the others.
+Tiling choose_tiling(const SetRanges& ranges, Pass pass, bool clusters_allowed) {
   struct Choice {
     Tiling tiling;
-    int clocks, quarters;  // quarters of a tile that a multiprocessor takes at once
+    int clocks[2];  // by Pass
+    int quarters;   // quarters of a tile that a multiprocessor takes at once
   };
-  constexpr Choice kChoices[] = {{{false, 8}, 25000, 12}, {{false, 32}, 29000, 4}, {{true, 4}, 3700, 1},
-                                 {{true, 8}, 5700, 1},    {{true, 16}, 9700, 1},   {{true, 32}, 17600, 1}};
+  constexpr Choice kChoices[] = {{{false, 8}, {28300, 16600}, 12}, {{false, 32}, {31300, 27800}, 4},
+                                 {{true, 4}, {4600, 4400}, 1},     {{true, 8}, {6900, 6700}, 1},
+                                 {{true, 16}, {11400, 11300}, 1},  {{true, 32}, {20400, 20600}, 1}};
   const bool has_clusters = clusters_allowed && device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  const int64_t shared_limit = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   Tiling best = {};
   int64_t least = 0;
   for (const auto& [tiling, clocks, quarters] : kChoices) {
-    if (tiling.in_clusters && !has_clusters) continue;
-    const int at_once = multiprocessors * quarters / 4;
-    const int tiles = std::max((ranges.rows + tiling.rows - 1) / tiling.rows, ranges.count);
-    const int64_t all = int64_t{(tiles + at_once - 1) / at_once} * clocks;
+    const bool fits = lstm_cluster_bytes(pass == Pass::kBackward, tiling.rows) <= shared_limit;
+    if (tiling.in_clusters && !(has_clusters && fits)) continue;
+    const int at_once = std::max(1, multiprocessors * quarters / 4);
+    const int tiles = (ranges.rows + tiling.rows - 1) / tiling.rows + ranges.count - 1;  // at most
+    const int64_t all = int64_t{(tiles + at_once - 1) / at_once} * clocks[static_cast<int>(pass)];
     if (best.rows == 0 || all < least) best = tiling, least = all;
   }
   return best;
@@ -328,13 +334,13 @@ void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
   if (args.precision != Precision::kFp32 && args.cells != nullptr) {
     throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
-  const Tiling tiling = choose_tiling(args.ranges, args.precision == Precision::kFp32);
+  const Tiling tiling = choose_tiling(args.ranges, Pass::kForward, args.precision == Precision::kFp32);
   if (tiling.in_clusters) return lstm_forward_in_clusters(args, tiling.rows, stream);
   tiling.rows == kTileRows ? forward<1>(args, stream) : forward<4>(args, stream);
 }
 
 void lstm_backward(const LstmBackwardArgs& args, cudaStream_t stream) {
-  const Tiling tiling = choose_tiling(args.ranges, true);
+  const Tiling tiling = choose_tiling(args.ranges, Pass::kBackward, true);
   if (tiling.in_clusters) return lstm_backward_in_clusters(args, tiling.rows, stream);
   tiling.rows == kTileRows ? backward<1>(args, stream) : backward<4>(args, stream);
 }

@@ -19,7 +19,7 @@
 
 namespace pointsman::cuda {
 
-inline constexpr int kWarps = 4, kWarpLanes = 32;
+inline constexpr int kWarps = 4, kWarpLanes = 32, kThreads = kWarps * kWarpLanes;
 inline constexpr int kBlockUnits = kHidden / kClusterBlocks;  // a lane each
 inline constexpr int kBlockColumns = 4 * kBlockUnits;         // [4 gates][kBlockUnits]
 inline constexpr int kQuarter = kHidden / kWarps;             // terms of k that a warp adds
@@ -27,10 +27,10 @@ inline constexpr int kLaneColumns = kBlockColumns / kWarpLanes;
 static_assert(kBlockUnits == kWarpLanes && kLaneColumns == 4);
 
 // A row's sums, its states or gates of two steps, and c or dc.
-constexpr size_t forward_shared(int rows) {
+constexpr int64_t forward_shared(int rows) {
   return sizeof(float) * rows * (kBlockColumns + 2 * kHidden + kBlockUnits);
 }
-constexpr size_t backward_shared(int rows) {
+constexpr int64_t backward_shared(int rows) {
   return sizeof(float) * rows * (kBlockColumns + 2 * kGates + kBlockUnits);
 }
 
@@ -153,6 +153,7 @@ __device__ __forceinline__ void forward_cells(const LstmForwardArgs& a, const Se
   for (int pass = 0; pass < tile.rows; pass += kWarps) {
     const int r = pass + t.warp;
     const bool exists = r < tile.rows, is_last = pass + kWarps >= tile.rows;
+    const float2 next_input = load_input(a, tile, is_last ? t.warp : r + kWarps, is_last ? step + 1 : step);
     LstmUnit u = {};
     if (exists) {
       float gate[4];
@@ -167,7 +168,7 @@ __device__ __forceinline__ void forward_cells(const LstmForwardArgs& a, const Se
       if (wanted) store_in_cluster(new_h + r * kHidden + t.unit, u.h);
     }
     if (wanted && is_last) cluster_arrive();
-    input = load_input(a, tile, is_last ? t.warp : r + kWarps, is_last ? step + 1 : step);
+    input = next_input;
     if (!exists) continue;
     const int64_t row = int64_t{tile.first_row} + r;
     const int64_t at = (row * (a.steps + 1) + step + 1) * kHidden + t.unit;
@@ -212,7 +213,7 @@ __device__ __forceinline__ void run_forward(const LstmForwardArgs& a, const SetR
 }
 
 template <bool kCells>
-__global__ void __launch_bounds__(kHidden) lstm_forward_cluster_kernel(LstmForwardArgs a, int tile_rows) {
+__global__ void __launch_bounds__(kThreads) lstm_forward_cluster_kernel(LstmForwardArgs a, int tile_rows) {
   if constexpr (kHasClusters) {
     const SetRange tile = find_row_tile(a.ranges, blockIdx.x / kClusterBlocks, tile_rows);
     if (tile.rows > 0) run_forward<kCells>(a, tile, tile_rows);  // else none of the cluster does
@@ -259,6 +260,8 @@ __device__ __forceinline__ void backward_cells(const LstmBackwardArgs& a, const 
   for (int pass = 0; pass < tile.rows; pass += kWarps) {
     const int r = pass + t.warp;
     const bool exists = r < tile.rows, is_last = pass + kWarps >= tile.rows;
+    const BackwardInputs next =
+        load_backward_inputs(a, tile, is_last ? t.warp : r + kWarps, is_last ? step - 1 : step, t.unit);
     LstmUnitGradient d = {};
     if (exists) {
       float& own_dc = dc[r * kBlockUnits + t.lane];
@@ -275,7 +278,7 @@ __device__ __forceinline__ void backward_cells(const LstmBackwardArgs& a, const 
       }
     }
     if (wanted && is_last) cluster_arrive();
-    in = load_backward_inputs(a, tile, is_last ? t.warp : r + kWarps, is_last ? step - 1 : step, t.unit);
+    in = next;
     if (!exists) continue;
     store_gates(d, a.dgates + ((int64_t{tile.first_row} + r) * (a.steps + 1) + step) * kGates + t.unit);
   }
@@ -323,7 +326,7 @@ __device__ __forceinline__ void run_backward(const LstmBackwardArgs& a, const Se
   }
 }
 
-__global__ void __launch_bounds__(kHidden) lstm_backward_cluster_kernel(LstmBackwardArgs a, int tile_rows) {
+__global__ void __launch_bounds__(kThreads) lstm_backward_cluster_kernel(LstmBackwardArgs a, int tile_rows) {
   if constexpr (kHasClusters) {
     const SetRange tile = find_row_tile(a.ranges, blockIdx.x / kClusterBlocks, tile_rows);
     if (tile.rows > 0) run_backward(a, tile, tile_rows);  // else none of the cluster does
@@ -336,10 +339,14 @@ template <typename Args>
 void launch_tiles(void (*kernel)(Args, int), size_t shared_bytes, const Args& args, int tile_rows,
                   cudaStream_t stream) {
   launch_clusters(kernel, kClusterBlocks, dim3(row_tile_count(args.ranges, tile_rows) * kClusterBlocks),
-                  dim3(kHidden), shared_bytes, stream, args, tile_rows);
+                  dim3(kThreads), shared_bytes, stream, args, tile_rows);
 }
 
 }  // namespace
+
+int64_t lstm_cluster_bytes(bool backward, int tile_rows) {
+  return backward ? backward_shared(tile_rows) : forward_shared(tile_rows);
+}
 
 void lstm_forward_in_clusters(const LstmForwardArgs& args, int tile_rows, cudaStream_t stream) {
   launch_tiles(args.cells != nullptr ? lstm_forward_cluster_kernel<true> : lstm_forward_cluster_kernel<false>,

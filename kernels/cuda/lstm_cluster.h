@@ -9,6 +9,9 @@ namespace pointsman::cuda {
 
 inline constexpr int kClusterBlocks = 4;
 
+// Dynamic shared memory of a block.
+int64_t lstm_cluster_bytes(bool backward, int tile_rows);
+
 void lstm_forward_in_clusters(const LstmForwardArgs& args, int tile_rows, cudaStream_t stream);
 void lstm_backward_in_clusters(const LstmBackwardArgs& args, int tile_rows, cudaStream_t stream);
 

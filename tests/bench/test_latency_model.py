@@ -41,6 +41,22 @@ class LatencyModel(unittest.TestCase):
         plain = ("@P0 BRA 0x20", "FADD R1, R1, R1", "FADD R1, R1, R1", "BRA 0x0")
         self.assertEqual(self.clocks(*plain) - self.clocks(*rare), 4)
 
+    def test_work_around_a_rare_case(self):
+        # A long block with a rare case in it is work like any other.
+        work = ["@P0 BRA 0x160", *["FADD R1, R1, R1"] * 19, "@P1 BRA 0x160", "CALL 0x900", "BRA 0x0"]
+        self.assertGreaterEqual(self.clocks(*work), 19 * 4)
+
+    def test_last_round(self):
+        # What arrives at the cluster's barrier does so in the last round only.
+        body = ("FADD R1, R1, R1", "@P2 BRA 0x40", "MEMBAR.ALL.GPU", "UCGABAR_ARV", "@P0 BRA 0x0", "@P1 BRA 0x0")
+        one, four = (self.clocks(*body, rounds=lambda loop, rounds=rounds: rounds) for rounds in (1, 4))
+        self.assertLess(four - one, latency_model.WAITS["MEMBAR"])
+        self.assertGreater(one, latency_model.WAITS["MEMBAR"])
+
+    def test_several_warps(self):
+        chain = ("FFMA R1, R0, R0, R1", "BRA 0x0")
+        self.assertEqual(latency_model.clocks_of_step(program(*chain), lambda loop: 1, 9), 9 * 2)
+
     def test_barrier(self):
         without, with_one = (self.clocks(*line, "FADD R1, R1, R1", "BRA 0x0") for line in ((), ("BAR.SYNC 0x0",)))
         self.assertGreaterEqual(with_one - without, latency_model.WAITS["BAR"] - 3)

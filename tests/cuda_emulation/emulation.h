@@ -83,6 +83,8 @@ enum class WarpOp {
   kReduceXor,
   kMmaTf32,
   kMmaBf16,
+  kClusterArrive,
+  kClusterWait,
 };
 
 // All threads of the block meet; returns the result of the predicates.

@@ -219,8 +219,8 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
   unsigned cluster = 1;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const auto size = config.attrs[i].val.clusterDim;
-    if (family().major < 9 || size.x < 1 || size.x > kMostPortableCluster || size.y != 1 || size.z != 1 ||
-        grid.x % size.x != 0) {
+    if (config.attrs[i].id != cudaLaunchAttributeClusterDimension || family().major < 9 || size.x < 1 ||
+        size.x > kMostPortableCluster || size.y != 1 || size.z != 1 || grid.x % size.x != 0) {
       return error(cudaErrorInvalidConfiguration, name + ": a cluster of " + std::to_string(size.x) +
                                                       " blocks in a grid of " + std::to_string(grid.x));
     }

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "tests/cuda_emulation/emulation.h"
 #include "tests/cuda_emulation/fiber.h"
@@ -55,8 +56,6 @@ struct Thread {
   unsigned cluster_phase = 0;
 };
 
-constexpr char kClusterArrive[] = "cluster_arrive", kClusterWait[] = "cluster_wait";
-
 const char* name_of(BlockOp op) {
   static const char* const kNames[] = {"__syncthreads", "__syncthreads_count", "__syncthreads_and",
                                        "__syncthreads_or"};
@@ -80,7 +79,10 @@ const char* name_of(WarpOp op) {
                                        "__reduce_and_sync",
                                        "__reduce_or_sync",
                                        "__reduce_xor_sync",
-                                       "mma"};
+                                       "mma",
+                                       "mma",
+                                       "cluster_arrive",
+                                       "cluster_wait"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -150,12 +152,13 @@ constexpr int kMaxCluster = 8;
 // A block of the cluster. __syncthreads: which call, who came, what the predicates give. Two objects of
 // happens-before: with one, who wakes late would inherit what happened after the next barrier already.
 struct Block {
+  bool begun = false;
   int ended = 0;
   BlockOp op = BlockOp::kSync;
   Site site;
   int first = 0, arrived = 0, predicates = 0;
   unsigned phase = 0;
-  char objects[2];
+  char objects[kSets][2];
 };
 
 struct Machine {
@@ -175,7 +178,7 @@ struct Machine {
   // The cluster. Block b has the places b * stride .. b * stride + count - 1 of all that is kept by thread; a
   // place is called "thread" here, too.
   int set = 0;
-  int blocks_alive = 1;       // in a cluster
+  int cluster_blocks = 1;
   int count = 0, stride = 0;  // threads of a block, and the places they take: whole warps
   int places = 0, warps = 0;  // of the cluster
   int ended = 0;
@@ -191,11 +194,11 @@ struct Machine {
   int cluster_arrived = 0, cluster_first = 0;
   Site cluster_site;
   unsigned cluster_phase = 0;
-  char cluster_objects[2];
+  char cluster_objects[kSets][2];
 
   // __syncwarp, by warp and lowest lane of the mask.
   unsigned warp_phase[kMaxThreads];
-  char warp_objects[kMaxThreads][2];
+  char warp_objects[kSets][kMaxThreads][2];
 
   // Greedy.
   Random random{0};
@@ -253,7 +256,7 @@ std::string deadlock_text() {
     const Thread& t = m.threads[i];
     if (t.state == State::kEnded) continue;
     const std::string name = t.state == State::kAtBlock     ? name_of(m.blocks[i / m.stride].op)
-                             : t.state == State::kAtCluster ? kClusterWait
+                             : t.state == State::kAtCluster ? name_of(WarpOp::kClusterWait)
                                                             : name_of(t.warp_op);
     const uint32_t mask = t.state == State::kAtWarp ? t.mask : 0;
     ++groups.try_emplace({name + " at " + t.site.text(), mask}, 0, i).first->second.first;
@@ -366,7 +369,7 @@ bool end_thread() {
   ++m.ended;
   const int number = m.current / m.stride;
   Block& block = m.blocks[number];
-  if (++block.ended == m.count && m.blocks_alive > 1) m.shared[m.set][number].end();
+  if (++block.ended == m.count && m.cluster_blocks > 1) m.shared[m.set][number].end();
   if (block.arrived != 0) {
     fault("a thread ends while " + thread_text(block.first) + " waits in " + name_of(block.op) + " at " +
           block.site.text());
@@ -379,11 +382,19 @@ bool end_thread() {
   return false;
 }
 
+// What others of the cluster wrote to the block's memory before it began is lost.
+void begin_block() {
+  Machine& m = machine();
+  const int number = m.current / m.stride;
+  if (!std::exchange(m.blocks[number].begun, true) && m.cluster_blocks > 1) m.shared[m.set][number].poison();
+}
+
 void fiber_entry() {
   Fiber::entered();
   for (;;) {  // one CUDA thread a turn
     Machine& m = machine();
     happens_before_acquire(&m.set_started[m.set]);
+    begin_block();
     m.body(m.context);
     if (!end_thread()) stop();
     happens_before_release(&m.set_ended[m.set]);
@@ -410,7 +421,10 @@ void start_cluster(Extent position, uint64_t first_number) {
   m.first_block = {position.x, position.y, position.z};
   m.ended = 0;
   m.cluster_arrived = 0;
-  for (int block = 0; block < m.blocks_alive; ++block) m.blocks[block].ended = m.blocks[block].arrived = 0;
+  for (int block = 0; block < m.cluster_blocks; ++block) {
+    m.blocks[block].begun = false;
+    m.blocks[block].ended = m.blocks[block].arrived = 0;
+  }
   for (int warp = 0; warp < m.warps; ++warp) m.ready[warp] = m.at_warp[warp] = m.ended_lanes[warp] = 0;
   for (int i = 0; i < m.places; ++i) {
     m.warp_phase[i] = 0;
@@ -438,11 +452,11 @@ void abandon_fibers() {
 // What the blocks of a cluster that has ended did to shared memory, if they should not have.
 std::string shared_memory_fault(Extent position) {
   const Machine& m = machine();
-  for (int block = 0; block < m.blocks_alive; ++block) {
+  for (int block = 0; block < m.cluster_blocks; ++block) {
     const SharedMemory& shared = m.shared[m.set][block];
     const std::string where = " [block " + std::to_string(position.x + static_cast<unsigned>(block)) + "]";
     if (!shared.intact()) return m.kernel + ": the block wrote outside its shared memory" + where;
-    if (m.blocks_alive > 1 && !shared.intact_since_end())
+    if (m.cluster_blocks > 1 && !shared.intact_since_end())
       return m.kernel + ": another block wrote to its shared memory after it had ended" + where;
   }
   return "";
@@ -452,14 +466,14 @@ std::string shared_memory_fault(Extent position) {
 std::string run_cluster(Extent position, uint64_t first_number) {
   Machine& m = machine();
   happens_before_acquire(&m.set_ended[m.set]);
-  for (int block = 0; block < m.blocks_alive; ++block) m.shared[m.set][block].poison();
+  for (int block = 0; block < m.cluster_blocks; ++block) m.shared[m.set][block].poison();
   happens_before_release(&m.set_started[m.set]);
   start_cluster(position, first_number);
   const int first = next_thread();
   make_current(first);
   m.error.clear();
   Fiber::switch_to(m.host, m.fibers[m.set][first]);
-  if (m.error.empty() && m.ended < m.count * m.blocks_alive) m.error = deadlock_text();
+  if (m.error.empty() && m.ended < m.count * m.cluster_blocks) m.error = deadlock_text();
   if (!m.error.empty()) {
     abandon_fibers();
   } else {
@@ -475,7 +489,7 @@ Extent block_position(uint64_t number, Extent grid) {
 
 std::string run_clusters(Extent grid, int sets) {
   Machine& m = machine();
-  const auto size = static_cast<uint64_t>(m.blocks_alive);
+  const auto size = static_cast<uint64_t>(m.cluster_blocks);
   const uint64_t clusters = uint64_t{grid.x} * grid.y * grid.z / size;  // grid.x is a multiple of the size
   Random random{m.schedule.seed};
   const uint64_t start = m.schedule.kind == Schedule::kGreedy ? random.next() % clusters : 0;
@@ -506,7 +520,7 @@ void run_grid(const void* kernel, Extent grid, Extent block, int cluster, size_t
   m.kernel = kernel_name(kernel);
   record_launch(m.kernel, block.x * block.y * block.z, shared_bytes);
   m.count = static_cast<int>(block.x * block.y * block.z);
-  m.blocks_alive = cluster;
+  m.cluster_blocks = cluster;
   m.stride = (m.count + kWarp - 1) / kWarp * kWarp;
   m.places = cluster * m.stride;
   if (m.places > kMaxThreads) throw Error(m.kernel + ": a cluster of more threads than are emulated");
@@ -578,10 +592,10 @@ int meet_block(BlockOp op, bool predicate, const char* file, int line) {
   const unsigned phase = block.phase % 2;
   block.predicates += predicate;
   self.state = State::kAtBlock;
-  happens_before_release(&block.objects[phase]);
+  happens_before_release(&block.objects[m.set][phase]);
   if (++block.arrived == m.count) finish_block_op(block);
   leave_current();
-  happens_before_acquire(&block.objects[phase]);
+  happens_before_acquire(&block.objects[m.set][phase]);
   return static_cast<int>(self.result);
 }
 
@@ -589,13 +603,24 @@ int meet_block(BlockOp op, bool predicate, const char* file, int line) {
 
 int cluster_rank() { return machine().current / machine().stride; }
 
+namespace {
+
+// The barrier's halves are `.aligned`: all lanes of a warp execute the same one.
+uint32_t lanes_of_warp() {
+  const Machine& m = machine();
+  return ~0u >> (kWarp - std::min(kWarp, m.count - m.current / kWarp * kWarp % m.stride));
+}
+
+}  // namespace
+
 void arrive_at_cluster(const char* file, int line) {
   Machine& m = machine();
   Thread& self = m.threads[m.current];
   const Site site{file, line};
+  meet_warp(WarpOp::kClusterArrive, lanes_of_warp(), 0, 0, kWarp, file, line);
   const char* wrong = self.arrived ? " twice, without a wait between" : " after a thread of it has ended";
   if (self.arrived || m.ended > 0) {
-    fault(std::string(kClusterArrive) + " at " + site.text() + wrong);
+    fault(name_of(WarpOp::kClusterArrive) + (" at " + site.text()) + wrong);
     stop();
   }
   if (m.cluster_arrived == 0) {
@@ -604,8 +629,8 @@ void arrive_at_cluster(const char* file, int line) {
   }
   self.arrived = true;
   self.cluster_phase = m.cluster_phase;
-  happens_before_release(&m.cluster_objects[m.cluster_phase % 2]);
-  if (++m.cluster_arrived < m.count * m.blocks_alive) return;
+  happens_before_release(&m.cluster_objects[m.set][m.cluster_phase % 2]);
+  if (++m.cluster_arrived < m.count * m.cluster_blocks) return;
   m.cluster_arrived = 0;
   ++m.cluster_phase;
   for (int i = 0; i < m.places; ++i) {
@@ -616,9 +641,9 @@ void arrive_at_cluster(const char* file, int line) {
 void wait_for_cluster(const char* file, int line) {
   Machine& m = machine();
   Thread& self = m.threads[m.current];
-  self.site = {file, line};
+  meet_warp(WarpOp::kClusterWait, lanes_of_warp(), 0, 0, kWarp, file, line);
   if (!self.arrived) {
-    fault(std::string(kClusterWait) + " at " + self.site.text() + " by a thread that has not arrived");
+    fault(name_of(WarpOp::kClusterWait) + (" at " + self.site.text()) + " by a thread that has not arrived");
     stop();
   }
   if (self.cluster_phase == m.cluster_phase) {  // some have not arrived yet
@@ -626,16 +651,16 @@ void wait_for_cluster(const char* file, int line) {
     leave_current();
   }
   self.arrived = false;
-  happens_before_acquire(&m.cluster_objects[self.cluster_phase % 2]);
+  happens_before_acquire(&m.cluster_objects[m.set][self.cluster_phase % 2]);
 }
 
 void* in_block_of_cluster(const void* own, int rank, const char* file, int line) {
   Machine& m = machine();
   const size_t offset = m.shared[m.set][cluster_rank()].offset(own);
   const std::string site = Site{file, line}.text();
-  if (rank < 0 || rank >= m.blocks_alive) {
+  if (rank < 0 || rank >= m.cluster_blocks) {
     fault("in_block_of_cluster at " + site + ": block " + std::to_string(rank) + " of a cluster of " +
-          std::to_string(m.blocks_alive));
+          std::to_string(m.cluster_blocks));
   } else if (offset > m.shared[m.set][rank].bytes()) {
     fault("in_block_of_cluster at " + site + ": not the block's shared memory");
   } else {
@@ -731,7 +756,7 @@ bool shuffle_lanes(Thread* lanes, uint32_t mask) {
 // All lanes of the mask are there: works out every lane's result.
 bool finish_warp_op(Thread* lanes, uint32_t mask) {
   const WarpOp op = lanes[__builtin_ctz(mask)].warp_op;
-  if (op == WarpOp::kSync) return true;
+  if (op == WarpOp::kSync || op == WarpOp::kClusterArrive || op == WarpOp::kClusterWait) return true;
   if (op >= WarpOp::kShuffle && op <= WarpOp::kShuffleXor) return shuffle_lanes(lanes, mask);
   if (op == WarpOp::kMmaTf32 || op == WarpOp::kMmaBf16) {
     multiply_fragments(lanes, op == WarpOp::kMmaBf16);
@@ -800,7 +825,7 @@ uint64_t meet_warp(WarpOp op, uint32_t mask, uint64_t value, int argument, int w
   m.at_warp[warp] |= 1u << lane;
   // Only __syncwarp orders memory; the other operations exchange registers.
   const int leader = warp * kWarp + __builtin_ctz(mask);
-  void* const object = &m.warp_objects[leader][m.warp_phase[leader] % 2];
+  void* const object = &m.warp_objects[m.set][leader][m.warp_phase[leader] % 2];
   if (op == WarpOp::kSync) happens_before_release(object);
   if ((m.at_warp[warp] & mask) == mask) {
     if (!finish_warp_op(lanes, mask)) stop();

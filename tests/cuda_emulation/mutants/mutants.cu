@@ -181,7 +181,9 @@ __global__ __launch_bounds__(kThreads) void early_return(const float* in, float*
 // All blocks write the same word.
 template <bool bug>
 __global__ __launch_bounds__(kThreads) void blocks_collide(const float* in, float* out) {
+  if (blockIdx.x == 1) __syncthreads();
   if (threadIdx.x == 0) out[bug ? 0 : blockIdx.x] = in[0];
+  if (blockIdx.x == 0) __syncthreads();
 }
 
 // Two blocks of a cluster: each reads what the other wrote, without waiting for it.
@@ -190,11 +192,10 @@ __global__ __launch_bounds__(kThreads) void neighbour_early(const float* in, flo
   POINTSMAN_DYNAMIC_SHARED(float, row);
   const int rank = pointsman::cuda::cluster_rank();
   row[threadIdx.x] = in[threadIdx.x] + static_cast<float>(rank);
-  pointsman::cuda::cluster_arrive();
+  if constexpr (!bug) pointsman::cuda::cluster_arrive();
   if constexpr (!bug) pointsman::cuda::cluster_wait();
   const float* const there = pointsman::cuda::in_block_of_cluster(row, 1 - rank);
   if (rank == 0) out[threadIdx.x] = there[kThreads - 1 - threadIdx.x];
-  if constexpr (bug) pointsman::cuda::cluster_wait();
   pointsman::cuda::cluster_arrive();
   pointsman::cuda::cluster_wait();
 }
@@ -205,6 +206,8 @@ __global__ __launch_bounds__(kThreads) void neighbour_overwrites(const float* in
   POINTSMAN_DYNAMIC_SHARED(float, row);  // two of kThreads
   const int rank = pointsman::cuda::cluster_rank();
   float total = 0.0f;
+  pointsman::cuda::cluster_arrive();
+  pointsman::cuda::cluster_wait();
   for (unsigned round = 0; round < 8; ++round) {
     float* const now = row + (bug ? 0 : round % 2 * kThreads);
     pointsman::cuda::in_block_of_cluster(now, 1 - rank)[threadIdx.x] =
@@ -214,6 +217,31 @@ __global__ __launch_bounds__(kThreads) void neighbour_overwrites(const float* in
     total += now[kThreads - 1 - threadIdx.x];
   }
   if (rank == 0) out[threadIdx.x] = total;
+}
+
+// Writes to a block that may not have begun.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void neighbour_not_begun(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(float, row);
+  const int rank = pointsman::cuda::cluster_rank();
+  if constexpr (!bug) pointsman::cuda::cluster_arrive();
+  if constexpr (!bug) pointsman::cuda::cluster_wait();
+  if (rank == 0) pointsman::cuda::in_block_of_cluster(row, 1)[threadIdx.x] = in[threadIdx.x];
+  pointsman::cuda::cluster_arrive();
+  pointsman::cuda::cluster_wait();
+  if (rank == 1) out[threadIdx.x] = row[threadIdx.x];
+}
+
+// Half of a warp is at another barrier of the cluster than the rest.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void parted_warp(const float* in, float* out) {
+  out[threadIdx.x] = in[threadIdx.x];
+  if (bug && threadIdx.x % 32 < 16) {
+    pointsman::cuda::cluster_arrive();
+  } else {
+    pointsman::cuda::cluster_arrive();
+  }
+  pointsman::cuda::cluster_wait();
 }
 
 // Writes to a block that may have ended.
@@ -263,6 +291,8 @@ const Mutant kMutants[] = {
     MUTANT(blocks_collide, 2, 0),
     MUTANT(neighbour_early, 2, kThreads, 2),
     MUTANT(neighbour_overwrites, 2, 2 * kThreads, 2),
+    MUTANT(neighbour_not_begun, 2, kThreads, 2),
+    MUTANT(parted_warp, 1, 0),
     MUTANT(neighbour_ended, 2, kThreads, 2),
     MUTANT(misaligned, 1, 0),
     MUTANT(sentinel_unwritten, 1, kThreads),
