@@ -2,9 +2,9 @@
 """How many clocks a step of the LSTM kernels takes, by a written model over their machine code (kernel_table.py).
 
 A scheduler of sm_90 issues a warp's instructions in their order, one a clock. An instruction waits for its sources and
-for its unit. Every block here has four warps, one a scheduler, which do the same at the same time and share the unit of
-shared memory. So one warp is followed through the loop of the steps: branches around rare cases are taken, all others
-fall through, inner loops go round as often as the rows of the tile say.
+for its unit. A block of four warps has one a scheduler; they do the same at the same time and share the unit of shared
+memory. So one warp is followed through the loop of the steps: branches around rare cases are taken, all others fall
+through, inner loops go round as often as the rows of the tile say. All loads of device memory are taken to hit the L2.
 
 The clocks below are assumptions: what microbenchmarks of Volta to Hopper published, rounded up. No GPU has confirmed
 the sums.
@@ -21,7 +21,7 @@ COSTS = (  # the first whose pattern the opcode begins with
     (r"LDS", Cost("shared", 4, 30)),
     (r"STS\.128", Cost("shared", 16, 0)),
     (r"ST\.", Cost("shared", 32, 0)),  # 32 words to other blocks of a cluster, at a quarter of the rate
-    (r"ST|LDG|LD\b|ATOM|RED", Cost("shared", 4, 280)),  # the L2; other blocks' shared memory
+    (r"ST|LDG|LD\b|ATOM|RED", Cost("shared", 4, 280)),  # the L2
     (r"SHFL", Cost("shared", 4, 25)),
     (r"[FI]SETP|PLOP3|R2P|VOTE", Cost("integer", 2, 13)),
     (r"S2R|S2UR|R2UR|LDC|ULDC", Cost("other", 2, 40)),
