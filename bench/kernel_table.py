@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 import latency_model
+import machine_code
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -78,30 +79,10 @@ def resource_table(compiled):
 
 # --- Instructions of inner loops ---
 
-INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", re.MULTILINE)
 CLASSES = (("fp32", ("FFMA", "FADD", "FMUL")),
            ("compare, select", ("FMNMX", "FSEL", "FSETP", "SEL", "ISETP")), ("special", ("MUFU",)),
            ("shared or generic loads", ("LDS", "LD")), ("global loads", ("LDG",)),
            ("shuffles", ("SHFL",)), ("stores", ("STS", "STG", "ST")))
-
-
-Instruction = collections.namedtuple("Instruction", "address conditional opcode name target text")
-
-
-def instruction_of(address, text):
-    words = text.split()
-    conditional = words[0].startswith("@")
-    opcode = words[conditional]
-    # BRA.DIV branches only when the lanes have parted.
-    target = re.search(r"0x([0-9a-f]+)$", text) if opcode == "BRA" else None
-    return Instruction(int(address, 16), conditional, opcode, opcode.split(".")[0], target and int(target[1], 16), text)
-
-
-def functions(listing):
-    """{mangled name: [Instruction]} of cuobjdump -sass."""
-    parts = re.split(r"Function : (\S+)", listing)
-    return {name: [instruction_of(*match) for match in INSTRUCTION.findall(code)]
-            for name, code in zip(parts[1::2], parts[2::2])}
 
 
 def shortest_round(code, at, latch):
@@ -127,10 +108,7 @@ def shortest_round(code, at, latch):
 
 def inner_loops(code):
     """Rounds of the innermost loops, as lists of instructions."""
-    at = {instruction.address: index for index, instruction in enumerate(code)}
-    latches = [index for index, instruction in enumerate(code)
-               if instruction.target is not None and instruction.target <= instruction.address]
-    spans = [(at[code[latch].target], latch) for latch in latches]
+    at, spans = machine_code.places(code), machine_code.loops(code)
     rounds = []
     for first, latch in spans:
         inner = any((a, b) != (first, latch) and first <= a and b <= latch for a, b in spans)
@@ -162,7 +140,7 @@ def recognised(loop, kernel):
 def code_of_source(name, compiled, cuobjdump, environment):
     """{kernel: [Instruction]} of a source for sm_90."""
     target = next(target for source, target, _ in compiled if source == name)
-    code = functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
+    code = machine_code.functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
     names = demangled(list(code))
     return {names[mangled]: instructions for mangled, instructions in code.items()}
 

@@ -12,6 +12,8 @@ the sums.
 import collections
 import re
 
+import machine_code
+
 Cost = collections.namedtuple("Cost", "unit busy latency")
 COSTS = (  # the first whose pattern the opcode begins with
     (r"FFMA|FADD|FMUL", Cost("fma", 1, 4)),
@@ -74,11 +76,9 @@ def trace(code, first, last, rounds):
     """Places in `code` that a warp passes from `first` to `last`; rounds(loop) is how often an inner loop goes round."""
     def loops_again(place):
         """Does the loop around `place` go round once more?"""
-        latches = [at_latch for at_latch, instruction in enumerate(code)
-                   if at_latch > place and at_latch < last and at.get(instruction.target, at_latch) < place]
-        return any(left.get(latch, rounds(code[at[code[latch].target]:latch + 1])) > 1 for latch in latches)
+        return any(left.get(latch, rounds(code[begin:latch + 1])) > 1 for begin, latch in around if begin < place < latch)
 
-    at = {instruction.address: place for place, instruction in enumerate(code)}
+    at, around = machine_code.places(code), [loop for loop in machine_code.loops(code) if loop[1] < last]
     left, place = {}, first
     while place < last:
         yield place
@@ -102,10 +102,7 @@ def trace(code, first, last, rounds):
 
 def step_loop(code):
     """First and last place of the loop of the steps: the longest one."""
-    at = {instruction.address: place for place, instruction in enumerate(code)}
-    loops = [(at[instruction.target], place) for place, instruction in enumerate(code)
-             if instruction.target in at and at[instruction.target] < place]
-    return max(loops, key=lambda loop: loop[1] - loop[0])
+    return max(machine_code.loops(code), key=lambda loop: loop[1] - loop[0])
 
 
 def clocks_of_step(code, rounds, warps=1):

@@ -6,13 +6,13 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-import kernel_table
 import latency_model
+import machine_code
 
 
 def program(*lines):
     """Instructions at 0x00, 0x10, .."""
-    return [kernel_table.instruction_of(f"{16 * place:04x}", text) for place, text in enumerate(lines)]
+    return [machine_code.instruction_of(f"{16 * place:04x}", text) for place, text in enumerate(lines)]
 
 
 class LatencyModel(unittest.TestCase):
@@ -30,6 +30,11 @@ class LatencyModel(unittest.TestCase):
     def test_shared_memory(self):
         # Three loads of 16 clocks wait in the queue while the program goes on; the last one's number takes 34.
         self.assertEqual(self.clocks("LDS.128 R4, [R0]", "LDS.128 R8, [R0]", "LDS.128 R12, [R0]", "FADD R1, R12, R1", "BRA 0x0"), 68)
+
+    def test_queue(self):
+        # 20 sums of 4 clocks do not wait for three loads of 16, which wait for their unit meanwhile.
+        loads = ("LDS.128 R4, [R0]", "LDS.128 R8, [R0]", "LDS.128 R12, [R0]")
+        self.assertLess(self.clocks(*loads, *["FADD R1, R1, R1"] * 20, "BRA 0x0"), 20 * 4 + 16)
 
     def test_inner_loop(self):
         body = ("FADD R1, R1, R1", "@P0 BRA 0x0", "@P1 BRA 0x0")
@@ -60,6 +65,7 @@ class LatencyModel(unittest.TestCase):
     def test_barrier(self):
         without, with_one = (self.clocks(*line, "FADD R1, R1, R1", "BRA 0x0") for line in ((), ("BAR.SYNC 0x0",)))
         self.assertGreaterEqual(with_one - without, latency_model.WAITS["BAR"] - 3)
+        self.assertGreater(with_one, 30)
 
     def test_operands(self):
         def operands(text):

@@ -133,12 +133,7 @@ emulation::Calls calls_of_step(Backend& backend, RolloutRequest request, Tape& t
   RolloutResult result;
   backend.rollout(request, result);
   const std::vector<float> weights(result.costs.size(), 0.1f);
-  GradientRequest gradient;
-  gradient.sequences = request.sequences;
-  gradient.counts = request.counts;
-  gradient.orders = result.orders.data();
-  gradient.weights = weights.data();
-  gradient.policy = request.policy;
+  GradientRequest gradient = gradient_of(request, result, weights);
   gradient.tape = &tape;
   gradient.learned = learned;
   backend.gradient(gradient);

@@ -91,10 +91,7 @@ TEST_CASE("a stop with best_only, on a tape and in a gradient") {
   request.tape = &tape;
   const RolloutResult made = roll_out(*backend, request);
   const std::vector<float> weights(all.count, 1.0f);
-  GradientRequest gradient;
-  gradient.sequences = request.sequences;
-  gradient.orders = made.orders.data();
-  gradient.weights = weights.data();
+  GradientRequest gradient = gradient_of(request, made, weights);
   gradient.tape = &tape;
   gradient.stop = StopToken([] { return true; });
   if (kIsCpuBackend) CHECK_THROWS_AS(backend->gradient(gradient), CallStopped);
@@ -111,18 +108,15 @@ TEST_CASE("a stopped gradient leaves nothing in the next") {
   request.sequences = all.batch();
   const RolloutResult made = roll_out(*backend, request);
   const std::vector<float> weights(all.count, 1.0f);
-  GradientRequest gradient;
-  gradient.sequences = request.sequences;
-  gradient.orders = made.orders.data();
-  gradient.weights = weights.data();
-  const auto gradient_of = [&] {
+  GradientRequest gradient = gradient_of(request, made, weights);
+  const auto fresh_gradient = [&] {
     backend->load_parameters(0, parameters);  // zeroes the gradient
     backend->gradient(gradient);
     std::vector<float> found(parameters.size());
     backend->read_gradient(0, found);
     return found;
   };
-  const std::vector<float> whole = gradient_of();
+  const std::vector<float> whole = fresh_gradient();
   for (int looks = 0;; ++looks) {
     std::atomic<int> left = looks;
     gradient.stop = StopToken([&] { return left-- <= 0; });
@@ -135,7 +129,7 @@ TEST_CASE("a stopped gradient leaves nothing in the next") {
       }
     }();
     gradient.stop = {};
-    const bool same = gradient_of() == whole;  // nobody reads so many numbers
+    const bool same = fresh_gradient() == whole;  // nobody reads so many numbers
     CHECK(same);
     if (!stopped) {
       CHECK(looks > 10);

@@ -30,17 +30,6 @@ std::unique_ptr<Backend> cpu_against_cuda(const ModelConfig& config, int sets = 
   return with(make_check_backend(make_cpu_backend(1), make_cuda_backend(0, limit)), config, sets);
 }
 
-GradientRequest gradient_of(const RolloutRequest& rollouts, const RolloutResult& result,
-                            const std::vector<float>& weights) {
-  GradientRequest request;
-  request.sequences = rollouts.sequences;
-  request.counts = rollouts.counts;
-  request.orders = result.orders.data();
-  request.weights = weights.data();
-  request.policy = rollouts.policy;
-  return request;
-}
-
 std::vector<float> some_weights(size_t count) {
   std::vector<float> weights(count);
   for (size_t r = 0; r < count; ++r) weights[r] = 0.25f * static_cast<float>(static_cast<int>(r % 5) - 2);
