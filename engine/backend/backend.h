@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -132,6 +133,18 @@ struct GradientRequest {
   Learned learned = Learned::kAll;
 };
 
+// Of the rollouts, from the start.
+inline GradientRequest gradient_of(const RolloutRequest& rollouts, const RolloutResult& result,
+                                   const std::vector<float>& weights) {
+  GradientRequest request;
+  request.sequences = rollouts.sequences;
+  request.counts = rollouts.counts;
+  request.orders = result.orders.data();
+  request.weights = weights.data();
+  request.policy = rollouts.policy;
+  return request;
+}
+
 // Is cost a less than b, where NaN, of a rollout that was not made, is more than all others?
 inline bool costs_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
@@ -147,6 +160,17 @@ struct UpdateRequest {
 
 struct GradientNorms {
   double actor = 0.0, critic = 0.0;  // before clipping
+};
+
+// A step of policy gradient: rollouts onto a tape, their gradient, an update of the sets from first_set on.
+struct LearnRequest {
+  RolloutRequest rollouts;  // with a tape
+  // GradientRequest::weights [rollouts] of the rollouts, which are all there. It may be called by another
+  // thread while learn() waits, and calls no backend.
+  std::function<std::vector<float>(const RolloutResult&)> weigh;
+  Learned learned = Learned::kAll;
+  int first_set = 0, sets = 1;
+  UpdateRequest update;
 };
 
 struct OptimiserState {
@@ -190,7 +214,33 @@ class Backend {
   virtual void read_gradient(int set, std::span<float> gradient) const = 0;  // [layout.size], for tests
   // Steps the sets first_set .. first_set + count - 1; returns their norms before clipping.
   virtual std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) = 0;
+
+  // rollout(), gradient() and update() in one call: the same bits. Where a stop comes before the update it
+  // returns no norms, and the sets are of no further use.
+  virtual std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result);
 };
+
+// learn() as the three calls it stands for, with a `weigh` that may call the backend.
+inline std::vector<GradientNorms> learn_in_calls(Backend& backend, const LearnRequest& request,
+                                                 RolloutResult& result) {
+  backend.rollout(request.rollouts, result);
+  if (!result.finished.empty()) return {};
+  const std::vector<float> weights = request.weigh(result);
+  GradientRequest gradient = gradient_of(request.rollouts, result, weights);
+  gradient.tape = request.rollouts.tape;
+  gradient.stop = request.rollouts.stop;
+  gradient.learned = request.learned;
+  try {
+    backend.gradient(gradient);
+  } catch (const CallStopped&) {
+    return {};
+  }
+  return backend.update(request.first_set, request.sets, request.update);
+}
+
+inline std::vector<GradientNorms> Backend::learn(const LearnRequest& request, RolloutResult& result) {
+  return learn_in_calls(*this, request, result);
+}
 
 // The steps of one training that several trainers make at once, each those that nobody else makes.
 class SharedSteps {

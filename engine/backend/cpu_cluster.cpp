@@ -135,9 +135,10 @@ size_t share_begin(size_t rank, size_t ranks, size_t tiles) {
 }
 
 // One rank's backend and what it computes of a call.
-class Member final : public CpuPart {
+class ClusterMember final : public CpuPart {
  public:
-  Member(Communicator& ranks, int threads) : ranks_(ranks), backend_(make_cpu_backend(threads, this)) {}
+  ClusterMember(Communicator& ranks, int threads)
+      : ranks_(ranks), backend_(make_cpu_backend(threads, this)) {}
 
   Backend& backend() { return *backend_; }
 
@@ -353,16 +354,16 @@ class ClusterBackend final : public Backend {
     return share(0);
   }
 
-  Member::Rollouts receive_rollouts(int rank) {
+  ClusterMember::Rollouts receive_rollouts(int rank) {
     const Communicator::Received answer = ranks_.receive(rank);
-    Member::Rollouts made;
+    ClusterMember::Rollouts made;
     MessageReader message(answer.bytes);
     message.get(made.result.orders).get(made.result.costs).get(made.result.log_probs).get(made.statistics);
     return made;
   }
 
   // Puts a rank's rollouts behind those that are there, from `row` on.
-  static void join(const Member::Rollouts& made, int n, int64_t& row, RolloutResult& result) {
+  static void join(const ClusterMember::Rollouts& made, int n, int64_t& row, RolloutResult& result) {
     std::copy(made.result.orders.begin(), made.result.orders.end(), result.orders.begin() + row * n);
     std::copy(made.result.costs.begin(), made.result.costs.end(), result.costs.begin() + row);
     std::copy(made.result.log_probs.begin(), made.result.log_probs.end(), result.log_probs.begin() + row);
@@ -371,13 +372,13 @@ class ClusterBackend final : public Backend {
   }
 
   Communicator& ranks_;
-  mutable Member own_;
+  mutable ClusterMember own_;
   const Tape* filled_ = nullptr;  // by the last rollouts, on every rank's own tape
   bool is_calling_ = false;
 };
 
 // A call that rank 0 told this one of; false: it was the last.
-bool serve(Communicator& ranks, Member& member, MessageReader& message) {
+bool serve(Communicator& ranks, ClusterMember& member, MessageReader& message) {
   Backend& backend = member.backend();
   const Call call = message.next<Call>();
   if (call == Call::kLeave) return false;
@@ -400,7 +401,7 @@ bool serve(Communicator& ranks, Member& member, MessageReader& message) {
   } else if (call == Call::kCriticGradient) {
     ranks.send(0, MessageWriter().put(member.critic_gradient(unpacked(message))).bytes());
   } else {
-    const Member::Rollouts made = member.roll_out(unpacked(message));
+    const ClusterMember::Rollouts made = member.roll_out(unpacked(message));
     MessageWriter answer;
     answer.put(made.result.orders).put(made.result.costs).put(made.result.log_probs).put(made.statistics);
     ranks.send(0, answer.bytes());
@@ -434,7 +435,7 @@ std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, int threads) 
 }
 
 void serve_cluster_backend(Communicator& ranks, int threads) {
-  Member member(ranks, threads);
+  ClusterMember member(ranks, threads);
   for (bool is_on = true; is_on;) {
     const Communicator::Received call = ranks.receive(0);
     MessageReader message(call.bytes);

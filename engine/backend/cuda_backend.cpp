@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <exception>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -121,8 +124,15 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override;
+  std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result) override;
 
  private:
+  // An update in three steps: its memory, work for the stream, and the norms once that is done.
+  struct Update;
+  Update place_update(int first_set, int count, const UpdateRequest& request);
+  void enqueue(const Update& update);
+  std::vector<GradientNorms> norms_of(const Update& update);
+
   const CudaParameters& of(int set) const {
     if (!context_.parameters || set < 0 || set >= context_.parameters->sets())
       throw std::out_of_range("no parameter set " + std::to_string(set));
@@ -177,23 +187,40 @@ struct UpdateArrays : UpdateCopies {
   double* scratch;
 };
 
-std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const UpdateRequest& request) {
-  if (count == 0) return {};
+struct CudaBackend::Update {
+  int first_set, count;
+  const UpdateRequest& request;
+  bool critic;
+  UpdateArrays arrays;
+  UpdateCopies host;  // page-locked, so that no copy waits for the work before it
+};
+
+CudaBackend::Update CudaBackend::place_update(int first_set, int count, const UpdateRequest& request) {
   of(first_set + count - 1);
-  CudaParameters& p = changed(first_set);
+  const CudaParameters& p = *context_.parameters;
   const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
-  const auto arrays = context_.memory.place<UpdateArrays>(p.sets(), count, actor_size, critic_size);
-  // Page-locked, so that no copy waits for the gradient before it. The call's end waits for all.
   Placement counted;
   UpdateCopies(counted, p.sets(), count);
   if (std::exchange(update_is_under_way_, true)) context_.synchronize();  // it ended by an exception
   Placement placed(update_copies_.reserve(counted.bytes()));
-  const UpdateCopies host(placed, p.sets(), count);
+  return {first_set,
+          count,
+          request,
+          request.critic && context_.config.has_critic,
+          context_.memory.place<UpdateArrays>(p.sets(), count, actor_size, critic_size),
+          UpdateCopies(placed, p.sets(), count)};
+}
+
+void CudaBackend::enqueue(const Update& update) {
+  CudaParameters& p = *context_.parameters;
+  const UpdateRequest& request = update.request;
+  const int first_set = update.first_set, count = update.count;
+  const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
   const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
     for (int s = first_set; s < first_set + count; ++s) ++steps[s];
-    int64_t* const device_steps = arrays.steps + network * p.sets();
-    double* const device_norms = arrays.norms + network * count;
-    int64_t* const host_steps = host.steps + network * p.sets();
+    int64_t* const device_steps = update.arrays.steps + network * p.sets();
+    double* const device_norms = update.arrays.norms + network * count;
+    int64_t* const host_steps = update.host.steps + network * p.sets();
     std::copy(steps.begin(), steps.end(), host_steps);
     require(cudaMemcpyAsync(device_steps, host_steps, steps.size() * sizeof(int64_t), cudaMemcpyHostToDevice,
                             context_.stream.get()),
@@ -201,25 +228,79 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
     adam_update({p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()),
                  p.all(p.gradient()), static_cast<int64_t>(offset), static_cast<int64_t>(size), first_set,
                  count, request.max_norm, request.learning_rate, request.beta1, request.beta2,
-                 request.epsilon, device_steps, device_norms, arrays.scratch},
+                 request.epsilon, device_steps, device_norms, update.arrays.scratch},
                 context_.stream.get());
   };
-  const bool critic = request.critic && context_.config.has_critic;
   if (request.actor) step(0, p.actor_steps, 0, actor_size);
-  if (critic) step(1, p.critic_steps, actor_size, critic_size);
+  if (update.critic) step(1, p.critic_steps, actor_size, critic_size);
   clear(p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
   p.prepare(first_set, count);
-  const int first_norm = request.actor ? 0 : count, norm_count = (request.actor + critic) * count;
-  require(cudaMemcpyAsync(host.norms + first_norm, arrays.norms + first_norm, sizeof(double) * norm_count,
-                          cudaMemcpyDeviceToHost, context_.stream.get()),
+  const int first_norm = request.actor ? 0 : count, norm_count = (request.actor + update.critic) * count;
+  require(cudaMemcpyAsync(update.host.norms + first_norm, update.arrays.norms + first_norm,
+                          sizeof(double) * norm_count, cudaMemcpyDeviceToHost, context_.stream.get()),
           "download");
-  context_.synchronize();
+}
+
+std::vector<GradientNorms> CudaBackend::norms_of(const Update& update) {
   update_is_under_way_ = false;
-  std::vector<GradientNorms> norms(count);
-  for (int i = 0; i < count; ++i) {
-    norms[i] = {request.actor ? host.norms[i] : 0.0, critic ? host.norms[count + i] : 0.0};
+  std::vector<GradientNorms> norms(update.count);
+  for (int i = 0; i < update.count; ++i) {
+    norms[i] = {update.request.actor ? update.host.norms[i] : 0.0,
+                update.critic ? update.host.norms[update.count + i] : 0.0};
   }
   return norms;
+}
+
+std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const UpdateRequest& request) {
+  if (count == 0) return {};
+  changed(first_set);
+  const Update update = place_update(first_set, count, request);
+  enqueue(update);
+  context_.synchronize();
+  return norms_of(update);
+}
+
+// One graph: the rollouts, their weights by a call of the host, the gradient, and the update. After a stop
+// the weights are zeros.
+std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, RolloutResult& result) {
+  of(request.first_set);
+  const RolloutRequest& rollouts = request.rollouts;
+  if (rollouts.sequences.n < 2 || request.sets == 0) return learn_in_calls(*this, request, result);
+  std::vector<float> weights(count_rollouts(rollouts));
+  // Result and weights stay where they are until the step is done.
+  clear_rollouts(weights.size(), rollouts.sequences.n, result);
+  GradientRequest of_these = gradient_of(rollouts, result, weights);
+  of_these.learned = request.learned;
+  std::unique_ptr<HeldGradient> gradient;
+  std::optional<Update> update;
+  Placement update_bytes;
+  UpdateArrays(update_bytes, context_.parameters->sets(), request.sets, context_.layout->actor_size,
+               context_.layout->size - context_.layout->actor_size);
+  const AfterRollouts after{update_bytes.bytes(),
+                            [&] {
+                              gradient = gradient_of_held(context_, of_these);
+                              update.emplace(place_update(request.first_set, request.sets, request.update));
+                            },
+                            [&] {
+                              std::exception_ptr failure;
+                              if (result.finished.empty()) {
+                                try {
+                                  const std::vector<float> given = request.weigh(result);
+                                  std::copy(given.begin(), given.end(), weights.begin());
+                                } catch (...) {
+                                  failure = std::current_exception();
+                                }
+                              }
+                              gradient->stage();  // in any case: what follows reads it
+                              if (failure) std::rethrow_exception(failure);
+                            },
+                            [&] {
+                              gradient->enqueue();
+                              enqueue(*update);
+                            }};
+  if (!roll_out_and_go_on(context_, rollouts, result, after)) return learn_in_calls(*this, request, result);
+  const std::vector<GradientNorms> norms = norms_of(*update);
+  return result.finished.empty() ? norms : std::vector<GradientNorms>();
 }
 
 }  // namespace

@@ -161,15 +161,13 @@ ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, Chunk
   shape.tiles = static_cast<int>(tiles.tiles.size());
 }
 
-void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
-            const std::function<void(const ChunkArrays&)>& fill) {
+void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
+           const std::function<void(const ChunkArrays&)>& fill) {
   const SequenceBatch& batch = plan.batch;
   const CudaChunk& chunk = plan.chunk;
   const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
-  if (!lane.uploads_are_read) lane.synchronize();
-  lane.uploads_are_read = false;
-  Placement staged(lane.uploads.reserve(inputs.bytes));
-  const Piece<ChunkArrays> to(staged, plan.shape);
+  Placement staged(lane.uploads.reserve(bytes));
+  const ChunkArrays to(staged, plan.shape);
   std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);
   if (plan.shape.capacities) {
     std::copy_n(batch.weights + first * n, s * n, to.item_weights);
@@ -184,9 +182,20 @@ void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inp
   std::copy(plan.tiles.tiles.begin(), plan.tiles.tiles.end(), to.tiles);
   *to.stop = 0;
   fill(to);
-  require(cudaMemcpyAsync(inputs.block, to.block, inputs.bytes, cudaMemcpyHostToDevice, lane.stream.get()),
+}
+
+void upload_staged(const CudaLane& lane, const Piece<ChunkArrays>& inputs) {
+  require(cudaMemcpyAsync(inputs.block, lane.uploads.data(), inputs.bytes, cudaMemcpyHostToDevice,
+                          lane.stream.get()),
           "upload");
-  lane.stop_signal.begin(lane.stream);
+}
+
+void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+            const std::function<void(const ChunkArrays&)>& fill) {
+  if (!lane.uploads_are_read) lane.synchronize();
+  lane.uploads_are_read = false;
+  stage(lane, plan, inputs.bytes, fill);
+  upload_staged(lane, inputs);
 }
 
 // Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile. Samples

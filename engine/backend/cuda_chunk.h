@@ -110,4 +110,10 @@ struct ChunkPlan {
 void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
             const std::function<void(const ChunkArrays&)>& fill);
 
+// The same in two halves: into page-locked memory, of so many bytes, which nobody reads at the time; and the
+// copy.
+void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
+           const std::function<void(const ChunkArrays&)>& fill);
+void upload_staged(const CudaLane& lane, const Piece<ChunkArrays>& inputs);
+
 }  // namespace pointsman::cuda

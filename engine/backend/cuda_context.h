@@ -156,6 +156,7 @@ struct CudaContext : CudaDevice, CudaLane {
         cublas(stream.get()) {}
 
   Cublas cublas;
+  Graph learning;      // a whole step
   TapeHead tape_head;  // of the tape whose activations memory holds
 };
 

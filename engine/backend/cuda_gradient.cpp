@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "engine/backend/cuda_calls.h"
 
@@ -77,7 +78,7 @@ ChunkNeed need(const CudaContext& context, const SequenceBatch& batch, int seque
   return {counted.bytes(), work.rest.inputs.bytes, 0};
 }
 
-class Gradient {
+class Gradient : public HeldGradient {
  public:
   Gradient(CudaContext& context, const GradientRequest& request)
       : context_(context),
@@ -91,6 +92,19 @@ class Gradient {
     if (!taped || !run_from_tape()) run_chunks();
   }
 
+  // Takes the memory for the pieces of a HeldGradient.
+  void place() {
+    chunk_ = whole_batch(batch_, request_.counts);
+    plan_.emplace(batch_, chunk_, shape());
+    work_.emplace(context_.memory.place<BackwardWork>(context_.config, plan_->shape));
+    context_.uploads.reserve(work_->inputs.bytes);
+  }
+  void stage() override { cuda::stage(context_, *plan_, work_->inputs.bytes, fill_of(chunk_)); }
+  void enqueue() const override {
+    upload_staged(context_, work_->inputs);
+    backward_from_held(*plan_, *work_);
+  }
+
  private:
   // Returns false when memory had to grow, and lost what it held.
   bool run_from_tape() {
@@ -98,12 +112,8 @@ class Gradient {
     const ChunkPlan plan(batch_, chunk, shape());
     const auto work = context_.memory.place<BackwardWork>(context_.config, plan.shape);
     if (!context_.memory.holds()) return false;
-    Placement held(context_.memory.held());
-    const Activations activations(held, context_.config, plan.shape, true);
     upload(plan, work.inputs);
-    parameters_.clear_folds(plan.first_set(), plan.sets());
-    backward(plan, activations, work);
-    unfold(plan.first_set(), plan.sets());
+    backward_from_held(plan, work);
     return true;
   }
 
@@ -136,12 +146,25 @@ class Gradient {
   }
 
   void upload(const ChunkPlan& plan, const Piece<ChunkArrays>& inputs) {
-    const CudaChunk& chunk = plan.chunk;
-    cuda::upload(context_, plan, inputs, [&](const ChunkArrays& to) {
+    cuda::upload(context_, plan, inputs, fill_of(plan.chunk));
+  }
+
+  // Writes the chunk's orders and weights.
+  std::function<void(const ChunkArrays&)> fill_of(const CudaChunk& chunk) const {
+    return [this, &chunk](const ChunkArrays& to) {
       std::copy_n(request_.orders + chunk.first_result * batch_.n, static_cast<size_t>(chunk.rows) * batch_.n,
                   to.orders);
       std::copy_n(request_.weights + chunk.first_result, chunk.rows, to.weights);
-    });
+    };
+  }
+
+  // Of the whole batch, whose inputs are there.
+  void backward_from_held(const ChunkPlan& plan, const BackwardWork& work) const {
+    Placement held(context_.memory.held());
+    const Activations activations(held, context_.config, plan.shape, true);
+    parameters_.clear_folds(plan.first_set(), plan.sets());
+    backward(plan, activations, work);
+    unfold(plan.first_set(), plan.sets());
   }
 
   void backward(const ChunkPlan& plan, const Activations& activations, const BackwardWork& work) const {
@@ -280,6 +303,9 @@ class Gradient {
   const ParameterLayout& layout_;
   const GradientRequest& request_;
   const SequenceBatch& batch_;
+  CudaChunk chunk_;  // place(): all of it
+  std::optional<ChunkPlan> plan_;
+  std::optional<BackwardWork> work_;
 };
 
 }  // namespace
@@ -291,6 +317,12 @@ size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, in
 void add_gradient(CudaContext& context, const GradientRequest& request) {
   if (request.sequences.n < 2) return;  // nothing was chosen
   Gradient(context, request).run();
+}
+
+std::unique_ptr<HeldGradient> gradient_of_held(CudaContext& context, const GradientRequest& request) {
+  auto gradient = std::make_unique<Gradient>(context, request);
+  gradient->place();
+  return gradient;
 }
 
 void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args) {

@@ -93,16 +93,7 @@ class Rollouts {
   // All at once and onto the tape, which a stop leaves empty; false when the activations and what a gradient
   // adds to them do not fit.
   bool run_onto_tape(int64_t rollouts) {
-    record_ = true;
-    ChunkNeed whole{};
-    const auto measure = [&](int sequences, int rows) {
-      whole = need(sequences, rows);
-      whole.device = std::max(whole.device, gradient_bytes(context_, batch_, sequences, rows));
-      return whole;
-    };
-    record_ = is_one_chunk(context_.memory, measure, batch_.count, rollouts);
-    if (!record_) return false;
-    context_.memory.work(whole.device);
+    if (!fits_on_tape(rollouts, 0)) return false;
     const CudaChunk chunk = whole_batch(batch_, request_.counts);
     std::deque<Flight> flights;
     flights.push_back(start(context_, {}, chunk));
@@ -110,6 +101,36 @@ class Rollouts {
     land(flights);
     if (is_whole_) context_.memory.hold(bytes);
     tell_finished();
+    return true;
+  }
+
+  // The same and what follows as one graph. The activations and the word that stops them stay where they are
+  // meanwhile.
+  bool run_and_go_on(int64_t rollouts, const AfterRollouts& after) {
+    if (!fits_on_tape(rollouts, after.bytes)) return false;
+    const CudaChunk chunk = whole_batch(batch_, request_.counts);
+    Flight flight = prepare(context_, {}, chunk);
+    context_.downloads.reserve(flight.work.answers.bytes);
+    context_.memory.hold(flight.work.activation_bytes + flight.work.inputs.bytes);
+    HostCall answers([&] {
+      collect(flight);
+      tell_finished();
+      after.on_host();
+    });
+    after.prepare();
+    context_.learning.launch(context_.stream, [&] {
+      enqueue(flight);
+      answers.enqueue(context_.stream);
+      after.enqueue();
+    });
+    try {
+      wait(flight);
+    } catch (...) {
+      cudaStreamSynchronize(context_.stream.get());  // which calls `answers`
+      throw;
+    }
+    context_.memory.let_go();
+    answers.rethrow();
     return true;
   }
 
@@ -125,24 +146,54 @@ class Rollouts {
             attends ? static_cast<double>(sequences) * batch_.n * batch_.n : 0.0};
   }
 
+  // Whether all rollouts and their gradient fit, and `more` bytes beside the activations and inputs.
+  bool fits_on_tape(int64_t rollouts, size_t more) {
+    record_ = true;
+    ChunkNeed whole{};
+    const auto measure = [&](int sequences, int rows) {
+      whole = need(sequences, rows);
+      whole.device = std::max(whole.device, gradient_bytes(context_, batch_, sequences, rows)) + more;
+      if (more > 0) whole.device += whole.upload;
+      return whole;
+    };
+    record_ = is_one_chunk(context_.memory, measure, batch_.count, rollouts);
+    if (record_) context_.memory.work(whole.device);
+    return record_;
+  }
+
   // Gives the lane all of the chunk's work.
   Flight start(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
+    Flight flight = prepare(lane, std::move(lease), chunk);
+    enqueue(flight);
+    return flight;
+  }
+
+  // The chunk's inputs, on their way to the lane.
+  Flight prepare(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
     const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tiles_));
     const auto work =
         lane.memory.place<RolloutWork>(context_.config, plan.shape, tiles_, record_, request_.best_only);
     upload(lane, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
+    lane.stop_signal.begin(lane.stream);
+    return {lane, std::move(lease), plan, work};
+  }
+
+  // The rest of its work.
+  void enqueue(const Flight& flight) const {
+    CudaLane& lane = flight.lane;
+    const ChunkPlan& plan = flight.plan;
+    const RolloutWork& work = flight.work;
     encode(lane, plan.shape, work.inputs, work.activations, precision_);
     if (request_.best_only) {
       decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates);
       const RolloutArrays &from = work.candidates, &to = work.answers;
-      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, chunk.sequences, batch_.n,
+      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch_.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
               lane.stream.get());
     } else {
       decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers);
     }
     download(lane, work.answers.block, lane.downloads.reserve(work.answers.bytes), work.answers.bytes);
-    return {lane, std::move(lease), plan, work};
   }
 
   static void download(const CudaLane& lane, const void* from, void* to, size_t bytes) {
@@ -269,6 +320,15 @@ void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& requ
   } else {
     calls.run(lanes);
   }
+}
+
+bool roll_out_and_go_on(CudaContext& context, const RolloutRequest& request, RolloutResult& result,
+                        const AfterRollouts& after) {
+  const int64_t rollouts = count_rollouts(request);
+  clear_rollouts(rollouts, request.sequences.n, result);
+  if (rollouts == 0) return false;
+  context.memory.let_go();
+  return Rollouts(context, request, rollouts, result).run_and_go_on(rollouts, after);
 }
 
 }  // namespace pointsman::cuda

@@ -50,86 +50,27 @@ class ActiveSearch {
         packer_(instances_, config.capacity),
         searched_(instances_.size()) {}
 
-  // All replicas of step `step`, and the incumbents they improve. Each reads a sequence in an order of its
-  // own, or where that makes no difference those of a symmetry share one.
-  // False when the stop left some of them unmade.
-  bool draw(int step, int replicas, const StopToken& stop) {
-    const int n = instances_[0].n(), augment = options_.augment;
-    const int sequences = shares_encodings_ ? std::min(augment, replicas) : replicas;
-    packer_.clear();
-    counts_.clear();
-    std::vector<uint64_t> sequence_keys;
-    std::vector<uint32_t> samples;
-    for (size_t i = 0; i < instances_.size(); ++i) {
-      for (int r = 0; r < sequences; ++r) {
-        const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.replicas + r);
-        packer_.add(
-            i, r % augment,
-            shares_encodings_ ? std::vector<int32_t>{} : input_order(options_.seed, keys_[i], sample, n),
-            static_cast<int32_t>(i));
-        sequence_keys.push_back(keys_[i]);
-        samples.push_back(sample);
-        counts_.push_back((replicas - r + augment - 1) / augment);
-      }
-    }
-    RolloutRequest request;
-    request.sequences = packer_.batch();
-    request.decode = Decode::kSample;
-    request.instance_keys = sequence_keys.data();
-    request.first_samples = samples.data();
-    request.counts = counts();
-    request.sample_stride = static_cast<uint32_t>(augment);
-    request.seed = options_.seed;
-    request.policy = options_.policy;
-    request.tape = &tape_;
-    request.stop = stop;
-    backend_.rollout(request, result_);
-    statistics_ += result_.statistics;
-    for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas, sequences);
+  // One step of Algorithm 2 (lines 4 to 12), of the free energy L + T log p in place of L: all replicas, the
+  // incumbents that they improve, and their policy gradient with an Adam step. Where a stop comes first
+  // nothing is learnt. False when it left some of the replicas unmade.
+  bool learn(int step, double temperature, const StopToken& stop) {
+    LearnRequest request;
+    request.rollouts = draws(step, options_.replicas, stop);
+    request.weigh = [&](const RolloutResult& drawn) { return weights_of(drawn, step, temperature); };
+    request.learned = options_.learned;
+    request.sets = static_cast<int>(instances_.size());
+    request.update.learning_rate = options_.learning_rate;
+    request.update.max_norm = kMaxNorm;
+    backend_.learn(request, result_);
+    keep(request.rollouts);
     return result_.finished.empty();
   }
 
-  // The policy gradient of the replicas just drawn and one Adam step: lines 6 to 12 of Algorithm 2, of the
-  // free energy L + T log p in place of L. The baseline is the batch's own mean at the first step (a baseline
-  // of 0 would push every tour away). Where a stop comes first nothing is learnt.
-  void learn(int step, double temperature, const StopToken& stop) {
-    const int batch = options_.replicas;
-    std::vector<float> weights(result_.costs.size());
-    std::vector<double> energies(batch);
-    for (size_t i = 0; i < instances_.size(); ++i) {
-      double mean = 0.0;
-      for (int r = 0; r < batch; ++r) {
-        energies[r] = result_.costs[i * batch + r] + temperature * result_.log_probs[i * batch + r];
-        mean += energies[r];
-      }
-      mean /= batch;
-      double& baseline = searched_[i].baseline;
-      if (step == 0) baseline = mean;
-      for (int r = 0; r < batch; ++r) {
-        const double expected =
-            options_.leave_one_out ? (mean * batch - energies[r]) / (batch - 1) : baseline;
-        weights[i * batch + r] = static_cast<float>((energies[r] - expected) / batch);
-      }
-      baseline = options_.baseline_decay * baseline + (1.0 - options_.baseline_decay) * mean;
-    }
-    GradientRequest request;
-    request.sequences = packer_.batch();
-    request.counts = counts();
-    request.orders = result_.orders.data();
-    request.weights = weights.data();
-    request.policy = options_.policy;
-    request.tape = &tape_;
-    request.stop = stop;
-    request.learned = options_.learned;
-    try {
-      backend_.gradient(request);
-    } catch (const CallStopped&) {
-      return;
-    }
-    UpdateRequest update;
-    update.learning_rate = options_.learning_rate;
-    update.max_norm = kMaxNorm;
-    backend_.update(0, static_cast<int>(instances_.size()), update);
+  // Of each instance one replica of the first step, as far as the stop lets.
+  void draw_one(const StopToken& stop) {
+    const RolloutRequest request = draws(0, 1, stop);
+    backend_.rollout(request, result_);
+    keep(request);
   }
 
   bool has_all() const {
@@ -156,14 +97,77 @@ class ActiveSearch {
   }
 
  private:
+  // The replicas of step `step`. Each reads a sequence in an order of its own, or where that makes no
+  // difference those of a symmetry share one.
+  RolloutRequest draws(int step, int replicas, const StopToken& stop) {
+    const int n = instances_[0].n(), augment = options_.augment;
+    const int sequences = shares_encodings_ ? std::min(augment, replicas) : replicas;
+    packer_.clear();
+    sequence_keys_.clear();
+    samples_.clear();
+    counts_.clear();
+    for (size_t i = 0; i < instances_.size(); ++i) {
+      for (int r = 0; r < sequences; ++r) {
+        const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options_.replicas + r);
+        packer_.add(
+            i, r % augment,
+            shares_encodings_ ? std::vector<int32_t>{} : input_order(options_.seed, keys_[i], sample, n),
+            static_cast<int32_t>(i));
+        sequence_keys_.push_back(keys_[i]);
+        samples_.push_back(sample);
+        counts_.push_back((replicas - r + augment - 1) / augment);
+      }
+    }
+    RolloutRequest request;
+    request.sequences = packer_.batch();
+    request.decode = Decode::kSample;
+    request.instance_keys = sequence_keys_.data();
+    request.first_samples = samples_.data();
+    if (shares_encodings_) request.counts = counts_.data();
+    request.sample_stride = static_cast<uint32_t>(augment);
+    request.seed = options_.seed;
+    request.policy = options_.policy;
+    request.tape = &tape_;
+    request.stop = stop;
+    return request;
+  }
+
+  // What the request's replicas add to the search.
+  void keep(const RolloutRequest& request) {
+    statistics_ += result_.statistics;
+    const int sequences = request.sequences.count / static_cast<int>(instances_.size());
+    const int replicas = static_cast<int>(result_.costs.size() / instances_.size());
+    for (size_t i = 0; i < instances_.size(); ++i) keep_best(i, replicas, sequences);
+  }
+
+  // The baseline is the batch's own mean at the first step (a baseline of 0 would push every tour away).
+  std::vector<float> weights_of(const RolloutResult& drawn, int step, double temperature) {
+    const int batch = options_.replicas;
+    std::vector<float> weights(drawn.costs.size());
+    std::vector<double> energies(batch);
+    for (size_t i = 0; i < instances_.size(); ++i) {
+      double mean = 0.0;
+      for (int r = 0; r < batch; ++r) {
+        energies[r] = drawn.costs[i * batch + r] + temperature * drawn.log_probs[i * batch + r];
+        mean += energies[r];
+      }
+      mean /= batch;
+      double& baseline = searched_[i].baseline;
+      if (step == 0) baseline = mean;
+      for (int r = 0; r < batch; ++r) {
+        const double expected =
+            options_.leave_one_out ? (mean * batch - energies[r]) / (batch - 1) : baseline;
+        weights[i * batch + r] = static_cast<float>((energies[r] - expected) / batch);
+      }
+      baseline = options_.baseline_decay * baseline + (1.0 - options_.baseline_decay) * mean;
+    }
+    return weights;
+  }
   double mean_cost(size_t i) const {
     double sum = 0.0;
     for (int r = 0; r < options_.replicas; ++r) sum += result_.costs[i * options_.replicas + r];
     return sum / options_.replicas;
   }
-
-  // Rollouts a sequence; null: 1 each.
-  const int32_t* counts() const { return shares_encodings_ ? counts_.data() : nullptr; }
 
   void keep_best(size_t i, int replicas, int sequences) {
     const auto begin = result_.costs.begin() + static_cast<int64_t>(i) * replicas;
@@ -192,7 +196,9 @@ class ActiveSearch {
   const ActiveSearchOptions& options_;
   const bool shares_encodings_;
   SequencePacker packer_;
-  std::vector<int32_t> counts_;
+  std::vector<uint64_t> sequence_keys_;  // of the sequences packed, with
+  std::vector<uint32_t> samples_;        // their first samples
+  std::vector<int32_t> counts_;          // and numbers of rollouts
   std::vector<Searched> searched_;
   RolloutResult result_;
   Tape tape_;  // of the same rollouts
@@ -249,15 +255,12 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
   for (int step = 0; step < options.steps && status == Status::kDone; ++step) {
     const Clock::time_point began = Clock::now();
     const double done = std::max(static_cast<double>(step) / options.steps, time_used(control, start));
-    const bool drawn = search.draw(step, options.replicas, control.stop());
-    if (drawn) {
-      search.learn(step, options.entropy * (1.0 - done), control.stop());
-      search.report(step);
-    }
+    const bool drawn = search.learn(step, options.entropy * (1.0 - done), control.stop());
+    if (drawn) search.report(step);
     if (!drawn || step + 1 < options.steps) status = control.check();
     control.trace_call("step", int64_t{sets} * options.replicas, began);
   }
-  if (!search.has_all() && !control.is_over()) search.draw(0, 1, control.stop_at_end());
+  if (!search.has_all() && !control.is_over()) search.draw_one(control.stop_at_end());
   return search.result(status);
 }
 

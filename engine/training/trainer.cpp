@@ -170,20 +170,31 @@ class Trainer {
 
   void train_step() {
     const TrainingBatch batch = training_batch(options_, state_.step, epoch_order_);
-    const RolloutResult rollouts = roll_out(batch);
-    const Objective objective =
-        options_.is_supervised() ? cross_entropy(batch) : policy_gradient(batch, rollouts);
-    GradientRequest request;
-    request.sequences = batch.view();
-    if (!batch.counts.empty()) request.counts = batch.counts.data();
-    request.orders = rollouts.orders.data();
-    request.weights = objective.weights.data();
-    request.tape = &tape_;
-    backend_.gradient(request);
-    const double norm = update();
+    double baseline_loss = 0.0;
+    LearnRequest request;
+    request.rollouts = rollouts_of(batch);
+    request.weigh = [&](const RolloutResult& sampled) {
+      Objective objective = options_.is_supervised() ? cross_entropy(batch) : policy_gradient(batch, sampled);
+      baseline_loss = objective.baseline_loss;
+      return std::move(objective.weights);
+    };
+    request.first_set = kActorSet;
+    request.update.learning_rate = learning_rate(state_.step);
+    request.update.max_norm = options_.max_norm;
+    request.update.critic = options_.baseline == Baseline::kCritic;
+    RolloutResult rollouts;
+    const bool asks_backend =
+        options_.baseline == Baseline::kCritic || options_.baseline == Baseline::kRollout;
+    const GradientNorms norms =
+        (asks_backend ? learn_in_calls(backend_, request, rollouts) : backend_.learn(request, rollouts))
+            .at(0);
+    if (!std::isfinite(norms.actor) || (request.update.critic && !std::isfinite(norms.critic))) {
+      throw std::runtime_error("training: the gradient of step " + std::to_string(state_.step + 1) +
+                               " is not finite; the last checkpoint is from before it");
+    }
     count_steps(state_.step + 1);
     state_.seconds = earlier_seconds_ + seconds_since(start_);
-    accumulate(rollouts, objective.baseline_loss, norm);
+    accumulate(rollouts, baseline_loss, norms.actor);
   }
 
   // What the gradient of each rollout's log p is weighted with, and the mean of (L - b)^2.
@@ -212,7 +223,7 @@ class Trainer {
   }
 
   // Samples of the policy, or supervised the given answers, onto the tape for the gradient.
-  RolloutResult roll_out(const TrainingBatch& batch) {
+  RolloutRequest rollouts_of(const TrainingBatch& batch) {
     RolloutRequest request;
     request.sequences = batch.view();
     if (options_.is_supervised()) {
@@ -229,9 +240,7 @@ class Trainer {
       request.seed = training_seed(options_.seed);
     }
     request.tape = &tape_;
-    RolloutResult result;
-    backend_.rollout(request, result);
-    return result;
+    return request;
   }
 
   std::vector<double> greedy_costs(TrainingBatch& batch, int set) {
@@ -291,19 +300,6 @@ class Trainer {
     const double b = state_.average, decay = options_.ema_decay;
     state_.average = decay * b + (1.0 - decay) * mean_cost;
     return b;
-  }
-
-  double update() {
-    UpdateRequest request;
-    request.learning_rate = learning_rate(state_.step);
-    request.max_norm = options_.max_norm;
-    request.critic = options_.baseline == Baseline::kCritic;
-    const GradientNorms norms = backend_.update(kActorSet, 1, request).at(0);
-    if (!std::isfinite(norms.actor) || (request.critic && !std::isfinite(norms.critic))) {
-      throw std::runtime_error("training: the gradient of step " + std::to_string(state_.step + 1) +
-                               " is not finite; the last checkpoint is from before it");
-    }
-    return norms.actor;
   }
 
   void accumulate(const RolloutResult& sampled, double baseline_loss, double norm) {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/device_buffer.h"
 
 namespace pointsman::cuda {
 
@@ -46,6 +47,7 @@ class Cublas {
 
  private:
   cublasHandle_t handle_ = nullptr;
+  DeviceBuffer workspace_;
 };
 
 }  // namespace pointsman::cuda

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the CUDA runtime as exceptions, launches, and streams and events that are destroyed with their
-// owner.
+// Errors of the CUDA runtime as exceptions, launches, and streams, events and graphs that are destroyed with
+// their owner.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <exception>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -90,6 +92,81 @@ class Event {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+// Work that is launched as one CUDA graph.
+class Graph {
+ public:
+  Graph() = default;
+  ~Graph() { release(); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // Launches on `stream` what record() gives to it. Of the same kernels, copies and host calls in the same
+  // order as last time the graph is kept, with the new arguments. record() neither waits for a stream nor
+  // allocates.
+  template <typename Record>
+  void launch(const Stream& stream, const Record& record) {
+    cudaGraph_t recorded = nullptr;
+    require(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "recording a graph");
+    try {
+      record();
+    } catch (...) {
+      cudaStreamEndCapture(stream.get(), &recorded);
+      if (recorded != nullptr) cudaGraphDestroy(recorded);
+      throw;
+    }
+    require(cudaStreamEndCapture(stream.get(), &recorded), "recording a graph");
+    const cudaError_t error = renew(recorded);
+    cudaGraphDestroy(recorded);
+    require(error, "graph");
+    require(cudaGraphLaunch(executable_, stream.get()), "launch of a graph");
+  }
+
+ private:
+  cudaError_t renew(cudaGraph_t recorded) {
+    cudaGraphExecUpdateResultInfo info{};
+    if (executable_ != nullptr && cudaGraphExecUpdate(executable_, recorded, &info) == cudaSuccess)
+      return cudaSuccess;
+    cudaGetLastError();  // so that the next call does not find it
+    release();
+    return cudaGraphInstantiate(&executable_, recorded, 0);
+  }
+  void release() {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+    executable_ = nullptr;
+  }
+
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+// A call of the host among the work of a stream. It outlives that work, and calls nothing of CUDA.
+class HostCall {
+ public:
+  explicit HostCall(std::function<void()> work) : work_(std::move(work)) {}
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
+
+  void enqueue(const Stream& stream) {
+    require(cudaLaunchHostFunc(stream.get(), &HostCall::run, this), "host call");
+  }
+  // Once the stream's work is done: throws what the call threw.
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  static void run(void* self) {
+    auto& call = *static_cast<HostCall*>(self);
+    try {
+      call.work_();
+    } catch (...) {
+      call.failure_ = std::current_exception();
+    }
+  }
+
+  std::function<void()> work_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace pointsman::cuda

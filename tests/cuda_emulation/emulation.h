@@ -46,13 +46,15 @@ size_t allocated_bytes();
 std::vector<std::string> launched_kernels();
 
 // What the host asked of the device so far: kernels and cuBLAS products launched; copies and fills enqueued;
-// and how often it waited for the device, in a call for that or in one that waits by the way: cudaFree,
-// cudaMemcpy, a copy of memory that is not page-locked.
+// how often it waited for the device, in a call for that or in one that waits by the way: cudaFree,
+// cudaMemcpy, a copy of memory that is not page-locked; graphs launched, whose kernels and copies count as
+// nodes; and graphs instantiated.
 struct Calls {
-  int64_t launches = 0, copies = 0, waits = 0;
+  int64_t launches = 0, copies = 0, waits = 0, graphs = 0, nodes = 0, instantiations = 0;
 
   Calls operator-(const Calls& earlier) const {
-    return {launches - earlier.launches, copies - earlier.copies, waits - earlier.waits};
+    return {launches - earlier.launches, copies - earlier.copies, waits - earlier.waits,
+            graphs - earlier.graphs,     nodes - earlier.nodes,   instantiations - earlier.instantiations};
   }
 };
 Calls calls();
@@ -116,9 +118,13 @@ void* in_block_of_cluster(const void* own, int rank, const char* file, int line)
 // at once, after all that is pending. finish_stream: now.
 bool is_stream(CUstream_st* stream);
 int device_of(CUstream_st* stream);  // not the default stream's
-void enqueue(CUstream_st* stream, std::function<void()> work);
+// kind: two graphs whose work is of the same kinds may take each other's place; a kernel's is its address.
+void enqueue(CUstream_st* stream, std::function<void()> work, const void* kind = nullptr);
 void finish_stream(CUstream_st* stream);
 void finish_all_streams();
+// Complains of a call that a captured stream, or a call of the host from a stream, forbids. stream: that it
+// is for; null: any that this thread captures.
+void forbid_in_capture(const char* what, CUstream_st* stream = nullptr);
 
 struct Extent {
   unsigned x, y, z;
@@ -143,8 +149,10 @@ void check_red_zones(const std::string& kernel);
 // Is [pointer, pointer + bytes) inside one allocation of device memory?
 bool is_device_range(const void* pointer, size_t bytes);
 void complain(const std::string& what);
-enum class Call { kLaunch, kCopy, kWait };
+enum class Call { kLaunch, kCopy, kWait, kGraph, kNode, kInstantiation };
 void count_call(Call call);
+// The same of work for a stream: a node where the stream is captured.
+void count_work(CUstream_st* stream, Call call);
 std::string kernel_name(const void* kernel);
 void record_launch(const std::string& name, unsigned threads, size_t shared_bytes);
 const char* architecture();  // of the emulated device: sm_80 or sm_90

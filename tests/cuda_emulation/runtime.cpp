@@ -151,7 +151,9 @@ int complaints() { return device().complaints; }
 void count_call(Call call) {
   Calls& calls = device().calls;
   const std::lock_guard lock(device().mutex);
-  ++(call == Call::kLaunch ? calls.launches : call == Call::kCopy ? calls.copies : calls.waits);
+  int64_t* const counts[] = {&calls.launches, &calls.copies, &calls.waits,
+                             &calls.graphs,   &calls.nodes,  &calls.instantiations};
+  ++*counts[static_cast<int>(call)];
 }
 Calls calls() {
   const std::lock_guard lock(device().mutex);
@@ -237,13 +239,14 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
   }
   if (!is_stream(config.stream) || (config.stream != nullptr && device_of(config.stream) != current_device))
     return error(cudaErrorInvalidResourceHandle, name + ": a stream of another device, or none");
-  count_call(Call::kLaunch);
-  enqueue(config.stream, [=, body = std::move(body)]() mutable {
+  count_work(config.stream, Call::kLaunch);
+  const auto run = [=, body = std::move(body)]() mutable {
     run_grid(
         kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<int>(cluster),
         config.dynamicSmemBytes, [](void* thread) { (*static_cast<std::function<void()>*>(thread))(); },
         &body);
-  });
+  };
+  enqueue(config.stream, run, kernel);
   return cudaSuccess;
 }
 
@@ -271,6 +274,8 @@ const char* cudaGetErrorName(cudaError_t code) {
       return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
+    case cudaErrorGraphExecUpdateFailure:
+      return "cudaErrorGraphExecUpdateFailure";
   }
   return "unrecognized error code";
 }
@@ -290,6 +295,8 @@ const char* cudaGetErrorString(cudaError_t code) {
       return "invalid resource handle";
     case cudaErrorNotReady:
       return "device not ready";
+    case cudaErrorGraphExecUpdateFailure:
+      return "the graph update was not performed because it included changes which violated constraints";
   }
   return "unrecognized error code";
 }
@@ -376,6 +383,7 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 }
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  emulation::forbid_in_capture("cudaMalloc");
   auto& d = device();
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -398,6 +406,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  emulation::forbid_in_capture("cudaFree");
   emulation::count_call(emulation::Call::kWait);
   emulation::finish_all_streams();
   auto& d = device();
@@ -412,6 +421,7 @@ cudaError_t cudaFree(void* pointer) {
 }
 
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+  emulation::forbid_in_capture("cudaMallocHost");
   auto& d = device();
   const std::lock_guard lock(d.mutex);
   *pointer = std::malloc(bytes);
@@ -422,6 +432,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  emulation::forbid_in_capture("cudaFreeHost");
   emulation::count_call(emulation::Call::kWait);
   emulation::finish_all_streams();
   auto& d = device();
@@ -455,6 +466,7 @@ cudaError_t require_stream(cudaStream_t stream) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (bytes == 0) return cudaSuccess;
   const cudaError_t status = check_copy(to, from, bytes, kind);
+  emulation::forbid_in_capture("cudaMemcpy");
   emulation::count_call(emulation::Call::kWait);
   if (status == cudaSuccess) emulation::enqueue(nullptr, [=] { std::memcpy(to, from, bytes); });
   return status;
@@ -467,10 +479,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   cudaError_t status = require_stream(stream);
   if (status == cudaSuccess && bytes > 0) status = check_copy(to, from, bytes, kind);
   if (status != cudaSuccess || bytes == 0) return status;
-  emulation::count_call(emulation::Call::kCopy);
+  emulation::count_work(stream, emulation::Call::kCopy);
   const bool is_staged = kind == cudaMemcpyHostToDevice && !emulation::is_pinned(from, bytes);
   const bool is_awaited = kind == cudaMemcpyDeviceToHost && !emulation::is_pinned(to, bytes);
-  if (is_staged || is_awaited) emulation::count_call(emulation::Call::kWait);  // CUDA may wait to stage it
+  if (is_staged || is_awaited) {  // CUDA may wait to stage it
+    emulation::forbid_in_capture("cudaMemcpyAsync of memory that is not page-locked", stream);
+    emulation::count_call(emulation::Call::kWait);
+  }
   if (is_staged) {
     const auto* const begin = static_cast<const unsigned char*>(from);
     emulation::enqueue(stream, [to, staged = std::vector<unsigned char>(begin, begin + bytes)] {
@@ -491,7 +506,7 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t
   if (status != cudaSuccess || bytes == 0) return status;
   if (!emulation::side_is(true, pointer, bytes, "cudaMemset"))
     return device().last_error = cudaErrorInvalidValue;
-  emulation::count_call(emulation::Call::kCopy);
+  emulation::count_work(stream, emulation::Call::kCopy);
   emulation::enqueue(stream, [=] { std::memset(pointer, value, bytes); });
   return cudaSuccess;
 }
@@ -609,7 +624,7 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (m == 0 || n == 0 || batch_count == 0) return CUBLAS_STATUS_SUCCESS;
-  emulation::count_call(emulation::Call::kLaunch);
+  emulation::count_work(handle->stream, emulation::Call::kLaunch);
   const bool ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
   const StoredMatrix stored_a{a, ta ? k : m, ta ? m : k, lda, stride_a};
   const StoredMatrix stored_b{b, tb ? n : k, tb ? k : n, ldb, stride_b};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events. Work on a stream is kept back until something waits for it, so that what is read or
-// written too early shows (docs/emulation.md).
+// Streams, events and graphs. Work on a stream is kept back until something waits for it, so that what is
+// read or written too early shows (docs/emulation.md).
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,16 +28,26 @@ namespace {
 // A piece of work. Of a record `event` is the event and `record` its number.
 struct Operation {
   std::function<void()> run;
+  const void* kind = nullptr;
   const CUevent_st* event = nullptr;
   uint64_t record = 0;
 };
 
+thread_local bool is_host_call = false;  // does this thread run a call of the host from a stream?
+
 }  // namespace
 }  // namespace pointsman::emulation
+
+struct CUgraph_st {
+  std::vector<pointsman::emulation::Operation> nodes;
+};
+struct CUgraphExec_st : CUgraph_st {};
 
 struct CUstream_st {
   int device = 0;
   std::deque<pointsman::emulation::Operation> pending;
+  cudaGraph_t captured = nullptr;  // what it is given goes there
+  std::thread::id captured_by;
 };
 
 namespace pointsman::emulation {
@@ -46,6 +57,7 @@ struct Queues {
   std::recursive_mutex mutex;  // held while work runs: it is done by one host thread at a time
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
+  std::set<cudaGraph_t> graphs;  // executable ones, too
   std::minstd_rand random{static_cast<unsigned>(current_schedule().seed + 1)};
 };
 
@@ -102,6 +114,7 @@ CUstream_st& next_of_all() {
 }
 
 void push(CUstream_st& stream, Operation operation) {
+  if (stream.captured != nullptr) return stream.captured->nodes.push_back(std::move(operation));
   stream.pending.push_back(std::move(operation));
   progress(stream);
 }
@@ -129,9 +142,25 @@ bool is_stream(cudaStream_t stream) {
 
 int device_of(cudaStream_t stream) { return stream->device; }
 
-void enqueue(cudaStream_t stream, std::function<void()> work) {
+void forbid_in_capture(const char* what, cudaStream_t stream) {
   const std::lock_guard lock(queues().mutex);
-  if (stream != nullptr) return push(*stream, {std::move(work)});
+  if (is_host_call) complain(std::string(what) + ": in a call of the host from a stream");
+  for (const cudaStream_t other : queues().streams) {
+    const bool is_captured = other->captured != nullptr && other->captured_by == std::this_thread::get_id();
+    if (is_captured && (stream == nullptr || stream == other))
+      complain(std::string(what) + ": while a stream is captured");
+  }
+}
+
+void count_work(cudaStream_t stream, Call call) {
+  const std::lock_guard lock(queues().mutex);
+  count_call(stream != nullptr && stream->captured != nullptr ? Call::kNode : call);
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work, const void* kind) {
+  const std::lock_guard lock(queues().mutex);
+  if (is_host_call) complain("work for a stream: in a call of the host from a stream");
+  if (stream != nullptr) return push(*stream, {std::move(work), kind});
   finish_all_streams();  // the default stream waits for all others
   work();
 }
@@ -154,6 +183,7 @@ using pointsman::emulation::queues;
 using pointsman::emulation::refuse;
 
 cudaError_t cudaDeviceSynchronize() {
+  pointsman::emulation::forbid_in_capture("cudaDeviceSynchronize");
   pointsman::emulation::count_call(pointsman::emulation::Call::kWait);
   pointsman::emulation::finish_all_streams();
   return cudaSuccess;
@@ -175,6 +205,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!is_stream(stream)) return refuse("cudaStreamSynchronize");
+  pointsman::emulation::forbid_in_capture("cudaStreamSynchronize", stream);
   pointsman::emulation::count_call(pointsman::emulation::Call::kWait);
   pointsman::emulation::finish_stream(stream);
   return cudaSuccess;
@@ -183,6 +214,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(queues().mutex);
   if (!is_stream(stream)) return refuse("cudaStreamQuery");
+  pointsman::emulation::forbid_in_capture("cudaStreamQuery", stream);
   if (stream == nullptr || stream->pending.empty()) return cudaSuccess;
   pointsman::emulation::run_one(pointsman::emulation::next_of_all());
   return cudaErrorNotReady;
@@ -204,6 +236,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(queues().mutex);
   if (queues().events.count(event) == 0 || !is_stream(stream)) return refuse("cudaEventRecord");
+  pointsman::emulation::forbid_in_capture("cudaEventRecord, which is not emulated", stream);
   const uint64_t record = ++event->recorded;
   const auto happen = [event, record] {
     event->happened = record;
@@ -212,7 +245,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (stream == nullptr) {
     pointsman::emulation::enqueue(stream, happen);
   } else {
-    pointsman::emulation::push(*stream, {happen, event, record});
+    pointsman::emulation::push(*stream, {happen, nullptr, event, record});
   }
   return cudaSuccess;
 }
@@ -234,7 +267,82 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(queues().mutex);
   if (queues().events.count(event) == 0 || !is_stream(stream)) return refuse("cudaStreamWaitEvent");
+  pointsman::emulation::forbid_in_capture("cudaStreamWaitEvent, which is not emulated", stream);
   pointsman::emulation::enqueue(
       stream, [event, record = event->recorded] { pointsman::emulation::reach(*event, record); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  const std::lock_guard lock(queues().mutex);
+  if (stream == nullptr || !is_stream(stream) || stream->captured != nullptr)
+    return refuse("cudaStreamBeginCapture");
+  if (mode != cudaStreamCaptureModeThreadLocal) pointsman::emulation::complain("a mode that is not emulated");
+  stream->captured = *queues().graphs.insert(new CUgraph_st).first;
+  stream->captured_by = std::this_thread::get_id();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(queues().mutex);
+  if (stream == nullptr || !is_stream(stream) || stream->captured == nullptr ||
+      stream->captured_by != std::this_thread::get_id())
+    return refuse("cudaStreamEndCapture");
+  *graph = std::exchange(stream->captured, nullptr);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  const std::lock_guard lock(queues().mutex);
+  if (queues().graphs.count(graph) == 0) return refuse("cudaGraphInstantiate");
+  pointsman::emulation::count_call(pointsman::emulation::Call::kInstantiation);
+  *executable = new CUgraphExec_st{*graph};
+  queues().graphs.insert(*executable);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo*) {
+  const std::lock_guard lock(queues().mutex);
+  if (queues().graphs.count(executable) == 0 || queues().graphs.count(graph) == 0)
+    return refuse("cudaGraphExecUpdate");
+  const auto same_kind = [](const pointsman::emulation::Operation& a,
+                            const pointsman::emulation::Operation& b) { return a.kind == b.kind; };
+  if (!std::equal(graph->nodes.begin(), graph->nodes.end(), executable->nodes.begin(),
+                  executable->nodes.end(), same_kind))
+    return cudaErrorGraphExecUpdateFailure;
+  executable->nodes = graph->nodes;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  const std::lock_guard lock(queues().mutex);
+  if (queues().graphs.count(executable) == 0 || stream == nullptr || !is_stream(stream))
+    return refuse("cudaGraphLaunch");
+  pointsman::emulation::forbid_in_capture("cudaGraphLaunch, which is not emulated", stream);
+  pointsman::emulation::count_call(pointsman::emulation::Call::kGraph);
+  for (const pointsman::emulation::Operation& node : executable->nodes)
+    pointsman::emulation::push(*stream, node);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::lock_guard lock(queues().mutex);
+  if (queues().graphs.erase(graph) == 0) return refuse("cudaGraphDestroy");
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const std::lock_guard lock(queues().mutex);
+  if (queues().graphs.erase(executable) == 0) return refuse("cudaGraphExecDestroy");
+  delete executable;
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* argument) {
+  if (!is_stream(stream)) return refuse("cudaLaunchHostFunc");
+  pointsman::emulation::enqueue(
+      stream,
+      [=] {
+        pointsman::emulation::is_host_call = true;
+        call(argument);
+        pointsman::emulation::is_host_call = false;
+      },
+      reinterpret_cast<const void*>(call));
   return cudaSuccess;
 }

@@ -126,22 +126,16 @@ TEST_CASE("devices: two calls at once are answered as one after the other") {
   }
 }
 
-// A step as training and active search make it.
-emulation::Calls calls_of_step(Backend& backend, RolloutRequest request, Tape& tape, Learned learned) {
-  const emulation::Calls before = emulation::calls();
-  request.tape = &tape;
+// Of learn(), after what is made once: memory grows, and a graph is instantiated.
+emulation::Calls calls_of_step(Backend& backend, const LearnRequest& request) {
   RolloutResult result;
-  backend.rollout(request, result);
-  const std::vector<float> weights(result.costs.size(), 0.1f);
-  GradientRequest gradient = gradient_of(request, result, weights);
-  gradient.tape = &tape;
-  gradient.learned = learned;
-  backend.gradient(gradient);
-  backend.update(0, 1, {});
+  for (int time = 0; time < 2; ++time) backend.learn(request, result);
+  const emulation::Calls before = emulation::calls();
+  backend.learn(request, result);
   return emulation::calls() - before;
 }
 
-TEST_CASE("devices: a step of training waits twice for the device") {
+TEST_CASE("devices: a step of training is one graph, which is waited for once") {
   struct Step {
     Encoder encoder;
     Learned learned;
@@ -156,14 +150,79 @@ TEST_CASE("devices: a step of training waits twice for the device") {
   for (const Step& step : kSteps) {
     ModelConfig config = config_for(ProblemKind::kTsp, 7);
     config.encoder = step.encoder;
-    const auto cuda = with(make_cuda_backend(0), config);
-    const RolloutRequest request = sampling(batch, counts);
     Tape tape;
-    calls_of_step(*cuda, request, tape, step.learned);  // memory grows
-    const emulation::Calls calls = calls_of_step(*cuda, request, tape, step.learned);
-    CHECK(calls.waits == 2);
-    CHECK(calls.launches <= step.launches);
+    LearnRequest request;
+    request.rollouts = sampling(batch, counts);
+    request.rollouts.tape = &tape;
+    request.weigh = [](const RolloutResult& result) { return std::vector<float>(result.costs.size(), 0.1f); };
+    request.learned = step.learned;
+    const auto cuda = with(make_cuda_backend(0), config);
+    const emulation::Calls calls = calls_of_step(*cuda, request);
+    CHECK(calls.graphs == 1);
+    CHECK(calls.instantiations == 0);
+    CHECK(calls.launches == 0);
+    CHECK(calls.copies == 1);  // the inputs
+    CHECK(calls.waits == 1);
+    CHECK(calls.nodes <= step.launches + 12);  // copies and fills
   }
+}
+
+TEST_CASE("devices: learning in too little memory for a graph goes in calls") {
+  const std::vector<int32_t> counts{3, 9, 1, 5};
+  const RandomBatch batch(ProblemKind::kTsp, 7, 4, 45);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  std::vector<float> learnt[2];
+  for (const int in_calls : {0, 1}) {
+    const auto cuda = with(make_cuda_backend(0, kLimit), config);
+    Tape tape;
+    LearnRequest request;
+    request.rollouts = sampling(batch, counts);
+    request.rollouts.tape = &tape;
+    request.weigh = [](const RolloutResult& result) {
+      return std::vector<float>(result.costs.begin(), result.costs.end());
+    };
+    const emulation::Calls before = emulation::calls();
+    RolloutResult result;
+    for (int time = 0; time < 2; ++time)
+      in_calls == 0 ? cuda->learn(request, result) : learn_in_calls(*cuda, request, result);
+    CHECK((emulation::calls() - before).graphs == 0);
+    learnt[in_calls].resize(ParameterLayout(config).size);
+    cuda->read_parameters(0, learnt[in_calls]);
+  }
+  CHECK((learnt[0] == learnt[1]));
+}
+
+TEST_CASE("devices: a stop that comes after the rollouts of a step changes nothing of it") {
+  const std::vector<int32_t> counts{4, 4};
+  const RandomBatch batch(ProblemKind::kTsp, 7, 2, 45);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  const auto learnt = [&](const StopToken& stop) {
+    const auto cuda = with(make_cuda_backend(0), config);
+    Tape tape;
+    LearnRequest request;
+    request.rollouts = sampling(batch, counts);
+    request.rollouts.tape = &tape;
+    request.rollouts.stop = stop;
+    request.weigh = [](const RolloutResult& result) {
+      return std::vector<float>(result.costs.begin(), result.costs.end());
+    };
+    RolloutResult result;
+    std::vector<float> parameters;
+    if (cuda->learn(request, result).empty()) return parameters;
+    parameters.resize(ParameterLayout(config).size);
+    cuda->read_parameters(0, parameters);
+    return parameters;
+  };
+  const std::vector<float> expected = learnt({});
+  int early = 0, late = 0;
+  for (int answered = 0; answered < 60; answered += 2) {
+    int questions = 0;
+    const std::vector<float> found = learnt(StopToken([&] { return questions++ >= answered; }));
+    ++(found.empty() ? early : late);
+    CHECK((found.empty() || found == expected));
+  }
+  CHECK(early > 0);
+  CHECK(late > 10);
 }
 
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,

@@ -432,6 +432,80 @@ TEST_CASE("the order of two streams is the events', and else anything") {
   CHECK(array.download()[0] == 3);
 }
 
+TEST_CASE("a graph does what its stream was given, with the arguments of the last time") {
+  const WithSchedule forward({Schedule::kForward, 0});
+  pointsman::cuda::Stream stream;
+  pointsman::cuda::Graph graph;
+  DeviceArray<int> one(std::vector<int>{1}), ten(std::vector<int>{10});
+  int* host = nullptr;
+  REQUIRE(cudaMallocHost(&host, sizeof(int)) == cudaSuccess);
+  std::vector<int> seen;
+  pointsman::cuda::HostCall call([&] { seen.push_back(*host); });
+  const auto record = [&](DeviceArray<int>& array, int times) {
+    for (int i = 0; i < times; ++i) launch(double_kernel, dim3(1), dim3(1), 0, stream.get(), array.data());
+    cudaMemcpyAsync(host, array.data(), sizeof(int), cudaMemcpyDeviceToHost, stream.get());
+    call.enqueue(stream);
+  };
+  const auto run = [&](DeviceArray<int>& array, int times) {
+    const pointsman::emulation::Calls start = pointsman::emulation::calls();
+    graph.launch(stream, [&] { record(array, times); });
+    const pointsman::emulation::Calls calls = pointsman::emulation::calls() - start;
+    CHECK(calls.graphs == 1);
+    CHECK(calls.launches == 0);
+    CHECK(calls.nodes == times + 1);
+    stream.synchronize();
+    return calls.instantiations;
+  };
+  CHECK(run(one, 1) == 1);
+  CHECK(run(ten, 1) == 0);
+  CHECK(run(ten, 2) == 1);  // another graph
+  CHECK(seen == std::vector<int>{2, 20, 80});
+  CHECK_THROWS_AS(graph.launch(stream,
+                               [&] {
+                                 record(one, 1);
+                                 throw std::domain_error("recording");
+                               }),
+                  std::domain_error);
+  stream.synchronize();
+  CHECK(one.download()[0] == 2);  // what was recorded until then is not done
+  CHECK(run(one, 2) == 0);
+  cudaFreeHost(host);
+}
+
+TEST_CASE("what a captured stream and a call of the host forbid") {
+  pointsman::cuda::Stream stream;
+  DeviceArray<int> array(std::vector<int>{1});
+  const auto in_capture = [&](auto call) {
+    const int before = pointsman::emulation::complaints();
+    cudaGraph_t graph = nullptr;
+    cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
+    call();
+    cudaStreamEndCapture(stream.get(), &graph);
+    cudaGraphDestroy(graph);
+    return pointsman::emulation::complaints() - before;
+  };
+  int* pointer = nullptr;
+  int host = 0;
+  CHECK(in_capture([] {}) == 0);
+  CHECK(in_capture([&] { cudaStreamSynchronize(stream.get()); }) == 1);
+  CHECK(in_capture([&] { cudaStreamQuery(stream.get()); }) == 1);
+  CHECK(in_capture([&] { cudaDeviceSynchronize(); }) == 1);
+  CHECK(in_capture([&] { cudaMalloc(&pointer, 4); }) == 1);
+  CHECK(in_capture([&] { cudaFree(pointer); }) == 1);
+  CHECK(in_capture([&] {
+          cudaMemcpyAsync(array.data(), &host, sizeof host, cudaMemcpyHostToDevice, stream.get());
+        }) == 1);
+  CHECK(in_capture([&] { cudaMemcpy(array.data(), &host, sizeof host, cudaMemcpyHostToDevice); }) == 1);
+  const int before = pointsman::emulation::complaints();
+  pointsman::cuda::HostCall call([&] { cudaMemsetAsync(array.data(), 0, sizeof(int), stream.get()); });
+  call.enqueue(stream);
+  stream.synchronize();
+  CHECK(pointsman::emulation::complaints() == before + 1);
+  cudaGraph_t none = nullptr;
+  CHECK(cudaStreamEndCapture(stream.get(), &none) == cudaErrorInvalidResourceHandle);
+  cudaGetLastError();
+}
+
 TEST_CASE("a second device has streams of its own") {
   check_complaint([] { return cudaSetDevice(1); }, cudaErrorInvalidDevice);
   pointsman::emulation::set_device_count(2);

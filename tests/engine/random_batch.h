@@ -75,18 +75,6 @@ struct RandomBatch {
   }
 };
 
-// Of the rollouts made; both vectors outlive it.
-inline GradientRequest gradient_of(const RolloutRequest& rollouts, const RolloutResult& result,
-                                   const std::vector<float>& weights) {
-  GradientRequest request;
-  request.sequences = rollouts.sequences;
-  request.counts = rollouts.counts;
-  request.orders = result.orders.data();
-  request.weights = weights.data();
-  request.policy = rollouts.policy;
-  return request;
-}
-
 inline ModelConfig config_for(ProblemKind problem, int n, int glimpses = 1, bool centre = true) {
   ModelConfig config;
   config.problem = problem;

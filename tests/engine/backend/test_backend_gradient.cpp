@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include "tests/catch.h"
@@ -685,6 +686,131 @@ TEST_CASE("the critic's gradient: the reference's, whatever the threads, and non
     other->critic_gradient(batch.batch(), targets, 0.025f, values);
     CHECK(same_bytes(gradient_of(*other, layout.size), found));
   }
+}
+
+// ------------------------------------------------------------------------------------------- learning
+
+// Weights that tell rollouts, costs and log p apart.
+std::vector<float> weigh(const RolloutResult& result) {
+  std::vector<float> weights;
+  for (size_t r = 0; r < result.costs.size(); ++r)
+    weights.push_back(static_cast<float>(result.costs[r] - 0.1 * result.log_probs[r]) - 0.3f * (r % 3));
+  return weights;
+}
+
+// A step's request, its batch and tape.
+struct Step {
+  RandomBatch batch;
+  std::vector<int32_t> counts, orders;
+  Tape tape;
+  LearnRequest request;
+
+  Step(ProblemKind problem, int n, int count, int most, uint64_t seed = 1) : batch(problem, n, count, seed) {
+    for (int s = 0; s < count; ++s) counts.push_back(1 + s % most);
+    RolloutRequest& rollouts = request.rollouts;
+    rollouts.sequences = batch.batch();
+    rollouts.decode = Decode::kSample;
+    rollouts.instance_keys = batch.keys.data();
+    rollouts.counts = counts.data();
+    rollouts.tape = &tape;
+    request.weigh = weigh;
+    request.update.learning_rate = 0.01f;
+  }
+  Step(const Step&) = delete;
+
+  void force(Backend& backend) {
+    orders = sample(backend, batch, counts).orders;
+    request.rollouts.decode = Decode::kForced;
+    request.rollouts.forced = orders.data();
+  }
+};
+
+// Makes the step on both; whether they answer and learn the same bits.
+bool learns_as_in_calls(Backend& at_once, Backend& in_calls, const ModelConfig& config,
+                        const LearnRequest& request) {
+  RolloutResult result, expected;
+  const auto norms = at_once.learn(request, result);
+  const auto expected_norms = learn_in_calls(in_calls, request, expected);
+  const size_t size = ParameterLayout(config).size;
+  bool same = same_answers(result, expected) && norms.size() == expected_norms.size() &&
+              result.statistics.entropy == expected.statistics.entropy;
+  for (size_t i = 0; i < norms.size(); ++i) same = same && norms[i].actor == expected_norms[i].actor;
+  for (int set = 0; set < request.first_set + request.sets; ++set) {
+    same = same && parameters_of(at_once, size, set) == parameters_of(in_calls, size, set) &&
+           at_once.read_optimiser(set).second_moment == in_calls.read_optimiser(set).second_moment &&
+           at_once.read_optimiser(set).actor_steps == in_calls.read_optimiser(set).actor_steps;
+  }
+  return same;
+}
+
+TEST_CASE("learning in one call has the bits of rollouts, gradient and update", "[race]") {
+  for (const ProblemKind problem : kProblems) {
+    for (const bool attention : {false, true}) {
+      const ModelConfig plain = config_for(problem, 6), config = attention ? with_attention(plain, 1) : plain;
+      const std::vector<float> parameters = scaled_parameters(config, 1.5f);
+      const auto at_once = backend_with(config, parameters), in_calls = backend_with(config, parameters);
+      const auto learns = [&](const Step& step) {
+        return learns_as_in_calls(*at_once, *in_calls, config, step.request);
+      };
+      Step small(problem, 6, 3, 2), large(problem, 5, 4, 5), forced(problem, 6, 3, 3);
+      CHECK(learns(small));
+      CHECK(learns(large));  // memory grows
+      small.request.learned = Learned::kAttention;
+      small.request.update.learning_rate = 0.02f;
+      CHECK(learns(small));
+      CHECK(learns(small));
+      forced.force(*in_calls);
+      CHECK(learns(forced));
+      const Step one_item(problem, 1, 2, 1);
+      CHECK(learns(one_item));
+    }
+  }
+}
+
+TEST_CASE("learning steps the sets of its sequences, each with its own gradient") {
+  const ModelConfig config = config_for(ProblemKind::kTsp, 6);
+  const std::vector<float> parameters = scaled_parameters(config, 1.5f);
+  const auto with_sets = [&] {
+    auto backend = backend_under_test(3);
+    backend->configure(config, 3);
+    for (int set = 0; set < 3; ++set) backend->load_parameters(set, parameters);
+    return backend;
+  };
+  const auto at_once = with_sets(), in_calls = with_sets();
+  Step step(ProblemKind::kTsp, 6, 4, 3);
+  const std::vector<int32_t> sets{1, 1, 2, 2};
+  step.request.rollouts.sequences.parameter_sets = sets.data();
+  step.request.first_set = 1;
+  step.request.sets = 2;
+  CHECK(learns_as_in_calls(*at_once, *in_calls, config, step.request));
+  CHECK(learns_as_in_calls(*at_once, *in_calls, config, step.request));
+  CHECK(parameters_of(*at_once, parameters.size(), 0) == parameters);
+  CHECK(parameters_of(*at_once, parameters.size(), 1) != parameters_of(*at_once, parameters.size(), 2));
+}
+
+TEST_CASE("learning ends early with a stop, and by what weighs its rollouts") {
+  const ModelConfig config = config_for(ProblemKind::kTsp, 6);
+  const auto backend = backend_with(config, scaled_parameters(config, 1.5f));
+  Step step(ProblemKind::kTsp, 6, 3, 2);
+  int asked = 0;
+  step.request.weigh = [&](const RolloutResult& rollouts) {
+    ++asked;
+    return weigh(rollouts);
+  };
+  step.request.rollouts.stop = StopToken([] { return true; });
+  RolloutResult result;
+  CHECK(backend->learn(step.request, result).empty());
+  CHECK_FALSE(result.finished.empty());
+  CHECK(asked == 0);
+  step.request.rollouts.stop = StopToken([] { return false; });
+  CHECK(backend->learn(step.request, result).size() == 1);
+  CHECK(result.finished.empty());
+  CHECK(asked == 1);
+  step.request.weigh = [](const RolloutResult&) -> std::vector<float> { throw std::domain_error("weights"); };
+  CHECK_THROWS_AS(backend->learn(step.request, result), std::domain_error);
+  step.request.weigh = weigh;
+  CHECK(backend->learn(step.request, result).size() == 1);
+  CHECK(std::isfinite(result.costs.at(0)));
 }
 
 }  // namespace
