@@ -132,8 +132,8 @@ def recognised(loop, kernel):
         return ("scores, capped, " if names.count("FMNMX") > 16 else "scores, ") + place, 32
     if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (32, 4, 0):
         return "readout, " + place, 32
-    if names.count("FFMA") == 128 and "MUFU" not in names:
-        return "product, weights from device", 128
+    if names.count("FFMA") == 256 and "MUFU" not in names:
+        return "product, weights from device", 256
     return None
 
 

@@ -142,8 +142,9 @@ def cluster_rounds(rows):
 
 
 def block_rounds(loop):
-    """Inner loops of lstm.cu: a product has 32 rounds of four terms."""
-    return 32 if sum(instruction.name == "FFMA" for instruction in loop) >= 128 else 1
+    """Inner loops of lstm.cu: what a round of a product leaves of its fma."""
+    fma = sum(instruction.name == "FFMA" for instruction in loop)
+    return 4 * 8 * 128 // fma if fma >= 128 else 1  # of a thread's columns, rows and k
 
 
 TILINGS = (  # rows of a tile, what takes it, its warps a scheduler, kernels forward and backward

@@ -33,7 +33,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kOptimalGap = 1e-6;  // in absolute value: below it an answer counts as optimal
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kEvalExamples = R"(Examples:
   pointsman eval -m tsp20 tsp20_test.npy --ref tsp20_test.opt.npy
   pointsman eval set.npy --modes greedy,greedy+x8,sample+1280+x8+shuffle+improve,local+20
   pointsman eval set.npy --modes sample+1280,sample+1280+t1.5 --format ndjson >>rows.ndjson
@@ -297,7 +297,7 @@ Command add_eval(CLI::App& parent) {
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app = parent.add_subcommand(
       "eval", "Mean cost, gap and speed of models and their rivals on a set, a row a mode");
-  app->footer(kExamples);
+  app->footer(kEvalExamples);
   app->add_option("SET", flags->files, "Instances")->required();
   add_option(*app, "-m,--model", flags->model,
              "Model file or name, or several with commas: the best answer of all; default: same problem, "

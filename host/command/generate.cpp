@@ -13,7 +13,7 @@
 namespace pointsman {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kGenerateExamples = R"(Examples:
   pointsman generate tsp -n 50 -b 10000 -s 1234 -o tsp50.npy
   pointsman generate tsp -n 20 -b 10000 -s 1234 --like numpy -o tsp20.npy  NumPy's, bit for bit
   pointsman generate knapsack -n 50 -b 1000 -o knap50.npz                  with its capacity
@@ -79,7 +79,7 @@ Command add_generate(CLI::App& parent) {
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app =
       parent.add_subcommand("generate", "Random instances, uniform in the unit square or in [0, 1)");
-  app->footer(kExamples);
+  app->footer(kGenerateExamples);
   add_generate_flags(*app, *flags);
   std::vector<std::string> formats, names;  // those that can be written
   for (const InstanceFormat& format : instance_formats()) {

@@ -38,7 +38,7 @@ std::string details(const OptionRow& row) {
   return parts.empty() ? "" : "[" + joined(parts, "; ") + "]";
 }
 
-std::string option_entry(const OptionRow& row) {
+std::string help_entry(const OptionRow& row) {
   std::string name = joined(row.names, ", ");
   if (!row.value.empty() && !(row.is_positional && row.choices.empty())) name += " " + row.value_text();
   if (row.is_repeated && row.is_positional) name += "...";
@@ -103,7 +103,7 @@ std::string help_text(const CommandTable& table, const std::string& name) {
     const std::string heading = row.is_positional ? "Positionals" : row.group;
     if (heading != group) text += "\n" + heading + ":\n";
     group = heading;
-    text += option_entry(row);
+    text += help_entry(row);
   }
   if (!table.subcommands.empty()) text += "\nSubcommands:\n";
   for (const CommandTable& subcommand : table.subcommands)

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kInfoExamples = R"(Examples:
   pointsman info                  version, device and models
   pointsman info tsp20            one model: how it was trained and its tensors
   pointsman info --format json)";
@@ -118,7 +118,7 @@ Command add_info(CLI::App& parent) {
   auto model = std::make_shared<std::string>();
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app = parent.add_subcommand("info", "Version, device and models; or one model in detail");
-  app->footer(kExamples);
+  app->footer(kInfoExamples);
   app->add_option("MODEL", *model, "Model file or name")->type_name(kModelValue);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] {

@@ -62,7 +62,7 @@ std::string tagged(const std::string& tag, std::string_view text) {
   return ".TP\n" + tag + "\n" + paragraph(text);
 }
 
-std::string option_entry(const OptionRow& row) {
+std::string man_entry(const OptionRow& row) {
   std::string tag = joined(row.names, ", ", row.is_positional ? italic : bold);
   if (row.is_repeated && row.is_positional) tag += "...";
   if (!row.value.empty() && !(row.is_positional && row.choices.empty()))
@@ -111,7 +111,7 @@ std::string subcommand_section(const CommandTable& table, const std::string& nam
   std::string text = ".SS " + roff(name) + "\n" + paragraph(table.description + ".");
   if (table.is_door) return text + "Its options are those that\n" + bold(name + " --help") + "\ntells.\n";
   for (const OptionRow& row : table.rows) {
-    if (std::find(common.begin(), common.end(), row) == common.end()) text += option_entry(row);
+    if (std::find(common.begin(), common.end(), row) == common.end()) text += man_entry(row);
   }
   const std::string prose = joined(footer_lines(table.footer, false), " ");
   return text + examples_of(table) + (prose.empty() ? "" : ".PP\n" + paragraph(prose));
@@ -141,14 +141,14 @@ std::string man_page(const CommandTable& program) {
     text += bold(name) + roff(usage_text(one, name).substr(name.size())) + "\n";
   }
   text += ".fi\n.SH DESCRIPTION\n" + paragraph(kDescription);
-  for (const OptionRow& row : program.rows) text += option_entry(row);
+  for (const OptionRow& row : program.rows) text += man_entry(row);
   const std::vector<OptionRow> common = common_rows(program);
   text += ".SH SUBCOMMANDS\n";
   for (const CommandTable& one : program.subcommands) {
     text += subcommand_section(one, "pointsman " + one.name, common);
   }
   text += ".SH COMMON OPTIONS\nEvery subcommand has them.\n";
-  for (const OptionRow& row : common) text += option_entry(row);
+  for (const OptionRow& row : common) text += man_entry(row);
   return text + tail_sections(program);
 }
 

@@ -23,7 +23,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kPlotExamples = R"(Examples:
   pointsman plot tour berlin52.tsp berlin52.tour -o berlin52.svg      the cities and the round trip
   pointsman plot tour map.tsp greedy.json best.json -o both.svg       two answers side by side
   pointsman solve set.npy --ref opt.txt --mode greedy -o greedy.json
@@ -322,7 +322,7 @@ Command add_plot(CLI::App& parent) {
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app =
       parent.add_subcommand("plot", "Tours, ratios to optimal, training curves and eval's rows as SVG");
-  app->footer(kExamples);
+  app->footer(kPlotExamples);
   app->add_option("KIND", flags->kind, "tour, ratio, curve or progress")
       ->required()
       ->check(with_hint(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve", "progress"})));

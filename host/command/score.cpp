@@ -18,7 +18,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kScoreExamples = R"(Examples:
   pointsman score berlin52.tsp --solutions berlin52.tour -m tsp50
   pointsman score set.npy --solutions tours.npy | jq '.solutions[].log_prob')";
 
@@ -73,7 +73,7 @@ Command add_score(CLI::App& parent) {
   auto flags = std::make_shared<ScoreFlags>();
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app = parent.add_subcommand("score", "Log probability of given solutions under a model");
-  app->footer(kExamples);
+  app->footer(kScoreExamples);
   app->add_option("FILE", flags->file, "Instances; - is stdin")->required();
   add_option(*app, "--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
       ->required()

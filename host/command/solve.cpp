@@ -22,7 +22,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kSolveExamples = R"(Examples:
   pointsman solve berlin52.tsp                             JSON, or a table on a terminal
   pointsman solve berlin52.tsp -o berlin52.tour --ref 7542 a TSPLIB tour, and the gap on stderr
   pointsman solve map.tsp --mode greedy                    the network alone
@@ -257,7 +257,7 @@ Command add_solve(CLI::App& parent) {
   auto flags = std::make_shared<SolveFlags>();
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app = parent.add_subcommand("solve", "Solve instances from files or stdin");
-  app->footer(kExamples);
+  app->footer(kSolveExamples);
   add_solve_flags(*app, *flags);
   add_common_options(*app, *common, of_formats(answer_formats(), &AnswerFormat::name));
   return {app, common, [=] { return run_solve(*flags, *app, *common); }};

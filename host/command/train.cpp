@@ -21,7 +21,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTrainExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors
   pointsman train knapsack -n 50 --steps 20000 --log knap50.jsonl
   pointsman train tsp -n 50 --init tsp20                              start from a shipped model
@@ -121,7 +121,7 @@ Command add_train(CLI::App& parent) {
   auto common = std::make_shared<CommonOptions>();
   common->answer_on_stdout = true;
   CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient, or on given answers");
-  app->footer(kExamples);
+  app->footer(kTrainExamples);
   add_train_flags(*app, *flags);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_train(*flags, *app, *common); }};

@@ -19,7 +19,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kVerifyExamples = R"(Examples:
   pointsman verify berlin52.tsp berlin52.tour
   pointsman verify set.npy tours.npy -q && echo all valid
 Ends with 5 when a solution is not one or does not cost what it claims.)";
@@ -135,7 +135,7 @@ Command add_verify(CLI::App& parent) {
   auto flags = std::make_shared<VerifyFlags>();
   auto common = std::make_shared<CommonOptions>();
   CLI::App* app = parent.add_subcommand("verify", "Check solutions and their costs in double precision");
-  app->footer(kExamples);
+  app->footer(kVerifyExamples);
   app->add_option("INSTANCES", flags->instances, "Instances; - is stdin")->required();
   app->add_option("SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
       ->required();

@@ -11,7 +11,7 @@
 namespace pointsman {
 namespace {
 
-constexpr size_t kPieceBytes = 64 * 1024;
+constexpr size_t kInflatedBytes = 64 * 1024;
 constexpr int kGzipWindow = 15 + 16;  // the largest window, behind gzip's header
 
 void end_stream(z_stream* stream) {
@@ -38,11 +38,11 @@ void GzipUnpacker::unpack(std::string_view packed, std::string& out) {
 void GzipUnpacker::inflate_some(std::string& out) {
   if (is_between_) inflateReset(stream_.get());
   const size_t held = out.size();
-  out.resize(held + kPieceBytes);
+  out.resize(held + kInflatedBytes);
   stream_->next_out = reinterpret_cast<Bytef*>(out.data() + held);
-  stream_->avail_out = kPieceBytes;
+  stream_->avail_out = kInflatedBytes;
   const int status = inflate(stream_.get(), Z_SYNC_FLUSH);
-  out.resize(held + kPieceBytes - stream_->avail_out);
+  out.resize(held + kInflatedBytes - stream_->avail_out);
   unpacked_bytes_ += out.size() - held;
   if (status == Z_MEM_ERROR) throw std::bad_alloc();
   if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)

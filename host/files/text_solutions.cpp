@@ -7,7 +7,7 @@
 namespace pointsman {
 namespace {
 
-constexpr const char* kRow = "%6s  %-20.40s %6s %16s %16s %9s  %s\n";
+constexpr const char* kRowFormat = "%6s  %-20.40s %6s %16s %16s %9s  %s\n";
 
 std::string short_number(double value) { return printed("%.10g", value); }
 
@@ -26,12 +26,12 @@ std::string visible(const std::string& id) {
 
 std::string write_text_answers(const Answer& answer) {
   const SolveSummary& s = answer.summary;
-  std::string out = printed(kRow, "index", "id", "n", "cost or value", "float or weight", "gap", "status");
+  std::string out = printed(kRowFormat, "index", "id", "n", "cost or value", "float or weight", "gap", "status");
   for (size_t i = 0; i < answer.solutions.size(); ++i) {
     const Instance& instance = answer.instances[i];
     const Solution& solution = answer.solutions[i];
     out += printed(
-        kRow, std::to_string(i).c_str(), visible(instance.id).c_str(), std::to_string(instance.n()).c_str(),
+        kRowFormat, std::to_string(i).c_str(), visible(instance.id).c_str(), std::to_string(instance.n()).c_str(),
         (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
             .c_str(),
         number_or_dash(problem_of(instance).has_capacity ? solution.weight

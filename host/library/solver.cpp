@@ -12,7 +12,7 @@ namespace pointsman {
 namespace {
 
 constexpr int kMostThreads = 4096;
-constexpr pointsman_solver_options kDefaults = {.size = sizeof(pointsman_solver_options),
+constexpr pointsman_solver_options kSolverDefaults = {.size = sizeof(pointsman_solver_options),
                                                 .device = nullptr,
                                                 .precision = nullptr,
                                                 .log = nullptr,
@@ -85,7 +85,7 @@ const char* pointsman_version() { return POINTSMAN_VERSION; }
 uint32_t pointsman_abi_version() { return POINTSMAN_ABI_MAJOR << 16 | POINTSMAN_ABI_MINOR; }
 
 int pointsman_solver_options_init(pointsman_solver_options* options, size_t size) {
-  return give(kDefaults, options, size);
+  return give(kSolverDefaults, options, size);
 }
 
 int pointsman_solver_create(const pointsman_solver_options* options, pointsman_solver** solver) {
@@ -93,7 +93,7 @@ int pointsman_solver_create(const pointsman_solver_options* options, pointsman_s
   *solver = new (std::nothrow) pointsman_solver;
   if (*solver == nullptr) return POINTSMAN_RESOURCE;
   return call_with(*solver, [&, made = *solver] {
-    const pointsman_solver_options own = taken(options, kDefaults);
+    const pointsman_solver_options own = taken(options, kSolverDefaults);
     made->log = log_of(own);
     SolveRun& run = made->run.emplace(backend_options(own), "", false, made->log);
     try {

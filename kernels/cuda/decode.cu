@@ -85,21 +85,20 @@ __device__ __forceinline__ void plant_tree(const DecodeArgs& args, const DecodeT
   __syncthreads();
 }
 
-// kShared: the tile's references are in shared memory.
-template <typename Rules, Precision kPrecision, bool kWhole, bool kShared>
+template <typename Rules, Precision kPrecision, bool kWhole>
 __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const DecodeTile& tile,
                                             const DecodeMemory& memory) {
   const HalfWarp w = this_half_warp();
   const bool shares = shares_prefixes(args, tile);
   if (shares) plant_tree(args, tile);
   int remaining = start_rollout<Rules>(w, args, tile, shares, memory);
-  if constexpr (kShared) copy_references(args, tile, memory);
-  if (memory.rows[own_row()].samples > 0)
-    settle<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
+  if (memory.block->has_references) copy_references(args, tile, memory);
   std::conditional_t<kPrecision == Precision::kFp32, DecodeGroup, MmaGroup<kPrecision, kWhole>> group;
   load_start(args, tile, shares, memory, group);
-  for (int step = 0; __syncthreads_or(remaining > 1) != 0;
-       step = kPrecision == Precision::kFp32 ? step + 1 : 1) {
+  Choice choice = kNoChoice;
+  for (int step = 0;; step = kPrecision == Precision::kFp32 ? step + 1 : 1) {
+    settle<Rules>(w, args, tile, shares, memory, choice, remaining);
+    if (__syncthreads_or(remaining > 1) == 0) break;
     if (shares) {
       load_popped(args, memory, group);
       __syncthreads();
@@ -116,11 +115,17 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
     __syncthreads();
     if (busy) make_queries(args, tile, memory, step, group);
     __syncthreads();
-    if (remaining > 1) advance<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
+    choice = kNoChoice;
+    if (remaining > 1) {
+      if (is_stopped(w, args)) {
+        give_up(w, memory, remaining);
+      } else {
+        choice = choose<Rules, kPrecision>(w, args, tile, shares, memory, remaining);
+      }
+    }
     if (!shares) continue;
     __syncthreads();
     save_pushed(args, memory, group);
-    refill<Rules, kPrecision, kShared>(w, args, tile, memory, remaining);
   }
 }
 
@@ -145,14 +150,10 @@ __global__ void __launch_bounds__(decode_threads(kPrecision, kWhole),
     if (threadIdx.x == 0) {
       memory.block->tile = args.tiles[memory.block->index];
       memory.block->pending = 0;
+      memory.block->has_references = references_fit && memory.block->tile.sequence_step == 0;
     }
     __syncthreads();
-    const DecodeTile& tile = memory.block->tile;
-    if (references_fit && tile.sequence_step == 0) {
-      decode_tile<Rules, kPrecision, kWhole, true>(args, tile, memory);
-    } else {
-      decode_tile<Rules, kPrecision, kWhole, false>(args, tile, memory);
-    }
+    decode_tile<Rules, kPrecision, kWhole>(args, memory.block->tile, memory);
     if (threadIdx.x == 0) {
       args.results.statistics[memory.block->index] = sum_statistics(memory, rows);
       memory.block->index += static_cast<int32_t>(gridDim.x);

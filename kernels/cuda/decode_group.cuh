@@ -68,13 +68,13 @@ __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeT
 __device__ __forceinline__ void step_network(const DecodeArgs& args, const DecodeTile& tile,
                                              const DecodeMemory& memory, int step, DecodeGroup& group,
                                              float (&new_h)[kTileRows]) {
-  const int unit = group.unit;
+  float product[4][kTileRows];
+  tile_multiply<4>(memory.h + group.first_row * kHidden, kHidden,
+                   args.recurrent.data + tile.set * args.recurrent.stride + group.unit, kGates, product);
+  const int unit = made_here(group.unit);
   const float* fold = args.fold.data + tile.set * args.fold.stride + unit;
   const SetArray& biases = step == 0 ? args.start_bias : args.bias;
   const float* bias = biases.data + tile.set * biases.stride + unit;
-  float product[4][kTileRows];
-  tile_multiply<4>(memory.h + group.first_row * kHidden, kHidden,
-                   args.recurrent.data + tile.set * args.recurrent.stride + unit, kGates, product);
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
     const int row = group.first_row + r;

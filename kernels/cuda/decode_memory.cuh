@@ -23,7 +23,7 @@ struct DecodeRow {
   int32_t steps;                  // sum: choices, as often as samples made them
   int32_t weighed;                // sum: choices among two items or more
   int32_t direct;                 // sum: steps with a row outside the factored tanh's range
-  int32_t remaining;              // items to choose from; below two the row needs no more network
+  int32_t remaining;              // items to choose from; below two the row needs no network
   int32_t last;                   // item chosen last; -1: none
   int32_t slot;                   // that its h and c come from before the next step; -1: it has them
   uint16_t taken;                 // choices that are part of the order
@@ -48,8 +48,9 @@ POINTSMAN_HOST_DEVICE constexpr int64_t decode_row_bytes(int n) {
 // What the block works at; not in registers, which are scarce.
 struct alignas(sizeof(float4)) DecodeBlock {
   DecodeTile tile;
-  int32_t index;    // the tile's
-  int32_t pending;  // slots of the tree in use
+  int32_t index;        // the tile's
+  int32_t pending;      // slots of the tree in use
+  bool has_references;  // the tile's are in shared memory
 };
 inline constexpr int64_t kDecodeBlockBytes = sizeof(DecodeBlock);
 

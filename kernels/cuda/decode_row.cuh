@@ -39,6 +39,8 @@ __device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTi
   }
 }
 
+inline constexpr int kIdle = -1;  // `remaining` of a half-warp whose rollouts have ended, or that has none
+
 // How many rows begin: one of all the tile's samples where they share prefixes.
 __device__ __forceinline__ int rows_at_start(const DecodeTile& tile, bool shares) {
   return shares ? 1 : tile.rows;
@@ -51,12 +53,12 @@ __device__ __forceinline__ int sample_of(const DecodeArgs& args, const DecodeMem
   return shares ? DecodeTree(args).samples(args, row.flipped)[row.begin + i] : row.begin + i;
 }
 
-// A half-warp without a row has nothing to choose.
+// How many items the half-warp's row chooses from; kIdle when it has none.
 template <typename Rules>
 __device__ __forceinline__ int start_rollout(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
                                              bool shares, const DecodeMemory& memory) {
   const int row = own_row();
-  int remaining = 0;
+  int remaining = kIdle;
   if (w.lane == 0) {
     DecodeRow& state = memory.rows[row];
     state = {};
@@ -133,14 +135,15 @@ __device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const Decod
   }
 }
 
-// Logits and running sums of the row's remaining items.
-template <typename Rules, Precision kPrecision, bool kShared>
-__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                               const DecodeMemory& memory, int remaining) {
-  const int at = own_row(), count = remaining;
+// Scores of the row's remaining items relative to the first one's, from `references`.
+template <Precision kPrecision>
+__device__ __forceinline__ PointerScores score_items(HalfWarp w, const DecodeArgs& args,
+                                                     const DecodeTile& tile, const DecodeMemory& memory,
+                                                     int remaining, const float* references) {
+  const int at = own_row();
   const AttentionWeights& p = args.attention;
   const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
-  const AttentionView view{kShared ? memory.references : references_of(args, sequence_of(tile, at)),
+  const AttentionView view{references,
                            args.projections,
                            args.n,
                            bounds[0],
@@ -148,13 +151,25 @@ __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& arg
                            p.glimpse_v.data + tile.set * p.glimpse_v.stride,
                            p.pointer_v.data + tile.set * p.pointer_v.stride,
                            p.glimpses};
+  float query[kOwned];
+  load_owned(w, memory.query + at * kHidden, query);
+  return pointer_scores<kPrecision != Precision::kFp32>(w, view, query, memory.items + at * memory.padded,
+                                                        remaining, memory.logits + at * memory.padded);
+}
+
+// Logits and running sums of the row's remaining items.
+template <typename Rules, Precision kPrecision>
+__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                               const DecodeMemory& memory, int remaining) {
+  const int at = own_row(), count = remaining;
   float* logits = memory.logits + at * memory.padded;
   float* prefix = memory.prefix + at * memory.padded;
   if constexpr (Rules::kLooksAhead) store_priors<Rules>(w, args, tile, memory, remaining, prefix);
-  float query[kOwned];
-  load_owned(w, memory.query + at * kHidden, query);
-  const PointerScores scores = pointer_scores<kPrecision != Precision::kFp32>(
-      w, view, query, memory.items + at * memory.padded, count, logits);
+  // Twice, so that the compiler knows shared memory.
+  const PointerScores scores =
+      memory.block->has_references
+          ? score_items<kPrecision>(w, args, tile, memory, count, memory.references)
+          : score_items<kPrecision>(w, args, tile, memory, count, references_of(args, sequence_of(tile, at)));
   const PointerStatistics statistics =
       make_logits<Rules>(w, args, tile, memory, remaining, scores.first, prefix);
   const float largest = largest_of(w, logits, count);
@@ -225,18 +240,27 @@ __device__ __forceinline__ int sampled_position(const float* prefix, int count, 
   return first;
 }
 
-// Position in the list; -1 when a forced order has ended, `count` when it asks for what cannot be chosen.
+// What a row does next without the network: takes the item at `position`, whose log p is `gain`.
+struct Choice {
+  int position;  // in the list; -1: none
+  double gain;
+};
+inline constexpr Choice kNoChoice{-1, 0.0};
+
+// What a forced order asks for: -1 when it has ended, `count` when it cannot be chosen.
+__device__ __forceinline__ int forced_position(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                               const DecodeMemory& memory, int count) {
+  const DecodeRow& row = memory.rows[own_row()];
+  const int32_t* items = memory.items + own_row() * memory.padded;
+  const int32_t item = args.forced[(tile.result + row.begin) * args.n + row.taken];
+  return item < 0 ? -1 : first_position(w, count, [&](int j) { return items[j] == item; });
+}
+
+// The mode's choice of a single sample, among two items or more.
 __device__ __forceinline__ int pick_position(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
                                              bool shares, const DecodeMemory& memory, int count) {
   const int at = own_row() * memory.padded;
-  const int32_t* items = memory.items + at;
-  if (args.mode == Decode::kForced) {
-    const int32_t item = args.forced[(tile.result + sample_of(args, memory, shares, 0)) * args.n +
-                                     memory.rows[own_row()].taken];
-    return item < 0 ? -1 : first_position(w, count, [&](int j) { return items[j] == item; });
-  }
-  if (count == 1) return 0;
-  if (args.mode == Decode::kGreedy) return greedy_position(w, memory.logits + at, items, count);
+  if (args.mode == Decode::kGreedy) return greedy_position(w, memory.logits + at, memory.items + at, count);
   const float u = uniform_of(args, tile, memory, sample_of(args, memory, shares, 0));
   return sampled_position(w, memory.prefix + at, count, u);
 }
@@ -272,10 +296,10 @@ __device__ __forceinline__ double gain_of(const DecodeMemory& memory, const Soft
 // The choice of all samples of the row, made among `remaining` items; `remaining` is 0 when they ended.
 template <typename Rules>
 __device__ __forceinline__ void take_choice(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                            bool shares, const DecodeMemory& memory, int position,
-                                            double gain, int& remaining) {
+                                            bool shares, const DecodeMemory& memory, const Choice& choice,
+                                            int& remaining) {
   const int row = own_row(), count = remaining, step = memory.rows[row].taken;
-  const int32_t item = memory.items[row * memory.padded + position];
+  const int32_t item = memory.items[row * memory.padded + choice.position];
   Rules rules = rules_of<Rules>(args, tile, memory);
   remaining = 0;
   if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
@@ -290,12 +314,12 @@ __device__ __forceinline__ void take_choice(HalfWarp w, const DecodeArgs& args, 
     state.input = reinterpret_cast<const float2*>(
         args.features)[static_cast<int64_t>(sequence_of(tile, row)) * args.n + item];
     if (count > 1) {
-      state.log_prob += gain;
+      state.log_prob += choice.gain;
       ++state.learnt;
     }
   }
   rules.step(item);
-  remaining = remove_chosen(w, rules, memory, count, position);
+  remaining = remove_chosen(w, rules, memory, count, choice.position);
 }
 
 // ends[j]: where the samples that chose position j end, in the order of positions; in the place of the
@@ -388,25 +412,37 @@ __device__ __forceinline__ int part_samples(HalfWarp w, const DecodeArgs& args, 
   return stays;
 }
 
-// One choice. The rollout's `remaining` is 0 when it ended.
-template <typename Rules, Precision kPrecision, bool kShared>
-__device__ __forceinline__ void choose(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                       bool shares, const DecodeMemory& memory, int& remaining) {
+// Whether the position is one of the list; else the rollout has ended.
+__device__ __forceinline__ bool may_take(HalfWarp w, const DecodeMemory& memory, int position,
+                                         int& remaining) {
+  if (position >= 0 && position < remaining) return true;
+  if (position == remaining && w.lane == 0) memory.rows[own_row()].infeasible = true;
+  remaining = 0;
+  return false;
+}
+
+// A choice among `remaining` items, two or more, by what the network says. `remaining` is 0 when the rollout
+// ends without one.
+template <typename Rules, Precision kPrecision>
+__device__ __forceinline__ Choice choose(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                         bool shares, const DecodeMemory& memory, int& remaining) {
   const int count = remaining;
   DecodeRow& row = memory.rows[own_row()];
-  Softmax softmax{};
-  if (count > 1) softmax = weigh_items<Rules, kPrecision, kShared>(w, args, tile, memory, remaining);
+  const Softmax softmax = weigh_items<Rules, kPrecision>(w, args, tile, memory, count);
   if (w.lane == 0) row.steps += row.samples;
-  const int position = shares && count > 1 && row.samples > 1
-                           ? part_samples(w, args, tile, memory, softmax, count)
-                           : pick_position(w, args, tile, shares, memory, count);
-  if (position < 0 || position == count) {
-    if (position == count && w.lane == 0) row.infeasible = true;
-    remaining = 0;
-    return;
-  }
-  const double gain = count > 1 ? gain_of(memory, softmax, position) : 0.0;
-  take_choice<Rules>(w, args, tile, shares, memory, position, gain, remaining);
+  const int position = args.mode == Decode::kForced ? forced_position(w, args, tile, memory, count)
+                       : shares && row.samples > 1  ? part_samples(w, args, tile, memory, softmax, count)
+                                                    : pick_position(w, args, tile, shares, memory, count);
+  if (!may_take(w, memory, position, remaining)) return kNoChoice;
+  return {position, gain_of(memory, softmax, position)};
+}
+
+// The only item left needs no network.
+__device__ __forceinline__ Choice choose_only_item(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                                   const DecodeMemory& memory, int& remaining) {
+  if (w.lane == 0) memory.rows[own_row()].steps += memory.rows[own_row()].samples;
+  const int position = args.mode == Decode::kForced ? forced_position(w, args, tile, memory, 1) : 0;
+  return may_take(w, memory, position, remaining) ? Choice{position, 0.0} : kNoChoice;
 }
 
 // Does the host want the launch to end? It may have said so since the last question, and the half-warps of a
@@ -472,33 +508,9 @@ __device__ __forceinline__ void finish_rollouts(HalfWarp w, const DecodeArgs& ar
   if (args.record.h != nullptr) finish_record(w, args, tile, row);
 }
 
-// What follows a choice: those that need no network, and the end.
-template <typename Rules, Precision kPrecision, bool kShared>
-__device__ __forceinline__ void settle(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                       bool shares, const DecodeMemory& memory, int& remaining) {
-  while (remaining == 1) {
-    choose<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
-  }
-  if (w.lane == 0) memory.rows[own_row()].remaining = remaining;
-  if (remaining == 0) finish_rollouts<Rules>(w, args, tile, shares, memory);
-}
-
-// A choice that needs the network, or the end of it all.
-template <typename Rules, Precision kPrecision, bool kShared>
-__device__ __forceinline__ void advance(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                        bool shares, const DecodeMemory& memory, int& remaining) {
-  if (is_stopped(w, args)) {
-    give_up(w, memory, remaining);
-  } else {
-    choose<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
-  }
-  settle<Rules, kPrecision, kShared>(w, args, tile, shares, memory, remaining);
-}
-
 // A waiting row's state and choice for a half-warp that has nothing to do; false: none waits.
-template <typename Rules>
-__device__ __forceinline__ bool pop_row(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                        const DecodeMemory& memory, int& remaining) {
+__device__ __forceinline__ bool pop_row(HalfWarp w, const DecodeArgs& args, const DecodeMemory& memory,
+                                        Choice& choice, int& remaining) {
   const DecodeTree tree(args);
   int slot = 0;
   if (w.lane == 0) {
@@ -524,21 +536,31 @@ __device__ __forceinline__ bool pop_row(HalfWarp w, const DecodeArgs& args, cons
   }
   __syncwarp(w.mask);
   remaining = from.remaining;
+  choice = {from.position, from.gain};
   if (is_stopped(w, args)) {
     give_up(w, memory, remaining);
-  } else {
-    take_choice<Rules>(w, args, tile, true, memory, from.position, from.gain, remaining);
+    choice = kNoChoice;
   }
   return true;
 }
 
-// A row that has finished takes what waits.
-template <typename Rules, Precision kPrecision, bool kShared>
-__device__ __forceinline__ void refill(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                       const DecodeMemory& memory, int& remaining) {
-  while (remaining == 0 && pop_row<Rules>(w, args, tile, memory, remaining)) {
-    settle<Rules, kPrecision, kShared>(w, args, tile, true, memory, remaining);
+// The row's choice, those after it that need no network, and the end; a row that has ended takes what waits.
+template <typename Rules>
+__device__ __forceinline__ void settle(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                       bool shares, const DecodeMemory& memory, Choice choice,
+                                       int& remaining) {
+  for (;;) {
+    if (choice.position >= 0) take_choice<Rules>(w, args, tile, shares, memory, choice, remaining);
+    if (remaining > 1) break;
+    if (remaining == 1) {
+      choice = choose_only_item(w, args, tile, memory, remaining);
+      continue;
+    }
+    if (remaining == 0) finish_rollouts<Rules>(w, args, tile, shares, memory);
+    remaining = kIdle;
+    if (!shares || !pop_row(w, args, memory, choice, remaining)) break;
   }
+  if (w.lane == 0) memory.rows[own_row()].remaining = remaining;
 }
 
 }  // namespace pointsman::cuda

@@ -44,7 +44,8 @@ __device__ __forceinline__ void exponentiate(float* values, int count) {
 }
 
 template <int kCount>
-__global__ void __launch_bounds__(kProjectThreads) project_references_kernel(ProjectReferencesArgs args) {
+__global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to fit two blocks
+    project_references_kernel(ProjectReferencesArgs args) {
   POINTSMAN_DYNAMIC_SHARED(float, tile);
   const SetRange sequence = find_row_tile(args.ranges, blockIdx.x, 1);
   if (sequence.rows <= 0) return;

@@ -23,36 +23,39 @@ __device__ __forceinline__ void load_weights(const float* weights, int ld, float
   }
 }
 
+// Four steps of k.
+template <int kColumns>
+__device__ __forceinline__ void multiply_four(const float* x, int ldx, const float (&w)[4][kColumns],
+                                              float (&sum)[kColumns][kTileRows]) {
+#pragma unroll
+  for (int r = 0; r < kTileRows; ++r) {
+    const float4 v = *reinterpret_cast<const float4*>(x + r * ldx);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      sum[c][r] = fmaf(v.x, w[0][c], sum[c][r]);
+      sum[c][r] = fmaf(v.y, w[1][c], sum[c][r]);
+      sum[c][r] = fmaf(v.z, w[2][c], sum[c][r]);
+      sum[c][r] = fmaf(v.w, w[3][c], sum[c][r]);
+    }
+  }
+}
+
 // sum[c][r] += sum over k of x[r][k] weights[k][c kStride], k = 0 .. depth - 1 upward with fma. x: shared
 // memory, 16-byte aligned, rows ldx (a multiple of 4) apart. weights: device memory, at the thread's first
-// column, rows ld apart. depth: a multiple of 4.
+// column, rows ld apart. depth: a multiple of 8.
 template <int kColumns, int kStride = kHidden>
 __device__ __forceinline__ void tile_multiply_add(const float* x, int ldx, const float* weights, int ld,
                                                   int depth, float (&sum)[kColumns][kTileRows]) {
-  float w[4][kColumns];
-  load_weights<kColumns, kStride>(weights, ld, w);
+  float even[4][kColumns], odd[4][kColumns];  // two rounds, so that no weights are moved
+  load_weights<kColumns, kStride>(weights, ld, even);
 #pragma unroll 1
-  for (int k = 0; k < depth; k += 4) {
+  for (int k = 0; k < depth; k += 8) {
+    load_weights<kColumns, kStride>(weights + static_cast<size_t>(k + 4) * ld, ld, odd);
+    multiply_four<kColumns>(x + k, ldx, even, sum);
     // The last round reads its own weights again rather than past the matrix.
-    const int next = k + 4 < depth ? k + 4 : k;
-    float w_next[4][kColumns];
-    load_weights<kColumns, kStride>(weights + static_cast<size_t>(next) * ld, ld, w_next);
-#pragma unroll
-    for (int r = 0; r < kTileRows; ++r) {
-      const float4 v = *reinterpret_cast<const float4*>(x + r * ldx + k);
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        sum[c][r] = fmaf(v.x, w[0][c], sum[c][r]);
-        sum[c][r] = fmaf(v.y, w[1][c], sum[c][r]);
-        sum[c][r] = fmaf(v.z, w[2][c], sum[c][r]);
-        sum[c][r] = fmaf(v.w, w[3][c], sum[c][r]);
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) w[j][c] = w_next[j][c];
-    }
+    const int next = k + 8 < depth ? k + 8 : k;
+    load_weights<kColumns, kStride>(weights + static_cast<size_t>(next) * ld, ld, even);
+    multiply_four<kColumns>(x + k + 4, ldx, odd, sum);
   }
 }
 
