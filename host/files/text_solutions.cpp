@@ -26,19 +26,21 @@ std::string visible(const std::string& id) {
 
 std::string write_text_answers(const Answer& answer) {
   const SolveSummary& s = answer.summary;
-  std::string out = printed(kRowFormat, "index", "id", "n", "cost or value", "float or weight", "gap", "status");
+  std::string out =
+      printed(kRowFormat, "index", "id", "n", "cost or value", "float or weight", "gap", "status");
   for (size_t i = 0; i < answer.solutions.size(); ++i) {
     const Instance& instance = answer.instances[i];
     const Solution& solution = answer.solutions[i];
-    out += printed(
-        kRowFormat, std::to_string(i).c_str(), visible(instance.id).c_str(), std::to_string(instance.n()).c_str(),
-        (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
-            .c_str(),
-        number_or_dash(problem_of(instance).has_capacity ? solution.weight
-                       : instance.has_coordinates()      ? solution.unrounded
-                                                         : kNoNumber)
-            .c_str(),
-        percent(answer.gap(i)).c_str(), name_of(solution.status));
+    out +=
+        printed(kRowFormat, std::to_string(i).c_str(), visible(instance.id).c_str(),
+                std::to_string(instance.n()).c_str(),
+                (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
+                    .c_str(),
+                number_or_dash(problem_of(instance).has_capacity ? solution.weight
+                               : instance.has_coordinates()      ? solution.unrounded
+                                                                 : kNoNumber)
+                    .c_str(),
+                percent(answer.gap(i)).c_str(), name_of(solution.status));
   }
   out +=
       std::to_string(s.instances - s.unsolved) + " solved, " +
