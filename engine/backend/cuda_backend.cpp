@@ -266,11 +266,8 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   of(request.first_set);
   const RolloutRequest& rollouts = request.rollouts;
   if (rollouts.sequences.n < 2 || request.sets == 0) return learn_in_calls(*this, request, result);
-  std::vector<float> weights(count_rollouts(rollouts));
-  // Result and weights stay where they are until the step is done.
-  clear_rollouts(weights.size(), rollouts.sequences.n, result);
-  GradientRequest of_these = gradient_of(rollouts, result, weights);
-  of_these.learned = request.learned;
+  std::vector<float> weights(count_rollouts(rollouts));  // they stay where they are, as the result does
+  GradientRequest of_these;
   std::unique_ptr<HeldGradient> gradient;
   std::optional<Update> update;
   Placement update_bytes;
@@ -278,6 +275,8 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
                context_.layout->size - context_.layout->actor_size);
   const AfterRollouts after{update_bytes.bytes(),
                             [&] {
+                              of_these = gradient_of(rollouts, result, weights);
+                              of_these.learned = request.learned;
                               gradient = gradient_of_held(context_, of_these);
                               update.emplace(place_update(request.first_set, request.sets, request.update));
                             },

@@ -21,7 +21,7 @@ void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& requ
 // What follows rollouts on the context's stream while their activations are held.
 struct AfterRollouts {
   size_t bytes;                   // of device memory, at most, beside those of a gradient's own work
-  std::function<void()> prepare;  // before anything is given to the stream
+  std::function<void()> prepare;  // before the stream gets more than the inputs
   std::function<void()> on_host;  // on the host, when the result is there
   std::function<void()> enqueue;  // neither waits nor allocates
 };
