@@ -131,6 +131,7 @@ class CudnnLstm : public LstmPeer {
     const Gate input = gate_of(*weights_, gate), recurrent = gate_of(*weights_, 4 + gate);
     const auto copy = [](float* to, const float* from, size_t count) {
       cuda::require(cudaMemcpy(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice), "weights");
+      finish_device();
     };
     copy(input.matrix, problem_.input + gate * kHidden * 2, kHidden * 2);
     copy(recurrent.matrix, problem_.recurrent + gate * kHidden * kHidden, kHidden * kHidden);
@@ -139,6 +140,7 @@ class CudnnLstm : public LstmPeer {
 
   static void append(std::vector<float>& values, const float* from, size_t count) {
     values.resize(values.size() + count);
+    finish_device();
     cuda::require(cudaMemcpy(values.data() + values.size() - count, from, count * sizeof(float),
                              cudaMemcpyDeviceToHost),
                   "gradient");

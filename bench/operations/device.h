@@ -12,6 +12,9 @@
 
 namespace pointsman::bench {
 
+// Copies without a stream are not in the order of cuda::Stream: what is under way is waited for.
+inline void finish_device() { cuda::require(cudaDeviceSynchronize(), "device"); }
+
 // Device memory of a fixed size. Throws std::bad_alloc when there is none left.
 template <typename T>
 class DeviceArray {
@@ -22,10 +25,14 @@ class DeviceArray {
   T* data() const { return reinterpret_cast<T*>(buffer_.data()); }
   size_t size() const { return size_; }
   size_t bytes() const { return size_ * sizeof(T); }
-  void fill_bytes(int byte) { cuda::require(cudaMemset(data(), byte, bytes()), "fill"); }
+  void fill_bytes(int byte) {
+    cuda::require(cudaMemset(data(), byte, bytes()), "fill");
+    finish_device();
+  }
   void upload(const std::vector<T>& values) {
     cuda::require(cudaMemcpy(data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
                   "upload");
+    finish_device();
   }
 
  private:
@@ -36,6 +43,7 @@ class DeviceArray {
 template <typename T>
 std::vector<T> download(const T* from, size_t count) {
   std::vector<T> values(count);
+  finish_device();
   cuda::require(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost), "download");
   return values;
 }
@@ -56,6 +64,7 @@ inline void fill_random(DeviceArray<float>& array, float bound, unsigned seed) {
     const size_t bytes = std::min(block.size(), array.size() - first) * sizeof(float);
     cuda::require(cudaMemcpy(array.data() + first, array.data(), bytes, cudaMemcpyDeviceToDevice), "repeat");
   }
+  finish_device();
 }
 
 // Milliseconds of `run`, what it enqueues on the stream; `prepare` is enqueued before each run and not timed.

@@ -215,8 +215,10 @@ class Backend {
   // Steps the sets first_set .. first_set + count - 1; returns their norms before clipping.
   virtual std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) = 0;
 
-  // rollout(), gradient() and update() in one call: the same bits. Where a stop comes before the update it
-  // returns no norms, and the sets are of no further use.
+  // rollout(), gradient() and update() in one call: the same bits. Where a stop leaves some rollouts unmade
+  // it returns no norms and nothing is learnt: a device may make the step all the same, of zero gradients. It
+  // returns none either where a stop ends the gradient; then the sets are of no further use. What weigh()
+  // throws is thrown after such a step.
   virtual std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result);
 };
 

@@ -285,6 +285,8 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
                               if (result.finished.empty()) {
                                 try {
                                   const std::vector<float> given = request.weigh(result);
+                                  if (given.size() != weights.size())
+                                    throw std::invalid_argument("learn: expected a weight a rollout");
                                   std::copy(given.begin(), given.end(), weights.begin());
                                 } catch (...) {
                                   failure = std::current_exception();

@@ -97,6 +97,7 @@ class Gradient : public HeldGradient {
     chunk_ = whole_batch(batch_, request_.counts);
     plan_.emplace(batch_, chunk_, shape());
     work_.emplace(context_.memory.place<BackwardWork>(context_.config, plan_->shape));
+    if (work_->inputs.bytes > context_.uploads.bytes()) context_.synchronize();  // a copy may be under way
     context_.uploads.reserve(work_->inputs.bytes);
   }
   void stage() override { cuda::stage(context_, *plan_, work_->inputs.bytes, fill_of(chunk_)); }

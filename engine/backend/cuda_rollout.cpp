@@ -129,7 +129,6 @@ class Rollouts {
       cudaStreamSynchronize(context_.stream.get());  // which calls `answers`
       throw;
     }
-    context_.memory.let_go();
     answers.rethrow();
     return true;
   }
@@ -327,7 +326,12 @@ bool roll_out_and_go_on(CudaContext& context, const RolloutRequest& request, Rol
   const int64_t rollouts = count_rollouts(request);
   clear_rollouts(rollouts, request.sequences.n, result);
   if (rollouts == 0) return false;
+  struct LetGo {
+    ~LetGo() { memory.let_go(); }
+    CudaMemory& memory;
+  } const let_go{context.memory};
   context.memory.let_go();
+  context.tape_head.forget();
   return Rollouts(context, request, rollouts, result).run_and_go_on(rollouts, after);
 }
 

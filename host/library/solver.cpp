@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 constexpr pointsman_solver_options kSolverDefaults = {.size = sizeof(pointsman_solver_options),
-                                                .device = nullptr,
-                                                .precision = nullptr,
-                                                .log = nullptr,
-                                                .log_user = nullptr,
-                                                .threads = 0,
-                                                .reserved = 0};
+                                                      .device = nullptr,
+                                                      .precision = nullptr,
+                                                      .log = nullptr,
+                                                      .log_user = nullptr,
+                                                      .threads = 0,
+                                                      .reserved = 0};
 
 BackendOptions backend_options(const pointsman_solver_options& options) {
   BackendOptions backend;

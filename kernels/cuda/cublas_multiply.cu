@@ -14,10 +14,6 @@ void require_cublas(cublasStatus_t status, const char* what) {
   }
 }
 
-// A workspace of its own, so that a graph of the products allocates nothing: 16 parts of the largest sum, 128
-// x 512.
-constexpr size_t kWorkspace = size_t{4} << 20;
-
 // A column-major product c = op(a) op(b) + beta c; of set s the pointers advance by s strides.
 struct Gemm {
   cublasOperation_t op_a, op_b;
@@ -66,7 +62,10 @@ Cublas::Cublas(cudaStream_t stream) {
   require_cublas(cublasCreate(&handle_), "handle");
   require_cublas(cublasSetStream(handle_, stream), "stream");
   require_cublas(cublasSetMathMode(handle_, CUBLAS_PEDANTIC_MATH), "math mode");
-  require_cublas(cublasSetWorkspace(handle_, workspace_.reserve(kWorkspace), kWorkspace), "workspace");
+  // A workspace of its own, so that a graph of the products allocates nothing; as large as NVIDIA recommends.
+  const int family = device_attribute(cudaDevAttrComputeCapabilityMajor);
+  const size_t bytes = size_t{family >= 9 ? 32u : 4u} << 20;
+  require_cublas(cublasSetWorkspace(handle_, workspace_.reserve(bytes), bytes), "workspace");
 }
 
 Cublas::~Cublas() { cublasDestroy(handle_); }

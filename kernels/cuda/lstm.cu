@@ -270,8 +270,8 @@ enum class Pass { kForward, kBackward };
 
 // The tiling with which all rows take least by the clocks of a step of a tile in
 // bench/results/tables/cuda_kernels.md (fp32, forward with cells): more rows a tile use a block better, fewer
-// leave less of the device without work. A multiprocessor takes three blocks of 8 rows at once, by what the L2
-// delivers of their weights, and one of the others.
+// leave less of the device without work. A multiprocessor takes three blocks of 8 rows at once, by what the
+// L2 delivers of their weights, and one of the others.
 Tiling choose_tiling(const SetRanges& ranges, Pass pass, bool clusters_allowed) {
   struct Choice {
     Tiling tiling;

@@ -32,9 +32,10 @@ inline int device_attribute(cudaDeviceAttr attribute) {
 template <typename... Parameters, typename... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
                      size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
-  if (shared_bytes > 48 * 1024) {
+  if (shared_bytes > 48 * 1024) {  // all there is: another thread may launch the kernel with more
     require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
             "shared memory of a kernel");
   }
   cudaLaunchConfig_t config{};
@@ -56,9 +57,11 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_
   launch_clusters(kernel, 1, grid, block, shared_bytes, stream, std::forward<Arguments>(arguments)...);
 }
 
+// In no order with copies and kernels without a stream. While a stream that waits for those is recorded, they
+// are forbidden to the whole process, to libraries that know nothing of it, too.
 class Stream {
  public:
-  Stream() { require(cudaStreamCreate(&stream_), "stream"); }
+  Stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream"); }
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -114,6 +117,7 @@ class Graph {
     } catch (...) {
       cudaStreamEndCapture(stream.get(), &recorded);
       if (recorded != nullptr) cudaGraphDestroy(recorded);
+      cudaGetLastError();  // so that the next call does not find it
       throw;
     }
     require(cudaStreamEndCapture(stream.get(), &recorded), "recording a graph");

@@ -47,7 +47,7 @@ std::vector<std::string> launched_kernels();
 
 // What the host asked of the device so far: kernels and cuBLAS products launched; copies and fills enqueued;
 // how often it waited for the device, in a call for that or in one that waits by the way: cudaFree,
-// cudaMemcpy, a copy of memory that is not page-locked; graphs launched, whose kernels and copies count as
+// cudaMemcpy, a copy of memory that is not page-locked; graphs launched, whose kernels and products count as
 // nodes; and graphs instantiated.
 struct Calls {
   int64_t launches = 0, copies = 0, waits = 0, graphs = 0, nodes = 0, instantiations = 0;
@@ -151,7 +151,7 @@ bool is_device_range(const void* pointer, size_t bytes);
 void complain(const std::string& what);
 enum class Call { kLaunch, kCopy, kWait, kGraph, kNode, kInstantiation };
 void count_call(Call call);
-// The same of work for a stream: a node where the stream is captured.
+// The same of work for a stream, which may be captured.
 void count_work(CUstream_st* stream, Call call);
 std::string kernel_name(const void* kernel);
 void record_launch(const std::string& name, unsigned threads, size_t shared_bytes);

@@ -154,7 +154,8 @@ void forbid_in_capture(const char* what, cudaStream_t stream) {
 
 void count_work(cudaStream_t stream, Call call) {
   const std::lock_guard lock(queues().mutex);
-  count_call(stream != nullptr && stream->captured != nullptr ? Call::kNode : call);
+  if (stream == nullptr || stream->captured == nullptr) return count_call(call);
+  if (call == Call::kLaunch) count_call(Call::kNode);
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work, const void* kind) {

@@ -31,6 +31,7 @@ class DeviceArray {
     require_success(cudaMalloc(&data_, size_ * sizeof(T)));
     std::vector<uint32_t> words((size_ * sizeof(T) + 3) / 4, 0x7FFDCDCDu);
     require_success(cudaMemcpy(data_, words.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+    require_success(cudaDeviceSynchronize());  // of no order with cuda::Stream
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
   ~DeviceArray() { cudaFree(data_); }
@@ -50,6 +51,7 @@ class DeviceArray {
     if (values.size() != size_) throw std::invalid_argument("DeviceArray::upload: another size");
     if (size_ > 0)
       require_success(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+    require_success(cudaDeviceSynchronize());
   }
   // Waits for all kernels first.
   std::vector<T> download() const {
