@@ -519,6 +519,7 @@ __device__ __forceinline__ bool pop_row(HalfWarp w, const DecodeArgs& args, cons
   }
   slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
   if (slot < 0) return false;
+  __syncwarp(w.mask);  // all lanes have read the row that ended
   const PushedRow& from = tree.rows[slot];
   const int32_t* items = tree.items + static_cast<int64_t>(slot) * memory.padded;
   for (int j = w.lane; j < from.remaining; j += kHalfWarp)
