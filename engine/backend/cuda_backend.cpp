@@ -180,10 +180,10 @@ struct UpdateCopies {
 
 // Device memory of an update.
 struct UpdateArrays : UpdateCopies {
-  UpdateArrays(Placement& placement, int all_sets, int count, size_t actor_size, size_t critic_size)
+  UpdateArrays(Placement& placement, int all_sets, int count, const ParameterLayout& layout)
       : UpdateCopies(placement, all_sets, count),
-        scratch(placement.take<double>(
-            adam_update_scratch(static_cast<int64_t>(std::max(actor_size, critic_size)), count))) {}
+        scratch(placement.take<double>(adam_update_scratch(
+            static_cast<int64_t>(std::max(layout.actor_size, layout.size - layout.actor_size)), count))) {}
   double* scratch;
 };
 
@@ -198,7 +198,6 @@ struct CudaBackend::Update {
 CudaBackend::Update CudaBackend::place_update(int first_set, int count, const UpdateRequest& request) {
   of(first_set + count - 1);
   const CudaParameters& p = *context_.parameters;
-  const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
   Placement counted;
   UpdateCopies(counted, p.sets(), count);
   if (std::exchange(update_is_under_way_, true)) context_.synchronize();  // it ended by an exception
@@ -207,7 +206,7 @@ CudaBackend::Update CudaBackend::place_update(int first_set, int count, const Up
           count,
           request,
           request.critic && context_.config.has_critic,
-          context_.memory.place<UpdateArrays>(p.sets(), count, actor_size, critic_size),
+          context_.memory.place<UpdateArrays>(p.sets(), count, *context_.layout),
           UpdateCopies(placed, p.sets(), count)};
 }
 
@@ -271,8 +270,7 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   std::unique_ptr<HeldGradient> gradient;
   std::optional<Update> update;
   Placement update_bytes;
-  UpdateArrays(update_bytes, context_.parameters->sets(), request.sets, context_.layout->actor_size,
-               context_.layout->size - context_.layout->actor_size);
+  UpdateArrays(update_bytes, context_.parameters->sets(), request.sets, *context_.layout);
   const AfterRollouts after{update_bytes.bytes(),
                             [&] {
                               of_these = gradient_of(rollouts, result, weights);

@@ -92,29 +92,30 @@ class Gradient : public HeldGradient {
     if (!taped || !run_from_tape()) run_chunks();
   }
 
-  // Takes the memory for the pieces of a HeldGradient.
+  // Takes the memory for a gradient of the whole batch, whose activations memory holds.
   void place() {
     chunk_ = whole_batch(batch_, request_.counts);
     plan_.emplace(batch_, chunk_, shape());
     work_.emplace(context_.memory.place<BackwardWork>(context_.config, plan_->shape));
-    if (work_->inputs.bytes > context_.uploads.bytes()) context_.synchronize();  // a copy may be under way
+  }
+  // And for its stage(), with no copy under way from what may go.
+  void place_staging() {
+    if (work_->inputs.bytes > context_.uploads.bytes()) context_.synchronize();
     context_.uploads.reserve(work_->inputs.bytes);
   }
   void stage() override { cuda::stage(context_, *plan_, work_->inputs.bytes, fill_of(chunk_)); }
   void enqueue() const override {
     upload_staged(context_, work_->inputs);
-    backward_from_held(*plan_, *work_);
+    backward_from_held();
   }
 
  private:
   // Returns false when memory had to grow, and lost what it held.
   bool run_from_tape() {
-    const CudaChunk chunk = whole_batch(batch_, request_.counts);
-    const ChunkPlan plan(batch_, chunk, shape());
-    const auto work = context_.memory.place<BackwardWork>(context_.config, plan.shape);
+    place();
     if (!context_.memory.holds()) return false;
-    upload(plan, work.inputs);
-    backward_from_held(plan, work);
+    upload(*plan_, work_->inputs);
+    backward_from_held();
     return true;
   }
 
@@ -160,12 +161,12 @@ class Gradient : public HeldGradient {
   }
 
   // Of the whole batch, whose inputs are there.
-  void backward_from_held(const ChunkPlan& plan, const BackwardWork& work) const {
+  void backward_from_held() const {
     Placement held(context_.memory.held());
-    const Activations activations(held, context_.config, plan.shape, true);
-    parameters_.clear_folds(plan.first_set(), plan.sets());
-    backward(plan, activations, work);
-    unfold(plan.first_set(), plan.sets());
+    const Activations activations(held, context_.config, plan_->shape, true);
+    parameters_.clear_folds(plan_->first_set(), plan_->sets());
+    backward(*plan_, activations, *work_);
+    unfold(plan_->first_set(), plan_->sets());
   }
 
   void backward(const ChunkPlan& plan, const Activations& activations, const BackwardWork& work) const {
@@ -323,6 +324,7 @@ void add_gradient(CudaContext& context, const GradientRequest& request) {
 std::unique_ptr<HeldGradient> gradient_of_held(CudaContext& context, const GradientRequest& request) {
   auto gradient = std::make_unique<Gradient>(context, request);
   gradient->place();
+  gradient->place_staging();
   return gradient;
 }
 

@@ -240,13 +240,13 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
   if (!is_stream(config.stream) || (config.stream != nullptr && device_of(config.stream) != current_device))
     return error(cudaErrorInvalidResourceHandle, name + ": a stream of another device, or none");
   count_work(config.stream, Call::kLaunch);
-  const auto run = [=, body = std::move(body)]() mutable {
+  auto run = [=, body = std::move(body)]() mutable {
     run_grid(
         kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<int>(cluster),
         config.dynamicSmemBytes, [](void* thread) { (*static_cast<std::function<void()>*>(thread))(); },
         &body);
   };
-  enqueue(config.stream, run, kernel);
+  enqueue(config.stream, std::move(run), kernel);
   return cudaSuccess;
 }
 

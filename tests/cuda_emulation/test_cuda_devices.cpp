@@ -126,6 +126,23 @@ TEST_CASE("devices: two calls at once are answered as one after the other") {
   }
 }
 
+// A step onto the tape; costs are weights.
+LearnRequest learning(const RandomBatch& batch, const std::vector<int32_t>& counts, Tape& tape) {
+  LearnRequest request;
+  request.rollouts = sampling(batch, counts);
+  request.rollouts.tape = &tape;
+  request.weigh = [](const RolloutResult& result) {
+    return std::vector<float>(result.costs.begin(), result.costs.end());
+  };
+  return request;
+}
+
+std::vector<float> parameters_of(const Backend& backend, const ModelConfig& config) {
+  std::vector<float> parameters(ParameterLayout(config).size);
+  backend.read_parameters(0, parameters);
+  return parameters;
+}
+
 // Of learn(), after what is made once: memory grows, and a graph is instantiated.
 emulation::Calls calls_of_step(Backend& backend, const LearnRequest& request) {
   RolloutResult result;
@@ -151,10 +168,7 @@ TEST_CASE("devices: a step of training is one graph, which is waited for once") 
     ModelConfig config = config_for(ProblemKind::kTsp, 7);
     config.encoder = step.encoder;
     Tape tape;
-    LearnRequest request;
-    request.rollouts = sampling(batch, counts);
-    request.rollouts.tape = &tape;
-    request.weigh = [](const RolloutResult& result) { return std::vector<float>(result.costs.size(), 0.1f); };
+    LearnRequest request = learning(batch, counts, tape);
     request.learned = step.learned;
     const auto cuda = with(make_cuda_backend(0), config);
     const emulation::Calls calls = calls_of_step(*cuda, request);
@@ -175,19 +189,13 @@ TEST_CASE("devices: learning in too little memory for a graph goes in calls") {
   for (const int in_calls : {0, 1}) {
     const auto cuda = with(make_cuda_backend(0, kLimit), config);
     Tape tape;
-    LearnRequest request;
-    request.rollouts = sampling(batch, counts);
-    request.rollouts.tape = &tape;
-    request.weigh = [](const RolloutResult& result) {
-      return std::vector<float>(result.costs.begin(), result.costs.end());
-    };
+    const LearnRequest request = learning(batch, counts, tape);
     const emulation::Calls before = emulation::calls();
     RolloutResult result;
     for (int time = 0; time < 2; ++time)
       in_calls == 0 ? cuda->learn(request, result) : learn_in_calls(*cuda, request, result);
     CHECK((emulation::calls() - before).graphs == 0);
-    learnt[in_calls].resize(ParameterLayout(config).size);
-    cuda->read_parameters(0, learnt[in_calls]);
+    learnt[in_calls] = parameters_of(*cuda, config);
   }
   CHECK((learnt[0] == learnt[1]));
 }
@@ -199,19 +207,10 @@ TEST_CASE("devices: a stop that comes after the rollouts of a step changes nothi
   const auto learnt = [&](const StopToken& stop) {
     const auto cuda = with(make_cuda_backend(0), config);
     Tape tape;
-    LearnRequest request;
-    request.rollouts = sampling(batch, counts);
-    request.rollouts.tape = &tape;
+    LearnRequest request = learning(batch, counts, tape);
     request.rollouts.stop = stop;
-    request.weigh = [](const RolloutResult& result) {
-      return std::vector<float>(result.costs.begin(), result.costs.end());
-    };
     RolloutResult result;
-    std::vector<float> parameters;
-    if (cuda->learn(request, result).empty()) return parameters;
-    parameters.resize(ParameterLayout(config).size);
-    cuda->read_parameters(0, parameters);
-    return parameters;
+    return cuda->learn(request, result).empty() ? std::vector<float>() : parameters_of(*cuda, config);
   };
   const std::vector<float> expected = learnt({});
   int early = 0, late = 0;
