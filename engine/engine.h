@@ -74,7 +74,8 @@ class Engine {
  public:
   explicit Engine(const BackendOptions& options) : backends_(make_backends(options, &note_)) {}
   // One device or several of a kind, which share the work.
-  explicit Engine(std::vector<std::unique_ptr<Backend>> backends) : backends_(std::move(backends)) {}
+  explicit Engine(std::vector<std::unique_ptr<Backend>> backends, std::string note = {})
+      : note_(std::move(note)), backends_(std::move(backends)) {}
 
   DeviceInfo device() const { return describe(backends_); }
   const std::string& device_note() const { return note_; }  // why "auto" fell back; empty when it did not

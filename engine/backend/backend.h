@@ -25,6 +25,8 @@
 
 namespace pointsman {
 
+class Communicator;  // engine/cluster/communicator.h
+
 // Input sequences: an instance as the network reads it (scaled, mirrored, permuted). count x n items.
 struct SequenceBatch {
   ProblemKind problem{};
@@ -211,7 +213,10 @@ class Backend {
   virtual void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                                std::span<float> values) = 0;
 
-  virtual void read_gradient(int set, std::span<float> gradient) const = 0;  // [layout.size], for tests
+  virtual void read_gradient(int set, std::span<float> gradient) const = 0;  // [layout.size]
+  // Called by all ranks: the gradient accumulators of these sets become the sum of every rank's, in rank
+  // order, on every rank. Of devices only; others throw std::logic_error.
+  virtual void sum_gradients(Communicator& ranks, int first_set, int count);
   // Steps the sets first_set .. first_set + count - 1; returns their norms before clipping.
   virtual std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) = 0;
 
@@ -242,6 +247,10 @@ inline std::vector<GradientNorms> learn_in_calls(Backend& backend, const LearnRe
 
 inline std::vector<GradientNorms> Backend::learn(const LearnRequest& request, RolloutResult& result) {
   return learn_in_calls(*this, request, result);
+}
+
+inline void Backend::sum_gradients(Communicator&, int, int) {
+  throw std::logic_error("sum_gradients: not of this backend");
 }
 
 // The steps of one training that several trainers make at once, each those that nobody else makes.

@@ -10,6 +10,7 @@
 #include "engine/backend/backends.h"
 #include "engine/backend/cuda_calls.h"
 #include "engine/backend/cuda_context.h"
+#include "engine/backend/cuda_rank_sum.h"
 
 namespace pointsman {
 
@@ -123,6 +124,13 @@ class CudaBackend final : public Backend {
     run_critic(context_, sequences, targets.data(), weight, values);
   }
 
+  void sum_gradients(Communicator& ranks, int first_set, int count) override {
+    const CudaParameters& p = of(first_set + count - 1);
+    if (!rank_sum_) rank_sum_.emplace(ranks, context_.stream);
+    for (int s = first_set; s < first_set + count; ++s)
+      rank_sum_->add_up(p.set(p.gradient(), s), context_.layout->size);
+  }
+
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override;
   std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result) override;
 
@@ -163,6 +171,7 @@ class CudaBackend final : public Backend {
 
   CudaContext context_;
   CudaLanes lanes_;
+  std::optional<RankSum> rank_sum_;  // of the ranks that asked for it
   PinnedBuffer update_copies_;
   bool update_is_under_way_ = false;
   const int64_t memory_limit_;

@@ -13,8 +13,9 @@ enum class RankCall : int32_t {
   kModel,    // a model; the first is number 0
   kSolve,    // number of a model or -1, options, limits, rows, instances; answered with report and solutions
   kScore,    // number of a model, temperature, instances, solutions; answered with log p of each
-  kBackend,  // threads; then the calls of a cluster backend (engine/backend/cluster_backend.h)
-  kTrainAlone,  // threads, a checkpoint of the options; then an asynchronous backend's messages
+  kCuda,     // answered with why there is no CUDA device
+  kBackend,  // BackendOptions; then the calls of a cluster backend (engine/backend/cluster_backend.h)
+  kTrainAlone,  // BackendOptions, a checkpoint of the options; then an asynchronous backend's messages
   kEnd
 };
 

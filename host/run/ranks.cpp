@@ -74,17 +74,51 @@ InstanceBatch take_instances(MessageReader& message) {
   return instances;
 }
 
-std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks, int threads) {
-  return make_asynchronous_backend(ranks, make_backend(options_of_rank({"cpu", threads}, ranks)),
+std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks,
+                                                          const BackendOptions& options) {
+  return make_asynchronous_backend(ranks, make_backend(options_of_rank(options, ranks)),
                                    kMostStale * ranks.size());
 }
 
-// An engine on the processors of all ranks. The others serve it as long as it lives.
-Engine engine_of_all(Communicator& ranks, int threads) {
-  std::vector<std::unique_ptr<Backend>> backends;
-  backends.push_back(make_cluster_backend(ranks, options_of_rank({"cpu", threads}, ranks).threads));
-  tell(ranks, MessageWriter().put(RankCall::kBackend).put(threads));
-  return Engine(std::move(backends));
+// On rank 0: what all ranks compute on, a CPU or a CUDA device each. The others serve it as long as it lives.
+std::unique_ptr<Backend> backend_of_all(Communicator& ranks, const BackendOptions& options) {
+  const BackendOptions own = options_of_rank(options, ranks);
+  auto backend = own.device == "cpu" ? make_cluster_backend(ranks, own.threads)
+                                     : make_cluster_backend(ranks, make_backend(own));
+  MessageWriter message;
+  put(message.put(RankCall::kBackend), options);
+  tell(ranks, message);
+  return backend;
+}
+
+// Why a rank has no CUDA device that it can use, the first one; empty: all have one.
+std::string missing_device(Communicator& ranks) {
+  std::string reason = cuda_status().reason;
+  if (!reason.empty()) return reason;
+  tell(ranks, MessageWriter().put(RankCall::kCuda));
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    std::string theirs;
+    MessageReader(ranks.receive(rank).bytes).get(theirs);
+    if (reason.empty() && !theirs.empty()) reason = "rank " + std::to_string(rank) + ": " + theirs;
+  }
+  return reason;
+}
+
+// What each rank of a training computes on: "cpu", or a CUDA device, "auto" where all have one. note: why
+// "auto" is the CPU where the program was built with CUDA.
+BackendOptions training_options(Communicator& ranks, BackendOptions options, std::string& note) {
+  if (options.device.starts_with("check"))
+    throw DeviceError("device " + options.device + ": training on several ranks has no two devices a rank");
+  if (options.device == "auto") {
+    const std::string reason = missing_device(ranks);
+    options.device = reason.empty() ? "cuda" : "cpu";
+    if (!reason.empty() && !find_cuda_module().empty()) note = "using the CPU; " + reason;
+  }
+  if (options.device == "cpu" && options.precision != Precision::kFp32) {
+    throw DeviceError(std::string("precision ") + name_of(options.precision) +
+                      " needs a CUDA device on every rank");
+  }
+  return options;
 }
 
 // The options alone, as what a rank is told of a training.
@@ -117,8 +151,11 @@ class Server {
       case RankCall::kScore:
         score(message);
         return true;
+      case RankCall::kCuda:
+        ranks_.send(0, MessageWriter().put(cuda_status().reason).bytes());
+        return true;
       case RankCall::kBackend:
-        serve_cluster_backend(ranks_, options_of_rank({"cpu", message.next<int>()}, ranks_).threads);
+        serve_backend(options_of_rank(take_backend_options(message), ranks_));
         return true;
       case RankCall::kTrainAlone:
         train_alone(message);
@@ -160,9 +197,17 @@ class Server {
     ranks_.send(0, MessageWriter().put(scores).bytes());
   }
 
+  void serve_backend(const BackendOptions& own) {
+    if (own.device == "cpu") {
+      serve_cluster_backend(ranks_, own.threads);
+    } else {
+      serve_cluster_backend(ranks_, make_backend(own));
+    }
+  }
+
   // Writes nothing and validates nothing to speak of: rank 0 does.
   void train_alone(MessageReader& message) {
-    const auto backend = asynchronous_backend(ranks_, message.next<int>());
+    const auto backend = asynchronous_backend(ranks_, take_backend_options(message));
     const auto bytes = message.next<std::vector<char>>();
     const Checkpoint told = parse_checkpoint({bytes.data(), bytes.size()}, "the options of rank 0");
     TrainOptions options = told.options;
@@ -218,7 +263,9 @@ SolveReport Ranks::solve(Engine& own, const Model* model, const InstanceBatch& i
   if (is_alone(instances)) {
     if (ranks_.size() == 1 || options.mode != Mode::kActive || own.device().name != "cpu")
       return own.solve(model, instances, rows, options, control, sink);
-    return engine_of_all(ranks_, options_.threads).solve(model, instances, rows, options, control, sink);
+    std::vector<std::unique_ptr<Backend>> all;
+    all.push_back(backend_of_all(ranks_, {"cpu", options_.threads}));
+    return Engine(std::move(all)).solve(model, instances, rows, options, control, sink);
   }
   const Clock::time_point start = Clock::now();
   const int32_t number = number_of(model);
@@ -295,18 +342,22 @@ void serve_rank(Communicator& ranks, const std::function<bool()>& interrupted) {
 RankedTraining ranked_training(Communicator& ranks, const BackendOptions& options,
                                const TrainOptions* asynchronous) {
   if (ranks.size() == 1) return {Engine(options)};
-  if ((options.device != "auto" && options.device != "cpu") || options.precision != Precision::kFp32)
-    throw DeviceError("device " + options.device +
-                      ": training on several ranks computes on their CPUs in fp32");
-  if (asynchronous == nullptr) return {engine_of_all(ranks, options.threads)};
-  MessageWriter message;
-  message.put(RankCall::kTrainAlone).put(options.threads).put(untrained_checkpoint(*asynchronous));
-  auto backend = asynchronous_backend(ranks, options.threads);
-  SharedSteps* const shared = backend.get();
+  std::string note;
+  const BackendOptions each = training_options(ranks, options, note);
   std::vector<std::unique_ptr<Backend>> backends;
-  backends.push_back(std::move(backend));
-  tell(ranks, message);
-  return {Engine(std::move(backends)), shared};
+  SharedSteps* shared = nullptr;
+  if (asynchronous == nullptr) {
+    backends.push_back(backend_of_all(ranks, each));
+  } else {
+    MessageWriter message;
+    put(message.put(RankCall::kTrainAlone), each);
+    message.put(untrained_checkpoint(*asynchronous));
+    auto backend = asynchronous_backend(ranks, each);
+    shared = backend.get();
+    backends.push_back(std::move(backend));
+    tell(ranks, message);
+  }
+  return {Engine(std::move(backends), note), shared};
 }
 
 void end_ranks(Communicator& ranks) {

@@ -56,9 +56,9 @@ struct RankedTraining {
   SharedSteps* shared = nullptr;  // of `engine`; null: it makes all steps
 };
 
-// An engine whose backend is the processors of all ranks. With `asynchronous`, of several ranks, it is rank
-// 0's own, and the others train by the same options. Throws DeviceError where several ranks are asked for
-// another device than the CPU.
+// An engine whose backend is what all ranks compute on: their CPUs, or a CUDA device each. With
+// `asynchronous`, of several ranks, it is rank 0's own, and the others train by the same options. Throws
+// DeviceError where a rank has not the device that was asked for.
 RankedTraining ranked_training(Communicator& ranks, const BackendOptions& options,
                                const TrainOptions* asynchronous = nullptr);
 

@@ -329,6 +329,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   *properties = {};
   const emulation::Family& family = emulation::family();
   std::snprintf(properties->name, sizeof properties->name, "%s", family.name);
+  properties->uuid.bytes[0] = static_cast<char>(number + 1);
   properties->totalGlobalMem = device().total;
   properties->sharedMemPerBlock = emulation::kSharedBytesWithoutConsent;
   properties->sharedMemPerBlockOptin = family.most_shared_bytes;

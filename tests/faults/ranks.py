@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks: several MPI processes give the bytes of one, and the death of one of them ends the run cleanly.
 
-    python3 tests/faults/ranks.py BINARY [--kills N] [--ranks N ..] [--seed S] [--hosts]    50, 1 to 4
+    python3 tests/faults/ranks.py BINARY [--kills N] [--ranks N ..] [--seed S] [--hosts] [--cuda FOLDER]    50, 1 to 4
 
 With --hosts the ranks are shared out over two hosts: network namespaces that it makes, with a cable between them, and host
 names of their own. That takes root.
@@ -13,6 +13,7 @@ names of their own. That takes root.
    nobody killed. Likewise for a stream of answers.
 3. Ranks that train asynchronously make every step once. The death of one ends them all, and a signal keeps what they made.
 4. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
+5. With --cuda, a folder with an emulated CUDA module and its driver: ranks train on devices where all of them have one.
 
 Exit code 1 when anything of this does not hold, 77 where mpirun, the MPI module or a right is missing.
 """
@@ -33,8 +34,8 @@ import time
 
 SKIPPED, MOST_SECONDS = 77, 10.0
 TIMES = re.compile(r'"(seconds|ms_per_instance|tours_per_second|loading|solving)": ?[^,}\n]*')
-TRAIN = ("train", "tsp", "-n", 8, "-b", 24, "-t", 1, "--layers", 1, "--checkpoint-every", 5, "--validation-every", 50,
-         "--checkpoint", "checkpoint", "-o", "model.safetensors", "-f")
+TRAIN = ("train", "tsp", "-n", 8, "-b", 24, "-t", 1, "--device", "cpu", "--layers", 1, "--checkpoint-every", 5,
+         "--validation-every", 50, "--checkpoint", "checkpoint", "-o", "model.safetensors", "-f")
 
 
 # A shell on host $1 (a network namespace) for the other words: what a launcher uses ssh for.
@@ -109,6 +110,12 @@ class Ranks:
         self.expect(process.returncode == code, f"code {process.returncode}, expected {code}: {ranks} ranks, "
                     f"{' '.join(map(str, arguments))}: {err.decode()}")
         return out.decode()
+
+    def run_two(self, of_rank_1, environment, *arguments):
+        """Two ranks; the second one's environment has of_rank_1, too."""
+        script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export {of_rank_1}; fi; exec {self.binary} "$@"'
+        return subprocess.run([*self.mpirun(2), "bash", "-c", script, "-", *map(str, arguments)], cwd=self.folder,
+                              env=environment, capture_output=True, text=True, timeout=60)
 
     def expect(self, holds, message):
         if not holds:
@@ -262,11 +269,28 @@ def check_failures(ranks):
     err = process.communicate(timeout=60)[1].decode()
     ranks.expect(process.returncode == 4 and "/no/module.so" in err, f"no module: code {process.returncode}: {err}")
     # Rank 1 fails by itself: its processor lacks what POINTSMAN_SIMD asks it for.
-    script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export POINTSMAN_SIMD=none; fi; exec {ranks.binary} "$@"'
-    words = [*ranks.mpirun(2), "bash", "-c", script, "-", "solve", "set.npy", "-q", "--mode", "greedy", "-o", "x.npy"]
-    process = subprocess.run(words, cwd=ranks.folder, env=ranks.environment, capture_output=True, timeout=60)
-    err = process.stderr.decode()
-    ranks.expect(process.returncode != 0 and "rank 1: " in err, f"rank 1 failed: code {process.returncode}: {err}")
+    process = ranks.run_two("POINTSMAN_SIMD=none", ranks.environment, "solve", "set.npy", "-q", "--mode", "greedy", "-o", "x.npy")
+    ranks.expect(process.returncode != 0 and "rank 1: " in process.stderr,
+                 f"rank 1 failed: code {process.returncode}: {process.stderr}")
+
+
+def check_devices(ranks, folder):
+    environment = dict(ranks.environment, LD_LIBRARY_PATH=str(folder), POINTSMAN_CUDA_MODULE=str(folder / "libpointsman_cuda.so"))
+    train = ("train", "tsp", "-n", 5, "-b", 24, "-t", 1, "--layers", 1, "--steps", 2, "-o", "model.safetensors", "-f")
+
+    def check(what, of_rank_1, flags, code, said):
+        process = ranks.run_two(of_rank_1, environment, *train, *flags)
+        ranks.expect(process.returncode == code and all(text in process.stderr for text in said),
+                     f"{what}: code {process.returncode}: {process.stderr}")
+        return ranks.hash_of("model.safetensors")
+
+    models = {check("two devices", "", flags, 0, ["on cuda (emulated", "2 ranks"]) for flags in ((), ("--device", "cuda"))}
+    ranks.expect(len(models) == 1, "two devices: no two trainings have the same bits")
+    check("asynchronous devices", "", ("--asynchronous",), 0, ["on cuda (emulated", "2 asynchronous ranks"])
+    gone = "POINTSMAN_CUDA_MODULE=/no/module.so"
+    check("one device of two", gone, (), 0, ["using the CPU; rank 1: no CUDA module at /no/module.so", "on cpu"])
+    check("one device of two", gone, ("--device", "cuda"), 4, ["rank 1: device cuda: no CUDA module at /no/module.so"])
+    print(f"{'train on devices':28} where all ranks have one", flush=True)
 
 
 def missing(binary):
@@ -295,6 +319,7 @@ def main():
     parser.add_argument("--ranks", type=int, nargs="+", default=(1, 2, 3, 4))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", action="store_true")
+    parser.add_argument("--cuda", type=pathlib.Path)
     flags = parser.parse_args()
     lacking = missing(flags.binary)
     if not lacking and flags.hosts and not can_make_hosts():
@@ -311,6 +336,8 @@ def main():
         check_bytes(ranks)
         check_asynchronous(ranks, rng)
         check_failures(ranks)
+        if flags.cuda:
+            check_devices(ranks, flags.cuda.resolve())
         turn = 0
         while kills < flags.kills and len(ranks.wrong) < 10:
             kills += (check_training, check_stream)[turn % 2](ranks, rng)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backends of several ranks as one: rank 0 cuts every call at the segments of a gradient and tells
-// the other ranks theirs. Each rank makes every update itself, from the same sums: so no parameters travel
-// after the first.
+// The backends of several ranks as one: rank 0 cuts every call at the segments of a gradient and tells the
+// other ranks theirs. Each rank makes every update itself, from the same sums: so no parameters travel after
+// the first.
+#include "engine/backend/cluster_backend.h"
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/backend/backends.h"
-#include "engine/backend/cluster_backend.h"
 #include "engine/backend/cpu_network.h"
 #include "engine/backend/cpu_part.h"
 #include "engine/backend/rollout_request.h"
@@ -134,11 +135,14 @@ size_t share_begin(size_t rank, size_t ranks, size_t tiles) {
   return segment_begin((rank * segments + ranks - 1) / ranks, tiles);
 }
 
-// One rank's backend and what it computes of a call.
+// One rank's backend and what it computes of a call. On CPUs the segments of a gradient are added as it is
+// made. A device has made one gradient of all its calls before they are added.
 class ClusterMember final : public CpuPart {
  public:
   ClusterMember(Communicator& ranks, int threads)
-      : ranks_(ranks), backend_(make_cpu_backend(threads, this)) {}
+      : ranks_(ranks), adds_segments_(true), backend_(make_cpu_backend(threads, this)) {}
+  ClusterMember(Communicator& ranks, std::unique_ptr<Backend> device)
+      : ranks_(ranks), adds_segments_(false), backend_(std::move(device)) {}
 
   Backend& backend() { return *backend_; }
 
@@ -161,8 +165,8 @@ class ClusterMember final : public CpuPart {
     request.tape = part.head.has_tape ? &tape_ : nullptr;
     Rollouts made;
     backend_->rollout(request, made.result);
-    made.statistics =
-        part.head.has_tape ? std::exchange(statistics_, {}) : std::vector{made.result.statistics};
+    made.statistics = adds_segments_ && part.head.has_tape ? std::exchange(statistics_, {})
+                                                           : std::vector{made.result.statistics};
     return made;
   }
 
@@ -186,6 +190,11 @@ class ClusterMember final : public CpuPart {
     return values;
   }
 
+  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) {
+    if (!adds_segments_) backend_->sum_gradients(ranks_, first_set, count);
+    return backend_->update(first_set, count, request);
+  }
+
   TileWindow window() const override { return window_; }
   void add_segments(std::span<const float* const> addends, std::span<float> sum) override {
     sum_in_rank_order(ranks_, addends, sum);
@@ -196,7 +205,8 @@ class ClusterMember final : public CpuPart {
 
  private:
   Communicator& ranks_;
-  std::unique_ptr<Backend> backend_;
+  const bool adds_segments_;
+  const std::unique_ptr<Backend> backend_;
   TileWindow window_;
   Tape tape_;
   std::vector<PolicyStatistics> statistics_;
@@ -204,7 +214,9 @@ class ClusterMember final : public CpuPart {
 
 class ClusterBackend final : public Backend {
  public:
-  ClusterBackend(Communicator& ranks, int threads) : ranks_(ranks), own_(ranks, threads) {}
+  // own: threads, or a device's backend.
+  template <typename Own>
+  ClusterBackend(Communicator& ranks, Own own) : ranks_(ranks), own_(ranks, std::move(own)) {}
   ClusterBackend(const ClusterBackend&) = delete;
   ClusterBackend& operator=(const ClusterBackend&) = delete;
   // After a call that failed the others wait within it: the run is over for them.
@@ -219,7 +231,11 @@ class ClusterBackend final : public Backend {
     ranks_.mark_broken();
   }
 
-  DeviceInfo info() const override { return own_.backend().info(); }
+  DeviceInfo info() const override {
+    DeviceInfo info = own_.backend().info();
+    info.detail += ", " + std::to_string(ranks_.size()) + " ranks";
+    return info;
+  }
 
   void configure(const ModelConfig& config, int sets) override {
     const Calling calling(*this);
@@ -303,7 +319,7 @@ class ClusterBackend final : public Backend {
     const Calling calling(*this);
     tell(MessageWriter().put(Call::kUpdate).put(first_set).put(count).put(request));
     filled_ = nullptr;
-    std::vector<GradientNorms> norms = own_.backend().update(first_set, count, request);
+    std::vector<GradientNorms> norms = own_.update(first_set, count, request);
     calling.end();
     return norms;
   }
@@ -395,7 +411,7 @@ bool serve(Communicator& ranks, ClusterMember& member, MessageReader& message) {
     backend.load_optimiser(set, state);
   } else if (call == Call::kUpdate) {
     const int first_set = message.next<int>(), count = message.next<int>();
-    backend.update(first_set, count, message.next<UpdateRequest>());
+    member.update(first_set, count, message.next<UpdateRequest>());
   } else if (call == Call::kGradient) {
     member.gradient(unpacked(message));
   } else if (call == Call::kCriticGradient) {
@@ -407,6 +423,14 @@ bool serve(Communicator& ranks, ClusterMember& member, MessageReader& message) {
     ranks.send(0, answer.bytes());
   }
   return true;
+}
+
+void serve_calls(Communicator& ranks, ClusterMember&& member) {
+  for (bool is_on = true; is_on;) {
+    const Communicator::Received call = ranks.receive(0);
+    MessageReader message(call.bytes);
+    is_on = serve(ranks, member, message);
+  }
 }
 
 // Every field of a configuration, in one order for both ways.
@@ -434,13 +458,16 @@ std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, int threads) 
   return std::make_unique<ClusterBackend>(ranks, threads);
 }
 
+std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device) {
+  return std::make_unique<ClusterBackend>(ranks, std::move(device));
+}
+
 void serve_cluster_backend(Communicator& ranks, int threads) {
-  ClusterMember member(ranks, threads);
-  for (bool is_on = true; is_on;) {
-    const Communicator::Received call = ranks.receive(0);
-    MessageReader message(call.bytes);
-    is_on = serve(ranks, member, message);
-  }
+  serve_calls(ranks, ClusterMember(ranks, threads));
+}
+
+void serve_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device) {
+  serve_calls(ranks, ClusterMember(ranks, std::move(device)));
 }
 
 }  // namespace pointsman
