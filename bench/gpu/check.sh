@@ -12,6 +12,7 @@
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
 #   train      a minute and a half of training, with a checkpoint
+#   profile    Nsight Compute's counters of each kernel: how busy the units are, and what its warps wait for
 #
 # Without stages: the first five. None takes ten minutes. A stage that fails or runs out of its time stops no other and keeps
 # the rows that it had, and a stage named again replaces its part of the report: `check.sh torch train` goes on where the
@@ -30,10 +31,10 @@ output=
 dependencies=
 limit=570
 stages=()
-declare -A seconds_of=([build]=300 [compare]=60 [test]=90 [bench]=260 [sanitize]=120 [torch]=400 [train]=150)
+declare -A seconds_of=([build]=300 [compare]=60 [test]=90 [bench]=260 [sanitize]=120 [torch]=400 [train]=150 [profile]=240)
 
 usage() {
-  sed -n '3,23s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '3,24s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit "$1"
 }
 
@@ -165,6 +166,24 @@ stage_train() {
   tail -n 3 "$folder/log.jsonl" >&2
 }
 
+# Of the first launches of each of the engine's calls; what a kernel costs there is a mean of them.
+stage_profile() {
+  local call code worst=0
+  if ! command -v ncu >/dev/null; then
+    row profile ncu '"skipped": "no ncu"'
+    return 0
+  fi
+  for call in sample greedy train; do
+    code=0
+    ncu --target-processes all --launch-count 60 --print-summary per-kernel --section SpeedOfLight --section Occupancy \
+      --section LaunchStats --section SchedulerStats --section WarpStateStats \
+      "$build/host/pointsman" bench "$call" --device cuda --turns 1 --seconds 0.01 --quiet >&2 || code=$?
+    row_of_code profile "$call" "$code"
+    [ "$code" -eq 0 ] || worst=1
+  done
+  return "$worst"
+}
+
 machine() {
   date -u '+%Y-%m-%d %H:%M UTC'
   nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,power.limit --format=csv 2>/dev/null ||
@@ -177,7 +196,7 @@ machine() {
 }
 
 export dependencies
-export -f row row_of_code measure bench_engine python_packages stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train
+export -f row row_of_code measure bench_engine python_packages stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
 
 machine >"$state/machine.txt"
 failed=0

@@ -9,7 +9,7 @@ namespace pointsman::bench {
 
 namespace {
 
-constexpr int kBatches[] = {16, 128, 1024, 8192, 65536};
+constexpr int kBatches[] = {16, 128, 1024, 4096, 65536};
 constexpr int kSteps[] = {20, 50, 100};
 constexpr int kCheckedBatch = 128, kCheckedSteps = 20;
 constexpr double kBound = 1e-4, kTf32Bound = 1e-2;  // of relative_error
