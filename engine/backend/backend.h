@@ -300,6 +300,7 @@ struct CudaStatus {
     std::string name;          // "NVIDIA H200"
     std::string architecture;  // "sm_90"
     int64_t memory = 0;        // bytes
+    std::string identity;      // which no other device of any machine has
   };
   std::string module;           // find_cuda_module()
   std::string reason;           // why no CUDA device can be used; empty: one can

@@ -426,10 +426,15 @@ bool serve(Communicator& ranks, ClusterMember& member, MessageReader& message) {
 }
 
 void serve_calls(Communicator& ranks, ClusterMember&& member) {
-  for (bool is_on = true; is_on;) {
-    const Communicator::Received call = ranks.receive(0);
-    MessageReader message(call.bytes);
-    is_on = serve(ranks, member, message);
+  try {
+    for (bool is_on = true; is_on;) {
+      const Communicator::Received call = ranks.receive(0);
+      MessageReader message(call.bytes);
+      is_on = serve(ranks, member, message);
+    }
+  } catch (...) {
+    ranks.mark_broken();
+    throw;
   }
 }
 

@@ -125,6 +125,7 @@ class CudaBackend final : public Backend {
   }
 
   void sum_gradients(Communicator& ranks, int first_set, int count) override {
+    if (count == 0) return;
     const CudaParameters& p = of(first_set + count - 1);
     if (!rank_sum_) rank_sum_.emplace(ranks, context_.stream);
     for (int s = first_set; s < first_set + count; ++s)

@@ -41,11 +41,15 @@ Activations::Activations(Placement& placement, const ModelConfig& config, const 
 }
 
 RolloutArrays::RolloutArrays(Placement& placement, int n, int rows, int tiles, bool best) {
-  orders = placement.take<int32_t>(static_cast<size_t>(rows) * n);
-  costs = placement.take<double>(rows);
-  log_probs = placement.take<double>(rows);
-  statistics = placement.take<PolicyStatistics>(tiles);
-  winners = placement.take<int32_t>(best ? rows : 0);
+  block = placement.next();
+  Placement packed(block, 1);  // the widest numbers first
+  costs = packed.take<double>(rows);
+  log_probs = packed.take<double>(rows);
+  statistics = packed.take<PolicyStatistics>(tiles);
+  orders = packed.take<int32_t>(static_cast<size_t>(rows) * n);
+  winners = packed.take<int32_t>(best ? rows : 0);
+  bytes = packed.bytes();
+  placement.take<std::byte>(bytes);
 }
 
 TileShape tile_shape(const CudaDevice& device, int n, int64_t rollouts, int most_samples) {

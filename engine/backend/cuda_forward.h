@@ -24,10 +24,13 @@ struct Activations {
   std::byte* tree = nullptr;  // take_tree() of the chunk, where samples share prefixes
 };
 
-// What a rollout answers, of all rows or (`best`) of the best row of each sequence.
+// What a rollout answers, of all rows or (`best`) of the best row of each sequence. It is downloaded in one
+// copy, so there are no gaps between the arrays, which nobody would write.
 struct RolloutArrays : DecodeResults {
   RolloutArrays(Placement& placement, int n, int rows, int tiles, bool best = false);
   int32_t* winners;  // [rows]; best: row inside the sequence
+  std::byte* block;  // all of it
+  size_t bytes;
 };
 
 // Tiles for a call of so many rollouts. most_samples: of a sequence, that may share prefixes; 0: none may.

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "engine/backend/backends.h"
+#include "engine/backend/cuda_rank_sum.h"
 #include "engine/backend/module.h"
 
 namespace pointsman {
@@ -27,7 +28,7 @@ void describe(CudaStatus& status) {
     cudaDeviceProp p{};
     if (cudaGetDeviceProperties(&p, i) != cudaSuccess) continue;
     status.devices.push_back({p.name, "sm_" + std::to_string(p.major) + std::to_string(p.minor),
-                              static_cast<int64_t>(p.totalGlobalMem)});
+                              static_cast<int64_t>(p.totalGlobalMem), cuda::identity_of(p)});
   }
   if (status.devices.empty()) status.reason = "no CUDA device";
 }

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string>
+
+#include "engine/cluster/communicator.h"
 
 namespace pointsman::cuda {
 
@@ -17,18 +20,27 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-std::optional<Nccl> load() {
-  const char* const named = std::getenv("POINTSMAN_NCCL");
-  const char* const path = named != nullptr && *named != '\0' ? named : "libnccl.so.2";
-  if (std::strcmp(path, "off") == 0) return {};
+std::optional<Nccl> open(const char* path) {
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays
   Nccl nccl{};
-  if (library != nullptr && find(library, "ncclGetUniqueId", nccl.get_id) &&
-      find(library, "ncclCommInitRank", nccl.join) && find(library, "ncclAllGather", nccl.all_gather) &&
+  const bool has_all =
+      library != nullptr && find(library, "ncclGetVersion", nccl.version) &&
+      find(library, "ncclGetUniqueId", nccl.get_id) && find(library, "ncclCommInitRank", nccl.join) &&
+      find(library, "ncclAllGather", nccl.all_gather) &&
+      find(library, "ncclCommGetAsyncError", nccl.later_error) &&
       find(library, "ncclCommDestroy", nccl.leave) && find(library, "ncclCommAbort", nccl.abort) &&
-      find(library, "ncclGetErrorString", nccl.error_text))
-    return nccl;
-  return {};
+      find(library, "ncclGetErrorString", nccl.error_text);
+  return has_all ? std::optional(nccl) : std::nullopt;
+}
+
+std::optional<Nccl> load() {
+  const char* const named = std::getenv("POINTSMAN_NCCL");
+  if (named == nullptr || *named == '\0') return open("libnccl.so.2");
+  if (std::strcmp(named, "off") == 0) return {};
+  const std::optional<Nccl> nccl = open(named);
+  if (nccl) return nccl;
+  const char* const error = dlerror();
+  throw ClusterError("POINTSMAN_NCCL=" + std::string(named) + ": " + (error == nullptr ? "no NCCL" : error));
 }
 
 }  // namespace

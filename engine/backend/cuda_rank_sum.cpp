@@ -2,11 +2,12 @@
 #include "engine/backend/cuda_rank_sum.h"
 
 #include <algorithm>
-#include <cstring>
-#include <exception>
-#include <string>
+#include <fstream>
+#include <set>
+#include <thread>
 #include <vector>
 
+#include "engine/backend/backend.h"
 #include "engine/cluster/message.h"
 #include "kernels/cuda/cuda_operations.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 // What rank 0 must know of each rank to choose the way.
 struct Candidate {
-  bool has_nccl = false;
-  char device[16] = {};  // its unique number
+  int nccl_version = 0;  // 0: none
+  std::string device;
 };
 
 // What it answers.
@@ -31,20 +32,25 @@ Candidate own_candidate() {
   require(cudaGetDevice(&device), "current device");
   cudaDeviceProp properties{};
   require(cudaGetDeviceProperties(&properties, device), "device");
-  Candidate own{find_nccl() != nullptr};
-  static_assert(sizeof own.device == sizeof properties.uuid);
-  std::memcpy(own.device, &properties.uuid, sizeof own.device);
+  Candidate own{0, identity_of(properties)};
+  if (const Nccl* const nccl = find_nccl()) nccl->version(&own.nccl_version);
   return own;
 }
 
-bool all_may(const std::vector<Candidate>& ranks) {
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (!ranks[i].has_nccl) return false;
-    for (size_t j = 0; j < i; ++j) {
-      if (std::memcmp(ranks[i].device, ranks[j].device, sizeof ranks[i].device) == 0) return false;
-    }
+Candidate receive_candidate(Communicator& ranks, int rank) {
+  const Communicator::Received received = ranks.receive(rank);
+  Candidate theirs;
+  MessageReader(received.bytes).get(theirs.nccl_version).get(theirs.device);
+  return theirs;
+}
+
+bool may_use_nccl(const std::vector<Candidate>& ranks) {
+  std::set<std::string> devices;
+  for (const Candidate& rank : ranks) {
+    devices.insert(rank.device);
+    if (rank.nccl_version == 0 || rank.nccl_version != ranks[0].nccl_version) return false;
   }
-  return true;
+  return ranks.size() > 1 && devices.size() == ranks.size();
 }
 
 void require_nccl(NcclResult result, const char* call) {
@@ -56,14 +62,13 @@ void require_nccl(NcclResult result, const char* call) {
 // The same on every rank.
 Choice choose(Communicator& ranks) {
   Choice choice;
+  const Candidate own = own_candidate();
   if (ranks.rank() > 0) {
-    ranks.send(0, MessageWriter().put(own_candidate()).bytes());
+    ranks.send(0, MessageWriter().put(own.nccl_version).put(own.device).bytes());
   } else {
-    std::vector<Candidate> all{own_candidate()};
-    for (int rank = 1; rank < ranks.size(); ++rank)
-      all.push_back(MessageReader(ranks.receive(rank).bytes).next<Candidate>());
-    choice.nccl = all.size() > 1 && all_may(all);
-    if (choice.nccl) require_nccl(find_nccl()->get_id(&choice.id), "ncclGetUniqueId");
+    std::vector<Candidate> all{own};
+    for (int rank = 1; rank < ranks.size(); ++rank) all.push_back(receive_candidate(ranks, rank));
+    choice.nccl = may_use_nccl(all) && find_nccl()->get_id(&choice.id) == kNcclSuccess;
   }
   ranks.broadcast(0, {reinterpret_cast<char*>(&choice), sizeof choice});
   return choice;
@@ -71,22 +76,29 @@ Choice choose(Communicator& ranks) {
 
 }  // namespace
 
+std::string identity_of(const cudaDeviceProp& device) {
+  std::string machine;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
+  return machine + ":" + std::to_string(device.pciDomainID) + ":" + std::to_string(device.pciBusID) + ":" +
+         std::to_string(device.pciDeviceID);
+}
+
 RankSum::RankSum(Communicator& ranks, const Stream& stream) : ranks_(ranks), stream_(stream) {
   const Choice choice = choose(ranks);
   if (!choice.nccl) return;
   nccl_ = find_nccl();
   require_nccl(nccl_->join(&communicator_, ranks.size(), choice.id, ranks.rank()), "ncclCommInitRank");
-  const SetRange all_rows{0, 0, ranks.size()};
-  require(cudaMemcpyAsync(all_rows_.reserve(sizeof all_rows), &all_rows, sizeof all_rows,
-                          cudaMemcpyHostToDevice, stream.get()),
-          "upload");
 }
 
-// After a failure here the others do not leave, but wait for this rank.
+// After a failure the others do not leave, and the process ends soon: nobody may wait for them here. But work
+// that waits for them must end before its memory can be freed.
 RankSum::~RankSum() {
   if (communicator_ == nullptr) return;
-  const bool has_failed = ranks_.is_broken() || std::uncaught_exceptions() > 0;
-  (has_failed ? nccl_->abort : nccl_->leave)(communicator_);
+  if (!ranks_.is_broken()) {
+    nccl_->leave(communicator_);
+  } else if (cudaStreamQuery(stream_.get()) == cudaErrorNotReady) {
+    nccl_->abort(communicator_);
+  }
 }
 
 void RankSum::add_up(float* array, size_t size) {
@@ -98,16 +110,27 @@ void RankSum::add_up(float* array, size_t size) {
 }
 
 void RankSum::gather_and_add(float* array, size_t size) {
-  constexpr size_t kColumns = size_t{1} << 18;  // of a launch, which has room for some 2^21
-  const auto ld = static_cast<int64_t>(size);
-  auto* const rows = reinterpret_cast<float*>(gathered_.reserve(size * ranks_.size() * sizeof(float)));
+  const size_t bytes = size * ranks_.size() * sizeof(float);
+  float* rows = nullptr;
+  try {
+    rows = reinterpret_cast<float*>(gathered_.reserve(bytes));
+  } catch (const std::bad_alloc&) {
+    throw DeviceError("CUDA: no memory for the gradients of " + std::to_string(ranks_.size()) + " ranks, " +
+                      std::to_string(bytes) + " bytes");
+  }
   require_nccl(nccl_->all_gather(array, rows, size, kNcclFloat, communicator_, stream_.get()),
                "ncclAllGather");
-  require(cudaMemsetAsync(array, 0, size * sizeof(float), stream_.get()), "clearing");
-  const SetRanges all_rows{reinterpret_cast<SetRange*>(all_rows_.data()), 1, ranks_.size()};
-  for (size_t first = 0; first < size; first += kColumns) {
-    const int width = static_cast<int>(std::min(kColumns, size - first));
-    sum_rows({rows + first, ld, width, {array + first, 0}, all_rows}, stream_.get());
+  wait_for_gather();
+  add_rows({rows, ranks_.size(), static_cast<int64_t>(size), array}, stream_.get());
+}
+
+// A rank that is gone, or a network, would keep the stream from ever being done.
+void RankSum::wait_for_gather() const {
+  while (!stream_.is_done()) {
+    NcclResult error = kNcclSuccess;
+    require_nccl(nccl_->later_error(communicator_, &error), "ncclCommGetAsyncError");
+    require_nccl(error, "ncclAllGather");
+    std::this_thread::yield();
   }
 }
 

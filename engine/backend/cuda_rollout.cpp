@@ -35,8 +35,7 @@ struct RolloutWork {
   Activations activations;
   size_t activation_bytes;
   Piece<ChunkArrays> inputs;
-  Piece<RolloutArrays> answers;
-  RolloutArrays candidates;
+  RolloutArrays answers, candidates;
   std::byte* best_scratch;
 };
 
@@ -261,9 +260,7 @@ class Rollouts {
       std::vector<double> costs(chunk.rows, 0.0);
       if (lane.stop_signal.is_sent()) read_costs(lane, flight.work.candidates, costs);
       count_finished(chunk, costs.data());
-      for (int s = 0; s < chunk.sequences; ++s) {
-        if (chunk.first_row[s] < chunk.first_row[s + 1]) take_best(chunk, s, from);
-      }
+      for (int s = 0; s < chunk.sequences; ++s) take_best(chunk, s, from);
     } else {
       count_finished(chunk, from.costs);
       for (int r = 0; r < chunk.rows; ++r) take(from, r, chunk.first_result + r);
@@ -274,7 +271,7 @@ class Rollouts {
   // An earlier chunk may hold the first rollouts of the same sequence: the best of equal ones is there.
   void take_best(const CudaChunk& chunk, int s, const RolloutArrays& from) {
     const int64_t to = chunk.first_sequence + s;
-    if (std::isinf(from.costs[s])) return;  // a stop ended all of them
+    if (std::isinf(from.costs[s])) return;  // it has none, or a stop ended all of them
     if (result_.winners[to] >= 0 && !(from.costs[s] < result_.costs[to])) return;
     take(from, s, to);
     result_.winners[to] = (s == 0 ? chunk.skipped : 0) + from.winners[s];

@@ -9,12 +9,12 @@ namespace pointsman {
 
 // What a message to another rank begins with.
 enum class RankCall : int32_t {
-  kEngine,   // BackendOptions: of all that follows
-  kModel,    // a model; the first is number 0
-  kSolve,    // number of a model or -1, options, limits, rows, instances; answered with report and solutions
-  kScore,    // number of a model, temperature, instances, solutions; answered with log p of each
-  kCuda,     // answered with why there is no CUDA device
-  kBackend,  // BackendOptions; then the calls of a cluster backend (engine/backend/cluster_backend.h)
+  kEngine,  // BackendOptions: of all that follows
+  kModel,   // a model; the first is number 0
+  kSolve,   // number of a model or -1, options, limits, rows, instances; answered with report and solutions
+  kScore,   // number of a model, temperature, instances, solutions; answered with log p of each
+  kCudaDevice,  // answered with the identity of the one it would take, and why there is none
+  kBackend,     // BackendOptions; then the calls of a cluster backend (engine/backend/cluster_backend.h)
   kTrainAlone,  // BackendOptions, a checkpoint of the options; then an asynchronous backend's messages
   kEnd
 };

@@ -91,32 +91,54 @@ std::unique_ptr<Backend> backend_of_all(Communicator& ranks, const BackendOption
   return backend;
 }
 
-// Why a rank has no CUDA device that it can use, the first one; empty: all have one.
+// The CUDA device that a rank would take.
+struct RankDevice {
+  std::string identity, reason;  // reason: why there is none
+};
+
+RankDevice own_device(const Communicator& ranks) {
+  const CudaStatus status = cuda_status();
+  if (!status.reason.empty()) return {{}, status.reason};
+  return {status.devices[static_cast<size_t>(ranks.local_rank()) % status.devices.size()].identity, {}};
+}
+
+// Why not every rank has a CUDA device of its own; empty: they have.
 std::string missing_device(Communicator& ranks) {
-  std::string reason = cuda_status().reason;
-  if (!reason.empty()) return reason;
-  tell(ranks, MessageWriter().put(RankCall::kCuda));
+  const RankDevice own = own_device(ranks);
+  if (!own.reason.empty()) return own.reason;
+  tell(ranks, MessageWriter().put(RankCall::kCudaDevice));
+  std::map<std::string, int> owners{{own.identity, 0}};
+  std::string reason;
   for (int rank = 1; rank < ranks.size(); ++rank) {
-    std::string theirs;
-    MessageReader(ranks.receive(rank).bytes).get(theirs);
-    if (reason.empty() && !theirs.empty()) reason = "rank " + std::to_string(rank) + ": " + theirs;
+    const Communicator::Received answer = ranks.receive(rank);
+    RankDevice theirs;
+    MessageReader(answer.bytes).get(theirs.identity).get(theirs.reason);
+    const auto [owner, is_new] = owners.try_emplace(theirs.identity, rank);
+    if (!reason.empty()) continue;
+    if (!theirs.reason.empty()) {
+      reason = "rank " + std::to_string(rank) + ": " + theirs.reason;
+    } else if (!is_new) {
+      reason = "ranks " + std::to_string(owner->second) + " and " + std::to_string(rank) +
+               " have one CUDA device (--device cuda shares it)";
+    }
   }
   return reason;
 }
 
-// What each rank of a training computes on: "cpu", or a CUDA device, "auto" where all have one. note: why
-// "auto" is the CPU where the program was built with CUDA.
+// What each rank of a training computes on: "cpu", or a CUDA device, "auto" where each has one of its own.
+// note: why "auto" is the CPU where the program was built with CUDA.
 BackendOptions training_options(Communicator& ranks, BackendOptions options, std::string& note) {
   if (options.device.starts_with("check"))
     throw DeviceError("device " + options.device + ": training on several ranks has no two devices a rank");
+  std::string reason = "device cpu was asked for";
   if (options.device == "auto") {
-    const std::string reason = missing_device(ranks);
+    reason = missing_device(ranks);
     options.device = reason.empty() ? "cuda" : "cpu";
     if (!reason.empty() && !find_cuda_module().empty()) note = "using the CPU; " + reason;
   }
   if (options.device == "cpu" && options.precision != Precision::kFp32) {
     throw DeviceError(std::string("precision ") + name_of(options.precision) +
-                      " needs a CUDA device on every rank");
+                      " needs a CUDA device on every rank: " + reason);
   }
   return options;
 }
@@ -151,9 +173,11 @@ class Server {
       case RankCall::kScore:
         score(message);
         return true;
-      case RankCall::kCuda:
-        ranks_.send(0, MessageWriter().put(cuda_status().reason).bytes());
+      case RankCall::kCudaDevice: {
+        const RankDevice own = own_device(ranks_);
+        ranks_.send(0, MessageWriter().put(own.identity).put(own.reason).bytes());
         return true;
+      }
       case RankCall::kBackend:
         serve_backend(options_of_rank(take_backend_options(message), ranks_));
         return true;

@@ -17,15 +17,16 @@ __global__ void __launch_bounds__(kGatherThreads) gather_best_kernel(BestOfArgs 
   const int64_t sequence = static_cast<int64_t>(blockIdx.x) * kGatherWarps + threadIdx.x / 32;
   if (sequence >= a.sequences) return;
   const int64_t first = a.first_row[sequence];
-  if (first == a.first_row[sequence + 1]) return;
-  const BestRow winner = best[sequence];
+  const bool has_rows = first < a.first_row[sequence + 1];
+  const BestRow winner = has_rows ? best[sequence] : BestRow{-1, INFINITY};
   const int64_t row = first + winner.key;
   const int lane = threadIdx.x % 32;
-  for (int i = lane; i < a.n; i += 32) a.best_orders[sequence * a.n + i] = a.orders[row * a.n + i];
+  for (int i = lane; i < a.n; i += 32)
+    a.best_orders[sequence * a.n + i] = has_rows ? a.orders[row * a.n + i] : -1;
   if (lane != 0) return;
   a.winners[sequence] = winner.key;
   a.best_costs[sequence] = winner.value;
-  a.best_log_probs[sequence] = a.log_probs[row];
+  a.best_log_probs[sequence] = has_rows ? a.log_probs[row] : -INFINITY;
 }
 
 namespace {

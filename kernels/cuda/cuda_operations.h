@@ -401,8 +401,8 @@ struct BestOfArgs {
   int sequences, n;
   void* scratch;                        // best_of_scratch(sequences) bytes
   int32_t* winners;                     // [sequences] out: row inside the sequence, the lowest of equal ones
-  int32_t* best_orders;                 // [sequences][n] out; a sequence without rows is left out of all four
-  double *best_costs, *best_log_probs;  // [sequences] out
+  int32_t* best_orders;                 // [sequences][n] out; of a sequence without rows these two are -1,
+  double *best_costs, *best_log_probs;  // [sequences] out; and these two infinity and -infinity
 };
 int64_t best_of_scratch(int sequences);
 void best_of(const BestOfArgs& args, cudaStream_t stream);
@@ -474,6 +474,15 @@ struct SumRowsArgs {
   SetRanges ranges;
 };
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream);
+
+// out[i] = ((in[0][i] + in[1][i]) + in[2][i]) + ..
+struct AddRowsArgs {
+  const float* in;  // [rows][width]
+  int rows;         // >= 1
+  int64_t width;    // >= 1
+  float* out;       // [width]
+};
+void add_rows(const AddRowsArgs& args, cudaStream_t stream);
 
 // h[s] += sum over the rows of sequence s of dh_start, c[s] = likewise of dc_start: what the decoders of one
 // encoded sequence send back to their start state.

@@ -34,6 +34,20 @@ __global__ void __launch_bounds__(kSumThreads) start_gradient_kernel(StartGradie
   }
 }
 
+// A thread a column.
+__global__ void __launch_bounds__(kSumThreads) add_rows_kernel(AddRowsArgs a) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kSumThreads + threadIdx.x;
+  if (column >= a.width) return;
+  float sum = a.in[column];
+  for (int row = 1; row < a.rows; ++row) sum += a.in[row * a.width + column];
+  a.out[column] = sum;
+}
+
+void add_rows(const AddRowsArgs& args, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>((args.width + kSumThreads - 1) / kSumThreads);
+  launch(add_rows_kernel, dim3(blocks), dim3(kSumThreads), 0, stream, args);
+}
+
 void sum_rows(const SumRowsArgs& args, cudaStream_t stream) {
   const int strips = (args.width + kSumColumns - 1) / kSumColumns;
   launch(sum_rows_kernel, dim3(args.ranges.count, strips), dim3(kSumThreads), kSumShared, stream, args);

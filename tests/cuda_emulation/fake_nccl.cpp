@@ -16,7 +16,7 @@ using pointsman::cuda::NcclId;
 
 namespace {
 
-constexpr int kInvalidArgument = 4, kInvalidUsage = 5;
+constexpr int kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6;
 
 struct Group {
   std::mutex mutex;
@@ -41,11 +41,12 @@ struct Group {
 struct Member {
   Group& group;
   int rank;
+  int gathers = 0;
 };
 
 std::mutex mutex;  // of what follows
 std::map<int, Group> groups;
-int members = 0, gathers = 0;
+int members = 0, gathers = 0, failing_gather = -1;
 
 int number_of(const NcclId& id) {
   int number = 0;
@@ -60,9 +61,19 @@ int end(Member* member) {
   return kNcclSuccess;
 }
 
+bool fails(const Member& member) {
+  const std::lock_guard lock(mutex);
+  return failing_gather >= 0 && member.gathers >= failing_gather;
+}
+
 }  // namespace
 
 extern "C" {
+
+int ncclGetVersion(int* version) {
+  *version = 22809;
+  return kNcclSuccess;
+}
 
 int ncclGetUniqueId(NcclId* id) {
   static int last = 0;
@@ -95,6 +106,7 @@ int ncclCommInitRank(Member** member, int ranks, NcclId id, int rank) {
 // At once, where NCCL enqueues it.
 int ncclAllGather(const void* sent, void* received, size_t count, int type, Member* member,
                   cudaStream_t stream) {
+  if (fails(*member)) return kRemoteError;
   if (type != kNcclFloat || cudaStreamSynchronize(stream) != cudaSuccess) return kInvalidArgument;
   Group& group = member->group;
   group.sent[static_cast<size_t>(member->rank)] = sent;
@@ -108,12 +120,29 @@ int ncclAllGather(const void* sent, void* received, size_t count, int type, Memb
   group.meet();
   const std::lock_guard lock(mutex);
   ++gathers;
+  ++member->gathers;
   return kNcclSuccess;
 }
 
-int ncclCommDestroy(Member* member) { return end(member); }
+int ncclCommGetAsyncError(Member*, int* error) {
+  *error = kNcclSuccess;
+  return kNcclSuccess;
+}
+
+// As NCCL's may, it waits for the others.
+int ncclCommDestroy(Member* member) {
+  member->group.meet();
+  return end(member);
+}
 int ncclCommAbort(Member* member) { return end(member); }
 const char* ncclGetErrorString(int) { return "the stand-in refuses it"; }
+
+// Each rank's gather of this number, from 0 on, and those behind it fail; -1: none does. Returns 0.
+int fake_nccl_fail_from(int number) {
+  const std::lock_guard lock(mutex);
+  failing_gather = number;
+  return 0;
+}
 
 // What a test asks: how many have joined and not left, and gathers made.
 int fake_nccl_members() {

@@ -47,18 +47,18 @@ const Family& family() {
   return chosen;
 }
 
-size_t memory_from_environment() {
-  const char* text = std::getenv("POINTSMAN_EMULATION_MEMORY");
-  return text ? std::strtoull(text, nullptr, 10) : size_t{1} << 30;
+size_t from_environment(const char* variable, size_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
 // All devices.
 struct Device {
   std::mutex mutex;
-  size_t total = memory_from_environment(), used = 0;
+  size_t total = from_environment("POINTSMAN_EMULATION_MEMORY", size_t{1} << 30), used = 0;
   std::map<uintptr_t, size_t> allocations;
   std::map<uintptr_t, size_t> pinned;
-  int count = 1;
+  int count = static_cast<int>(from_environment("POINTSMAN_EMULATION_DEVICES", 1));
   std::set<cublasHandle_t> handles;
   std::map<const void*, size_t> shared_consent;
   int complaints = 0;
@@ -329,7 +329,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   *properties = {};
   const emulation::Family& family = emulation::family();
   std::snprintf(properties->name, sizeof properties->name, "%s", family.name);
-  properties->uuid.bytes[0] = static_cast<char>(number + 1);
+  properties->pciBusID = number + 1;
   properties->totalGlobalMem = device().total;
   properties->sharedMemPerBlock = emulation::kSharedBytesWithoutConsent;
   properties->sharedMemPerBlockOptin = family.most_shared_bytes;
@@ -457,6 +457,18 @@ cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcp
   return cudaSuccess;
 }
 
+// What compute-sanitizer's initcheck reports.
+void check_written(const void* from, size_t bytes) {
+  size_t unwritten = 0;
+  for (size_t at = 0; at + sizeof emulation::kPoison <= bytes; at += sizeof emulation::kPoison)
+    unwritten +=
+        std::memcmp(static_cast<const char*>(from) + at, &emulation::kPoison, sizeof emulation::kPoison) == 0;
+  if (unwritten > 0) {
+    emulation::complain("cudaMemcpyAsync to the host: " + std::to_string(unwritten) +
+                        " words that nobody wrote");
+  }
+}
+
 cudaError_t require_stream(cudaStream_t stream) {
   return emulation::is_stream(stream) ? cudaSuccess
                                       : error(cudaErrorInvalidResourceHandle, "stream: not a live handle");
@@ -494,7 +506,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     });
     return cudaSuccess;
   }
-  emulation::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  emulation::enqueue(stream, [=] {
+    if (kind == cudaMemcpyDeviceToHost) check_written(from, bytes);
+    std::memcpy(to, from, bytes);
+  });
   if (is_awaited) emulation::finish_stream(stream);
   return cudaSuccess;
 }

@@ -30,11 +30,12 @@ const std::string kNccl = [] {
 
 bool has_nccl() { return kNccl != "off"; }
 
-// A count of the stand-in's.
-int nccl_count(const char* name) {
+// A function of the stand-in's; without it 0.
+template <typename... Arguments>
+int ask_nccl(const char* name, Arguments... arguments) {
   if (!has_nccl()) return 0;
   void* const library = dlopen(kNccl.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return reinterpret_cast<int (*)()>(dlsym(library, name))();
+  return reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name))(arguments...);
 }
 
 // Ranks share a device where there are more of them.
@@ -48,7 +49,7 @@ TEST_CASE("ranks: gradients of several devices are added in rank order, by NCCL 
   for (const int devices : {kRanks, 1}) {
     INFO(devices << " devices");
     emulation::set_device_count(devices);
-    const int before = nccl_count("fake_nccl_gathers");
+    const int before = ask_nccl("fake_nccl_gathers");
     std::vector<std::vector<float>> own(kRanks, std::vector<float>(size)), sums = own;
     ThreadRanks::run(kRanks, [&](Communicator& ranks) {
       const auto rank = static_cast<size_t>(ranks.rank());
@@ -69,8 +70,8 @@ TEST_CASE("ranks: gradients of several devices are added in rank order, by NCCL 
     }
     for (const std::vector<float>& sum : sums) CHECK((sum == expected));
     CHECK((expected != own[0]));
-    CHECK(nccl_count("fake_nccl_gathers") - before == (has_nccl() && devices > 1 ? kRanks : 0));
-    CHECK(nccl_count("fake_nccl_members") == 0);
+    CHECK(ask_nccl("fake_nccl_gathers") - before == (has_nccl() && devices > 1 ? kRanks : 0));
+    CHECK(ask_nccl("fake_nccl_members") == 0);
   }
 }
 
@@ -131,6 +132,39 @@ TEST_CASE("ranks: a training on several devices learns what one device does") {
   CHECK(std::abs(several.grad_norm / one.grad_norm - 1.0) <= 1e-5);
   CHECK(several.model != one.model);
   CHECK(train_on(3, 1, options, folder.path()).model == several.model);
+}
+
+// Work of ranks that have a device each; what rank 0 throws.
+std::string failure_of(int size, const std::function<void(Communicator&, std::unique_ptr<Backend>)>& work) {
+  try {
+    ThreadRanks::run(size,
+                     [&](Communicator& ranks) { work(ranks, make_cuda_backend(device_of(ranks, size))); });
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("ranks: a failure between two steps leaves nobody waiting, and one within a step ends all ranks") {
+  TrainOptions options = options_of(Baseline::kShared, Encoder::kLstm);
+  const TemporaryFolder folder;
+  options.output = folder.path() / "model.safetensors";
+  emulation::set_device_count(2);
+  const auto train_until = [&](const std::function<void(const TrainProgress&)>& progress) {
+    return failure_of(2, [&](Communicator& ranks, std::unique_ptr<Backend> cuda) {
+      if (ranks.rank() > 0) return serve_cluster_backend(ranks, std::move(cuda));
+      const auto all = make_cluster_backend(ranks, std::move(cuda));
+      train(*all, options, initial_parameters(options.model, options.seed), {}, {}, progress);
+    });
+  };
+  CHECK(train_until([](const TrainProgress&) { throw std::runtime_error("a full disk"); }) == "a full disk");
+  CHECK(ask_nccl("fake_nccl_members") == 0);
+  if (!has_nccl()) return;
+  ask_nccl("fake_nccl_fail_from", 1);
+  const std::string failure = train_until({});
+  ask_nccl("fake_nccl_fail_from", -1);
+  CHECK(failure.starts_with("ncclAllGather: the stand-in refuses it (POINTSMAN_NCCL=off"));
+  CHECK(ask_nccl("fake_nccl_members") == 2);  // they end with the process
 }
 
 }  // namespace

@@ -289,6 +289,22 @@ TEST_CASE("device arrays") {
   CHECK_THROWS_AS(moved.upload({1}), std::invalid_argument);
 }
 
+TEST_CASE("a copy to the host of what nobody wrote is a complaint") {
+  const pointsman::cuda::Stream stream;
+  DeviceArray<int> array(3);
+  int host[3];
+  const auto complaints_of_copy = [&] {
+    const int before = pointsman::emulation::complaints();
+    cudaMemcpyAsync(host, array.data(), sizeof host, cudaMemcpyDeviceToHost, stream.get());
+    stream.synchronize();
+    return pointsman::emulation::complaints() - before;
+  };
+  cudaMemsetAsync(array.data(), 0, 2 * sizeof(int), stream.get());
+  CHECK(complaints_of_copy() == 1);
+  cudaMemsetAsync(array.data() + 2, 0, sizeof(int), stream.get());
+  CHECK(complaints_of_copy() == 0);
+}
+
 TEST_CASE("memory runs out where the test says") {
   size_t free_before = 0, total_before = 0, free_bytes = 0, total = 0;
   cudaMemGetInfo(&free_before, &total_before);

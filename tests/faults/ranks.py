@@ -275,7 +275,8 @@ def check_failures(ranks):
 
 
 def check_devices(ranks, folder):
-    environment = dict(ranks.environment, LD_LIBRARY_PATH=str(folder), POINTSMAN_CUDA_MODULE=str(folder / "libpointsman_cuda.so"))
+    environment = dict(ranks.environment, LD_LIBRARY_PATH=str(folder), POINTSMAN_CUDA_MODULE=str(folder / "libpointsman_cuda.so"),
+                       POINTSMAN_EMULATION_DEVICES="2", POINTSMAN_NCCL="off")
     train = ("train", "tsp", "-n", 5, "-b", 24, "-t", 1, "--layers", 1, "--steps", 2, "-o", "model.safetensors", "-f")
 
     def check(what, of_rank_1, flags, code, said):
@@ -286,6 +287,11 @@ def check_devices(ranks, folder):
 
     models = {check("two devices", "", flags, 0, ["on cuda (emulated", "2 ranks"]) for flags in ((), ("--device", "cuda"))}
     ranks.expect(len(models) == 1, "two devices: no two trainings have the same bits")
+    one = check("a device for two", "", ("--device", "cuda:0"), 0, ["on cuda (emulated", "2 ranks"])
+    ranks.expect(models == {one}, "a device for two: not the bits of two devices")
+    environment["POINTSMAN_EMULATION_DEVICES"] = "1"
+    check("a device for two", "", (), 0, ["using the CPU; ranks 0 and 1 have one CUDA device", "on cpu"])
+    environment["POINTSMAN_EMULATION_DEVICES"] = "2"
     check("asynchronous devices", "", ("--asynchronous",), 0, ["on cuda (emulated", "2 asynchronous ranks"])
     gone = "POINTSMAN_CUDA_MODULE=/no/module.so"
     check("one device of two", gone, (), 0, ["using the CPU; rank 1: no CUDA module at /no/module.so", "on cpu"])

@@ -27,6 +27,8 @@ constexpr bool is_called_as(OurResult (*)(Ours...), TheirResult (*)(Theirs...)) 
 }
 
 constexpr Nccl kNone{};
+static_assert(is_called_as(kNone.version, decltype(&ncclGetVersion){}));
+static_assert(is_called_as(kNone.later_error, decltype(&ncclCommGetAsyncError){}));
 static_assert(is_called_as(kNone.get_id, decltype(&ncclGetUniqueId){}));
 static_assert(is_called_as(kNone.join, decltype(&ncclCommInitRank){}));
 static_assert(is_called_as(kNone.all_gather, decltype(&ncclAllGather){}));

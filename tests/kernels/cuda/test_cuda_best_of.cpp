@@ -24,8 +24,7 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
   for (double& p : log_probs) p = -static_cast<double>(random());
   const DeviceArray<int32_t> device_first(first_row), device_orders(orders);
   const DeviceArray<double> device_costs(costs), device_log_probs(log_probs);
-  DeviceArray<int32_t> winners(std::vector<int32_t>(sequences, -1)),
-      best_orders(std::vector<int32_t>(static_cast<size_t>(sequences) * n, -1));
+  DeviceArray<int32_t> winners(sequences), best_orders(static_cast<size_t>(sequences) * n);
   DeviceArray<double> best_costs(sequences), best_log_probs(sequences);
   DeviceArray<unsigned char> scratch(best_of_scratch(sequences));
   best_of({device_first.data(), device_orders.data(), device_costs.data(), device_log_probs.data(), sequences,
@@ -39,14 +38,13 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
     for (int r = 0; r < rows[s]; ++r) {
       if (best < 0 || costs[first_row[s] + r] < costs[first_row[s] + best]) best = r;
     }
-    REQUIRE(found[s] == best);  // -1 is what the array held before
+    REQUIRE(found[s] == best);
     for (int i = 0; i < n; ++i) {
       REQUIRE(found_orders[s * n + i] ==
               (best < 0 ? -1 : orders[static_cast<size_t>(first_row[s] + best) * n + i]));
     }
-    if (best < 0) continue;
-    REQUIRE(found_costs[s] == costs[first_row[s] + best]);
-    REQUIRE(found_log_probs[s] == log_probs[first_row[s] + best]);
+    REQUIRE(found_costs[s] == (best < 0 ? INFINITY : costs[first_row[s] + best]));
+    REQUIRE(found_log_probs[s] == (best < 0 ? -INFINITY : log_probs[first_row[s] + best]));
   }
 }
 

@@ -80,6 +80,22 @@ TEST_CASE("sum_rows sums blocks of 128 rows upward, one after the other") {
   CHECK(same_bits(out.download()[0], expected));
 }
 
+TEST_CASE("add_rows adds one row after the other to the first", "[race]") {
+  for (const auto& [rows, width] : {std::pair{1, 1}, {3, 256}, {150, 300}}) {
+    INFO(rows << " rows of " << width);
+    std::vector<float> in = random_floats(static_cast<size_t>(rows) * width, 1);
+    for (int row = 0; row < rows; ++row) in[static_cast<size_t>(row) * width] = -0.0f;
+    const DeviceArray<float> device_in(in);
+    DeviceArray<float> out(width);
+    add_rows({device_in.data(), rows, width, out.data()}, nullptr);
+    std::vector<float> expected(in.begin(), in.begin() + width);
+    for (int row = 1; row < rows; ++row) {
+      for (int i = 0; i < width; ++i) expected[i] += in[static_cast<size_t>(row) * width + i];
+    }
+    CHECK(same_bits(out.download(), expected));
+  }
+}
+
 TEST_CASE("start_gradient sums the rows of each sequence", "[race]") {
   const std::vector<int32_t> first_row{0, 1, 1, 6, 140};  // the second sequence has no rows
   const int sequences = 4, n = 3;
