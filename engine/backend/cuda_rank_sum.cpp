@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backend/cuda_rank_sum.h"
 
-#include <algorithm>
 #include <fstream>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/cuda_context.h"
 #include "engine/cluster/message.h"
 #include "kernels/cuda/cuda_operations.h"
 
@@ -115,8 +115,8 @@ void RankSum::gather_and_add(float* array, size_t size) {
   try {
     rows = reinterpret_cast<float*>(gathered_.reserve(bytes));
   } catch (const std::bad_alloc&) {
-    throw DeviceError("CUDA: no memory for the gradients of " + std::to_string(ranks_.size()) + " ranks, " +
-                      std::to_string(bytes) + " bytes");
+    throw DeviceError("CUDA: the gradients of " + std::to_string(ranks_.size()) + " ranks need " +
+                      mebibytes(bytes) + " of device memory");
   }
   require_nccl(nccl_->all_gather(array, rows, size, kNcclFloat, communicator_, stream_.get()),
                "ncclAllGather");
