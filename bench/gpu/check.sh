@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole truth about the CUDA half on a machine that has a GPU: builds, tests, sanitizes, measures, and leaves one
-# report. Needs nvcc, CMake, a C++20 compiler and python3; no network.
+# The CUDA half on a machine that has a GPU: builds, tests, sanitizes, measures one device, and leaves one report.
+# Needs nvcc, CMake, a C++20 compiler and python3; no network.
 #
 #   bench/gpu/check.sh --output DIR [flags] [stage ...]
 #
