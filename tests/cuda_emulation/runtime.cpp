@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -61,12 +62,12 @@ struct Device {
   int count = static_cast<int>(from_environment("POINTSMAN_EMULATION_DEVICES", 1));
   std::set<cublasHandle_t> handles;
   std::map<const void*, size_t> shared_consent;
-  int complaints = 0;
+  std::atomic<int> complaints{0};
   Calls calls;
-  cudaError_t last_error = cudaSuccess;
 };
 
 thread_local int current_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
 
 void report_leaks();
 
@@ -88,7 +89,7 @@ void report_leaks() {
 
 cudaError_t error(cudaError_t code, const std::string& what) {
   complain(what);
-  device().last_error = code;
+  last_error = code;
   return code;
 }
 
@@ -255,6 +256,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, 
 namespace emulation = pointsman::emulation;
 using emulation::device;
 using emulation::error;
+using emulation::last_error;
 
 // ------------------------------------------------------------------------------ errors and devices
 
@@ -300,8 +302,8 @@ const char* cudaGetErrorString(cudaError_t code) {
   }
   return "unrecognized error code";
 }
-cudaError_t cudaGetLastError() { return std::exchange(device().last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return device().last_error; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = device().count;
@@ -389,11 +391,11 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard lock(d.mutex);
-  if (bytes > d.total - std::min(d.total, d.used)) return d.last_error = cudaErrorMemoryAllocation;
+  if (bytes > d.total - std::min(d.total, d.used)) return last_error = cudaErrorMemoryAllocation;
   const size_t zone = emulation::red_zone();
   void* storage = nullptr;
   if (posix_memalign(&storage, emulation::kAlignment, bytes + 2 * zone) != 0) {
-    return d.last_error = cudaErrorMemoryAllocation;
+    return last_error = cudaErrorMemoryAllocation;
   }
   auto* const data = static_cast<unsigned char*>(storage) + zone;
   emulation::fill_red_zone(data - zone, zone);
@@ -426,7 +428,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   auto& d = device();
   const std::lock_guard lock(d.mutex);
   *pointer = std::malloc(bytes);
-  if (*pointer == nullptr) return d.last_error = cudaErrorMemoryAllocation;
+  if (*pointer == nullptr) return last_error = cudaErrorMemoryAllocation;
   d.pinned[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
   return cudaSuccess;
 }
@@ -452,7 +454,7 @@ cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcp
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (!emulation::side_is(to_device, to, bytes, "cudaMemcpy to") ||
       !emulation::side_is(from_device, from, bytes, "cudaMemcpy from")) {
-    return device().last_error = cudaErrorInvalidValue;
+    return last_error = cudaErrorInvalidValue;
   }
   return cudaSuccess;
 }
@@ -520,8 +522,7 @@ cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
   const cudaError_t status = require_stream(stream);
   if (status != cudaSuccess || bytes == 0) return status;
-  if (!emulation::side_is(true, pointer, bytes, "cudaMemset"))
-    return device().last_error = cudaErrorInvalidValue;
+  if (!emulation::side_is(true, pointer, bytes, "cudaMemset")) return last_error = cudaErrorInvalidValue;
   emulation::count_work(stream, emulation::Call::kCopy);
   emulation::enqueue(stream, [=] { std::memset(pointer, value, bytes); });
   return cudaSuccess;
@@ -588,7 +589,10 @@ void multiply(const Product& p, const float* a, const float* b, float* c) {
 }
 
 cublasStatus_t require_handle(cublasHandle_t handle) {
-  if (device().handles.count(handle) > 0) return CUBLAS_STATUS_SUCCESS;
+  {
+    const std::lock_guard lock(device().mutex);
+    if (device().handles.count(handle) > 0) return CUBLAS_STATUS_SUCCESS;
+  }
   emulation::complain("cuBLAS: not a live handle");
   return CUBLAS_STATUS_NOT_INITIALIZED;
 }
@@ -596,11 +600,13 @@ cublasStatus_t require_handle(cublasHandle_t handle) {
 }  // namespace
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  const std::lock_guard lock(device().mutex);
   *handle = *device().handles.insert(new cublasContext).first;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   const cublasStatus_t status = require_handle(handle);
+  const std::lock_guard lock(device().mutex);
   if (device().handles.erase(handle) > 0) delete handle;
   return status;
 }
