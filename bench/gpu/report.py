@@ -99,12 +99,13 @@ def judge_checks(rows):
 
 def judge_floors(rows):
     for n in SIZES:
-        for what, name, least_batch in (("sampling", "decode_sample", 0), ("greedy tours of 10,000 instances", "greedy", 0),
-                                        ("training steps of 1,024 instances and more", "train_step", 1024),
-                                        ("active search from 132 instances on", "active_step", 132)):
+        for what, name, least_batch, of in (("sampling, the best batch", "decode_sample", 0, max),
+                                            ("greedy tours of 10,000 instances", "greedy", 0, min),
+                                            ("training steps of 1,024 instances and more", "train_step", 1024, min),
+                                            ("active search from 132 instances on", "active_step", 132, min)):
             shares = [row["of_floor"] for row in rows.of(name, n, key="of_floor")
                       if row["batch"] >= least_batch and row.get("precision", "fp32") == "fp32"]
-            yield judged(f"{what}, n = {n}, of the floor", max(shares, default=None), 0.5)
+            yield judged(f"{what}, n = {n}, of the floor", of(shares, default=None), 0.5)
 
 
 def judge_sampling(rows):

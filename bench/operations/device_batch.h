@@ -35,7 +35,7 @@ struct BatchArrays {
         activations(placement, config, shape, record),
         results(placement, shape.n, shape.rows, shape.tiles) {}
 
-  cuda::Piece<cuda::ChunkArrays> inputs;
+  cuda::ChunkArrays inputs;
   cuda::Activations activations;
   cuda::RolloutArrays results;
 };

@@ -127,7 +127,7 @@ class CudaBackend final : public Backend {
   void sum_gradients(Communicator& ranks, int first_set, int count) override {
     if (count == 0) return;
     const CudaParameters& p = of(first_set + count - 1);
-    if (!rank_sum_) rank_sum_.emplace(ranks, context_.stream);
+    if (!rank_sum_) rank_sum_.emplace(ranks, context_);
     for (int s = first_set; s < first_set + count; ++s)
       rank_sum_->add_up(p.set(p.gradient(), s), context_.layout->size);
   }

@@ -130,7 +130,8 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
 }
 
 ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
-  const size_t s = shape.sequences, r = shape.rows, n = shape.n;
+  const size_t s = shape.sequences, r = shape.rows, n = shape.n, before = placement.bytes();
+  block = placement.next();
   features = placement.take<float>(s * n * 2);
   item_weights = placement.take<double>(shape.capacities ? s * n : 0);
   capacities = placement.take<double>(shape.capacities ? s : 0);
@@ -144,6 +145,7 @@ ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   row_ranges = {placement.take<SetRange>(shape.row_ranges), shape.row_ranges, shape.rows};
   tiles = placement.take<DecodeTile>(shape.tiles);
   stop = placement.take<int32_t>(1);
+  bytes = placement.bytes() - before;
 }
 
 ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, ChunkShape shape_,
@@ -184,13 +186,13 @@ void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
   fill(to);
 }
 
-void upload_staged(const CudaLane& lane, const Piece<ChunkArrays>& inputs) {
+void upload_staged(const CudaLane& lane, const ChunkArrays& inputs) {
   require(cudaMemcpyAsync(inputs.block, lane.uploads.data(), inputs.bytes, cudaMemcpyHostToDevice,
                           lane.stream.get()),
           "upload");
 }
 
-void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill) {
   if (!lane.uploads_are_read) lane.synchronize();
   lane.uploads_are_read = false;

@@ -38,22 +38,6 @@ bool is_one_chunk(const CudaMemory& memory, const MeasureChunk& measure, int seq
 std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& batch, const int32_t* counts,
                                        const MeasureChunk& measure);
 
-// Arrays that are copied in one piece, to the device or back: the same in page-locked memory and there.
-template <typename Arrays>
-struct Piece : Arrays {
-  template <typename... Arguments>
-  explicit Piece(Placement& placement, const Arguments&... arguments)
-      : Piece(placement.next(), placement.bytes(), placement, arguments...) {}
-
-  std::byte* block;
-  size_t bytes;
-
- private:
-  template <typename... Arguments>
-  Piece(std::byte* begin, size_t before, Placement& placement, const Arguments&... arguments)
-      : Arrays(placement, arguments...), block(begin), bytes(placement.bytes() - before) {}
-};
-
 // What a chunk's arrays are sized by; the flags tell which of its inputs the call has.
 struct ChunkShape {
   int n = 0, sequences = 0, rows = 0;
@@ -64,7 +48,7 @@ struct ChunkShape {
 // The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.
 ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows);
 
-// A chunk's inputs.
+// A chunk's inputs, which are copied to the device in one piece: the same in page-locked memory and there.
 struct ChunkArrays {
   ChunkArrays(Placement& placement, const ChunkShape& shape);
   float* features;                        // [sequences][n][2]
@@ -79,6 +63,9 @@ struct ChunkArrays {
   SetRanges sequence_ranges, row_ranges;  // parameter sets; ranges without rows left out
   DecodeTile* tiles;
   int32_t* stop;  // [1] 0 until the host wants an end
+
+  std::byte* block;  // all of it
+  size_t bytes;
 };
 
 // How the decode kernel has its rollouts: in blocks of so many rows, of which `blocks` run at once. Samples
@@ -107,13 +94,13 @@ struct ChunkPlan {
 
 // Copies a chunk's inputs to the device. fill: writes the arrays that only this kind of call has, in
 // page-locked memory.
-void upload(CudaLane& lane, const ChunkPlan& plan, const Piece<ChunkArrays>& inputs,
+void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill);
 
 // The same in two halves: into page-locked memory, of so many bytes, which nobody reads at the time; and the
 // copy.
 void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
            const std::function<void(const ChunkArrays&)>& fill);
-void upload_staged(const CudaLane& lane, const Piece<ChunkArrays>& inputs);
+void upload_staged(const CudaLane& lane, const ChunkArrays& inputs);
 
 }  // namespace pointsman::cuda

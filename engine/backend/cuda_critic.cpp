@@ -33,7 +33,7 @@ struct CriticWork {
     sums = take(backward ? input_gradient_scratch(shape.sequences, shape.sequences) : 0);
   }
 
-  Piece<ChunkArrays> inputs;
+  ChunkArrays inputs;
   CriticArgs forward{};
   CriticGradientArgs gradient{};
   float *h, *c, *cells;  // as lstm_forward() writes them

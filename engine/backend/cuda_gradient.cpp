@@ -51,7 +51,7 @@ struct BackwardArrays {
 struct BackwardWork {
   BackwardWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
       : inputs(placement, shape), backward(placement, config, shape) {}
-  Piece<ChunkArrays> inputs;
+  ChunkArrays inputs;
   BackwardArrays backward;
 };
 
@@ -147,7 +147,7 @@ class Gradient : public HeldGradient {
     backward(plan, work.activations, work.rest);
   }
 
-  void upload(const ChunkPlan& plan, const Piece<ChunkArrays>& inputs) {
+  void upload(const ChunkPlan& plan, const ChunkArrays& inputs) {
     cuda::upload(context_, plan, inputs, fill_of(plan.chunk));
   }
 

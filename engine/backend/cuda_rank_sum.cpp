@@ -4,10 +4,8 @@
 #include <fstream>
 #include <set>
 #include <thread>
-#include <vector>
 
 #include "engine/backend/backend.h"
-#include "engine/backend/cuda_context.h"
 #include "engine/cluster/message.h"
 #include "kernels/cuda/cuda_operations.h"
 
@@ -27,12 +25,8 @@ struct Choice {
   NcclId id{};
 };
 
-Candidate own_candidate() {
-  int device = 0;
-  require(cudaGetDevice(&device), "current device");
-  cudaDeviceProp properties{};
-  require(cudaGetDeviceProperties(&properties, device), "device");
-  Candidate own{0, identity_of(properties)};
+Candidate own_candidate(const CudaContext& context) {
+  Candidate own{0, identity_of(context.properties)};
   if (const Nccl* const nccl = find_nccl()) nccl->version(&own.nccl_version);
   return own;
 }
@@ -60,9 +54,8 @@ void require_nccl(NcclResult result, const char* call) {
 }
 
 // The same on every rank.
-Choice choose(Communicator& ranks) {
+Choice choose(Communicator& ranks, const Candidate& own) {
   Choice choice;
-  const Candidate own = own_candidate();
   if (ranks.rank() > 0) {
     ranks.send(0, MessageWriter().put(own.nccl_version).put(own.device).bytes());
   } else {
@@ -83,8 +76,8 @@ std::string identity_of(const cudaDeviceProp& device) {
          std::to_string(device.pciDeviceID);
 }
 
-RankSum::RankSum(Communicator& ranks, const Stream& stream) : ranks_(ranks), stream_(stream) {
-  const Choice choice = choose(ranks);
+RankSum::RankSum(Communicator& ranks, const CudaContext& context) : ranks_(ranks), stream_(context.stream) {
+  const Choice choice = choose(ranks, own_candidate(context));
   if (!choice.nccl) return;
   nccl_ = find_nccl();
   require_nccl(nccl_->join(&communicator_, ranks.size(), choice.id, ranks.rank()), "ncclCommInitRank");
@@ -135,13 +128,14 @@ void RankSum::wait_for_gather() const {
 }
 
 void RankSum::add_on_hosts(float* array, size_t size) {
-  std::vector<float> own(size), sum(size);
-  require(cudaMemcpyAsync(own.data(), array, size * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()),
+  own_.resize(size);
+  sum_.resize(size);
+  require(cudaMemcpyAsync(own_.data(), array, size * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()),
           "download");
   stream_.synchronize();
-  const float* const addend = own.data();
-  sum_in_rank_order(ranks_, {&addend, 1}, sum);
-  require(cudaMemcpyAsync(array, sum.data(), size * sizeof(float), cudaMemcpyHostToDevice, stream_.get()),
+  const float* const addend = own_.data();
+  sum_in_rank_order(ranks_, {&addend, 1}, sum_);
+  require(cudaMemcpyAsync(array, sum_.data(), size * sizeof(float), cudaMemcpyHostToDevice, stream_.get()),
           "upload");
   stream_.synchronize();
 }

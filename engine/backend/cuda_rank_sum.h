@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
+#include "engine/backend/cuda_context.h"
 #include "engine/backend/cuda_nccl.h"
 #include "engine/cluster/communicator.h"
 #include "kernels/cuda/device_buffer.h"
@@ -19,15 +21,15 @@ std::string identity_of(const cudaDeviceProp& device);
 
 class RankSum {
  public:
-  // Called by all ranks, each with its device as the thread's current one. ranks and stream must outlive it.
+  // Called by all ranks, each with its device as the thread's current one. ranks and context must outlive it.
   // Throws ClusterError; here and below what fails on CUDA is std::runtime_error.
-  RankSum(Communicator& ranks, const Stream& stream);
+  RankSum(Communicator& ranks, const CudaContext& context);
   ~RankSum();
   RankSum(const RankSum&) = delete;
   RankSum& operator=(const RankSum&) = delete;
 
-  // Called by all ranks. array: [size] of device memory, which the stream's work makes: it becomes the sum,
-  // at the latest when the stream is waited for. Throws ClusterError, and DeviceError where the addends of
+  // Called by all ranks. array: [size] of device memory, which the context's work makes: it becomes the sum,
+  // at the latest when the context is waited for. Throws ClusterError, and DeviceError where the addends of
   // all ranks do not fit the device.
   void add_up(float* array, size_t size);
 
@@ -41,6 +43,7 @@ class RankSum {
   const Nccl* nccl_ = nullptr;  // null: through the hosts
   NcclCommunicator communicator_ = nullptr;
   DeviceBuffer gathered_;
+  std::vector<float> own_, sum_;  // through the hosts
 };
 
 }  // namespace pointsman::cuda

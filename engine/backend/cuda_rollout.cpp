@@ -34,7 +34,7 @@ struct RolloutWork {
 
   Activations activations;
   size_t activation_bytes;
-  Piece<ChunkArrays> inputs;
+  ChunkArrays inputs;
   RolloutArrays answers, candidates;
   std::byte* best_scratch;
 };

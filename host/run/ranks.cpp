@@ -91,6 +91,11 @@ std::unique_ptr<Backend> backend_of_all(Communicator& ranks, const BackendOption
   return backend;
 }
 
+// Which of a machine's devices a rank takes.
+size_t device_number(const Communicator& ranks, size_t devices) {
+  return static_cast<size_t>(ranks.local_rank()) % devices;
+}
+
 // The CUDA device that a rank would take.
 struct RankDevice {
   std::string identity, reason;  // reason: why there is none
@@ -99,7 +104,7 @@ struct RankDevice {
 RankDevice own_device(const Communicator& ranks) {
   const CudaStatus status = cuda_status();
   if (!status.reason.empty()) return {{}, status.reason};
-  return {status.devices[static_cast<size_t>(ranks.local_rank()) % status.devices.size()].identity, {}};
+  return {status.devices[device_number(ranks, status.devices.size())].identity, {}};
 }
 
 // Why not every rank has a CUDA device of its own; empty: they have.
@@ -257,8 +262,7 @@ BackendOptions options_of_rank(BackendOptions options, const Communicator& ranks
     options.threads = std::max(1, cores / ranks.local_size());
   if ((options.device == "auto" || options.device == "cuda") && !find_cuda_module().empty()) {
     const size_t devices = cuda_status().devices.size();
-    if (devices > 0)
-      options.device = "cuda:" + std::to_string(static_cast<size_t>(ranks.local_rank()) % devices);
+    if (devices > 0) options.device = "cuda:" + std::to_string(device_number(ranks, devices));
   }
   return options;
 }

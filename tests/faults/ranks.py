@@ -113,7 +113,7 @@ class Ranks:
 
     def run_two(self, of_rank_1, environment, *arguments):
         """Two ranks; the second one's environment has of_rank_1, too."""
-        script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export {of_rank_1}; fi; exec {self.binary} "$@"'
+        script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec env {of_rank_1} {self.binary} "$@"; fi; exec {self.binary} "$@"'
         return subprocess.run([*self.mpirun(2), "bash", "-c", script, "-", *map(str, arguments)], cwd=self.folder,
                               env=environment, capture_output=True, text=True, timeout=60)
 
