@@ -162,7 +162,10 @@ Calls calls() {
 }
 
 void fill_poison(unsigned char* data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += 4) std::memcpy(data + i, &kPoison, std::min<size_t>(4, bytes - i));
+  const uint64_t two_words = kPoison * 0x1'0000'0001u;
+  size_t done = 0;
+  for (; done + 8 <= bytes; done += 8) std::memcpy(data + done, &two_words, 8);  // one store each
+  std::memcpy(data + done, &two_words, bytes - done);
 }
 void fill_red_zone(unsigned char* zone, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 4) {

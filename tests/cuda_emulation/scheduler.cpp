@@ -712,27 +712,41 @@ uint64_t reduced(WarpOp op, uint64_t a, uint64_t b) {
 // d += a b of a warp, fragments as in PTX's mma.m16n8k8 .tf32 and .m16n8k16 .bf16: group = lane / 4, member =
 // lane % 4; a[i] = A[group + 8 (i % 2)][k of i / 2], b[i] = B[k of i][group], d[i] = D[group + 8 (i / 2)][2
 // member + i % 2]; k of i is member + 4 i, or with bf16 the pair 2 member + 8 i, 2 member + 8 i + 1.
-void multiply_fragments(Thread* lanes, bool pairs) {
-  float a[16][16], b[16][8];
-  const int kept = pairs ? 2 : 1;
-  const auto number = [pairs](uint32_t bits, int half) {  // the unit reads 19 bits of a tf32 number
-    return std::bit_cast<float>(pairs ? (half == 0 ? bits << 16 : bits & 0xFFFF0000u) : bits & 0xFFFFE000u);
+template <bool kPairs>
+void multiply_fragments(Thread* lanes) {
+  using Four =
+      float __attribute__((vector_size(16)));  // of a row's eight columns: one instruction for four sums
+  float a[16][16];
+  Four b[16][2], d[16][2];
+  constexpr int kKept = kPairs ? 2 : 1;
+  const auto number = [](uint32_t bits, int half) {  // the unit reads 19 bits of a tf32 number
+    return std::bit_cast<float>(kPairs ? (half == 0 ? bits << 16 : bits & 0xFFFF0000u) : bits & 0xFFFFE000u);
   };
+  const auto fragments = [lanes](int lane) -> MmaFragments& {
+    return *reinterpret_cast<MmaFragments*>(lanes[lane].value);
+  };
+  const auto four_of = [&d](int lane, int i) -> Four& { return d[lane / 4 + 8 * (i / 2)][lane % 4 / 2]; };
+  const auto place_of = [](int lane, int i) { return 2 * (lane % 2) + i % 2; };
   for (int lane = 0; lane < kWarp; ++lane) {
-    const auto& f = *reinterpret_cast<const MmaFragments*>(lanes[lane].value);
+    const MmaFragments& f = fragments(lane);
     const int group = lane / 4, member = lane % 4;
-    for (int half = 0; half < kept; ++half) {
-      const auto k = [&](int i) { return kept * (member + 4 * i) + half; };
+    for (int half = 0; half < kKept; ++half) {
+      const auto k = [&](int i) { return kKept * (member + 4 * i) + half; };
       for (int i = 0; i < 4; ++i) a[group + 8 * (i % 2)][k(i / 2)] = number(f.a[i], half);
-      for (int i = 0; i < 2; ++i) b[k(i)][group] = number(f.b[i], half);
+      for (int i = 0; i < 2; ++i) b[k(i)][group / 4][group % 4] = number(f.b[i], half);
     }
+    for (int i = 0; i < 4; ++i) four_of(lane, i)[place_of(lane, i)] = f.d[i];
+  }
+  for (int row = 0; row < 16; ++row) {
+    Four low = d[row][0], high = d[row][1];
+    for (int k = 0; k < 8 * kKept; ++k) {
+      low += a[row][k] * b[k][0];
+      high += a[row][k] * b[k][1];
+    }
+    d[row][0] = low, d[row][1] = high;
   }
   for (int lane = 0; lane < kWarp; ++lane) {
-    auto& f = *reinterpret_cast<MmaFragments*>(lanes[lane].value);
-    for (int i = 0; i < 4; ++i) {
-      const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-      for (int k = 0; k < 8 * kept; ++k) f.d[i] += a[row][k] * b[k][column];
-    }
+    for (int i = 0; i < 4; ++i) fragments(lane).d[i] = four_of(lane, i)[place_of(lane, i)];
   }
 }
 
@@ -759,7 +773,7 @@ bool finish_warp_op(Thread* lanes, uint32_t mask) {
   if (op == WarpOp::kSync || op == WarpOp::kClusterArrive || op == WarpOp::kClusterWait) return true;
   if (op >= WarpOp::kShuffle && op <= WarpOp::kShuffleXor) return shuffle_lanes(lanes, mask);
   if (op == WarpOp::kMmaTf32 || op == WarpOp::kMmaBf16) {
-    multiply_fragments(lanes, op == WarpOp::kMmaBf16);
+    op == WarpOp::kMmaBf16 ? multiply_fragments<true>(lanes) : multiply_fragments<false>(lanes);
     return true;
   }
   uint32_t votes = 0;
