@@ -93,7 +93,7 @@ void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& in
     encode_by_attention(lane, shape, inputs, to.attention, to.encoder_h);
   }
   project_references({parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
-                      inputs.sequence_ranges, shape.n},
+                      inputs.sequence_ranges, shape.n, packs_references(precision)},
                      lane.stream.get());
 }
 

@@ -242,6 +242,17 @@ POINTSMAN_HOST_DEVICE constexpr int reference_index(int d) {
   return (d / 64) * 64 + (d % 16) * 4 + (d / 16) % 4;
 }
 
+// Two numbers of a packed reference row, its elements 2 i and 2 i + 1. The lower half of the word is the
+// first one rounded to bf16. The word as a float is the second one; its upper half is chosen so that it is
+// nearest in spite of the lower, so reading it costs no instruction. Each is at most 2^-8 of itself away.
+struct PackedPair {
+  uint32_t bits;
+};
+
+// A precision's reference rows: kHidden words each, of which packed rows use the first half. So a step that
+// reads them from device memory reads half as much.
+inline constexpr bool packs_references(Precision precision) { return precision == Precision::kBf16; }
+
 // The projections of every item of every sequence; glimpse and pointer as exp(2a) unless the sequence's
 // largest |a| is beyond kFactoredLimit (then raw a), as exp_references() on the CPU.
 struct ProjectReferencesArgs {
@@ -252,6 +263,7 @@ struct ProjectReferencesArgs {
   float* bounds;      // [sequences][2] largest |a| of glimpse (0 without), pointer
   SetRanges ranges;   // rows are sequences
   int n;
+  bool packed = false;  // rows of PackedPair
 };
 void project_references(const ProjectReferencesArgs& args, cudaStream_t stream);
 
@@ -347,7 +359,7 @@ struct DecodeArgs {
   AttentionWeights attention;
   PriorWeights prior;
   Projections projections;
-  const float* references;  // [sequences][count][n][H]
+  const float* references;  // [sequences][count][n][H], packed if packs_references(precision)
   const float* bounds;      // [sequences][2]
   const float* start_h;     // [sequences][H] the decoder's start, rows start_stride apart
   int64_t start_stride;     // floats

@@ -57,11 +57,16 @@ __device__ __forceinline__ void load_popped(const DecodeArgs& args, const Decode
   });
 }
 
-__device__ __forceinline__ void copy_references(const DecodeArgs& args, const DecodeTile& tile,
+// In shared memory they are single precision's, which the scores read with fewer instructions.
+template <Precision kPrecision>
+__device__ __forceinline__ void copy_references(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
                                                 const DecodeMemory& memory) {
-  const float4* const from = reinterpret_cast<const float4*>(references_of(args, tile.sequence));
-  float4* const to = reinterpret_cast<float4*>(memory.references);
-  for (int64_t at = threadIdx.x; at < references_size(args) / 4; at += blockDim.x) to[at] = from[at];
+  const ReferenceWord<kPrecision>* const from = references_of<kPrecision>(args, tile.sequence);
+  for (int row = own_row(); row < args.projections.count * args.n; row += blockDim.x / kHalfWarp) {
+    float x[kOwned];
+    load_reference(w, from + row * kHidden, x);
+    store_reference(w, x, memory.references + row * kHidden);
+  }
 }
 
 __device__ __forceinline__ PolicyStatistics sum_statistics(const DecodeMemory& memory, int rows) {
@@ -92,7 +97,7 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
   const bool shares = shares_prefixes(args, tile);
   if (shares) plant_tree(args, tile);
   int remaining = start_rollout<Rules>(w, args, tile, shares, memory);
-  if (memory.block->has_references) copy_references(args, tile, memory);
+  if (memory.block->has_references) copy_references<kPrecision>(w, args, tile, memory);
   std::conditional_t<kPrecision == Precision::kFp32, DecodeGroup, MmaGroup<kPrecision, kWhole>> group;
   load_start(args, tile, shares, memory, group);
   Choice choice = kNoChoice;

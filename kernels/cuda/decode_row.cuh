@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/common/philox.h"
 #include "kernels/common/rules.h"
@@ -23,8 +24,13 @@ __device__ __forceinline__ int sequence_of(const DecodeTile& tile, int row) {
 __device__ __forceinline__ int64_t references_size(const DecodeArgs& args) {
   return static_cast<int64_t>(args.projections.count) * args.n * kHidden;
 }
-__device__ __forceinline__ const float* references_of(const DecodeArgs& args, int sequence) {
-  return args.references + sequence * references_size(args);
+template <Precision kPrecision>
+using ReferenceWord = std::conditional_t<packs_references(kPrecision), PackedPair, float>;
+template <Precision kPrecision>
+__device__ __forceinline__ const ReferenceWord<kPrecision>* references_of(const DecodeArgs& args,
+                                                                          int sequence) {
+  return reinterpret_cast<const ReferenceWord<kPrecision>*>(args.references) +
+         sequence * references_size(args);
 }
 
 // The rules as they stand, made anew where they are asked: registers are scarce in between.
@@ -136,21 +142,21 @@ __device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const Decod
 }
 
 // Scores of the row's remaining items relative to the first one's, from `references`.
-template <Precision kPrecision>
+template <Precision kPrecision, typename Word>
 __device__ __forceinline__ PointerScores score_items(HalfWarp w, const DecodeArgs& args,
                                                      const DecodeTile& tile, const DecodeMemory& memory,
-                                                     int remaining, const float* references) {
+                                                     int remaining, const Word* references) {
   const int at = own_row();
   const AttentionWeights& p = args.attention;
   const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
-  const AttentionView view{references,
-                           args.projections,
-                           args.n,
-                           bounds[0],
-                           bounds[1],
-                           p.glimpse_v.data + tile.set * p.glimpse_v.stride,
-                           p.pointer_v.data + tile.set * p.pointer_v.stride,
-                           p.glimpses};
+  const AttentionView<Word> view{references,
+                                 args.projections,
+                                 args.n,
+                                 bounds[0],
+                                 bounds[1],
+                                 p.glimpse_v.data + tile.set * p.glimpse_v.stride,
+                                 p.pointer_v.data + tile.set * p.pointer_v.stride,
+                                 p.glimpses};
   float query[kOwned];
   load_owned(w, memory.query + at * kHidden, query);
   return pointer_scores<kPrecision != Precision::kFp32>(w, view, query, memory.items + at * memory.padded,
@@ -169,7 +175,8 @@ __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& arg
   const PointerScores scores =
       memory.block->has_references
           ? score_items<kPrecision>(w, args, tile, memory, count, memory.references)
-          : score_items<kPrecision>(w, args, tile, memory, count, references_of(args, sequence_of(tile, at)));
+          : score_items<kPrecision>(w, args, tile, memory, count,
+                                    references_of<kPrecision>(args, sequence_of(tile, at)));
   const PointerStatistics statistics =
       make_logits<Rules>(w, args, tile, memory, remaining, scores.first, prefix);
   const float largest = largest_of(w, logits, count);

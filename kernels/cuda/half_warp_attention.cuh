@@ -97,6 +97,17 @@ __device__ __forceinline__ void load_reference(HalfWarp w, const float* row, flo
   x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
 }
 
+// .. which may be packed.
+__device__ __forceinline__ void load_reference(HalfWarp w, const PackedPair* row, float (&x)[kOwned]) {
+  const uint4 pairs = *reinterpret_cast<const uint4*>(row + 4 * w.lane);
+  const uint32_t words[kOwned / 2] = {pairs.x, pairs.y, pairs.z, pairs.w};
+#pragma unroll
+  for (int i = 0; i < kOwned / 2; ++i) {
+    x[2 * i] = __uint_as_float(words[i] << 16);
+    x[2 * i + 1] = __uint_as_float(words[i]);
+  }
+}
+
 __device__ __forceinline__ void store_owned(HalfWarp w, const float (&x)[kOwned], float* vector) {
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) vector[w.lane + kHalfWarp * i] = x[i];
@@ -105,6 +116,21 @@ __device__ __forceinline__ void store_owned(HalfWarp w, const float (&x)[kOwned]
 __device__ __forceinline__ void store_reference(HalfWarp w, const float (&x)[kOwned], float* row) {
   *reinterpret_cast<float4*>(row + 4 * w.lane) = make_float4(x[0], x[1], x[2], x[3]);
   *reinterpret_cast<float4*>(row + kHidden / 2 + 4 * w.lane) = make_float4(x[4], x[5], x[6], x[7]);
+}
+
+// The difference carries into the upper half what the lower one adds to the number. Sizes too small for that
+// become the smallest there are.
+__device__ __forceinline__ PackedPair packed_pair(float first, float second) {
+  const uint32_t lower = to_bf16_pair(first, 0.0f), bits = __float_as_uint(second);
+  const uint32_t sign = bits & 0x80000000u, size = max(bits ^ sign, lower);
+  return {sign | ((size - lower + 0x8000u) & 0xFFFF0000u) | lower};
+}
+
+// As load_reference() reads it; `row` may be the one that x came from once all lanes have it.
+__device__ __forceinline__ void store_packed(HalfWarp w, const float (&x)[kOwned], PackedPair* row) {
+  *reinterpret_cast<uint4*>(row + 4 * w.lane) =
+      make_uint4(packed_pair(x[0], x[1]).bits, packed_pair(x[2], x[3]).bits, packed_pair(x[4], x[5]).bits,
+                 packed_pair(x[6], x[7]).bits);
 }
 
 // ---------------------------------------------------------------------------- query
@@ -205,8 +231,8 @@ __device__ __forceinline__ float sum_of_vector(HalfWarp w, const float (&v)[kOwn
   return sum_lanes(w, sum);
 }
 
-template <TanhRange kRange, Quotient kQuotient>
-__device__ __forceinline__ void quotients_of_four(HalfWarp w, const float* references, int4 items,
+template <TanhRange kRange, Quotient kQuotient, typename Word>
+__device__ __forceinline__ void quotients_of_four(HalfWarp w, const Word* references, int4 items,
                                                   const Query& q, const float (&v)[kOwned], float (&sum)[4],
                                                   float& smallest) {
   const int item[4] = {items.x, items.y, items.z, items.w};
@@ -219,8 +245,8 @@ __device__ __forceinline__ void quotients_of_four(HalfWarp w, const float* refer
 }
 
 // The lane's partial sum of the item that scores are relative to.
-template <TanhRange kRange, Quotient kQuotient>
-__device__ __forceinline__ float quotients_of_one(HalfWarp w, const float* references, int item,
+template <TanhRange kRange, Quotient kQuotient, typename Word>
+__device__ __forceinline__ float quotients_of_one(HalfWarp w, const Word* references, int item,
                                                   const Query& q, const float (&v)[kOwned]) {
   float reference[kOwned], unused = 0.0f;
   load_reference(w, references + item * kHidden, reference);
@@ -234,8 +260,8 @@ struct ItemList {
   int count;
 };
 
-template <TanhRange kRange, bool kApproximate>
-__device__ __forceinline__ float scores_in_range(HalfWarp w, const float* references, const Query& q,
+template <TanhRange kRange, bool kApproximate, typename Word>
+__device__ __forceinline__ float scores_in_range(HalfWarp w, const Word* references, const Query& q,
                                                  const float (&v)[kOwned], int first, ItemList list,
                                                  float* scores) {
   constexpr bool kQuick = kRange != TanhRange::kDirect && !kApproximate;
@@ -264,9 +290,9 @@ POINTSMAN_HOST_DEVICE constexpr int list_length(int n) { return (n + 3) / 4 * 4;
 
 // Each item's u less that of item `first`, the first of the whole list: what all rows share goes before it
 // can round the rest away. Returns u of `first`. kApproximate: with Quotient::kApproximate, an operation an
-// element less.
-template <bool kApproximate = false>
-__device__ __forceinline__ float attention_scores(HalfWarp w, const float* references, const Query& q,
+// element less. Word: float, or PackedPair.
+template <bool kApproximate = false, typename Word>
+__device__ __forceinline__ float attention_scores(HalfWarp w, const Word* references, const Query& q,
                                                   const float (&v)[kOwned], int first, ItemList list,
                                                   float* scores) {
   float u_first = 0.0f;
@@ -300,8 +326,9 @@ __device__ __forceinline__ void exponentials(HalfWarp w, const float* u, int cou
 }
 
 // out = sum_j e_j values[items[j]] / sum_j e_j, items in list order; returns the sum of e.
-__device__ __forceinline__ float readout(HalfWarp w, const float* values, const float* e,
-                                         const int32_t* items, int count, float (&out)[kOwned]) {
+template <typename Word>
+__device__ __forceinline__ float readout(HalfWarp w, const Word* values, const float* e, const int32_t* items,
+                                         int count, float (&out)[kOwned]) {
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) out[i] = 0.0f;
   float total = 0.0f;
@@ -320,7 +347,8 @@ __device__ __forceinline__ float readout(HalfWarp w, const float* values, const 
 }
 
 // Turns scores into exp(u - max), then reads out. Returns the sum of the exponentials.
-__device__ __forceinline__ float softmax_readout(HalfWarp w, const float* values, const int32_t* items,
+template <typename Word>
+__device__ __forceinline__ float softmax_readout(HalfWarp w, const Word* values, const int32_t* items,
                                                  int count, float* scores, float (&out)[kOwned]) {
   const float largest = largest_of(w, scores, count);
   __syncwarp(w.mask);
@@ -341,8 +369,9 @@ __device__ __forceinline__ float mean_of(const float* u, int count) {
 // ---------------------------------------------------------------------------- the whole step
 
 // References of one sequence and the weights that read them.
+template <typename Word>
 struct AttentionView {
-  const float* references;  // [count][n][H]
+  const Word* references;  // [count][n][H]
   Projections projections;
   int n;
   float glimpse_bound, pointer_bound;
@@ -350,7 +379,7 @@ struct AttentionView {
   const float* pointer_v;  // [H]
   int glimpses;
 
-  __device__ __forceinline__ const float* slice(int index) const {
+  __device__ __forceinline__ const Word* slice(int index) const {
     return references + static_cast<int64_t>(index) * n * kHidden;
   }
 };
@@ -361,8 +390,8 @@ struct PointerScores {
 };
 
 // Scores of every item, relative to the first, from the step's query: the glimpses, then the pointer.
-template <bool kApproximate = false>
-__device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const AttentionView& a,
+template <bool kApproximate = false, typename Word>
+__device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const AttentionView<Word>& a,
                                                         float (&query)[kOwned], const int32_t* items,
                                                         int count, float* scores) {
   PointerScores result{0.0f, false};
@@ -377,7 +406,7 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
         attention_scores<kApproximate>(w, a.slice(last ? a.projections.pointer : a.projections.glimpse), q, v,
                                        items[0], {items, count}, scores);
     if (last) break;
-    const float* values = a.slice(g + 1 < a.glimpses ? a.projections.requeries : a.projections.values);
+    const Word* values = a.slice(g + 1 < a.glimpses ? a.projections.requeries : a.projections.values);
     softmax_readout(w, values, items, count, scores, query);
   }
   return result;

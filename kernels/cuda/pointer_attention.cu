@@ -9,6 +9,7 @@
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/set_ranges.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
 
@@ -43,6 +44,24 @@ __device__ __forceinline__ void exponentiate(float* values, int count) {
   }
 }
 
+// In place: rows of a, or of exp(2a) where `exponents`, become packed ones. A half-warp a row; both halves of
+// a warp make as many rounds, for the warp's shuffles that follow.
+__device__ __forceinline__ void pack_rows(float* values, int rows, bool exponents) {
+  const HalfWarp w = this_half_warp();
+  const int half = threadIdx.x / kHalfWarp % 2;
+  for (int first = threadIdx.x / 32 * 2; first < rows; first += kProjectThreads / kHalfWarp) {
+    const bool has_row = first + half < rows;
+    float* const row = values + static_cast<int64_t>(first + half) * kHidden;
+    float x[kOwned];
+    if (has_row) load_reference(w, row, x);
+    __syncwarp();
+    if (!has_row) continue;
+#pragma unroll
+    for (int i = 0; i < kOwned; ++i) x[i] = exponents ? exp_bounded_f32(x[i] + x[i]) : x[i];
+    store_packed(w, x, reinterpret_cast<PackedPair*>(row));
+  }
+}
+
 template <int kCount>
 __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to fit two blocks
     project_references_kernel(ProjectReferencesArgs args) {
@@ -72,13 +91,20 @@ __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to
       }
     }
   }
+  __syncthreads();  // whoever reads a number again need not be who wrote it
 #pragma unroll
   for (int c = 0; c < kCount; ++c) {
-    const bool glimpse = c == args.projections.glimpse;
-    if (!glimpse && c != args.projections.pointer) continue;
-    const float bound = largest_in_block(largest[c], tile + kProjectItems * kHidden);
-    if (threadIdx.x == 0) args.bounds[2 * sequence.first_row + (glimpse ? 0 : 1)] = bound;
-    if (bound <= kFactoredLimit) exponentiate(references + c * slice, args.n * kHidden);
+    bool exponents = false;
+    if (const bool glimpse = c == args.projections.glimpse; glimpse || c == args.projections.pointer) {
+      const float bound = largest_in_block(largest[c], tile + kProjectItems * kHidden);
+      if (threadIdx.x == 0) args.bounds[2 * sequence.first_row + (glimpse ? 0 : 1)] = bound;
+      exponents = bound <= kFactoredLimit;
+    }
+    if (args.packed) {
+      pack_rows(references + c * slice, args.n, exponents);
+    } else if (exponents) {
+      exponentiate(references + c * slice, args.n * kHidden);
+    }
   }
   if (threadIdx.x == 0 && args.projections.glimpse < 0) args.bounds[2 * sequence.first_row] = 0.0f;
 }

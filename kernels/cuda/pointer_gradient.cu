@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kGradientThreads)
 struct StepGradient {
   const PointerGradientArgs& a;
   const PointerGradientScratch& s;
-  AttentionView view;
+  AttentionView<float> view;
   int row, step, count;
   int32_t* items;  // shared memory, as `scores`
   float* scores;
@@ -375,7 +375,7 @@ __device__ __forceinline__ void query_gradient(HalfWarp w, const StepGradient& g
   for (int i = 0; i < kOwned; ++i) dquery[i] *= v[i];
 }
 
-__device__ __forceinline__ AttentionView attention_view(const PointerGradientArgs& a, int row) {
+__device__ __forceinline__ AttentionView<float> attention_view(const PointerGradientArgs& a, int row) {
   const int64_t sequence = a.sequence_of[row], set = set_of_row(a, row);
   return {a.references + sequence * a.projections.count * a.n * kHidden,
           a.projections,

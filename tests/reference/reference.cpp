@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -88,14 +89,20 @@ struct Attention {
   size_t at_w_ref, at_w_q, at_v;
   std::vector<Vector> projected;  // [n] vectors [H], W_ref r_i
 
-  Attention(const Network& network, const std::string& prefix, const std::vector<Vector>& references)
+  Attention(const Network& network, const std::string& prefix, const std::vector<Vector>& references,
+            const Options& options = {})
       : w_ref(network.tensor(prefix + ".w_ref")),
         w_q(network.tensor(prefix + ".w_q")),
         v(network.tensor(prefix + ".v")),
         at_w_ref(network.offset(prefix + ".w_ref")),
         at_w_q(network.offset(prefix + ".w_q")),
         at_v(network.offset(prefix + ".v")) {
-    for (const Vector& reference : references) projected.push_back(multiply(w_ref, kH, reference));
+    std::mt19937 random(options.reference_seed + static_cast<uint32_t>(at_w_ref));
+    for (const Vector& reference : references) {
+      projected.push_back(multiply(w_ref, kH, reference));
+      for (double& a : projected.back())
+        a += random() % 2 ? options.reference_error : -options.reference_error;
+    }
   }
 };
 
@@ -210,12 +217,12 @@ struct Decoder {
   const Sequence& sequence;
   const Options& options;
   Encoding encoding = encode(network, "actor", sequence);
-  Attention pointer = {network, "actor.pointer", encoding.references};
+  Attention pointer = {network, "actor.pointer", encoding.references, options};
   // Without glimpses there are no such tensors.
   std::optional<Attention> glimpse =
       network.config.glimpses == 0
           ? std::nullopt
-          : std::optional<Attention>({network, "actor.glimpse", encoding.references});
+          : std::optional<Attention>({network, "actor.glimpse", encoding.references, options});
   std::vector<int> order = {};
   std::vector<DecoderStep> steps = {};
 

@@ -8,6 +8,7 @@
 // o.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,9 @@ struct Options {
   double temperature = 1.0;
   double clip = 0.0;  // C; 0: the model's own
   bool stop_at_first_misfit = false;
+  // What every W_ref r_i is off by, up or down as this seed's random numbers say.
+  double reference_error = 0.0;
+  uint32_t reference_seed = 0;
 };
 
 // One decoding step. Vectors are by item, [n]; items that are no candidates have probability 0 and logit

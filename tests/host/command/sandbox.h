@@ -36,6 +36,12 @@ inline std::string read_file(const fs::path& path) {
   return text.str();
 }
 
+// The program that is tested: the one built beside the tests, or another, say one with sanitizers.
+inline std::string program() {
+  const char* const other = std::getenv("POINTSMAN_TEST_PROGRAM");
+  return other != nullptr ? other : POINTSMAN_BINARY;
+}
+
 // A folder of its own with two untrained models, and the program run in it.
 class Sandbox {
  public:
@@ -51,8 +57,8 @@ class Sandbox {
     const pid_t child = fork();
     if (child == 0) {
       const std::string command = "cd '" + folder_.path().string() +
-                                  "' && export POINTSMAN_MODEL_PATH=models " + environment +
-                                  " && exec '" POINTSMAN_BINARY "' >out 2>err </dev/null " + arguments;
+                                  "' && export POINTSMAN_MODEL_PATH=models " + environment + " && exec '" +
+                                  program() + "' >out 2>err </dev/null " + arguments;
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       _exit(127);
     }

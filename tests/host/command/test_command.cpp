@@ -258,7 +258,7 @@ TEST_CASE("what this build does not have is refused, not replaced") {
 
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // they take more addresses than the limit leaves
-TEST_CASE("out of memory ends with 4") {
+TEST_CASE("out of memory ends with 4", "[memory]") {
   const Sandbox sandbox;
   const Answer answer = sandbox.run("generate tsp -n 1000000 -b 100 -o big.npy", "&& ulimit -v 400000");
   CHECK(answer.code == 4);
@@ -266,7 +266,7 @@ TEST_CASE("out of memory ends with 4") {
   CHECK(!sandbox.exists("big.npy"));
 }
 
-TEST_CASE("a long JSON file takes little more memory than its instances") {
+TEST_CASE("a long JSON file takes little more memory than its instances", "[memory]") {
   constexpr int kInstances = 50000, kCities = 20;
   const Sandbox sandbox;
   std::string points;

@@ -39,7 +39,7 @@ size_t position(const std::string& text, const std::string& part, size_t from = 
 
 // What bash offers for the last of the words.
 std::set<std::string> offered(const Sandbox& sandbox, const std::string& words) {
-  sandbox.write("ask.sh", "PATH=" + fs::path(POINTSMAN_BINARY).parent_path().string() +
+  sandbox.write("ask.sh", "PATH=" + fs::path(program()).parent_path().string() +
                               ":$PATH\n. ./pointsman.bash\nCOMP_WORDS=(" + words +
                               ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\ncompopt() { echo \"($*)\"; }\n"
                               "_pointsman pointsman\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
