@@ -16,56 +16,83 @@ namespace HWY_NAMESPACE {
 // sigmoid(x) = 1 / (1 + e^-x); beyond 60 it is 0 or 1 to 1e-26, and products of two denominators stay finite.
 inline constexpr float kSigmoidLimit = 60.0f;
 
-HWY_INLINE F16 sigmoid_denominator(const F16& x) {
-  const F16 limited = clamp16(x, -kSigmoidLimit, kSigmoidLimit);
-  return exp16_bounded(splat(0.0f) - limited) + splat(1.0f);
+// Four vectors go through exp together: one alone would wait for itself at every step.
+using Four = Vectors<4>;
+
+HWY_INLINE V limited(const V& x, float limit) {
+  return hn::Min(hn::Max(x, hn::Set(D(), -limit)), hn::Set(D(), limit));
 }
 
-HWY_INLINE F16 gate(const LstmCellArgs& a, const float* products, const F16& x, const F16& y, int at) {
-  const F16 sum = load16(products + at) + load16(a.bias + at);
-  if (a.inputs == nullptr) return sum;
-  return fma(load16(a.fold + kGates + at), y, fma(load16(a.fold + at), x, sum));
+// The gates' sums of units at .. at + kLanes - 1.
+HWY_INLINE Four gate_sums(const LstmCellArgs& a, const float* products, const V& x, const V& y, int at) {
+  Four sums;
+  for (int gate = 0; gate < 4; ++gate, at += kHidden) {
+    V sum = hn::Add(hn::LoadU(D(), products + at), hn::LoadU(D(), a.bias + at));
+    if (a.inputs != nullptr) {
+      sum = hn::MulAdd(hn::LoadU(D(), a.fold + at), x, sum);
+      sum = hn::MulAdd(hn::LoadU(D(), a.fold + kGates + at), y, sum);
+    }
+    sums.part[gate] = sum;
+  }
+  return sums;
+}
+
+struct Gates {
+  V di, df, d_o;  // denominators of the sigmoids
+  V ng, dg;       // tanh(g) = ng / dg
+};
+
+HWY_INLINE V sigmoid_denominator(const ExpParts<Four>& e, int gate) {
+  const V one = hn::Set(D(), 1.0f);
+  return hn::Add(hn::Mul(hn::Add(e.remainder.part[gate], one), e.scale.part[gate]), one);
+}
+
+HWY_INLINE Gates activated(const Four& sums) {
+  Four x;
+  for (int gate : {0, 1, 3}) x.part[gate] = hn::Sub(hn::Zero(D()), limited(sums.part[gate], kSigmoidLimit));
+  const V g = limited(sums.part[2], math::kTanhMax);
+  x.part[2] = hn::Add(g, g);
+  const ExpParts<Four> e = exp_parts16(x);
+  const V ng = hn::MulAdd(e.scale.part[2], e.remainder.part[2], hn::Sub(e.scale.part[2], hn::Set(D(), 1.0f)));
+  return {sigmoid_denominator(e, 0), sigmoid_denominator(e, 1), sigmoid_denominator(e, 3), ng,
+          hn::Add(ng, hn::Set(D(), 2.0f))};
 }
 
 // What the second half of a cell needs of the first, of one row.
 struct HalfCell {
-  F16 c[kHidden / 16], d_o[kHidden / 16];
+  HWY_ALIGN float c[kHidden], d_o[kHidden];
 };
 
 // c = sigmoid(f) c_in + sigmoid(i) tanh(g), and the output gate's denominator.
-HWY_INLINE HalfCell next_states(const LstmCellArgs& a, int64_t row) {
-  const F16 one = splat(1.0f), two = splat(2.0f);
+HWY_INLINE void next_states(const LstmCellArgs& a, int64_t row, HalfCell& half) {
+  const V one = hn::Set(D(), 1.0f);
   const float* products = a.products + row * a.ld;
-  const F16 x = splat(a.inputs == nullptr ? 0.0f : a.inputs[2 * row]);
-  const F16 y = splat(a.inputs == nullptr ? 0.0f : a.inputs[2 * row + 1]);
-  HalfCell half;
-  for (int d = 0; d < kHidden; d += 16) {
-    const F16 di = sigmoid_denominator(gate(a, products, x, y, d));
-    const F16 df = sigmoid_denominator(gate(a, products, x, y, kHidden + d));
-    const F16 ng = tanh_numerator16(gate(a, products, x, y, 2 * kHidden + d));
-    const F16 d_o = sigmoid_denominator(gate(a, products, x, y, 3 * kHidden + d));
-    const F16 dg = ng + two;
-    half.c[d / 16] = load16(a.c_in + row * kHidden + d) / df + ng / (di * dg);
-    half.d_o[d / 16] = d_o;
+  const V x = hn::Set(D(), a.inputs == nullptr ? 0.0f : a.inputs[2 * row]);
+  const V y = hn::Set(D(), a.inputs == nullptr ? 0.0f : a.inputs[2 * row + 1]);
+  for (int d = 0; d < kHidden; d += kLanes) {
+    const Gates gates = activated(gate_sums(a, products, x, y, d));
+    const V kept = hn::Div(hn::LoadU(D(), a.c_in + row * kHidden + d), gates.df);
+    hn::Store(hn::Add(kept, hn::Div(gates.ng, hn::Mul(gates.di, gates.dg))), D(), half.c + d);
+    hn::Store(gates.d_o, D(), half.d_o + d);
     if (a.cells == nullptr) continue;
     float* cells = a.cells + row * kLstmCell + d;
-    store16(one / di, cells);
-    store16(one / df, cells + kHidden);
-    store16(ng / dg, cells + 2 * kHidden);
-    store16(one / d_o, cells + 3 * kHidden);
+    hn::StoreU(hn::Div(one, gates.di), D(), cells);
+    hn::StoreU(hn::Div(one, gates.df), D(), cells + kHidden);
+    hn::StoreU(hn::Div(gates.ng, gates.dg), D(), cells + 2 * kHidden);
+    hn::StoreU(hn::Div(one, gates.d_o), D(), cells + 3 * kHidden);
   }
-  return half;
 }
 
 // In two passes: tanh(c) waits for the longest chain of the first, and would keep the next units' gates out
 // of the processor's window.
 void LstmCell(const LstmCellArgs& a) {
+  HalfCell half;
   for (int64_t row = 0; row < a.rows; ++row) {
-    const HalfCell half = next_states(a, row);
-    for (int d = 0; d < kHidden; d += 16) {
-      const F16 c = half.c[d / 16], nc = tanh_numerator16(c), dc = nc + splat(2.0f);
+    next_states(a, row, half);
+    for (int d = 0; d < kHidden; d += Four::kFloats) {
+      const Four c = load<Four>(half.c + d), nc = tanh_numerator16(c), dc = nc + splat<Four>(2.0f);
       store16(c, a.c_out + row * kHidden + d);
-      store16(nc / (half.d_o[d / 16] * dc), a.h_out + row * kHidden + d);
+      store16(nc / (load<Four>(half.d_o + d) * dc), a.h_out + row * kHidden + d);
       if (a.cells != nullptr) store16(nc / dc, a.cells + row * kLstmCell + 4 * kHidden + d);
     }
   }

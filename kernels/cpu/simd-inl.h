@@ -29,72 +29,90 @@ using V4 = hn::Vec<D4>;
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 inline constexpr int kParts = 16 / kLanes;
 
-struct F16 {
-  V part[kParts];
+// Vectors that take every step together.
+template <int kCount>
+struct Vectors {
+  static constexpr int kSize = kCount, kFloats = kCount * kLanes;
+  V part[kCount];
 };
+using F16 = Vectors<kParts>;
 
-HWY_INLINE F16 splat(float x) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Set(D(), x);
+template <typename X = F16>
+HWY_INLINE X splat(float x) {
+  X r;
+  for (V& part : r.part) part = hn::Set(D(), x);
   return r;
 }
-HWY_INLINE F16 load16(const float* x) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::LoadU(D(), x + p * kLanes);
+template <typename X>
+HWY_INLINE X load(const float* x) {
+  X r;
+  for (int p = 0; p < X::kSize; ++p) r.part[p] = hn::LoadU(D(), x + p * kLanes);
   return r;
 }
-HWY_INLINE void store16(const F16& a, float* x) {
-  for (int p = 0; p < kParts; ++p) hn::StoreU(a.part[p], D(), x + p * kLanes);
+HWY_INLINE F16 load16(const float* x) { return load<F16>(x); }
+template <int K>
+HWY_INLINE void store16(const Vectors<K>& a, float* x) {
+  for (int p = 0; p < K; ++p) hn::StoreU(a.part[p], D(), x + p * kLanes);
 }
-HWY_INLINE F16 operator+(const F16& a, const F16& b) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Add(a.part[p], b.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> operator+(const Vectors<K>& a, const Vectors<K>& b) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Add(a.part[p], b.part[p]);
   return r;
 }
-HWY_INLINE F16 operator-(const F16& a, const F16& b) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Sub(a.part[p], b.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> operator-(const Vectors<K>& a, const Vectors<K>& b) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Sub(a.part[p], b.part[p]);
   return r;
 }
-HWY_INLINE F16 operator*(const F16& a, const F16& b) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Mul(a.part[p], b.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> operator*(const Vectors<K>& a, const Vectors<K>& b) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Mul(a.part[p], b.part[p]);
   return r;
 }
-HWY_INLINE F16 operator/(const F16& a, const F16& b) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Div(a.part[p], b.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> operator/(const Vectors<K>& a, const Vectors<K>& b) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Div(a.part[p], b.part[p]);
   return r;
 }
 // a * b + c in one rounding (two on SSE4, which has no fma).
-HWY_INLINE F16 fma(const F16& a, const F16& b, const F16& c) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> fma(const Vectors<K>& a, const Vectors<K>& b, const Vectors<K>& c) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
   return r;
 }
 // c - a * b
-HWY_INLINE F16 fnma(const F16& a, const F16& b, const F16& c) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> fnma(const Vectors<K>& a, const Vectors<K>& b, const Vectors<K>& c) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
   return r;
 }
-HWY_INLINE F16 min16(const F16& a, const F16& b) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Min(a.part[p], b.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> min16(const Vectors<K>& a, const Vectors<K>& b) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Min(a.part[p], b.part[p]);
   return r;
 }
-HWY_INLINE F16 max16(const F16& a, const F16& b) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Max(a.part[p], b.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> max16(const Vectors<K>& a, const Vectors<K>& b) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Max(a.part[p], b.part[p]);
   return r;
 }
-HWY_INLINE F16 abs16(const F16& a) {
-  F16 r;
-  for (int p = 0; p < kParts; ++p) r.part[p] = hn::Abs(a.part[p]);
+template <int K>
+HWY_INLINE Vectors<K> abs16(const Vectors<K>& a) {
+  Vectors<K> r;
+  for (int p = 0; p < K; ++p) r.part[p] = hn::Abs(a.part[p]);
   return r;
 }
-HWY_INLINE F16 clamp16(const F16& x, float low, float high) {
-  return min16(max16(x, splat(low)), splat(high));
+template <int K>
+HWY_INLINE Vectors<K> clamp16(const Vectors<K>& x, float low, float high) {
+  return min16(max16(x, splat<Vectors<K>>(low)), splat<Vectors<K>>(high));
 }
 HWY_INLINE float largest_lane(const F16& a) {
   V m = a.part[0];
@@ -112,21 +130,23 @@ HWY_INLINE F16 first_of(const F16& x, int count, const F16& y) {
   return r;
 }
 
-struct Exp16 {
-  F16 scale, remainder;
+template <typename X>
+struct ExpParts {
+  X scale, remainder;
 };
 // The steps of exp_parts() in kernels/common/scalar_math.h.
-HWY_INLINE Exp16 exp_parts16(const F16& x) {
-  const F16 magic = splat(math::kRoundMagic);
-  const F16 shifted = fma(x, splat(math::kLog2E), magic);
-  const F16 k = shifted - magic;
-  const F16 r = fnma(k, splat(math::kLn2Lo), fnma(k, splat(math::kLn2Hi), x));
-  F16 poly = fma(splat(math::kExpP4), r, splat(math::kExpP3));
-  poly = fma(poly, r, splat(math::kExpP2));
-  poly = fma(poly, r, splat(math::kExpP1));
-  poly = fma(poly, r, splat(math::kExpP0));
-  Exp16 e;
-  for (int p = 0; p < kParts; ++p) {
+template <typename X>
+HWY_INLINE ExpParts<X> exp_parts16(const X& x) {
+  const X magic = splat<X>(math::kRoundMagic);
+  const X shifted = fma(x, splat<X>(math::kLog2E), magic);
+  const X k = shifted - magic;
+  const X r = fnma(k, splat<X>(math::kLn2Lo), fnma(k, splat<X>(math::kLn2Hi), x));
+  X poly = fma(splat<X>(math::kExpP4), r, splat<X>(math::kExpP3));
+  poly = fma(poly, r, splat<X>(math::kExpP2));
+  poly = fma(poly, r, splat<X>(math::kExpP1));
+  poly = fma(poly, r, splat<X>(math::kExpP0));
+  ExpParts<X> e;
+  for (int p = 0; p < X::kSize; ++p) {
     const auto bits = hn::Add(hn::BitCast(DI(), shifted.part[p]), hn::Set(DI(), 127));
     e.scale.part[p] = hn::BitCast(D(), hn::ShiftLeft<23>(bits));
   }
@@ -134,11 +154,15 @@ HWY_INLINE Exp16 exp_parts16(const F16& x) {
   return e;
 }
 // x already within [kExpMin, kExpMax].
-HWY_INLINE F16 exp16_bounded(const F16& x) {
-  const Exp16 e = exp_parts16(x);
-  return (e.remainder + splat(1.0f)) * e.scale;
+template <typename X>
+HWY_INLINE X exp16_bounded(const X& x) {
+  const ExpParts<X> e = exp_parts16(x);
+  return (e.remainder + splat<X>(1.0f)) * e.scale;
 }
-HWY_INLINE F16 exp16(const F16& x) { return exp16_bounded(clamp16(x, math::kExpMin, math::kExpMax)); }
+template <typename X>
+HWY_INLINE X exp16(const X& x) {
+  return exp16_bounded(clamp16(x, math::kExpMin, math::kExpMax));
+}
 // x positive, normal and finite: the steps of log_f32() in kernels/common/scalar_math.h.
 HWY_INLINE F16 log16(const F16& x) {
   F16 t, k;
@@ -157,10 +181,11 @@ HWY_INLINE F16 log16(const F16& x) {
   return fma(k, splat(math::kLn2Hi), fma(splat(-0.5f), t2, small) + t);
 }
 // exp(2x) - 1 with |x| limited to where tanh is 1.
-HWY_INLINE F16 tanh_numerator16(const F16& x) {
-  const F16 limited = clamp16(x, -math::kTanhMax, math::kTanhMax);
-  const Exp16 e = exp_parts16(limited + limited);
-  return fma(e.scale, e.remainder, e.scale - splat(1.0f));
+template <typename X>
+HWY_INLINE X tanh_numerator16(const X& x) {
+  const X limited = clamp16(x, -math::kTanhMax, math::kTanhMax);
+  const ExpParts<X> e = exp_parts16(limited + limited);
+  return fma(e.scale, e.remainder, e.scale - splat<X>(1.0f));
 }
 HWY_INLINE F16 tanh16(const F16& x) {
   const F16 m = tanh_numerator16(x);
