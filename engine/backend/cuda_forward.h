@@ -11,7 +11,7 @@ namespace pointsman::cuda {
 // the encoder's h and the decoder's start; the rest is null.
 struct Activations {
   Activations(Placement& placement, const ModelConfig& config, const ChunkShape& shape, bool record);
-  float* references;     // [sequences][projections][n][H]
+  float* references;     // [sequences][projections][n][H], or packed (DecodeArgs::references)
   float* bounds;         // [sequences][2]
   float* encoder_h;      // [sequences][n + 1][H] of either encoder
   const float* start_h;  // [sequences][H] of the decoder, rows start_stride floats apart

@@ -11,7 +11,7 @@ enum class Precision : int32_t {
   kFp32,    // one written order for every sum: the same bits everywhere
   kTf32,    // factors rounded to 11 bits
   kTf32x3,  // factors as sums of two such numbers: nearly fp32's error
-  kBf16,    // factors rounded to 8 bits
+  kBf16,    // factors rounded to 8 bits, and what the attention reads
 };
 
 inline constexpr const char* kPrecisionNames[] = {"fp32", "tf32", "tf32x3", "bf16"};

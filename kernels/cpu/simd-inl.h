@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen floats at a time on any target: one AVX-512 vector, two of AVX2, four of SSE4. Every sum over the
-// hidden size is 16 strided partial sums joined by one fixed tree, so all targets with fma give the same
-// bits. Included once per target by Highway's foreach_target, so its guard toggles with the target.
+// Sixteen floats at a time on any target, one AVX-512 vector, two of AVX2, four of SSE4; or any number of
+// vectors. Every sum over the hidden size is 16 strided partial sums joined by one fixed tree, so all targets
+// with fma give the same bits. Included once per target by Highway's foreach_target, so its guard toggles
+// with the target.
 
 #include <hwy/highway.h>
 

@@ -242,9 +242,10 @@ POINTSMAN_HOST_DEVICE constexpr int reference_index(int d) {
   return (d / 64) * 64 + (d % 16) * 4 + (d / 16) % 4;
 }
 
-// Two numbers of a packed reference row, its elements 2 i and 2 i + 1. The lower half of the word is the
-// first one rounded to bf16. The word as a float is the second one; its upper half is chosen so that it is
-// nearest in spite of the lower, so reading it costs no instruction. Each is at most 2^-8 of itself away.
+// Two numbers of a packed reference row: word 4 l + i holds elements l + 32 i and l + 32 i + 16, l = 0 .. 15,
+// i = 0 .. 3. The lower half of the word is the first one rounded to bf16. The word as a float is the second
+// one; its upper half is chosen so that it is nearest in spite of the lower, so reading it costs no
+// instruction. Each is at most 2^-8 of itself away, or 2^-133 where that is more.
 struct PackedPair {
   uint32_t bits;
 };

@@ -22,7 +22,8 @@
 //
 // With a precision other than fp32 the products are tile_multiply_mma.cuh's, whose header says which units of
 // which rows a thread then has; h is swizzled, quotients of scores are approximate (3.9 operations an
-// element), activations are not recorded.
+// element), activations are not recorded. With bf16 references in device memory are packed: half as many
+// bytes.
 #include <type_traits>
 
 #include "kernels/cuda/decode_group.cuh"
@@ -57,7 +58,7 @@ __device__ __forceinline__ void load_popped(const DecodeArgs& args, const Decode
   });
 }
 
-// In shared memory they are single precision's, which the scores read with fewer instructions.
+// Shared memory holds floats: scores then unpack nothing.
 template <Precision kPrecision>
 __device__ __forceinline__ void copy_references(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
                                                 const DecodeMemory& memory) {

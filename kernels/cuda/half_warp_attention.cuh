@@ -118,15 +118,15 @@ __device__ __forceinline__ void store_reference(HalfWarp w, const float (&x)[kOw
   *reinterpret_cast<float4*>(row + kHidden / 2 + 4 * w.lane) = make_float4(x[4], x[5], x[6], x[7]);
 }
 
-// The difference carries into the upper half what the lower one adds to the number. Sizes too small for that
-// become the smallest there are.
+// The difference carries into the upper half what the lower one adds to the number. A size below the lower
+// half becomes the lower half, at most 2^-133.
 __device__ __forceinline__ PackedPair packed_pair(float first, float second) {
   const uint32_t lower = to_bf16_pair(first, 0.0f), bits = __float_as_uint(second);
   const uint32_t sign = bits & 0x80000000u, size = max(bits ^ sign, lower);
   return {sign | ((size - lower + 0x8000u) & 0xFFFF0000u) | lower};
 }
 
-// As load_reference() reads it; `row` may be the one that x came from once all lanes have it.
+// As load_reference() reads it. `row` may be the one that x came from: these are words that the lane read.
 __device__ __forceinline__ void store_packed(HalfWarp w, const float (&x)[kOwned], PackedPair* row) {
   *reinterpret_cast<uint4*>(row + 4 * w.lane) =
       make_uint4(packed_pair(x[0], x[1]).bits, packed_pair(x[2], x[3]).bits, packed_pair(x[4], x[5]).bits,

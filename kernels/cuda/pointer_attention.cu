@@ -2,7 +2,7 @@
 // Projections of encoded items. A block takes one sequence: tiles of 32 states pass through shared memory (16
 // KiB and 128 B), a thread makes 8 items of one column of every slice. The largest |a| of a sequence decides
 // whether exp(2a) or a is stored, so both are written once as they come and read again, from the cache, for
-// the exponentials.
+// the exponentials. Rows that are packed are all read again.
 //
 // A sequence costs 2 n count H^2 flops (9.8 million for n = 100 and three slices), n (1 + count) H floats of
 // device memory and, without special-function operations, 2 n H exponentials.
@@ -44,21 +44,17 @@ __device__ __forceinline__ void exponentiate(float* values, int count) {
   }
 }
 
-// In place: rows of a, or of exp(2a) where `exponents`, become packed ones. A half-warp a row; both halves of
-// a warp make as many rounds, for the warp's shuffles that follow.
+// Packs rows of a in place, as exp(2a) where `exponents`. A half-warp a row; a lane overwrites only what it
+// alone has read.
 __device__ __forceinline__ void pack_rows(float* values, int rows, bool exponents) {
   const HalfWarp w = this_half_warp();
-  const int half = threadIdx.x / kHalfWarp % 2;
-  for (int first = threadIdx.x / 32 * 2; first < rows; first += kProjectThreads / kHalfWarp) {
-    const bool has_row = first + half < rows;
-    float* const row = values + static_cast<int64_t>(first + half) * kHidden;
+  for (int row = threadIdx.x / kHalfWarp; row < rows; row += kProjectThreads / kHalfWarp) {
+    float* const at = values + static_cast<int64_t>(row) * kHidden;
     float x[kOwned];
-    if (has_row) load_reference(w, row, x);
-    __syncwarp();
-    if (!has_row) continue;
+    load_reference(w, at, x);
 #pragma unroll
     for (int i = 0; i < kOwned; ++i) x[i] = exponents ? exp_bounded_f32(x[i] + x[i]) : x[i];
-    store_packed(w, x, reinterpret_cast<PackedPair*>(row));
+    store_packed(w, x, reinterpret_cast<PackedPair*>(at));
   }
 }
 
