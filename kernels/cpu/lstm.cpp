@@ -19,10 +19,6 @@ inline constexpr float kSigmoidLimit = 60.0f;
 // Four vectors go through exp together: one alone would wait for itself at every step.
 using Four = Vectors<4>;
 
-HWY_INLINE V limited(const V& x, float limit) {
-  return hn::Min(hn::Max(x, hn::Set(D(), -limit)), hn::Set(D(), limit));
-}
-
 // The gates' sums of units at .. at + kLanes - 1.
 HWY_INLINE Four gate_sums(const LstmCellArgs& a, const float* products, const V& x, const V& y, int at) {
   Four sums;
@@ -42,19 +38,15 @@ struct Gates {
   V ng, dg;       // tanh(g) = ng / dg
 };
 
-HWY_INLINE V sigmoid_denominator(const ExpParts<Four>& e, int gate) {
-  const V one = hn::Set(D(), 1.0f);
-  return hn::Add(hn::Mul(hn::Add(e.remainder.part[gate], one), e.scale.part[gate]), one);
-}
-
+// What a gate does not need of what is written for all four is not compiled.
 HWY_INLINE Gates activated(const Four& sums) {
-  Four x;
-  for (int gate : {0, 1, 3}) x.part[gate] = hn::Sub(hn::Zero(D()), limited(sums.part[gate], kSigmoidLimit));
-  const V g = limited(sums.part[2], math::kTanhMax);
-  x.part[2] = hn::Add(g, g);
+  const Four g = clamp16(sums, -math::kTanhMax, math::kTanhMax);
+  Four x = splat<Four>(0.0f) - clamp16(sums, -kSigmoidLimit, kSigmoidLimit);
+  x.part[2] = (g + g).part[2];
   const ExpParts<Four> e = exp_parts16(x);
-  const V ng = hn::MulAdd(e.scale.part[2], e.remainder.part[2], hn::Sub(e.scale.part[2], hn::Set(D(), 1.0f)));
-  return {sigmoid_denominator(e, 0), sigmoid_denominator(e, 1), sigmoid_denominator(e, 3), ng,
+  const Four denominators = exp_of(e) + splat<Four>(1.0f);
+  const V ng = exp_minus_one(e).part[2];
+  return {denominators.part[0], denominators.part[1], denominators.part[3], ng,
           hn::Add(ng, hn::Set(D(), 2.0f))};
 }
 

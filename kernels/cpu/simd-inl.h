@@ -154,11 +154,18 @@ HWY_INLINE ExpParts<X> exp_parts16(const X& x) {
   e.remainder = fma(r * r, poly, r);
   return e;
 }
+template <typename X>
+HWY_INLINE X exp_of(const ExpParts<X>& e) {
+  return (e.remainder + splat<X>(1.0f)) * e.scale;
+}
+template <typename X>
+HWY_INLINE X exp_minus_one(const ExpParts<X>& e) {
+  return fma(e.scale, e.remainder, e.scale - splat<X>(1.0f));
+}
 // x already within [kExpMin, kExpMax].
 template <typename X>
 HWY_INLINE X exp16_bounded(const X& x) {
-  const ExpParts<X> e = exp_parts16(x);
-  return (e.remainder + splat<X>(1.0f)) * e.scale;
+  return exp_of(exp_parts16(x));
 }
 template <typename X>
 HWY_INLINE X exp16(const X& x) {
@@ -185,8 +192,7 @@ HWY_INLINE F16 log16(const F16& x) {
 template <typename X>
 HWY_INLINE X tanh_numerator16(const X& x) {
   const X limited = clamp16(x, -math::kTanhMax, math::kTanhMax);
-  const ExpParts<X> e = exp_parts16(limited + limited);
-  return fma(e.scale, e.remainder, e.scale - splat<X>(1.0f));
+  return exp_minus_one(exp_parts16(limited + limited));
 }
 HWY_INLINE F16 tanh16(const F16& x) {
   const F16 m = tanh_numerator16(x);

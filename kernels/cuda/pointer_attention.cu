@@ -37,16 +37,9 @@ __device__ __forceinline__ void load_states(const float* states, int first, int 
   }
 }
 
-// In place a -> exp(2a).
-__device__ __forceinline__ void exponentiate(float* values, int count) {
-  for (int at = threadIdx.x; at < count; at += kProjectThreads) {
-    values[at] = exp_bounded_f32(values[at] + values[at]);
-  }
-}
-
-// Packs rows of a in place, as exp(2a) where `exponents`. A half-warp a row; a lane overwrites only what it
-// alone has read.
-__device__ __forceinline__ void pack_rows(float* values, int rows, bool exponents) {
+// In place: rows of a become rows of exp(2a) where `exponents`, and packed ones where `packed`. A half-warp a
+// row; a lane overwrites only what it alone has read.
+__device__ __forceinline__ void finish_rows(float* values, int rows, bool exponents, bool packed) {
   const HalfWarp w = this_half_warp();
   for (int row = threadIdx.x / kHalfWarp; row < rows; row += kProjectThreads / kHalfWarp) {
     float* const at = values + static_cast<int64_t>(row) * kHidden;
@@ -54,7 +47,11 @@ __device__ __forceinline__ void pack_rows(float* values, int rows, bool exponent
     load_reference(w, at, x);
 #pragma unroll
     for (int i = 0; i < kOwned; ++i) x[i] = exponents ? exp_bounded_f32(x[i] + x[i]) : x[i];
-    store_packed(w, x, reinterpret_cast<PackedPair*>(at));
+    if (packed) {
+      store_packed(w, x, reinterpret_cast<PackedPair*>(at));
+    } else {
+      store_reference(w, x, at);
+    }
   }
 }
 
@@ -96,11 +93,7 @@ __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to
       if (threadIdx.x == 0) args.bounds[2 * sequence.first_row + (glimpse ? 0 : 1)] = bound;
       exponents = bound <= kFactoredLimit;
     }
-    if (args.packed) {
-      pack_rows(references + c * slice, args.n, exponents);
-    } else if (exponents) {
-      exponentiate(references + c * slice, args.n * kHidden);
-    }
+    if (exponents || args.packed) finish_rows(references + c * slice, args.n, exponents, args.packed);
   }
   if (threadIdx.x == 0 && args.projections.glimpse < 0) args.bounds[2 * sequence.first_row] = 0.0f;
 }

@@ -714,8 +714,8 @@ uint64_t reduced(WarpOp op, uint64_t a, uint64_t b) {
 // member + i % 2]; k of i is member + 4 i, or with bf16 the pair 2 member + 8 i, 2 member + 8 i + 1.
 template <bool kPairs>
 void multiply_fragments(Thread* lanes) {
-  using Four =
-      float __attribute__((vector_size(16)));  // of a row's eight columns: one instruction for four sums
+  // Half of a row's eight columns: one instruction for four sums.
+  using Four = float __attribute__((vector_size(16)));
   float a[16][16];
   Four b[16][2], d[16][2];
   constexpr int kKept = kPairs ? 2 : 1;

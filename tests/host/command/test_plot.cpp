@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman plot`: where the ink is, what the words say, and what is refused.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -18,43 +14,13 @@
 #include "host/files/svg_labels.h"
 #include "host/files/svg_tour.h"
 #include "tests/catch.h"
-#include "tests/temporary_folder.h"
+#include "tests/host/command/sandbox.h"
 
 using namespace pointsman;
-namespace fs = std::filesystem;
 
 namespace {
 
 const std::string kData = std::string(POINTSMAN_SOURCE_DIR) + "/tests/data/";
-
-struct Answer {
-  int code;  // exit code; -1 when a signal killed the process
-  std::string out, err;
-};
-
-// A folder of its own, and the program run in it.
-class Sandbox {
- public:
-  Answer run(const std::string& arguments, const std::string& environment = "") const {
-    const std::string command = "cd '" + folder_.path().string() + "' && " + environment +
-                                " '" POINTSMAN_BINARY "' >out 2>err </dev/null " + arguments;
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
-  }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-  }
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name, std::ios::binary).rdbuf();
-    return text.str();
-  }
-  void make_folder(const std::string& name) const { fs::create_directory(folder_ / name); }
-  bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
-
- private:
-  TemporaryFolder folder_;
-};
 
 // Tags nest, attributes are quoted, and nothing stands unescaped. Enough XML for what the program writes.
 bool is_well_formed(const std::string& svg) {
@@ -435,8 +401,8 @@ TEST_CASE("words are escaped, and labels that cannot be shown are not lost") {
 
 TEST_CASE("files of one name are told apart by their folders") {
   const Sandbox sandbox;
-  sandbox.make_folder("x");
-  sandbox.make_folder("y");
+  fs::create_directory(sandbox.path("x"));
+  fs::create_directory(sandbox.path("y"));
   sandbox.write("x/log.jsonl", log_line("1", "8"));
   sandbox.write("y/log.jsonl", log_line("1", "8"));
   const Answer answer = sandbox.run("plot curve x/log.jsonl y/log.jsonl");
