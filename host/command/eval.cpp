@@ -295,19 +295,19 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
 Command add_eval(CLI::App& parent) {
   auto flags = std::make_shared<EvalFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand(
-      "eval", "Mean cost, gap and speed of models and their rivals on a set, a row a mode");
-  app->footer(kEvalExamples);
-  app->add_option("SET", flags->files, "Instances")->required();
+  CLI::App* const app = add_subcommand(
+      parent, "eval", "Mean cost, gap and speed of models and their rivals on a set, a row a mode",
+      kEvalExamples);
+  add_positional(*app, "SET", flags->files, "Instances").required();
   add_option(*app, "-m,--model", flags->model,
              "Model file or name, or several with commas: the best answer of all; default: same problem, "
              "nearest size")
-      ->type_name(kModelValue);
+      .type_name(kModelValue);
   add_option(*app, "--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
-  add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below")->type_name("MODES");
+  add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below").type_name("MODES");
   add_option(*app, "-n,--samples", flags->samples,
              "Samples of the sample and random modes that name no number",
-             CLI::Range(int64_t{1}, int64_t{1} << 31));
+             within(int64_t{1}, int64_t{1} << 31));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"json", "ndjson", "text"});
   return {app, common, [=] { return run_eval(*flags, *common); }};

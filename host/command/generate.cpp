@@ -43,17 +43,15 @@ int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
 }  // namespace
 
 void add_generate_flags(CLI::App& app, GenerateFlags& flags) {
-  app.add_option("problem", flags.problem, problem_names())
-      ->required()
-      ->check(with_hint(CLI::IsMember(problem_choices())));
+  add_positional(app, "problem", flags.problem, problem_names()).required().check(one_of(problem_choices()));
   add_option(app, "-n,--size", flags.n, "Cities or items of an instance")
-      ->required()
-      ->check(CLI::Range(1, 1000000));
-  add_option(app, "-b,--count", flags.count, "Number of instances", CLI::Range(1, 100000000));
+      .required()
+      .check(within(1, 1000000));
+  add_option(app, "-b,--count", flags.count, "Number of instances", within(1, 100000000));
   add_option(app, "--like", flags.like, "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives",
-             CLI::IsMember(std::vector<std::string>{"numpy"}));
+             one_of({"numpy"}));
   add_option(app, "--capacity", flags.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
-             CLI::Range(0.0, 1e12));
+             within(0.0, 1e12));
 }
 
 void check_generate_flags(const GenerateFlags& flags, uint64_t seed) {
@@ -77,9 +75,8 @@ InstanceBatch generate(const GenerateFlags& flags, uint64_t seed) {
 Command add_generate(CLI::App& parent) {
   auto flags = std::make_shared<GenerateFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app =
-      parent.add_subcommand("generate", "Random instances, uniform in the unit square or in [0, 1)");
-  app->footer(kGenerateExamples);
+  CLI::App* const app = add_subcommand(
+      parent, "generate", "Random instances, uniform in the unit square or in [0, 1)", kGenerateExamples);
   add_generate_flags(*app, *flags);
   std::vector<std::string> formats, names;  // those that can be written
   for (const InstanceFormat& format : instance_formats()) {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "host/command/flags.h"
-#include "host/command/option_table.h"
 #include "host/files/text_scan.h"
 
 namespace pointsman {
@@ -57,13 +55,6 @@ std::string wrapped_lines(const std::string& text) {
   return out;
 }
 
-class HelpFormatter : public CLI::FormatterBase {
- public:
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    return help_text(table_of(*app), name);
-  }
-};
-
 }  // namespace
 
 std::string wrapped(std::string_view text, size_t indent, size_t columns) {
@@ -110,7 +101,5 @@ std::string help_text(const CommandTable& table, const std::string& name) {
     text += entry(subcommand.name, subcommand.description);
   return text + "\n" + wrapped_lines(table.footer);
 }
-
-std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 }  // namespace pointsman

@@ -2,15 +2,10 @@
 // What --help prints: the table of options in at most 100 columns.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "host/command/option_table.h"
-
-namespace CLI {
-class FormatterBase;
-}
 
 namespace pointsman {
 
@@ -24,8 +19,5 @@ std::string wrapped(std::string_view text, size_t indent, size_t columns = kHelp
 std::string usage_text(const CommandTable& table, const std::string& name);
 
 std::string help_text(const CommandTable& table, const std::string& name);
-
-// Give it to an application before its subcommands are added: they take it over.
-std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace pointsman

@@ -117,9 +117,9 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
 Command add_info(CLI::App& parent) {
   auto model = std::make_shared<std::string>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand("info", "Version, device and models; or one model in detail");
-  app->footer(kInfoExamples);
-  app->add_option("MODEL", *model, "Model file or name")->type_name(kModelValue);
+  CLI::App* const app =
+      add_subcommand(parent, "info", "Version, device and models; or one model in detail", kInfoExamples);
+  add_positional(*app, "MODEL", *model, "Model file or name").type_name(kModelValue);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] {
             OutputFile file = open_output(*common);

@@ -17,15 +17,15 @@ std::vector<std::string> problem_choices() {
 }
 
 void add_instance_options(CLI::App& app, InstanceFlags& flags) {
-  app.option_defaults()->group("Input");
+  begin_group(app, "Input");
   std::vector<std::string> formats = of_formats(instance_formats(), &InstanceFormat::name);
   formats.insert(formats.begin(), "auto");
   add_option(app, "--input-format", flags.format, "Format of the input; auto: told by suffix and first bytes",
-             CLI::IsMember(formats));
+             one_of(formats));
   add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)",
-             CLI::IsMember(problem_choices()));
+             one_of(problem_choices()));
   add_option(app, "--capacity", flags.capacity,
-             "KnapSack: capacity, where the file has none; 0: the file's own", CLI::Range(0.0, 1e300));
+             "KnapSack: capacity, where the file has none; 0: the file's own", within(0.0, 1e300));
 }
 
 void refuse_capacity(ProblemKind problem, double capacity) {

@@ -3,6 +3,7 @@
 // on stderr, the JSON error where JSON was asked for, and the documented exit code.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -168,10 +169,17 @@ void add_texts(CLI::App& app) {
       if (shell.name == name) throw CLI::CallForVersion(shell.script(table_of(app)), 0);
     }
   };
-  app.add_option_function<std::string>("--completion", complete,
-                                       "Completion for a shell: source <(pointsman --completion bash)")
-      ->check(with_hint(CLI::IsMember(shells)));
+  Declared(app.add_option_function<std::string>(
+               "--completion", complete, "Completion for a shell: source <(pointsman --completion bash)"))
+      .check(one_of(shells));
 }
+
+class HelpFormatter : public CLI::FormatterBase {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    return help_text(table_of(*app), name);
+  }
+};
 
 // Prints what such a flag or --help asked for; true when the error was one of them.
 bool answered(const CLI::App& app, const CLI::ParseError& error) {
@@ -238,7 +246,7 @@ int main_program(int argc, char** argv) {
   as_json = is_json_on_stdout(guess);
   CLI::App app("Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
                "pointsman");
-  app.formatter(help_formatter());
+  app.formatter(std::make_shared<HelpFormatter>());  // the subcommands take it over
   app.footer(std::string(kExamples) + "\n" + exit_codes_text());
   app.require_subcommand(1);
   add_texts(app);

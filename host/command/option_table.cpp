@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/option_table.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "host/command/flags.h"
 #include "host/files/text_scan.h"
 
 namespace pointsman {

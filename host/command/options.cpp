@@ -2,7 +2,6 @@
 #include "host/command/options.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
@@ -12,7 +11,6 @@
 #include "host/command/log.h"
 #include "host/command/memory_failure.h"
 #include "host/files/formats.h"
-#include "host/run/did_you_mean.h"
 
 namespace pointsman {
 
@@ -44,73 +42,40 @@ std::string check_seconds(const std::string& text) {
 
 }  // namespace
 
-std::string environment_name(const std::string& names) {
-  std::string name = names.substr(names.find("--") + 2);
-  name = name.substr(0, name.find(','));
-  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return "POINTSMAN_" + name;
-}
-
-CLI::Validator with_hint(const CLI::Validator& check) {
-  const std::string description = check.get_description();
-  const std::vector<std::string> choices = choices_in(description);
-  if (choices.empty()) return check;
-  const auto judge = [check, choices](const std::string& value) {
-    const std::string wrong = check(value);
-    return wrong.empty() ? wrong : wrong + did_you_mean(value, choices);
-  };
-  return {judge, description};
-}
-
-bool is_typed(const CLI::App& app, const char* name) {
-  const CLI::Option* option = app.get_option(name);
-  return option->count() > 0 && std::getenv(option->get_envname().c_str()) == nullptr;
-}
-
-void refuse_typed(const CLI::App& app, std::initializer_list<const char*> names, const std::string& why) {
-  for (const char* name : names) {
-    if (is_typed(app, name)) throw UsageError(std::string(name) + ": " + why);
-  }
-}
-
-CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
-  return app.add_flag(names, value, help)->envname(environment_name(names));
-}
-
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
   options.suffixes = suffixes_of(answer_formats(), formats);
-  app.option_defaults()->group(kCommonGroup);
+  begin_group(app, kCommonGroup);
   add_option(app, "-o,--output", options.output, "Write the result here instead of to stdout")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
   add_flag(app, "-f,--force", options.force, "Replace an existing output file");
   add_option(app, "--format", options.format,
              "Output format; default: by the suffix of -o, else a table on a "
              "terminal and JSON off one",
-             CLI::IsMember(formats));
+             one_of(formats));
   add_option(app, "-s,--seed", options.seed, "Seed of every random number");
-  add_option(app, "-t,--threads", options.threads, "CPU threads; 0: all", CLI::Range(0, 4096));
+  add_option(app, "-t,--threads", options.threads, "CPU threads; 0: all", within(0, 4096));
   add_option(app, "-l,--time-limit", options.time_limit,
              "Seconds from the start of the program, then the best so far "
              "is the answer; 0: none",
-             CLI::Validator(check_seconds, ""))
-      ->type_name("SECONDS");
+             judged_by(check_seconds))
+      .type_name("SECONDS");
   add_option(
       app, "--device", options.device,
       "Where to compute; cuda:1 is the second of its kind, cuda:all all of them; auto may fall back and "
       "says so",
-      CLI::Validator(check_device, ""))
-      ->type_name("{auto,cpu,cuda}");
+      judged_by(check_device))
+      .type_name("{auto,cpu,cuda}");
   add_option(app, "--precision", options.precision,
              "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device",
-             CLI::IsMember(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
+             one_of(std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
   add_flag(app, "-q,--quiet", options.quiet, "No log on stderr except errors");
   add_flag(app, "-v,--verbose", options.verbose, "Also log models, batches and backend calls");
   add_option(app, "--log-format", options.log_format, "Log lines as text or as JSON",
-             CLI::IsMember(std::vector<std::string>{"text", "json"}));
+             one_of({"text", "json"}));
   add_option(app, "--config", options.config,
              "Read flags from this file: \"samples = 64\" lines, [solve] sections; "
              "flags and environment come first")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
 }
 
 BackendOptions backend_options(const CommonOptions& options) {

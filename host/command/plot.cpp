@@ -320,33 +320,31 @@ int run_plot(const PlotFlags& flags, const CLI::App& app, const CommonOptions& c
 Command add_plot(CLI::App& parent) {
   auto flags = std::make_shared<PlotFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app =
-      parent.add_subcommand("plot", "Tours, ratios to optimal, training curves and eval's rows as SVG");
-  app->footer(kPlotExamples);
-  app->add_option("KIND", flags->kind, "tour, ratio, curve or progress")
-      ->required()
-      ->check(with_hint(CLI::IsMember(std::vector<std::string>{"tour", "ratio", "curve", "progress"})));
-  app->add_option(
-         "FILE", flags->files,
-         "tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
-         "curve: logs of train; progress: rows of eval --format ndjson; - is stdin")
-      ->required();
+  CLI::App* const app = add_subcommand(
+      parent, "plot", "Tours, ratios to optimal, training curves and eval's rows as SVG", kPlotExamples);
+  add_positional(*app, "KIND", flags->kind, "tour, ratio, curve or progress")
+      .required()
+      .check(one_of({"tour", "ratio", "curve", "progress"}));
+  add_positional(
+      *app, "FILE", flags->files,
+      "tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
+      "curve: logs of train; progress: rows of eval --format ndjson; - is stdin")
+      .required();
   add_option(*app, "--label", flags->labels, "Name of a file in the picture; repeat it for each, in order")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  add_option(*app, "--title", flags->title, "Title above the picture")->type_name("WORDS");
+      .one_each()
+      .type_name("NAME");
+  add_option(*app, "--title", flags->title, "Title above the picture").type_name("WORDS");
   const auto columns = [](const char* axis, const Columns& log, const Columns& eval) {
     return std::string("Column ") + axis + ", the first unless told; curve: " + names_of(log) +
            "; progress: " + names_of(eval);
   };
-  add_option(*app, "--x", flags->x, columns("along the bottom", kLogX, kEvalX))->type_name("COLUMN");
-  add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY))->type_name("COLUMN");
+  add_option(*app, "--x", flags->x, columns("along the bottom", kLogX, kEvalX)).type_name("COLUMN");
+  add_option(*app, "--y", flags->y, columns("up the side", kLogY, kEvalY)).type_name("COLUMN");
   add_flag(*app, "--log-x", flags->log_x, "curve: the bottom axis is logarithmic");
   add_flag(*app, "--log-y", flags->log_y, "curve, progress: the side axis is logarithmic");
   add_option(*app, "--ref", flags->reference,
-             "curve, progress: a horizontal line here, say at the mean optimum", CLI::Range(-1e100, 1e100));
-  add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all",
-             CLI::Range(-1, 1 << 30));
+             "curve, progress: a horizontal line here, say at the mean optimum", within(-1e100, 1e100));
+  add_option(*app, "--index", flags->index, "tour: only this instance, from 0; -1: all", within(-1, 1 << 30));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"svg"});
   return {app, common, [=] { return run_plot(*flags, *app, *common); }};

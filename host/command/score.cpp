@@ -72,15 +72,15 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
 Command add_score(CLI::App& parent) {
   auto flags = std::make_shared<ScoreFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand("score", "Log probability of given solutions under a model");
-  app->footer(kScoreExamples);
-  app->add_option("FILE", flags->file, "Instances; - is stdin")->required();
+  CLI::App* const app =
+      add_subcommand(parent, "score", "Log probability of given solutions under a model", kScoreExamples);
+  add_positional(*app, "FILE", flags->file, "Instances; - is stdin").required();
   add_option(*app, "--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
-      ->required()
-      ->type_name(kFileValue);
+      .required()
+      .type_name(kFileValue);
   add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size")
-      ->type_name(kModelValue);
-  add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)", CLI::Range(1e-3, 1e3));
+      .type_name(kModelValue);
+  add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)", within(1e-3, 1e3));
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_score(*flags, *common); }};

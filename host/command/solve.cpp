@@ -256,8 +256,8 @@ int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& commo
 Command add_solve(CLI::App& parent) {
   auto flags = std::make_shared<SolveFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand("solve", "Solve instances from files or stdin");
-  app->footer(kSolveExamples);
+  CLI::App* const app =
+      add_subcommand(parent, "solve", "Solve instances from files or stdin", kSolveExamples);
   add_solve_flags(*app, *flags);
   add_common_options(*app, *common, of_formats(answer_formats(), &AnswerFormat::name));
   return {app, common, [=] { return run_solve(*flags, *app, *common); }};

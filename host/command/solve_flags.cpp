@@ -28,14 +28,14 @@ std::pair<Names, std::string> solve_modes() {
 }
 
 template <typename Number>
-CLI::Range range_check(const ranges::Range<Number>& range) {
-  return CLI::Range(range.low, range.high);
+Check range_check(const ranges::Range<Number>& range) {
+  return within(range.low, range.high);
 }
 
 void add_search_flags(CLI::App& app, SolveFlags& flags) {
   SolveOptions& options = flags.options;
   const auto [modes, summaries] = solve_modes();
-  add_option(app, "--mode", flags.mode, summaries, CLI::IsMember(modes));
+  add_option(app, "--mode", flags.mode, summaries, one_of(modes));
   add_optional(app, "-n,--samples", options.samples, int64_t{0},
                "Samples per instance; 0: 1280, greedy one per copy", range_check(ranges::kSamples));
   add_option(app, "--first-sample", options.first_sample,
@@ -51,14 +51,11 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
       app, "--augment", options.augment, 0,
       "TSP: spread the samples over the 8 symmetries of the square; 0: 8 in mode auto, and in mode active "
       "from a model; else 1",
-      CLI::IsMember(std::vector<int>{0, 1, 8}));
-  app.add_flag_function(
-         "--shuffle,!--no-shuffle", [&options](int64_t times) { options.shuffle = times > 0; },
-         "Spread the samples over random input orders; on in mode auto")
-      ->envname(environment_name("--shuffle"));
+      one_of_numbers({0, 1, 8}));
+  add_flag(app, "--shuffle,!--no-shuffle", options.shuffle,
+           "Spread the samples over random input orders; on in mode auto");
   add_option(app, "--improve", flags.improve,
-             "on: local search from the best tours; default: on in mode auto",
-             CLI::IsMember(Names{"on", "off"}));
+             "on: local search from the best tours; default: on in mode auto", one_of({"on", "off"}));
   add_optional(app, "--kicks", options.kicks, int64_t{-1},
                "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, or "
                "until the limit; else none",
@@ -72,7 +69,7 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
 }
 
 void add_active_flags(CLI::App& app, SolveFlags& flags) {
-  app.option_defaults()->group("Active search");
+  begin_group(app, "Active search");
   SolveOptions& options = flags.options;
   add_optional(app, "--steps", options.steps, int64_t{0}, "Gradient steps on an instance; 0: 5000",
                range_check(ranges::kSteps));
@@ -82,7 +79,7 @@ void add_active_flags(CLI::App& app, SolveFlags& flags) {
       app, "--learn", flags.learn,
       "What is trained: all parameters, or those of the attention (glimpse, pointer, prior), which takes "
       "two thirds of the time; default: attention from a trained model, else all",
-      CLI::IsMember(Names{"all", "attention"}));
+      one_of({"all", "attention"}));
   add_optional(
       app, "--learning-rate", options.learning_rate, 0.0f,
       "Adam's learning rate; 0: from fresh parameters as `train`, from a trained model a share of its "
@@ -137,12 +134,12 @@ void check_shard(const SolveFlags& flags, const CommonOptions& common) {
 }  // namespace
 
 void add_solve_flags(CLI::App& app, SolveFlags& flags) {
-  app.add_option("FILE", flags.files,
+  add_positional(app, "FILE", flags.files,
                  "TSPLIB, .npy, .npz, JSON, NDJSON, CSV or KnapSack text, also .gz; - is stdin")
-      ->required();
+      .required();
   add_option(app, "-m,--model", flags.model,
              "Model file or name; default: same problem, nearest size. Mode auto then samples it first")
-      ->type_name(kModelValue);
+      .type_name(kModelValue);
   add_search_flags(app, flags);
   add_option(
       app, "--init", flags.init,
@@ -155,7 +152,7 @@ void add_solve_flags(CLI::App& app, SolveFlags& flags) {
       app, "--shard", flags.shard_text,
       "I/N: solve part I of N parts of the input, 1/N to N/N; their outputs joined are the whole run's "
       "(--format ndjson, npy, npz)")
-      ->type_name("I/N");
+      .type_name("I/N");
   add_option(app, "--ref", flags.ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
   add_active_flags(app, flags);
   add_instance_options(app, flags.input);
@@ -168,7 +165,7 @@ void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOpti
   if (!flags.improve.empty()) options.improve = flags.improve == "on";
   if (!flags.learn.empty()) options.learned = flags.learn == "all" ? Learned::kAll : Learned::kAttention;
   options.untrained = flags.init == "random";
-  options.network = asks_for_network([&](const char* flag) { return app.get_option(flag)->count() > 0; });
+  options.network = asks_for_network([&](const char* flag) { return is_given(app, flag); });
   refuse_combinations(options, [&](const char* flag) { return is_typed(app, flag); });
   if (flags.resume) check_resume(common);
   if (!flags.shard_text.empty()) {

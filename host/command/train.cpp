@@ -120,8 +120,8 @@ Command add_train(CLI::App& parent) {
   auto flags = std::make_shared<TrainFlags>();
   auto common = std::make_shared<CommonOptions>();
   common->answer_on_stdout = true;
-  CLI::App* app = parent.add_subcommand("train", "Train a model by policy gradient, or on given answers");
-  app->footer(kTrainExamples);
+  CLI::App* const app = add_subcommand(
+      parent, "train", "Train a model by policy gradient, or on given answers", kTrainExamples);
   add_train_flags(*app, *flags);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_train(*flags, *app, *common); }};

@@ -32,7 +32,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
   config.centre_logits = flags.centre_logits == "on";
   config.has_critic = flags.options.baseline == Baseline::kCritic;
   config.encoder = flags.encoder == name_of(Encoder::kLstm) ? Encoder::kLstm : Encoder::kAttention;
-  if (config.encoder == Encoder::kLstm && app.count("--layers"))
+  if (config.encoder == Encoder::kLstm && is_given(app, "--layers"))
     throw UsageError("--layers: the LSTM encoder has none; leave it out");
   config.has_prior = flags.prior == "on";
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
@@ -43,7 +43,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
                      name_of(config.problem));
   }
   for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--layers", "--prior"}) {
-    if (app.count(name))
+    if (is_given(app, name))
       throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
   }
   config.glimpses = model.config.glimpses;
@@ -52,7 +52,7 @@ std::vector<float> initial_state(const TrainFlags& flags, const CLI::App& app, M
   config.heads = model.config.heads;
   config.feed_forward = model.config.feed_forward;
   config.has_prior = model.config.has_prior;
-  if (!app.count("--clip")) config.clip = model.config.clip;
+  if (!is_given(app, "--clip")) config.clip = model.config.clip;
   config.centre_logits = model.config.centre_logits;
   config.training_tours = model.config.training_tours;
   config.learning_rate = model.config.learning_rate;
@@ -148,36 +148,36 @@ void add_training_options(CLI::App& app, TrainFlags& flags) {
   add_option(app, "--baseline", flags.baseline,
              "b of the gradient (L - b): leave-one-out mean of the instance's other "
              "rollouts, critic network, moving average, or greedy rollout of the best actor",
-             CLI::IsMember(baselines));
+             one_of(baselines));
   add_option(app, "--rollouts", options.rollouts,
              "Copies of an instance, turned and reordered, with the shared baseline or --solutions",
-             CLI::Range(1, 4096));
+             within(1, 4096));
   add_option(
       app, "--symmetries", options.symmetries,
       "With --encoder attention and the shared baseline: encodings an instance, each of another symmetry, "
       "that its rollouts are shared out to",
-      CLI::IsMember(std::vector<int>{1, 2, 4, 8}));
-  add_option(app, "-b,--batch-size", options.batch, "Instances a step", CLI::Range(1, 1 << 20));
-  add_option(app, "--steps", options.steps, "Gradient steps", CLI::Range(int64_t{1}, int64_t{1} << 40));
+      one_of_numbers({1, 2, 4, 8}));
+  add_option(app, "-b,--batch-size", options.batch, "Instances a step", within(1, 1 << 20));
+  add_option(app, "--steps", options.steps, "Gradient steps", within(int64_t{1}, int64_t{1} << 40));
   add_option(app, "--learning-rate", flags.learning_rate,
              "Of Adam, at the start; default: 3e-4 with --encoder attention, 1e-3 with lstm",
-             CLI::Range(1e-9, 1.0));
+             within(1e-9, 1.0));
   add_option(app, "--decay", options.decay, "The learning rate is multiplied by this every --decay-steps",
-             CLI::Range(0.01, 1.0));
-  add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays", CLI::Range(1, 1 << 30));
+             within(0.01, 1.0));
+  add_option(app, "--decay-steps", options.decay_steps, "Steps between two decays", within(1, 1 << 30));
   add_option(app, "--entropy", options.entropy,
              "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised",
-             CLI::Range(0.0, 1e6));
+             within(0.0, 1e6));
   add_option(app, "--entropy-steps", options.entropy_steps, "T falls linearly to 0 over so many steps",
-             CLI::Range(int64_t{1}, int64_t{1} << 40));
+             within(int64_t{1}, int64_t{1} << 40));
   add_option(app, "--max-norm", options.max_norm, "The gradient's L2 norm is clipped to this",
-             CLI::Range(1e-6, 1e6));
+             within(1e-6, 1e6));
   add_flag(
       app, "--asynchronous", flags.asynchronous,
       "Several MPI ranks: each makes steps of its own and waits for nobody (Mnih et al. 2016). No two runs "
       "have the same bits");
   add_option(app, "--validation-every", options.validation_every, "Steps between two greedy validations",
-             CLI::Range(1.0, 1e12));
+             within(1.0, 1e12));
 }
 
 void add_training_files(CLI::App& app, TrainFlags& flags) {
@@ -186,53 +186,49 @@ void add_training_files(CLI::App& app, TrainFlags& flags) {
       app, "--instances", flags.instances,
       "Train on these instances of size -n, any format of `solve`, instead of uniform ones; the last tenth, "
       "at most 1,000, is for validation")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
   add_option(app, "--solutions", flags.solutions,
              "Supervised learning: the answers to all --instances, which the network learns to give (cross "
              "entropy)")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
   add_option(app, "--init", flags.init, "Start from this model (path or name) instead of fresh parameters")
-      ->type_name(kModelValue);
+      .type_name(kModelValue);
   add_option(app, "--resume", flags.resume,
              "Continue from this checkpoint, bit for bit as if never stopped; give the "
              "same flags again")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
   add_option(app, "--checkpoint", flags.checkpoint, "Write a resumable state to this file")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
   add_option(app, "--checkpoint-every", options.checkpoint_every, "Steps between two checkpoints",
-             CLI::Range(1, 1 << 30));
+             within(1, 1 << 30));
   add_option(app, "--log", flags.log, "Write a JSON line here every 100 steps and at each validation")
-      ->type_name(kFileValue);
+      .type_name(kFileValue);
 }
 
 }  // namespace
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   ModelConfig& model = flags.options.model;
-  app.add_option("problem", flags.problem, problem_names())
-      ->required()
-      ->check(with_hint(CLI::IsMember(problem_choices())));
-  add_option(app, "-n,--size", model.n, "Cities or items of an instance")
-      ->required()
-      ->check(CLI::Range(2, 10000));
+  add_positional(app, "problem", flags.problem, problem_names()).required().check(one_of(problem_choices()));
+  add_option(app, "-n,--size", model.n, "Cities or items of an instance").required().check(within(2, 10000));
   add_option(app, "--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25",
-             CLI::Range(0.0, 1e12));
+             within(0.0, 1e12));
   const std::vector<std::string> on_off = {"on", "off"};
   add_option(app, "--encoder", flags.encoder, "attention: layers of self-attention; lstm: the paper's",
-             CLI::IsMember(std::vector<std::string>{name_of(Encoder::kAttention), name_of(Encoder::kLstm)}));
-  add_option(app, "--layers", model.layers, "Of the attention encoder", CLI::Range(1, 64));
+             one_of({name_of(Encoder::kAttention), name_of(Encoder::kLstm)}));
+  add_option(app, "--layers", model.layers, "Of the attention encoder", within(1, 64));
   add_option(app, "--prior", flags.prior,
              "Learned weight of what the rules know of a candidate (TSP: its distance), added to its logit; "
              "off: the paper's form",
-             CLI::IsMember(on_off));
-  add_option(app, "--glimpses", model.glimpses, "Glimpses before the pointer", CLI::Range(0, 4));
+             one_of(on_off));
+  add_option(app, "--glimpses", model.glimpses, "Glimpses before the pointer", within(0, 4));
   add_option(app, "--clip", model.clip,
              "C of the logits C tanh(u); with --init the model's. A larger one is a colder policy",
-             CLI::Range(0.1, 1000.0));
+             within(0.1, 1000.0));
   add_option(app, "--centre-logits", flags.centre_logits,
              "Subtract the mean of u over the feasible cities before "
              "the clip; off: the paper's literal form",
-             CLI::IsMember(on_off));
+             one_of(on_off));
   add_training_options(app, flags);
   add_training_files(app, flags);
 }

@@ -134,11 +134,11 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
 Command add_verify(CLI::App& parent) {
   auto flags = std::make_shared<VerifyFlags>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* app = parent.add_subcommand("verify", "Check solutions and their costs in double precision");
-  app->footer(kVerifyExamples);
-  app->add_option("INSTANCES", flags->instances, "Instances; - is stdin")->required();
-  app->add_option("SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
-      ->required();
+  CLI::App* const app = add_subcommand(
+      parent, "verify", "Check solutions and their costs in double precision", kVerifyExamples);
+  add_positional(*app, "INSTANCES", flags->instances, "Instances; - is stdin").required();
+  add_positional(*app, "SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
+      .required();
   add_instance_options(*app, flags->input);
   add_common_options(*app, *common, {"json", "text"});
   return {app, common, [=] { return run_verify(*flags, *common); }};
