@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the CUDA operations on the first device, by CUDA events: bench_operations [lstm|decode|training]...
+// Times the CUDA operations on the first device, by CUDA events: bench_operations
+// [lstm|decode|training|improve]...
 #include "bench/operations/device_batch.h"
 
 namespace {
@@ -10,7 +11,8 @@ struct Bench {
   const char* name;
   void (*run)(const Context&);
 };
-constexpr Bench kBenches[] = {{"lstm", bench_lstm}, {"decode", bench_decode}, {"training", bench_training}};
+constexpr Bench kBenches[] = {
+    {"lstm", bench_lstm}, {"decode", bench_decode}, {"training", bench_training}, {"improve", bench_improve}};
 
 void run(const std::vector<std::string>& names) {
   const Peaks peaks = cuda_peaks(0);

@@ -140,5 +140,6 @@ struct Context {
 void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
 void bench_decode(const Context& context);    // encoder, references, decode: one instance and 10,000
 void bench_training(const Context& context);  // attention's backward pass, critic, Adam
+void bench_improve(const Context& context);   // local search on 10,000 tours
 
 }  // namespace pointsman::bench

@@ -5,8 +5,10 @@
 
 #if defined(__CUDACC__)
 #define POINTSMAN_HOST_DEVICE __host__ __device__
+#define POINTSMAN_DEVICE __device__ __forceinline__  // of what nvcc compiles for kernels alone
 #else
 #define POINTSMAN_HOST_DEVICE
+#define POINTSMAN_DEVICE
 #endif
 
 namespace pointsman {

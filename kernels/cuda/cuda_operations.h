@@ -420,6 +420,23 @@ struct BestOfArgs {
 int64_t best_of_scratch(int sequences);
 void best_of(const BestOfArgs& args, cudaStream_t stream);
 
+// ------------------------------------------------------------------------------ improve_tours.cu
+
+// Iterated local search on tours (kernels/common/tour_improvement.h), a warp each.
+struct ImproveToursArgs {
+  const float* xy;             // [instances][n][2], in the unit square
+  uint16_t* neighbours;        // [instances][n][kTourNeighbours] out: the instances' candidate lists
+  const int32_t* instance_of;  // [tours]
+  const uint64_t* keys;        // [tours] of the kicks' draws
+  int instances, tours, n;     // n: kFewestTourCities .. most_tour_cities()
+  int kicks;
+  uint64_t seed;
+  int32_t* orders;  // [tours][n] in and out: the best found, by the rounding of single precision
+};
+// As many as the device's shared memory holds the tour of.
+int most_tour_cities();
+void improve_tours(const ImproveToursArgs& args, cudaStream_t stream);
+
 // ------------------------------------------------------------------------------ adam_update.cu
 
 // Double sums of squares in a fixed order: norms[s] = sum over [offset, offset + count) of gradient of set s,
