@@ -30,7 +30,7 @@ double mean_length(const std::vector<float>& xy, const std::vector<int32_t>& ord
   return sum / kTours;
 }
 
-void bench_tours(const Context& context, int n, int kicks) {
+void bench_tours(const Context& context, Json row, int n, int kicks) {
   std::minstd_rand random;
   std::vector<float> coordinates(size_t{2} * n * kTours);
   for (float& x : coordinates) x = std::generate_canonical<float, 24>(random);
@@ -62,8 +62,6 @@ void bench_tours(const Context& context, int n, int kicks) {
                          .orders = orders.data()},
                         context.stream);
   };
-  Json row = row_of("improve_tours", "ours", n, kTours);
-  row["kicks"] = kicks;
   const Statistics ms = time_on_device(context.stream, improve, 0.2, restart);
   const double length = mean_length(coordinates, download(orders), n);
   if (!(length < mean_length(coordinates, fresh, n)))
@@ -78,7 +76,8 @@ void bench_improve(const Context& context) {
   for (const int n : kSizes) {
     for (const int per_city : kKicksPerCity) {
       Json row = row_of("improve_tours", "ours", n, kTours);
-      attempt(print_row, row, [&] { bench_tours(context, n, per_city * n); });
+      row["kicks"] = per_city * n;
+      attempt(print_row, row, [&] { bench_tours(context, row, n, per_city * n); });
     }
   }
 }

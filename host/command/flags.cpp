@@ -24,7 +24,7 @@ std::string environment_name(const std::string& names) {
 Check::Check(const CLI::Validator& validator) : validator_(std::make_shared<CLI::Validator>(validator)) {}
 
 Check one_of(const std::vector<std::string>& words) {
-  const CLI::IsMember member(words);
+  const CLI::Validator member = CLI::IsMember(words);
   const auto wrong = [member, words](const std::string& value) {
     const std::string refusal = member(value);
     return refusal.empty() ? refusal : refusal + did_you_mean(value, words);
@@ -113,7 +113,6 @@ void refuse_typed(const CLI::App& app, std::initializer_list<const char*> names,
 // Of all types that flags.h names.
 template Check within(int, int);
 template Check within(int64_t, int64_t);
-template Check within(float, float);
 template Check within(double, double);
 
 template Declared add_positional(CLI::App&, const std::string&, std::string&, const std::string&);

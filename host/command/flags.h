@@ -34,7 +34,7 @@ class Check {
 // A refusal names the word that was meant.
 Check one_of(const std::vector<std::string>& words);
 Check one_of_numbers(const std::vector<int>& numbers);
-// Both ends are in it. Of int, int64_t, float and double.
+// Both ends are in it. Of int, int64_t and double.
 template <typename Number>
 Check within(Number low, Number high);
 // `wrong` tells what is wrong with a value; empty: nothing.

@@ -428,13 +428,13 @@ struct ImproveToursArgs {
   uint16_t* neighbours;        // [instances][n][kTourNeighbours] out: the instances' candidate lists
   const int32_t* instance_of;  // [tours]
   const uint64_t* keys;        // [tours] of the kicks' draws
-  int instances, tours, n;     // n: kFewestTourCities .. most_tour_cities()
+  int instances, tours, n;     // n: from kFewestTourCities on
   int kicks;
   uint64_t seed;
   int32_t* orders;  // [tours][n] in and out: the best found, by the rounding of single precision
 };
-// As many as the device's shared memory holds the tour of.
-int most_tour_cities();
+// Nothing stops it early. Throws std::invalid_argument where a block's shared memory holds no tour of n
+// cities.
 void improve_tours(const ImproveToursArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ adam_update.cu

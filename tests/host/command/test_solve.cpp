@@ -469,7 +469,7 @@ TEST_CASE("the first line of a stream does not use up the time of those to come"
       CHECK(json::parse(line).at("kicks") == 240);
     }
   }
-  const Answer each = sandbox.run("solve - --format ndjson --limit-each 0.05 <set.ndjson");
+  const Answer each = sandbox.run("solve - --format ndjson --limit-each 0.25 <set.ndjson");
   for (const std::string& line : lines_of(each.out)) {
     CHECK(json::parse(line).at("status") == "time_limit");
     CHECK(json::parse(line).at("kicks") > 240);

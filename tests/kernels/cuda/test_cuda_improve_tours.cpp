@@ -98,5 +98,12 @@ TEST_CASE("cuda: local search on tours of many sizes") {
   check_tours(1, 1, 5000, 0);  // one tour a block
 }
 
+TEST_CASE("cuda: local search refuses a tour that no block has room for") {
+  DeviceArray<int32_t> orders(1);  // nothing is read
+  REQUIRE_THROWS_WITH(
+      improve_tours({nullptr, nullptr, nullptr, nullptr, 1, 1, 30000, 0, kSeed, orders.data()}, nullptr),
+      has_text("no room for a tour of 30000 cities"));
+}
+
 }  // namespace
 }  // namespace pointsman::cuda
