@@ -20,11 +20,7 @@ constexpr int kTours = 10000;
 double mean_length(const std::vector<float>& xy, const std::vector<int32_t>& orders, int n) {
   double sum = 0.0;
   for (size_t first = 0; first < orders.size(); first += n) {
-    std::vector<bool> seen(n);
-    for (size_t i = first; i < first + n; ++i) {
-      if (orders[i] < 0 || orders[i] >= n || seen[orders[i]]) return std::nan("");
-      seen[orders[i]] = true;
-    }
+    if (!is_permutation(&orders[first], n)) return std::nan("");
     sum += tour_length(&xy[2 * first], &orders[first], n);
   }
   return sum / kTours;

@@ -40,6 +40,15 @@ struct BatchArrays {
   cuda::RolloutArrays results;
 };
 
+inline bool is_permutation(const int32_t* order, int n) {
+  std::vector<bool> seen(n);
+  for (int i = 0; i < n; ++i) {
+    if (order[i] < 0 || order[i] >= n || seen[order[i]]) return false;
+    seen[order[i]] = true;
+  }
+  return true;
+}
+
 // `samples` rollouts of each of `count` random instances.
 class DeviceBatch {
  public:
@@ -80,11 +89,7 @@ class DeviceBatch {
     const size_t rows = plan_.shape.rows, n = plan_.shape.n;
     const std::vector<int32_t> tours = download(arrays.results.orders, rows * n);
     for (size_t row = 0; row < rows * n; row += n) {
-      std::vector<bool> seen(n);
-      for (size_t t = row; t < row + n; ++t) {
-        if (tours[t] < 0 || tours[t] >= plan_.shape.n || seen[tours[t]]) return false;
-        seen[tours[t]] = true;
-      }
+      if (!is_permutation(&tours[row], plan_.shape.n)) return false;
     }
     const std::vector<double> logs = download(arrays.results.log_probs, rows);
     return std::all_of(logs.begin(), logs.end(), [](double value) { return value < 0.0; });

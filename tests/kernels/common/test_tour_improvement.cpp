@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/common/fnv1a.h"
-#include "kernels/common/tour_improvement.h"
 #include "kernels/common/tsp.h"
 #include "tests/catch.h"
+#include "tests/kernels/lone_search.h"
 
 using namespace pointsman;
 
@@ -20,17 +20,13 @@ using Order = std::vector<int32_t>;
 
 struct Cities {
   // levels: how many different values a coordinate has; 0: any.
-  explicit Cities(int count, unsigned seed, int levels = 0)
-      : n(count),
-        neighbours(static_cast<size_t>(count) * kTourNeighbours),
-        start(static_cast<size_t>(count)) {
+  Cities(int count, unsigned seed, int levels = 0) : n(count), start(static_cast<size_t>(count)) {
     std::mt19937 random(seed);
     for (int i = 0; i < 2 * n; ++i) {
       const float value = uniform_from_word(static_cast<uint32_t>(random()));
       xy.push_back(levels == 0 ? value : std::floor(value * 0.999f * levels) / static_cast<float>(levels));
     }
-    for (int city = 0; city < n; ++city)
-      nearest_cities(xy.data(), n, city, &neighbours[city * kTourNeighbours]);
+    neighbours = neighbours_of(xy.data(), n);
     std::iota(start.begin(), start.end(), 0);
     std::shuffle(start.begin(), start.end(), random);
   }
@@ -43,13 +39,12 @@ struct Cities {
     const auto first = neighbours.begin() + a * kTourNeighbours;
     return std::find(first, first + kTourNeighbours, c) != first + kTourNeighbours;
   }
+  TourInstance instance() const { return {xy.data(), neighbours.data(), n}; }
   // After so many kicks.
   Order improved(int kicks, uint64_t seed = 1, uint64_t key = 0) const {
-    std::vector<uint32_t> storage(TourMemory::words(n));
-    const TourMemory memory(storage.data(), n);
-    TourImprover<LoneThread>({}, {xy.data(), neighbours.data(), n}, memory)
-        .run(start.data(), kicks, seed, key);
-    return {memory.best, memory.best + n};
+    LoneSearch lone(instance());
+    lone.search.run(start.data(), kicks, seed, key);
+    return lone.best();
   }
 
   int n;
@@ -164,27 +159,24 @@ TEST_CASE("candidate lists hold the nearest cities, ties by number") {
 TEST_CASE("a look finds the best of all moves that it promises, and descend() makes them all") {
   for (unsigned seed = 0; seed < 30; ++seed) {
     const Cities cities(kFewestTourCities + static_cast<int>(seed), seed);
-    std::vector<uint32_t> storage(TourMemory::words(cities.n));
-    const TourMemory memory(storage.data(), cities.n);
-    TourImprover<LoneThread> search({}, {cities.xy.data(), cities.neighbours.data(), cities.n}, memory);
-    search.load(cities.start.data());
+    LoneSearch lone(cities.instance());
+    lone.search.load(cities.start.data());
     const auto compare = [&](bool at_rest) {
-      const Order order(memory.order, memory.order + cities.n);
+      const Order order = lone.order();
       REQUIRE(is_tour(order));
       for (int city = 0; city < cities.n; ++city) {
         const double expected =
             std::max(best_pair_gain(cities, order, city), best_path_gain(cities, order, city));
-        const double gain = double{search.look(city).gain};
+        const double gain = double{lone.search.look(city).gain};
         CHECK(std::abs(std::max(expected, double{kLeastTourGain}) - gain) <= double{kLeastTourGain});
         if (at_rest) CHECK(gain == double{kLeastTourGain});
       }
     };
     compare(false);
-    const double before = cities.length(cities.start), gained = double{search.descend()};
+    const double before = cities.length(cities.start), gained = double{lone.search.descend()};
     compare(true);
     // A rounding for each of some n moves.
-    CHECK(before - cities.length({memory.order, memory.order + cities.n}) ==
-          Approx(gained).margin(cities.n * double{kLeastTourGain}));
+    CHECK(before - cities.length(lone.order()) == Approx(gained).margin(cities.n * double{kLeastTourGain}));
   }
 }
 
@@ -205,25 +197,23 @@ TEST_CASE("kicks never leave a longer tour, nor one that a look would shorten") 
     const Order order = cities.improved(kicks);
     // A rounding for each kick.
     CHECK(cities.length(order) <= cities.length(cities.improved(0)) + kicks * double{kLeastTourGain});
-    std::vector<uint32_t> storage(TourMemory::words(cities.n));
-    TourImprover<LoneThread> search({}, {cities.xy.data(), cities.neighbours.data(), cities.n},
-                                    {storage.data(), cities.n});
-    search.load(order.data());
-    CHECK(search.descend() == 0.0f);
+    LoneSearch lone(cities.instance());
+    lone.search.load(order.data());
+    CHECK(lone.search.descend() == 0.0f);
   }
 }
 
 TEST_CASE("more kicks find shorter tours, which depend on seed and key alone") {
   const Cities cities(200, 7);
   double last = std::numeric_limits<double>::infinity();
+  Order order;
   for (const int kicks : {0, 50, 1000}) {
-    const Order order = cities.improved(kicks);
+    order = cities.improved(kicks);
     REQUIRE(is_tour(order));
     CHECK(cities.length(order) < last);
     last = cities.length(order);
   }
   // A change of any bit on the way would lead elsewhere.
-  const Order order = cities.improved(1000);
   CHECK(hash_array(order.data(), order.size() * sizeof(int32_t)) == 0x5F12210CC22F1685ull);
   CHECK(cities.improved(50, 1, 5) == cities.improved(50, 1, 5));
   CHECK(cities.improved(50, 1, 5) != cities.improved(50, 1, 6));

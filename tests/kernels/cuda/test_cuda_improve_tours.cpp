@@ -5,10 +5,10 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/tour_improvement.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/device_test.h"
+#include "tests/kernels/lone_search.h"
 
 namespace pointsman::cuda {
 namespace {
@@ -42,20 +42,12 @@ Tours make_tours(int instances, int tours, int n, int levels) {
   return made;
 }
 
-std::vector<uint16_t> neighbours_of(const float* xy, int n) {
-  std::vector<uint16_t> neighbours(static_cast<size_t>(n) * kTourNeighbours);
-  for (int city = 0; city < n; ++city) nearest_cities(xy, n, city, &neighbours[city * kTourNeighbours]);
-  return neighbours;
-}
-
 std::vector<int32_t> improved_by_one_thread(const Tours& tours, int tour, int n, int kicks) {
   const float* const xy = &tours.xy[static_cast<size_t>(tours.instance_of[tour]) * n * 2];
   const std::vector<uint16_t> neighbours = neighbours_of(xy, n);
-  std::vector<uint32_t> storage(TourMemory::words(n));
-  const TourMemory memory(storage.data(), n);
-  TourImprover<LoneThread>({}, {xy, neighbours.data(), n}, memory)
-      .run(&tours.orders[static_cast<size_t>(tour) * n], kicks, kSeed, tours.keys[tour]);
-  return {memory.best, memory.best + n};
+  LoneSearch lone({xy, neighbours.data(), n});
+  lone.search.run(&tours.orders[static_cast<size_t>(tour) * n], kicks, kSeed, tours.keys[tour]);
+  return lone.best();
 }
 
 void check_tours(int instances, int count, int n, int kicks, int levels = 0) {
