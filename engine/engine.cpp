@@ -118,6 +118,8 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
       return active_options(options, *model);
     case Mode::kLocal:
       return local_search(options);
+    case Mode::kTwoOpt:
+      return TwoOptOptions{options.kicks, options.seed, options.fills_limit};
     case Mode::kRandom:
       return [samples = options.samples.value_or(SamplingOptions().samples), seed = options.seed](
                  const Instance& instance, uint64_t key, const SearchControl& control, WorkerThreads*) {
@@ -149,7 +151,8 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
 SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const Model* model) {
   SolveReport report;
   report.mode = options.mode;
-  report.improve = plan.improve || plan.start == Start::kGreedyEdges;
+  report.improve =
+      plan.improve || plan.start == Start::kGreedyEdges || std::holds_alternative<TwoOptOptions>(plan.search);
   report.samples = options.mode == Mode::kRandom ? options.samples.value_or(SamplingOptions().samples) : 1;
   if (const auto* sampling = std::get_if<SamplingOptions>(&plan.search)) {
     report.samples = sampling->samples;

@@ -132,7 +132,7 @@ stage_test() {
 
 stage_bench() {
   local part worst=0
-  for part in decode training improve; do measure "$build/bench/bench_operations" "$part" || worst=1; done
+  for part in decode training 2opt; do measure "$build/bench/bench_operations" "$part" || worst=1; done
   bench_engine sample greedy train active || worst=1
   measure "$build/bench/bench_operations" lstm || worst=1
   return "$worst"

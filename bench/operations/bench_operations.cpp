@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times the CUDA operations on the first device, by CUDA events: bench_operations
-// [lstm|decode|training|improve]...
+// [lstm|decode|training|2opt]...
 #include "bench/operations/device_batch.h"
 
 namespace {
@@ -12,7 +12,7 @@ struct Bench {
   void (*run)(const Context&);
 };
 constexpr Bench kBenches[] = {
-    {"lstm", bench_lstm}, {"decode", bench_decode}, {"training", bench_training}, {"improve", bench_improve}};
+    {"lstm", bench_lstm}, {"decode", bench_decode}, {"training", bench_training}, {"2opt", bench_two_opt}};
 
 void run(const std::vector<std::string>& names) {
   const Peaks peaks = cuda_peaks(0);

@@ -145,6 +145,6 @@ struct Context {
 void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
 void bench_decode(const Context& context);    // encoder, references, decode: one instance and 10,000
 void bench_training(const Context& context);  // attention's backward pass, critic, Adam
-void bench_improve(const Context& context);   // local search on 10,000 tours
+void bench_two_opt(const Context& context);   // tours of 10,000 instances
 
 }  // namespace pointsman::bench

@@ -21,6 +21,7 @@
 #include "kernels/common/precision.h"
 #include "kernels/common/rules.h"
 #include "kernels/common/stop_token.h"
+#include "kernels/common/tour_limits.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -117,6 +118,22 @@ struct RolloutResult {
                                        // Else empty: all of them
 };
 
+// One tour of each sequence by iterated 2-opt and Or-opt (kernels/common/two_opt.h), all of them side by
+// side. No network is asked. The same tours on every device.
+struct TwoOptRequest {
+  SequenceBatch sequences;  // of the TSP, kFewestTourCities to kMostTourCities cities in the unit square
+  const uint64_t* instance_keys = nullptr;  // [count] kicks depend on (seed, key, number of the kick) alone
+  int kicks = 0;                            // of each tour after its first local optimum
+  uint64_t seed = kDefaultSeed;
+  StopToken stop;  // ends the call early: the best tours so far
+};
+
+struct TwoOptResult {
+  std::vector<int32_t> orders;  // [count][n]
+  std::vector<int32_t> kicks;   // [count] made; after a stop fewer, kDescentStopped, or kNotBegun, where the
+                                // order is -1s
+};
+
 // Of which of the actor's parameters a gradient is. kAttention: glimpse, pointer and prior, the last ones of
 // the layout; the way back then ends before the recurrences and the encoder, and the others' gradients stay.
 enum class Learned : int32_t { kAll, kAttention };
@@ -204,6 +221,10 @@ class Backend {
 
   virtual void rollout(const RolloutRequest& request, RolloutResult& result) = 0;
 
+  // Without configure() too. Throws std::invalid_argument for sequences of another problem or size,
+  // std::logic_error where the backend is one of several processes.
+  virtual void two_opt(const TwoOptRequest& request, TwoOptResult& result);
+
   // Adds to the gradient accumulators of the sets named.
   virtual void gradient(const GradientRequest& request) = 0;
 
@@ -247,6 +268,10 @@ inline std::vector<GradientNorms> learn_in_calls(Backend& backend, const LearnRe
 
 inline std::vector<GradientNorms> Backend::learn(const LearnRequest& request, RolloutResult& result) {
   return learn_in_calls(*this, request, result);
+}
+
+inline void Backend::two_opt(const TwoOptRequest&, TwoOptResult&) {
+  throw std::logic_error("two_opt: not of this backend");
 }
 
 inline void Backend::sum_gradients(Communicator&, int, int) {

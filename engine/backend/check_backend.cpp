@@ -71,6 +71,17 @@ class CheckBackend final : public Backend {
     compare_rollouts(request.sequences.n, result, other);
   }
 
+  void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
+    TwoOptRequest whole = request;
+    whole.stop = {};
+    TwoOptResult other;
+    first_->two_opt(whole, result);
+    second_->two_opt(whole, other);
+    compare_orders("tour", request.sequences.n, result.orders, other.orders);
+    for (size_t s = 0; s < result.kicks.size(); ++s)
+      compare("kicks of tour ", s, result.kicks[s], other.kicks[s], 0.0);
+  }
+
   void gradient(const GradientRequest& request) override {
     first_->gradient(on(request, &Tapes::first));
     second_->gradient(on(request, &Tapes::second));
@@ -154,6 +165,15 @@ class CheckBackend final : public Backend {
            std::max(1.0f, (1.0f - request.beta1) / std::sqrt(1.0f - request.beta2));
   }
 
+  void compare_orders(const char* what, int n, const std::vector<int32_t>& orders,
+                      const std::vector<int32_t>& others) const {
+    const auto first = std::mismatch(orders.begin(), orders.end(), others.begin());
+    if (first.first == orders.end()) return;
+    const auto at = first.first - orders.begin();
+    differ(what + (" " + std::to_string(at / n)) + ", item of step " + std::to_string(at % n),
+           number(*first.first), number(*first.second));
+  }
+
   void compare_rollouts(int n, const RolloutResult& result, const RolloutResult& other) const {
     if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
     if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
@@ -162,12 +182,7 @@ class CheckBackend final : public Backend {
       differ("the best rollout of sequence " + std::to_string(s), std::to_string(result.winners[s]),
              std::to_string(other.winners[s]));
     }
-    const auto order = std::mismatch(result.orders.begin(), result.orders.end(), other.orders.begin());
-    if (order.first != result.orders.end()) {
-      const auto at = order.first - result.orders.begin();
-      differ("rollout " + std::to_string(at / n) + ", item of step " + std::to_string(at % n),
-             number(*order.first), number(*order.second));
-    }
+    compare_orders("rollout", n, result.orders, other.orders);
     for (size_t r = 0; r < result.costs.size(); ++r) {
       compare("log p of rollout ", r, result.log_probs[r], other.log_probs[r], kLogProbTolerance, 1e-2);
       compare("cost of rollout ", r, result.costs[r], other.costs[r], kCostTolerance);

@@ -14,9 +14,11 @@
 #include "engine/backend/cpu_gradient.h"
 #include "engine/backend/cpu_part.h"
 #include "engine/backend/cpu_rollout.h"
+#include "engine/backend/cpu_two_opt.h"
 #include "engine/backend/host_memory.h"
 #include "engine/backend/rollout_request.h"
 #include "engine/backend/tape_head.h"
+#include "engine/backend/two_opt_request.h"
 #include "kernels/common/worker_threads.h"
 
 namespace pointsman {
@@ -124,6 +126,16 @@ class CpuBackend final : public Backend {
     result.statistics += branches.statistics();
     if (stopped) count_finished(request, result);
     if (request.best_only) choose_best(request, result);
+  }
+
+  void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
+    begin_tours(request, result);
+    const SequenceBatch& batch = request.sequences;
+    workers_.for_each(batch.count, [&](int64_t i, int) {
+      const auto s = static_cast<int>(i);
+      result.kicks[s] = search_tour(batch.features_of(s), batch.n, request.instance_keys[s], request,
+                                    &result.orders[i * batch.n]);
+    });
   }
 
   void gradient(const GradientRequest& request) override {

@@ -22,7 +22,9 @@ constexpr int kRolloutsPerMultiprocessor = 128;  // some 16,900 in all fill an H
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int index, int64_t memory_limit, Precision precision)
-      : context_(index, precision), lanes_(context_), memory_limit_(memory_limit) {}
+      : context_(index, precision), lanes_(context_), memory_limit_(memory_limit) {
+    context_.memory_budget.configure(memory_limit_);
+  }
   ~CudaBackend() override { cudaSetDevice(context_.index); }
 
   DeviceInfo info() const override {
@@ -106,6 +108,11 @@ class CudaBackend final : public Backend {
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     context_.make_current();
     roll_out(context_, lanes_, request, result);
+  }
+
+  void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
+    context_.make_current();
+    search_tours(context_, request, result);
   }
 
   void gradient(const GradientRequest& request) override {

@@ -61,6 +61,9 @@ struct LstmGradientArgs {
 };
 void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args);
 
+// Backend::two_opt().
+void search_tours(CudaContext& context, const TwoOptRequest& request, TwoOptResult& result);
+
 // b(s) of every sequence into values; with targets also adds the gradient of weight * sum (b(s) - target)^2.
 void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,
                 std::span<float> values);

@@ -23,7 +23,7 @@ struct CudaChunk {
 CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts);
 
 // Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows,
-// and how many pairs of items its encoder looks at.
+// and how many pairs of items its encoder looks at, or other work that no stop ends, in such pairs.
 struct ChunkNeed {
   size_t device, upload, download;
   double pairs = 0.0;

@@ -2,8 +2,18 @@
 #include "engine/backend/cuda_context.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace pointsman::cuda {
+
+namespace {
+
+// A short call is waited for as the runtime does it, without sleep; after that a host thread has better to
+// do.
+constexpr std::chrono::microseconds kAwake(2000), kPause(100);
+
+}  // namespace
 
 void MemoryBudget::release() {
   for (CudaMemory* memory : memories_) memory->release();
@@ -63,6 +73,17 @@ void StopSignal::send(int32_t* word) {
   require(cudaMemcpyAsync(word, one_.data(), sizeof *word, cudaMemcpyHostToDevice, stream_.get()),
           "signal to stop");
   is_sent_ = true;
+}
+
+void CudaLane::wait(const StopToken& stop, int32_t* word) {
+  const auto start = std::chrono::steady_clock::now();
+  while (stop.can_stop()) {
+    if (!stop_signal.is_sent() && stop.stops()) stop_signal.send(word);
+    if (stream.is_done()) break;
+    if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
+  }
+  synchronize();
+  stop_signal.settle();
 }
 
 int CudaDevice::checked(int device_index) {

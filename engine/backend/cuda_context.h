@@ -84,7 +84,7 @@ class CudaMemory {
 };
 
 // How the host tells work that is under way on the device to end: a word of device memory that the work reads
-// (DecodeArgs::stop), 0 in the chunk's inputs, is overwritten.
+// (DecodeArgs::stop, TwoOptArgs::stop), 0 in the chunk's inputs, is overwritten.
 class StopSignal {
  public:
   StopSignal();
@@ -138,6 +138,8 @@ struct CudaLane {
     stream.synchronize();
     uploads_are_read = true;
   }
+  // The same; where the token stops first, ends the work by its word (StopSignal).
+  void wait(const StopToken& stop, int32_t* word);
 
   CudaDevice& device;
   Stream stream;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,10 +11,6 @@
 namespace pointsman::cuda {
 
 namespace {
-
-// A short call is waited for as the runtime does it, without sleep; after that a host thread has better to
-// do.
-constexpr std::chrono::microseconds kAwake(2000), kPause(100);
 
 // A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
 struct RolloutWork {
@@ -207,19 +201,7 @@ class Rollouts {
     return std::move(landed.lease);
   }
 
-  // Until the chunk is done. When the stop comes, ends the device's work on it.
-  void wait(const Flight& flight) const {
-    CudaLane& lane = flight.lane;
-    const auto start = std::chrono::steady_clock::now();
-    while (request_.stop.can_stop()) {
-      if (!lane.stop_signal.is_sent() && request_.stop.stops())
-        lane.stop_signal.send(flight.work.inputs.stop);
-      if (lane.stream.is_done()) break;
-      if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
-    }
-    lane.synchronize();
-    lane.stop_signal.settle();
-  }
+  void wait(const Flight& flight) const { flight.lane.wait(request_.stop, flight.work.inputs.stop); }
 
   // Of a chunk whose rollouts cost so much: those that a stop did not end.
   void count_finished(const CudaChunk& chunk, const double* costs) {

@@ -66,12 +66,13 @@ inline const char* name_of(Status status) {
   return kNames[static_cast<int>(status)];
 }
 
-// What the default mode's answer began with.
-enum class Start { kNone, kGreedyEdges, kNetwork, kExact, kBranchAndBound };
+// What an answer's search began with; kNone: its mode does not tell.
+enum class Start { kNone, kGreedyEdges, kNetwork, kExact, kBranchAndBound, kNearestNeighbour };
 
 // As the JSON says it. kBranchAndBound: the best that its bounded work found, not proved to be the best.
 inline const char* name_of(Start start) {
-  constexpr const char* kNames[] = {"", "greedy_edges", "network", "exact", "branch_and_bound"};
+  constexpr const char* kNames[] = {"",      "greedy_edges",     "network",
+                                    "exact", "branch_and_bound", "nearest_neighbour"};
   return kNames[static_cast<int>(start)];
 }
 
@@ -85,8 +86,8 @@ struct Solution {
   double network_objective =
       0.0;  // what the network alone reached, before any improvement; NaN when none did
   Status status = Status::kDone;
-  Start start = Start::kNone;  // of the default mode
-  int64_t kicks = 0;           // that local search made
+  Start start = Start::kNone;
+  int64_t kicks = 0;  // that local search made
 };
 
 using SolutionBatch = std::vector<Solution>;

@@ -30,23 +30,27 @@ constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only inst
 
 using Candidates = std::vector<Solution>;  // of one instance, best first
 
-int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n) {
+// share: of all instances, a device's.
+int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n, int64_t share) {
   if (plan.batch_size) return *plan.batch_size;
-  const auto* const active = std::get_if<ActiveSearchOptions>(&plan.search);
-  return active != nullptr ? instances_at_once(*active, device)
-                           : instances_at_once(std::get<SamplingOptions>(plan.search), n);
+  if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search))
+    return instances_at_once(*active, device);
+  if (const auto* tours = std::get_if<TwoOptOptions>(&plan.search))
+    return instances_at_once(*tours, n, share);
+  return instances_at_once(std::get<SamplingOptions>(plan.search), n);
 }
 
 // Instances of one size, by their places in the input, in the order of their first ones.
-std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, const SolvePlan& plan,
+std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, size_t devices, const SolvePlan& plan,
                                              std::span<const Instance> instances) {
+  const auto share = static_cast<int64_t>((instances.size() + devices - 1) / devices);
   std::vector<std::vector<size_t>> batches;
   std::map<int, size_t> open;  // n -> the batch of that size that is not full
   for (size_t i = 0; i < instances.size(); ++i) {
     const int n = instances[i].n();
     const auto found = open.find(n);
     if (found != open.end() &&
-        static_cast<int>(batches[found->second].size()) < chosen_batch_size(device, plan, n)) {
+        static_cast<int>(batches[found->second].size()) < chosen_batch_size(device, plan, n, share)) {
       batches[found->second].push_back(i);
     } else {
       open[n] = batches.size();
@@ -121,7 +125,7 @@ void for_each_instance(WorkerThreads& workers, int64_t count, int at_once, const
   }
 }
 
-// A search without a network takes instances of any sizes one by one. Each answer leaves as soon as it and
+// Takes instances of any sizes one by one. Each answer leaves as soon as it and
 // those before it are there.
 void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, const SolvePlan& plan,
                       std::span<const Instance> instances, std::span<const uint64_t> rows,
@@ -261,7 +265,7 @@ class Scheduler {
         control_(control),
         info_(devices.at(0)->info()),
         workers_(std::max(info_.threads, 1)),
-        cut_(cut_batches(info_, plan, instances)),
+        cut_(cut_batches(info_, devices.size(), plan, instances)),
         statistics_(cut_.size()) {
     searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, devices.size() * most_searchers()));
     const bool shared = searchers_ > static_cast<int>(devices.size());
@@ -352,6 +356,8 @@ class Scheduler {
                                         : searched.control;
     if (const auto* active = std::get_if<ActiveSearchOptions>(&plan_.search)) {
       search(searched, *active, searching, device);
+    } else if (const auto* tours = std::get_if<TwoOptOptions>(&plan_.search)) {
+      take(run_search(device.backend, batch_of(searched), *tours, searching), searched);
     } else {
       search(searched, std::get<SamplingOptions>(plan_.search), searching, device);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a mixed batch of instances to answers: groups them by size, cuts the groups into batches, searches,
-// improves. A search without a network takes them one by one.
+// improves. An InstanceSearch takes them one by one.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct SolvePlan {
 // Takes the answer of the instance in place `index`, in input order; from any thread, one at a time.
 using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
 
-// Devices that hold the same parameters, at least one. What is asked of them is independent of who answers.
+// Devices that hold the same parameters where a network is asked, at least one. What is asked of them is
+// independent of who answers.
 using Devices = std::vector<Backend*>;
 
 // Calls work(item, device) for every item in [0, items), on all devices at once, each busy with one item. The
@@ -42,9 +43,9 @@ void share_out(const Devices& devices, int64_t items,
 // and not in a part of one (SearchControl::end), is so only after a signal. A deadline is shared among the
 // batches by their work. The instance in place i draws with instance_key(instance, rows[i]).
 // ActiveSearchProgress::instance is a place too. control.interrupted may be asked from several threads at
-// once. Batches are cut as for the first device alone and go to whichever device is free: the answers are
-// those of one device. What a device throws ends the run; what was handed out before stays. Returns what the
-// devices counted.
+// once. Batches are cut as for the first device alone, those of tours without a network (TwoOptOptions) so
+// that each device has one, and go to whichever device is free: the answers are those of one device. What a
+// device throws ends the run; what was handed out before stays. Returns what the devices counted.
 PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
                                  std::span<const Instance> instances, std::span<const uint64_t> rows,
                                  const SearchControl& control, const SolutionSink& sink);

@@ -9,16 +9,19 @@
 
 namespace pointsman {
 
-enum class Mode { kAuto, kGreedy, kSample, kActive, kLocal, kRandom, kRatio, kExact };
+enum class Mode { kAuto, kGreedy, kSample, kActive, kLocal, kTwoOpt, kRandom, kRatio, kExact };
+
+// What a number behind a mode's name counts, in `eval`. Modes of kKicks take --kicks.
+enum class ModeNumber { kNone, kSamples, kKicks };
 
 struct ModeInfo {
   Mode mode;
   const char* name;
   const char* summary;
-  bool has_network;      // the rest needs no model
-  bool only_rival;       // a yardstick of `eval`, nothing that `solve` offers
-  bool draws;            // samples of the policy: a temperature means something
-  const char* number;    // what a number of `eval` counts; null: it takes none
+  bool has_network;  // the rest needs no model
+  bool only_rival;   // a yardstick of `eval`, nothing that `solve` offers
+  bool draws;        // samples of the policy: a temperature means something
+  ModeNumber number;
   bool Problem::*needs;  // of the problem; null: nothing
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -91,12 +92,25 @@ struct ActiveSearchOptions {
   StepReport on_step;  // after each step, once for each instance
 };
 
+// Iterated 2-opt and Or-opt without a network, one tour of each instance, by Backend::two_opt(): the tours of
+// `seed` and an instance's key, the same on every device. It measures in the plane, as the networks do, also
+// where the instance's metric rounds. Instances of fewer than kFewestTourCities cities have no room for it:
+// local_search_tour() answers these.
+struct TwoOptOptions {
+  static constexpr int kKicksPerCity = 64;
+
+  // After the first local optimum; none: as many as a time limit allows, or without one kKicksPerCity a city.
+  std::optional<int64_t> kicks = {};
+  uint64_t seed = kDefaultSeed;
+  bool fills_limit = true;  // false: kicks of no number do not use the time that a limit leaves
+};
+
 // A search without a network (classical.h), called for one instance at a time, from several threads at once.
 // `workers`: threads that it may use, or null.
 using InstanceSearch = std::function<Solution(const Instance& instance, uint64_t key,
                                               const SearchControl& control, WorkerThreads* workers)>;
 
-using SearchOptions = std::variant<SamplingOptions, ActiveSearchOptions, InstanceSearch>;
+using SearchOptions = std::variant<SamplingOptions, ActiveSearchOptions, TwoOptOptions, InstanceSearch>;
 
 // Sampling makes its rollouts by calls of Backend::rollout() with parameter set 0 as it is loaded; active
 // search configures the backend anew and leaves it so. Where `control` says stop, the answers are the best so
@@ -107,10 +121,14 @@ SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, c
                         const SamplingOptions& options, const SearchControl& control);
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
                         const ActiveSearchOptions& options, const SearchControl& control);
+SearchResult run_search(Backend& backend, const SearchBatch& batch, const TwoOptOptions& options,
+                        const SearchControl& control);
 
 // How many instances of n items one call of run_search() should be given: enough to fill the device, few
 // enough that memory stays bounded.
 int instances_at_once(const SamplingOptions& options, int n);
 int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device);
+// share: of the run's instances, a device's.
+int instances_at_once(const TwoOptOptions& options, int n, int64_t share);
 
 }  // namespace pointsman

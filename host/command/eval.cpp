@@ -41,9 +41,9 @@ constexpr const char* kEvalExamples = R"(Examples:
   pointsman eval knap.npz --ref opt.npy --modes greedy,ratio,exact
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
-greedy edges, Lin-Kernighan moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and
-exact (KnapSack: greedy by value/weight; branch and bound). The default is greedy, greedy+x8 and sample+x8 for TSP;
-greedy and sample for KnapSack.)";
+greedy edges, Lin-Kernighan moves, +NUMBER kicks), 2opt (TSP: 2-opt and Or-opt moves, +NUMBER kicks), random (the
+best of +NUMBER random orders), ratio and exact (KnapSack: greedy by value/weight; branch and bound). The default
+is greedy, greedy+x8 and sample+x8 for TSP; greedy and sample for KnapSack.)";
 
 struct EvalFlags {
   std::vector<std::string> files;
@@ -104,7 +104,7 @@ std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
   return {mean, values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("")};
 }
 
-// A device does not help the rivals: their threads are the host's.
+// A device does not help the rivals that search one instance after the other: their threads are the host's.
 int rival_threads(const CommonOptions& common, const EvalSet& set) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t threads = common.threads > 0 ? static_cast<size_t>(common.threads) : cores;
@@ -152,7 +152,8 @@ void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objec
 Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode, const EvalSet& set,
               const CommonOptions& common) {
   const bool rival = !can_use_network(mode.options, problem_of(set.instances.front()));
-  const int threads = rival ? rival_threads(common, set) : run.engine.device().threads;
+  const bool on_host = rival && mode.options.mode != Mode::kTwoOpt;
+  const int threads = on_host ? rival_threads(common, set) : run.engine.device().threads;
   const SearchControl control = search_control(common);
   Answers answers{set.instances, mode.name};
   const Clock::time_point start = Clock::now();

@@ -47,14 +47,16 @@ void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind pr
   if (info.needs != nullptr && !(problem_of(problem).*info.needs)) {
     throw UsageError("--modes: " + mode.strategy + " is for " + problems_of(info));
   }
-  if (info.mode == Mode::kLocal) mode.options.kicks = 0;
+  const bool kicks = info.number == ModeNumber::kKicks;
+  if (kicks) mode.options.kicks = 0;
   for (std::string word; std::getline(words, word, '+');) {
     const int64_t number = number_in(word);
-    if (info.number == nullptr || number == 0) {
+    const bool takes_number = info.number != ModeNumber::kNone;
+    if (!takes_number || number == 0) {
       throw UsageError("--modes: " + mode.name + ": " + mode.strategy + " takes " +
-                       (info.number != nullptr ? "only +NUMBER" : "nothing") + ", found \"+" + word + "\"");
+                       (takes_number ? "only +NUMBER" : "nothing") + ", found \"+" + word + "\"");
     }
-    if (info.mode == Mode::kLocal) {
+    if (kicks) {
       mode.options.kicks = number;
     } else {
       mode.options.samples = number;

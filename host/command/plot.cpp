@@ -7,6 +7,7 @@
 
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
+#include "engine/search/mode.h"
 #include "host/command/command.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
@@ -232,11 +233,13 @@ std::string plot_curves(const PlotFlags& flags) {
 // "tsp50 sample x8 shuffle T 1.5"; without a network what finds the answers.
 std::string strategy_name(const EvalStrategy& strategy) {
   std::string name = strategy.model + (strategy.model.empty() ? "" : " ") + strategy.mode;
-  if (strategy.mode == "local" || strategy.mode == "random") name += " search";
+  const ModeInfo* const mode = find_mode(strategy.mode);
+  const bool kicks = mode != nullptr && mode->number == ModeNumber::kKicks;
+  if (kicks || strategy.mode == "random") name += " search";
   if (strategy.mode == "ratio") name += " greedy";
   if (strategy.augment > 1) name += " x" + std::to_string(strategy.augment);
   if (strategy.shuffle) name += " shuffle";
-  if (strategy.improve && strategy.mode != "local") name += " improve";
+  if (strategy.improve && !kicks) name += " improve";
   if (strategy.temperature != 1) name += " T " + number_text(strategy.temperature);
   return name;
 }

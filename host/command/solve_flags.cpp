@@ -57,8 +57,8 @@ void add_search_flags(CLI::App& app, SolveFlags& flags) {
   add_option(app, "--improve", flags.improve,
              "on: local search from the best tours; default: on in mode auto", one_of({"on", "off"}));
   add_optional(app, "--kicks", options.kicks, int64_t{-1},
-               "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, or "
-               "until the limit; else none",
+               "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, in "
+               "2opt 64, or until the limit; else none",
                range_check(ranges::kKicks));
   add_option(app, "--limit-each", flags.limit_each, "Seconds for an instance; 0: no limit of its own",
              range_check(ranges::kSeconds));

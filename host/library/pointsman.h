@@ -87,7 +87,7 @@ typedef struct pointsman_progress {
 // wants them are refused with POINTSMAN_USAGE.
 typedef struct pointsman_solve_options {
   size_t size;
-  const char* mode;   // "auto", "greedy", "sample", "active", "local", "exact"; NULL: "auto"
+  const char* mode;   // "auto", "greedy", "sample", "active", "local", "2opt", "exact"; NULL: "auto"
   const char* model;  // a file, or a model's name; NULL: same problem, nearest size
   double time_limit;  // seconds from the beginning of the call; 0: none
   double limit_each;  // seconds for an instance from when its search begins; 0: none
@@ -148,10 +148,11 @@ typedef struct pointsman_answer {
   double weight;        // KnapSack: packed
   double log_prob;      // of the network for the order that it drew; NaN: none did
   double network_cost;  // what the network reached before any improvement; NaN: none did
-  const char* start;  // "greedy_edges", "network", "exact", "branch_and_bound"; "" where the mode tells none
-  int64_t kicks;      // that the local search made
-  int32_t status;     // POINTSMAN_DONE .. POINTSMAN_UNSOLVED; with the last the numbers above are NaN
-  int32_t reserved;   // 0
+  // "greedy_edges", "nearest_neighbour", "network", "exact", "branch_and_bound"; "" where the mode tells none
+  const char* start;
+  int64_t kicks;     // that the local search made
+  int32_t status;    // POINTSMAN_DONE .. POINTSMAN_UNSOLVED; with the last the numbers above are NaN
+  int32_t reserved;  // 0
 } pointsman_answer;
 
 // "0.2.0": of the program that gives these answers.

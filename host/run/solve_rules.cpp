@@ -2,6 +2,7 @@
 #include "host/run/solve_rules.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <stdexcept>
 
@@ -42,7 +43,13 @@ void refuse_combinations(const SolveOptions& options, const IsGiven& is_given) {
     refuse_given(kOnlyForActive, is_given, "is for --mode active");
   }
   if (options.untrained && !active) throw std::invalid_argument("--init random: is for --mode active");
-  if (is_given("--kicks") && !improves(options)) throw std::invalid_argument("--kicks: needs --improve on");
+  if (is_given("--kicks") && mode.number != ModeNumber::kKicks && !improves(options))
+    throw std::invalid_argument("--kicks: needs --improve on");
+  if (options.mode == Mode::kTwoOpt && options.kicks.value_or(0) > std::numeric_limits<int>::max()) {
+    throw std::invalid_argument("--kicks: expected at most " +
+                                std::to_string(std::numeric_limits<int>::max()) + " for --mode 2opt, found " +
+                                std::to_string(*options.kicks));
+  }
   const int64_t samples = options.samples.value_or(1), copies = options.augment.value_or(1);
   if (options.mode == Mode::kGreedy && samples > copies && !options.shuffle.value_or(false)) {
     throw std::invalid_argument("--samples " + std::to_string(samples) +
@@ -58,9 +65,15 @@ std::pair<int, std::string> check_instance(const SolveOptions& options, const In
   if (mode.needs != nullptr && !(problem.*mode.needs)) {
     return {kExitUsage, name + "--mode " + mode.name + ": is not for " + problem.title};
   }
-  if (needs_network(options) && !instance.has_coordinates()) {
+  const bool in_plane = options.mode == Mode::kTwoOpt;
+  if ((needs_network(options) || in_plane) && !instance.has_coordinates()) {
     return {kExitUsage, name + "--mode " + mode.name +
                             ": reads coordinates, and the instance has only distances; use local"};
+  }
+  if (in_plane && instance.n() > kMostTourCities) {
+    return {kExitUsage, name + "--mode " + mode.name + ": expected at most " +
+                            std::to_string(kMostTourCities) + " cities, found " +
+                            std::to_string(instance.n()) + "; use local"};
   }
   if (!problem.has_symmetries && options.augment == 8) {
     return {kExitUsage,

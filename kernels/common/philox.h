@@ -46,7 +46,7 @@ inline constexpr uint64_t kSampling = 0;  // the draws of a rollout
 inline constexpr uint64_t kInputOrder = 0x6F72646572000000ull;
 inline constexpr uint64_t kInstances = 0x696E7374616E6365ull;
 inline constexpr uint64_t kInitialisation = 0x696E697469616C00ull;
-inline constexpr uint64_t kKicks = 0x6B69636B73000000ull;  // of tour_improvement.h
+inline constexpr uint64_t kKicks = 0x6B69636B73000000ull;  // of two_opt.h
 }  // namespace stream
 
 inline constexpr float kUniformScale = 2.3283064365386963e-10f, kUniformShift = 1.1641532182693481e-10f;

@@ -36,6 +36,12 @@ POINTSMAN_HOST_DEVICE inline double tour_length(const Number* xy, const int32_t*
   return length;
 }
 
+// Between cities a and b, in single precision. xy: [n][2].
+POINTSMAN_HOST_DEVICE inline float tour_distance(const float* xy, int a, int b) {
+  const float dx = xy[2 * a] - xy[2 * b], dy = xy[2 * a + 1] - xy[2 * b + 1];
+  return std::sqrt(dx * dx + dy * dy);
+}
+
 struct TspRules {
   // Only the chosen city leaves the remaining list: an answer holds every city, and the last step has no
   // choice.
@@ -58,9 +64,7 @@ struct TspRules {
       out[0] = 0.0f;
       return;
     }
-    const float *from = step.features + 2 * step.last, *to = step.features + 2 * item;
-    const float dx = from[0] - to[0], dy = from[1] - to[1];
-    out[0] = -std::sqrt(dx * dx + dy * dy);
+    out[0] = -tour_distance(step.features, step.last, item);
   }
   // What training starts their weights from.
   static float prior_start(int, int n) { return 4.5f * std::sqrt(static_cast<float>(n)); }

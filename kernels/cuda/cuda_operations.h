@@ -420,22 +420,21 @@ struct BestOfArgs {
 int64_t best_of_scratch(int sequences);
 void best_of(const BestOfArgs& args, cudaStream_t stream);
 
-// ------------------------------------------------------------------------------ improve_tours.cu
+// ------------------------------------------------------------------------------ two_opt.cu
 
-// Iterated local search on tours (kernels/common/tour_improvement.h), a warp each.
-struct ImproveToursArgs {
-  const float* xy;             // [instances][n][2], in the unit square
-  uint16_t* neighbours;        // [instances][n][kTourNeighbours] out: the instances' candidate lists
-  const int32_t* instance_of;  // [tours]
-  const uint64_t* keys;        // [tours] of the kicks' draws
-  int instances, tours, n;     // n: from kFewestTourCities on
-  int kicks;
+// Iterated local search for a tour of each instance (kernels/common/two_opt.h), a warp each.
+struct TwoOptArgs {
+  const float* xy;       // [tours][n][2], in the unit square
+  uint16_t* neighbours;  // [tours][n][kTourNeighbours] out: candidate lists
+  const uint64_t* keys;  // [tours] of the kicks' draws
+  int tours, n, kicks;
   uint64_t seed;
-  int32_t* orders;  // [tours][n] in and out: the best found, by the rounding of single precision
+  const int32_t* stop;  // 0 until the launch is to end; null: it ends by itself
+  int32_t* orders;      // [tours][n] out: the best found, by the rounding of single precision; or -1
+  int32_t* kicks_made;  // [tours] out; after a stop fewer, kDescentStopped, or kNotBegun, where orders are -1
 };
-// Nothing stops it early. Throws std::invalid_argument where a block's shared memory holds no tour of n
-// cities.
-void improve_tours(const ImproveToursArgs& args, cudaStream_t stream);
+// Throws std::invalid_argument for n outside kFewestTourCities .. kMostTourCities.
+void two_opt(const TwoOptArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ adam_update.cu
 

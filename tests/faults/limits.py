@@ -43,6 +43,7 @@ ROWS = (1, 10, 100, 1000, 10_000, 100_000, 1_000_000)
 MOST_ITEMS = 20_000_000  # of a case: 320 MB of input, some 1.5 GB of memory
 CORNERS = ((5, 1), (5, 1_000_000), (20, 1_000_000), (10000, 1), (10000, 1000))
 MODES = (("tsp", "auto"), ("tsp", "greedy"), ("tsp", "sample"), ("tsp", "active"), ("tsp", "local"), ("tsp", "random"),
+         ("tsp", "2opt"),
          ("knapsack", "auto"), ("knapsack", "greedy"), ("knapsack", "sample"), ("knapsack", "active"),
          ("knapsack", "exact"), ("knapsack", "ratio"))
 SIGNALS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
@@ -127,6 +128,8 @@ def endless(case):
         return ["--steps", "30000000"]
     if case.mode == "local":
         return ["--kicks", "1000000000000"]
+    if case.mode == "2opt":
+        return ["--kicks", "2000000000"]
     return ["--samples", "2000000000"] if case.mode in ("auto", "sample") and case.rows <= 1000 else []
 
 

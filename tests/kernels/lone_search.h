@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local search of kernels/common/tour_improvement.h by one thread, with what it needs.
+// The local search of kernels/common/two_opt.h by one thread, with what it needs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/tour_improvement.h"
+#include "kernels/common/two_opt.h"
 
 namespace pointsman {
 
@@ -15,6 +16,8 @@ inline std::vector<uint16_t> neighbours_of(const float* xy, int n) {
   for (int city = 0; city < n; ++city) nearest_cities(xy, n, city, &neighbours[city * kTourNeighbours]);
   return neighbours;
 }
+
+inline constexpr auto kNeverStops = [] { return false; };
 
 // What `instance` points to must outlive it.
 struct LoneSearch {
@@ -26,13 +29,17 @@ struct LoneSearch {
   LoneSearch(const LoneSearch&) = delete;
   LoneSearch& operator=(const LoneSearch&) = delete;
 
+  void load(const std::vector<int32_t>& order) {
+    std::copy(order.begin(), order.end(), memory.order);
+    search.queue_all();
+  }
   std::vector<int32_t> order() const { return {memory.order, memory.order + n}; }
   std::vector<int32_t> best() const { return {memory.best, memory.best + n}; }
 
   int n;
   std::vector<uint32_t> storage;
   TourMemory memory;
-  TourImprover<LoneThread> search;
+  TwoOpt<LoneThread> search;
 };
 
 }  // namespace pointsman

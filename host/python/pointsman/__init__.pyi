@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 __version__: str
 
 _Path = str | os.PathLike[str]
-_Mode = Literal["auto", "greedy", "sample", "active", "local", "exact"]
+_Mode = Literal["auto", "greedy", "sample", "active", "local", "2opt", "exact"]
 _Metadata = str | int | float | bool
 
 class Error(Exception):

@@ -263,7 +263,7 @@ class Result:
 
     @functools.cached_property
     def start(self):
-        """B words: what auto, local and exact began with."""
+        """B words: what auto, local, 2opt and exact began with."""
         return self._answers.start()
 
     @functools.cached_property

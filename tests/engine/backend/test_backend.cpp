@@ -13,6 +13,7 @@
 #include "tests/catch.h"
 #include "tests/engine/backend/backend_under_test.h"
 #include "tests/engine/random_batch.h"
+#include "tests/kernels/lone_search.h"
 
 namespace pointsman {
 namespace {
@@ -35,6 +36,80 @@ RolloutResult in_batches(Backend& backend, const RandomBatch& all, int size, Dec
     append(part, all.n, 0, part.costs.size(), joined);
   }
   return joined;
+}
+
+// ---------------------------------------------------------------------------------------- 2-opt and Or-opt
+
+TwoOptResult search_tours(Backend& backend, const RandomBatch& all, int first, int count, int kicks,
+                          const StopToken& stop = {}) {
+  TwoOptRequest request;
+  request.sequences = all.batch(first, count);
+  request.instance_keys = all.keys.data() + first;
+  request.kicks = kicks;
+  request.stop = stop;
+  TwoOptResult result;
+  backend.two_opt(request, result);
+  return result;
+}
+
+TEST_CASE("tours without a network are those of one thread, in batches of any size") {
+  const int n = 30, count = fewer(40, 5), kicks = 10;
+  const RandomBatch all(ProblemKind::kTsp, n, count, 18);
+  const auto backend = backend_under_test(3);  // not configured
+  std::vector<int32_t> expected;
+  for (int s = 0; s < count; ++s) {
+    const float* const xy = all.batch().features_of(s);
+    const std::vector<uint16_t> neighbours = neighbours_of(xy, n);
+    LoneSearch lone({xy, neighbours.data(), n});
+    lone.search.search(kicks, kDefaultSeed, all.keys[s], kNeverStops);
+    const std::vector<int32_t> order = lone.best();
+    expected.insert(expected.end(), order.begin(), order.end());
+  }
+  for (const int size : {1, 3, count}) {
+    std::vector<int32_t> found;
+    for (int first = 0; first < count; first += size) {
+      const TwoOptResult part = search_tours(*backend, all, first, std::min(size, count - first), kicks);
+      found.insert(found.end(), part.orders.begin(), part.orders.end());
+      CHECK(std::count(part.kicks.begin(), part.kicks.end(), kicks) == std::min(size, count - first));
+    }
+    CHECK(found == expected);
+  }
+  CHECK(search_tours(*backend, all, 0, 0, kicks).orders.empty());
+}
+
+TEST_CASE("tours without a network that a stop cuts short are tours, or missing and said to be") {
+  const int n = 40, count = 8;
+  const RandomBatch all(ProblemKind::kTsp, n, count, 19);
+  const auto backend = backend_under_test(2);
+  const bool hears = kFewer == 1;  // an emulated device hears of a stop between launches only
+  const int kicks = hears ? 1 << 30 : 100;
+  std::vector<int32_t> all_cities(n);
+  std::iota(all_cities.begin(), all_cities.end(), 0);
+  for (const int answered : {0, 1, 3, 12}) {
+    std::atomic<int> questions = 0;
+    const TwoOptResult part =
+        search_tours(*backend, all, 0, count, kicks, StopToken([&] { return questions++ >= answered; }));
+    for (int s = 0; s < count; ++s) {
+      std::vector<int32_t> order(part.orders.begin() + s * n, part.orders.begin() + (s + 1) * n);
+      std::sort(order.begin(), order.end());
+      CHECK((part.kicks[s] < kicks || !hears));
+      CHECK(order == (part.kicks[s] == kNotBegun ? std::vector<int32_t>(n, -1) : all_cities));
+      if (answered == 0) CHECK(part.kicks[s] == kNotBegun);
+    }
+  }
+  CHECK(search_tours(*backend, all, 0, count, 1).kicks == std::vector<int32_t>(count, 1));
+}
+
+TEST_CASE("tours without a network need a TSP of enough cities and not too many") {
+  const auto backend = backend_under_test(1);
+  const auto refuses = [&](ProblemKind problem, int n, int kicks) {
+    const RandomBatch one(problem, n, 1, 1);
+    CHECK_THROWS_AS(search_tours(*backend, one, 0, 1, kicks), std::invalid_argument);
+  };
+  refuses(ProblemKind::kKnapsack, 20, 0);
+  refuses(ProblemKind::kTsp, kFewestTourCities - 1, 0);
+  refuses(ProblemKind::kTsp, kMostTourCities + 1, 0);
+  refuses(ProblemKind::kTsp, 20, -1);
 }
 
 // ------------------------------------------------------------------------------------------------ stops

@@ -20,6 +20,7 @@ class Spoiled final : public Backend {
   std::function<void(std::span<float>)> spoil_gradient = [](std::span<float>) {},
                                         spoil_values = spoil_gradient, spoil_parameters = spoil_gradient;
   std::function<void(GradientNorms&)> spoil_norms = [](GradientNorms&) {};
+  std::function<void(TwoOptResult&)> spoil_tours = [](TwoOptResult&) {};
 
   DeviceInfo info() const override { return {"spoiled", "CPU", 1}; }
   void configure(const ModelConfig& config, int sets) override { cpu_->configure(config, sets); }
@@ -33,6 +34,10 @@ class Spoiled final : public Backend {
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     cpu_->rollout(request, result);
     spoil_rollout(result);
+  }
+  void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
+    cpu_->two_opt(request, result);
+    spoil_tours(result);
   }
   void gradient(const GradientRequest& request) override { cpu_->gradient(request); }
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
@@ -85,6 +90,13 @@ std::string verdict(const std::function<void(Spoiled&)>& spoil) {
     check->gradient(gradient);
     check->critic_gradient(request.sequences, targets, 0.25f, values);
     check->update(1, 1, {});
+    const RandomBatch cities(ProblemKind::kTsp, 12, 2, 32);
+    TwoOptResult tours;
+    TwoOptRequest search;
+    search.sequences = cities.batch();
+    search.instance_keys = cities.keys.data();
+    search.kicks = 3;
+    check->two_opt(search, tours);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -108,6 +120,12 @@ TEST_CASE("check: two backends that agree pass, also where they differ by less t
 }
 
 TEST_CASE("check: the first difference is named") {
+  CHECK(says(verdict([](Spoiled& s) {
+               s.spoil_tours = [](TwoOptResult& r) { std::swap(r.orders[12 + 2], r.orders[12 + 5]); };
+             }),
+             "tour 1, item of step 2: cpu says "));
+  CHECK(says(verdict([](Spoiled& s) { s.spoil_tours = [](TwoOptResult& r) { r.kicks[1] = 2; }; }),
+             "kicks of tour 1: cpu says 3, spoiled says 2"));
   CHECK(says(verdict([](Spoiled& s) {
                s.spoil_rollout = [](RolloutResult& r) {
                  if (!r.winners.empty()) r.winners[3] = 1;

@@ -270,6 +270,21 @@ TEST_CASE("cuda: the best rollouts of a call that is cut", "[race]") {
   }
 }
 
+TEST_CASE("cuda: tours without a network, also of a call that is cut, are the CPU's") {
+  const RandomBatch batch(ProblemKind::kTsp, 25, 7, 41);
+  TwoOptRequest request;
+  request.sequences = batch.batch();
+  request.instance_keys = batch.keys.data();
+  request.kicks = 5;
+  TwoOptResult expected, found;
+  make_cpu_backend(2)->two_opt(request, expected);
+  for (const int64_t limit : {0, 5'000}) {  // the latter for a few tours
+    make_cuda_backend(0, limit)->two_opt(request, found);
+    CHECK(found.orders == expected.orders);
+    CHECK(found.kicks == expected.kicks);
+  }
+}
+
 TEST_CASE("cuda: a tape's activations are lost where another call needs their memory, with no other answer") {
   const RandomBatch batch(ProblemKind::kTsp, 7, 4, 25);
   const ModelConfig config = config_for(ProblemKind::kTsp, 7);

@@ -174,13 +174,13 @@ TEST_CASE("eval writes a row as soon as it is finished") {
 
 TEST_CASE("a mode of eval that means nothing ends with 2") {
   const Sandbox sandbox;
-  for (const char* mode : {"exact", "ratio", "local+x8", "local+0", "random+t2", "greedy+t2", "active+t2",
-                           "active+100", "sample+t0", "sample+t", "sample+t1.5x", "sample+t2000",
-                           "sample+tnan", "sample++x8", "clever", ","}) {
+  for (const char* mode : {"exact", "ratio", "local+x8", "local+0", "2opt+x8", "2opt+0", "random+t2",
+                           "greedy+t2", "active+t2", "active+100", "sample+t0", "sample+t", "sample+t1.5x",
+                           "sample+t2000", "sample+tnan", "sample++x8", "clever", ","}) {
     INFO(mode);
     CHECK(sandbox.run("eval " + kMap + " --modes " + mode).code == 2);
   }
-  for (const char* mode : {"local", "exact+5", "ratio+5", "greedy+x8"}) {
+  for (const char* mode : {"local", "2opt", "exact+5", "ratio+5", "greedy+x8"}) {
     INFO(mode);
     CHECK(sandbox.run("eval " + kKnapsack + " --modes " + mode).code == 2);
   }

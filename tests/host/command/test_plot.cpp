@@ -329,6 +329,10 @@ TEST_CASE("progress has a line for each strategy, and a marker where there is on
     CHECK(shows(answer.out, words));
   }
   CHECK(!shows(answer.out, "tsp50 greedy"));  // its gap is null
+  sandbox.write("c.jsonl", eval_row("2opt", 51, "0.01", {{"model", nullptr}, {"improve", true}}));
+  const Answer tours = sandbox.run("plot progress c.jsonl");
+  CHECK(shows(tours.out, "2opt search"));
+  CHECK(!shows(tours.out, "improve"));
   const std::vector<Path> curves = curves_of(answer.out);
   REQUIRE(curves.size() == 2);
   const std::vector<Pixel>& sample = curves[0].pixels;

@@ -314,6 +314,54 @@ TEST_CASE("verbose runs log the model, the batches and the backend's calls") {
   }
 }
 
+TEST_CASE("2opt answers without a model, as eval does, in batches of any size and as a stream") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 30 -b 7 -o set.npy").code == 0);
+  const auto solve = [&](const std::string& flags) {
+    return sandbox.run("solve --mode 2opt set.npy " + flags, "POINTSMAN_MODEL=none").parsed();
+  };
+  const json whole = solve("");
+  CHECK(whole.at("summary").at("kicks") == 7 * 30 * 64);
+  CHECK(whole.at("summary").at("improve") == true);
+  CHECK(whole.at("solutions").at(6).at("kicks") == 30 * 64);
+  CHECK(whole.at("solutions").at(6).at("start") == "nearest_neighbour");
+  CHECK_FALSE(whole.at("summary").contains("model"));
+  CHECK(solve("-b 3 -t 3").at("solutions") == whole.at("solutions"));
+  CHECK(solve("--seed 2").at("solutions") != whole.at("solutions"));
+  const json few = solve("--kicks 20");
+  CHECK(few.at("summary").at("kicks") == 140);
+  CHECK(few.at("summary").at("mean_cost") > whole.at("summary").at("mean_cost"));
+  const json row = sandbox.run("eval set.npy --modes 2opt+20").parsed().at("rows").at(0);
+  CHECK(row.at("mean_cost") == few.at("summary").at("mean_cost"));
+  const std::vector<std::string> lines =
+      lines_of(sandbox.run("solve --mode 2opt set.npy --format ndjson").out);
+  REQUIRE(lines.size() == 7);
+  for (size_t i = 0; i < 7; ++i)
+    CHECK(json::parse(lines[i]).at("tour") == whole.at("solutions").at(i).at("tour"));
+}
+
+TEST_CASE("2opt keeps to limits and to given solutions, and refuses what it cannot do") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 40 -b 5 -o set.npy").code == 0);
+  for (const char* limit : {"-l 0.5", "--limit-each 0.1"}) {
+    const json filled = sandbox.run(std::string("solve --mode 2opt set.npy ") + limit).parsed();
+    CHECK(filled.at("solutions").at(4).at("kicks") > 40);
+    CHECK(filled.at("summary").at("computing_times").at("solving").get<double>() < 3000);
+  }
+  REQUIRE(sandbox.run("solve --mode local set.npy -o good.npy").code == 0);
+  const json from = sandbox.run("solve --mode 2opt --kicks 0 --init good.npy set.npy").parsed();
+  const json good = sandbox.run("solve --mode local set.npy").parsed();
+  CHECK(from.at("summary").at("mean_cost") == good.at("summary").at("mean_cost"));
+  REQUIRE(sandbox.run("generate tsp -n 10001 -b 1 -o large.npy").code == 0);
+  for (const auto& [flags, message] : std::vector<std::pair<std::string, std::string>>{
+           {"large.npy", "--mode 2opt: expected at most 10000 cities, found 10001; use local"},
+           {"set.npy --kicks 3000000000", "--kicks: expected at most 2147483647 for --mode 2opt"}}) {
+    const Answer refused = sandbox.run("solve --mode 2opt " + flags);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find(message) != std::string::npos);
+  }
+}
+
 TEST_CASE("local and exact answer without a model, and as eval does") {
   const Sandbox sandbox;
   REQUIRE(sandbox.run("generate tsp -n 30 -b 4 -o set.npy").code == 0);
@@ -395,7 +443,7 @@ TEST_CASE("one instance on a terminal shows each new best, and nothing elsewhere
     if (!costs.empty()) CHECK(answer.parsed().at("solutions")[0].at("cost") == costs.back());
     return costs.size();
   };
-  for (const char* mode : {"auto", "local", "local --kicks 20000", "sample",
+  for (const char* mode : {"auto", "local", "local --kicks 20000", "2opt", "sample",
                            "active --steps 12 --replicas 16", "active --steps 1 --improve on"}) {
     CAPTURE(mode);
     CHECK(bests(kMap + " --mode " + mode) >= 1);
@@ -503,6 +551,8 @@ TEST_CASE("what reads coordinates refuses a matrix of distances in one line") {
   const std::pair<const char*, const char*> refused[] = {
       {"solve --mode greedy ring.tsp",
        "ring: --mode greedy: reads coordinates, and the instance has only distances"},
+      {"solve ring.tsp --mode 2opt",
+       "ring: --mode 2opt: reads coordinates, and the instance has only distances; use local"},
       {"solve -m tsp20 ring.tsp", "ring: --mode auto: reads coordinates"},
       {"solve --mode sample ring.tsp", "--mode sample: reads coordinates"},
       {"solve --mode active ring.tsp", "--mode active: reads coordinates"},

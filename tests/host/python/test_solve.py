@@ -22,6 +22,7 @@ TSP_MODES = (
     {"mode": "active", "steps": 2, "replicas": 16},
     {"mode": "active", "steps": 2, "replicas": 16, "init": "random", "entropy": 0.1, "learning_rate": 0.002},
     {"mode": "local", "kicks": 20},
+    {"mode": "2opt", "kicks": 20},
 )
 KNAPSACK_MODES = ({}, {"mode": "exact"}, {"mode": "greedy"}, {"mode": "sample", "samples": 40},
                   {"mode": "active", "steps": 2,

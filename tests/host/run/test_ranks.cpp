@@ -69,9 +69,11 @@ Solved solve_on(int ranks, const InstanceBatch& instances, const SolveOptions& o
 }  // namespace
 
 TEST_CASE("N ranks give the answers and the summary of one process", "[cluster]") {
-  const InstanceBatch instances = mixed_instances();
+  InstanceBatch instances = mixed_instances();
   SolveOptions options;
-  options.mode = GENERATE(Mode::kAuto, Mode::kSample, Mode::kActive);
+  options.mode = GENERATE(Mode::kAuto, Mode::kSample, Mode::kActive, Mode::kTwoOpt);
+  if (options.mode == Mode::kTwoOpt)
+    std::erase_if(instances, [](const Instance& one) { return one.problem != ProblemKind::kTsp; });
   options.samples = 24;
   options.network = true;
   options.steps = 3;

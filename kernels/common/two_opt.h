@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterated local search on one tour (Martin, Otto & Felten 1991) by a team of threads: 2-opt and Or-opt moves
-// along candidate lists (Bentley 1992) to a local optimum, then kicks, each with the moves that repair it. A
-// team is a warp (kernels/cuda/improve_tours.cu) or the calling thread alone: the tour is the same, bit for
-// bit.
+// Iterated local search for one tour (Martin, Otto & Felten 1991) by a team of threads: from the
+// nearest-neighbour tour 2-opt and Or-opt moves along candidate lists (Bentley 1992) to a local optimum, then
+// kicks, each with the moves that repair it. A team is a warp (kernels/cuda/two_opt.cu) or the calling thread
+// alone: the tour is the same, bit for bit.
 //
 // A queue holds the cities to look at. The team looks at one city at a time: it shares out all moves that add
 // an edge from it to one of its neighbours, and makes the one that gains most. Single precision throughout:
@@ -15,12 +15,12 @@
 
 #include "kernels/common/host_device.h"
 #include "kernels/common/philox.h"
+#include "kernels/common/tour_limits.h"
+#include "kernels/common/tsp.h"
 
 namespace pointsman {
 
 inline constexpr int kTourNeighbours = 8;
-inline constexpr int kFewestTourCities = 10;  // so that a city has that many neighbours, and moves have room
-inline constexpr int kMostTourCities = 1 << 16;  // cities are 16-bit numbers
 
 // Of each of the two paths that a kick exchanges. With 30 the tours of 100 and 200 cities become longer; 100
 // take more time and gain little.
@@ -37,16 +37,11 @@ struct TourInstance {
   int n;                       // kFewestTourCities .. kMostTourCities
 };
 
-POINTSMAN_HOST_DEVICE inline float tour_distance(const float* xy, int a, int b) {
-  const float dx = xy[2 * a] - xy[2 * b], dy = xy[2 * a + 1] - xy[2 * b + 1];
-  return std::sqrt(dx * dx + dy * dy);
-}
-
 // The neighbours of one city, nearest first, ties by number. out: [kTourNeighbours].
 POINTSMAN_HOST_DEVICE inline void nearest_cities(const float* xy, int n, int city, uint16_t* out) {
   constexpr int kLast = kTourNeighbours - 1;
   float distances[kTourNeighbours];
-  int cities[kTourNeighbours];
+  int cities[kTourNeighbours] = {};
   for (float& distance : distances) distance = INFINITY;
   for (int other = 0; other < n; ++other) {
     const float distance = tour_distance(xy, city, other);
@@ -94,22 +89,51 @@ struct LoneThread {
 };
 
 template <typename Team>
-class TourImprover {
+class TwoOpt {
  public:
-  POINTSMAN_DEVICE TourImprover(const Team& team, const TourInstance& instance, const TourMemory& memory)
+  POINTSMAN_DEVICE TwoOpt(const Team& team, const TourInstance& instance, const TourMemory& memory)
       : team_(team), in_(instance), my_(memory) {}
 
-  // The tour that is worked on, order [n], all of whose cities wait.
-  POINTSMAN_DEVICE void load(const int32_t* order) {
+  // The tour in TourMemory::order is the one that is worked on, and all of its cities wait.
+  POINTSMAN_DEVICE void queue_all() {
     for (int i = team_.lane(); i < in_.n; i += team_.size()) {
-      const int city = order[i];
-      my_.order[i] = my_.queue[i] = static_cast<uint16_t>(city);
+      const uint16_t city = my_.order[i];
+      my_.queue[i] = city;
       my_.position[city] = static_cast<uint16_t>(i);
     }
     for (int i = team_.lane(); i < (in_.n + 31) / 32; i += team_.size()) my_.waits[i] = ~0u;
     team_.sync();
     head_ = 0;
     queued_ = in_.n;
+  }
+
+  // From city 0 always to the nearest city that is left, to the rounding of 2 - distance. All of them wait.
+  // False: stops() came before the end.
+  template <typename Stops>
+  POINTSMAN_DEVICE bool begin(const Stops& stops) {
+    constexpr float kFar = 2.0f;  // more than any distance: what is chosen has a gain above 0
+    uint16_t* const left = my_.kept;
+    for (int i = team_.lane(); i < in_.n; i += team_.size()) left[i] = static_cast<uint16_t>(i);
+    team_.sync();
+    Choice nearest = {0.0f, 0};
+    for (int count = in_.n; count > 0; --count) {
+      if (count % kLooksPerStop == 0 && stops()) return false;
+      const int city = left[nearest.code];
+      team_.sync();  // all have read it
+      if (team_.lane() == 0) {
+        my_.order[in_.n - count] = static_cast<uint16_t>(city);
+        left[nearest.code] = left[count - 1];
+      }
+      team_.sync();
+      nearest = {0.0f, 0};
+      for (int i = team_.lane(); i < count - 1; i += team_.size()) {
+        const float closeness = kFar - distance(city, left[i]);
+        if (closeness > nearest.gain) nearest = {closeness, i};
+      }
+      team_.choose(nearest.gain, nearest.code);
+    }
+    queue_all();
+    return true;
   }
 
   // The move that gains most of those that exchange an edge of the city for one to a neighbour that is
@@ -134,10 +158,15 @@ class TourImprover {
     return best;
   }
 
-  // Makes moves until no city waits. Returns what they gained.
-  POINTSMAN_DEVICE float descend() {
+  // Makes moves until no city waits, or stops() says so. Returns what they gained.
+  template <typename Stops>
+  POINTSMAN_DEVICE float descend(const Stops& stops) {
     float gained = 0.0f;
     while (queued_ > 0) {
+      if (++looks_ % kLooksPerStop == 0 && stops()) {
+        stopped_ = true;
+        break;
+      }
       const int city = dequeue();
       const Choice choice = look(city);
       if (choice.code == kMoves) continue;
@@ -150,19 +179,30 @@ class TourImprover {
     return gained;
   }
 
-  // descend(), then kicks with the moves that repair each; a tour that has grown is kept by chance, ever more
-  // seldom. The shortest, as sums of single precision tell, is in TourMemory::best. A kick is a function of
-  // (seed, key, its number) alone.
-  POINTSMAN_DEVICE void run(const int32_t* order, int kicks, uint64_t seed, uint64_t key) {
-    load(order);
-    descend();
+  // run() from the tour of begin(). kNotBegun: stops() came before that was there.
+  template <typename Stops>
+  POINTSMAN_DEVICE int search(int kicks, uint64_t seed, uint64_t key, const Stops& stops) {
+    if (stops() || !begin(stops)) return kNotBegun;
+    return run(kicks, seed, key, stops);
+  }
+
+  // descend() from the tour that is there, then kicks with the moves that repair each; a tour that has grown
+  // is kept by chance, ever more seldom. The shortest, as sums of single precision tell, is in
+  // TourMemory::best. A kick is a function of (seed, key, its number) alone. Returns how many were made, or
+  // kDescentStopped. The whole team asks stops() every kLooksPerStop looks, or cities of begin().
+  template <typename Stops>
+  POINTSMAN_DEVICE int run(int kicks, uint64_t seed, uint64_t key, const Stops& stops) {
+    descend(stops);
     copy(my_.order, my_.kept);
     copy(my_.order, my_.best);
+    if (stopped_) return kDescentStopped;
     const float heat = 2.0f * kHeat * mean_edge();
     float excess = 0.0f;  // of the tour's length over the best one's
     for (int k = 0; k < kicks; ++k) {
       const PhiloxBlock draw = philox4x32(seed ^ stream::kKicks, key, static_cast<uint64_t>(k));
-      const float change = kick(draw) - descend();
+      float change = kick(draw);
+      change -= descend(stops);
+      if (stopped_) return k;
       const float left = 1.0f - static_cast<float>(k) / static_cast<float>(kicks);
       if (change > heat * left * uniform_from_word(draw.word[3])) {
         restore();
@@ -175,9 +215,11 @@ class TourImprover {
         excess = 0.0f;
       }
     }
+    return kicks;
   }
 
  private:
+  static constexpr int kLooksPerStop = 64;
   // The first mean of what the tour may grow by, in its mean edges: as in engine/search/tour_search.cpp.
   static constexpr float kHeat = 0.5f;
   static constexpr int kVariants =
@@ -359,7 +401,10 @@ class TourImprover {
   const Team team_;
   const TourInstance in_;
   const TourMemory my_;
-  int head_ = 0, queued_ = 0;  // the same in all threads
+  // The same in all threads.
+  int head_ = 0, queued_ = 0;
+  uint32_t looks_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace pointsman

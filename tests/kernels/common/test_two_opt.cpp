@@ -43,7 +43,8 @@ struct Cities {
   // After so many kicks.
   Order improved(int kicks, uint64_t seed = 1, uint64_t key = 0) const {
     LoneSearch lone(instance());
-    lone.search.run(start.data(), kicks, seed, key);
+    lone.load(start);
+    CHECK(lone.search.run(kicks, seed, key, kNeverStops) == kicks);
     return lone.best();
   }
 
@@ -156,11 +157,59 @@ TEST_CASE("candidate lists hold the nearest cities, ties by number") {
   }
 }
 
+TEST_CASE("the tour to begin with goes to the nearest city that is left") {
+  for (const int levels : {0, 4}) {
+    const Cities cities(70, 5, levels);
+    LoneSearch lone(cities.instance());
+    lone.search.begin(kNeverStops);
+    const Order order = lone.order();
+    REQUIRE(is_tour(order));
+    CHECK(order[0] == 0);
+    for (int i = 1; i < cities.n; ++i) {
+      for (int j = i; j < cities.n; ++j)
+        CHECK(cities.distance(order[i - 1], order[i]) <= cities.distance(order[i - 1], order[j]) + 2e-7);
+    }
+  }
+}
+
+TEST_CASE("a stop leaves the best tour so far, and tells how far it came") {
+  const Cities cities(100, 11);
+  LoneSearch whole(cities.instance());
+  whole.search.begin(kNeverStops);
+  const double first = cities.length(whole.order());
+  whole.search.descend(kNeverStops);
+  const double descended = cities.length(whole.order());
+  int fewest_kicks = 1000;
+  for (const int answered : {0, 1, 2, 20, 100}) {
+    int questions = 0;
+    LoneSearch lone(cities.instance());
+    const int kicks = lone.search.search(1000, 1, 0, [&] { return questions++ >= answered; });
+    INFO(answered << " questions, " << kicks << " kicks");
+    CHECK(questions == answered + 1);
+    if (answered <= 1) {  // before and within the tour to begin with
+      CHECK(kicks == kNotBegun);
+      continue;
+    }
+    REQUIRE(is_tour(lone.best()));
+    const double length = cities.length(lone.best());
+    if (answered == 2) {
+      CHECK(kicks == kDescentStopped);
+      CHECK(length < first);
+      CHECK(length > descended);
+      continue;
+    }
+    CHECK(kicks > 0);
+    CHECK(length <= descended + 100 * double{kLeastTourGain});
+    fewest_kicks = std::min(fewest_kicks, kicks);
+  }
+  CHECK(fewest_kicks < 1000);
+}
+
 TEST_CASE("a look finds the best of all moves that it promises, and descend() makes them all") {
   for (unsigned seed = 0; seed < 30; ++seed) {
     const Cities cities(kFewestTourCities + static_cast<int>(seed), seed);
     LoneSearch lone(cities.instance());
-    lone.search.load(cities.start.data());
+    lone.load(cities.start);
     const auto compare = [&](bool at_rest) {
       const Order order = lone.order();
       REQUIRE(is_tour(order));
@@ -173,7 +222,7 @@ TEST_CASE("a look finds the best of all moves that it promises, and descend() ma
       }
     };
     compare(false);
-    const double before = cities.length(cities.start), gained = double{lone.search.descend()};
+    const double before = cities.length(cities.start), gained = double{lone.search.descend(kNeverStops)};
     compare(true);
     // A rounding for each of some n moves.
     CHECK(before - cities.length(lone.order()) == Approx(gained).margin(cities.n * double{kLeastTourGain}));
@@ -198,8 +247,8 @@ TEST_CASE("kicks never leave a longer tour, nor one that a look would shorten") 
     // A rounding for each kick.
     CHECK(cities.length(order) <= cities.length(cities.improved(0)) + kicks * double{kLeastTourGain});
     LoneSearch lone(cities.instance());
-    lone.search.load(order.data());
-    CHECK(lone.search.descend() == 0.0f);
+    lone.load(order);
+    CHECK(lone.search.descend(kNeverStops) == 0.0f);
   }
 }
 
