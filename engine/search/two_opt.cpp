@@ -33,9 +33,8 @@ class TwoOptSearcher {
 
   // All tours with so many kicks; the better ones stay.
   void search(int kicks) {
-    const StopToken stop = control_.stop();
     request_.kicks = kicks;
-    request_.stop = stop;
+    request_.stop = control_.stop();
     const Clock::time_point start = Clock::now();
     backend_.two_opt(request_, found_);
     control_.trace_call("call", request_.sequences.count, start);
@@ -43,16 +42,13 @@ class TwoOptSearcher {
     if (control_.on_best && best_[0].status != Status::kUnsolved) control_.on_best(best_[0].objective);
   }
 
-  // With as many kicks as the time limit leaves time for; a kick a city tells how long they take.
+  // With as many kicks as the time limit leaves time for; a kick a city tells how long they take. No answer
+  // is done: more time had been more kicks.
   void fill_limit() {
-    const int kicks = request_.sequences.n;
-    const Clock::time_point start = Clock::now();
-    if (start >= *control_.deadline) return;
-    search(kicks);
-    const Clock::time_point now = Clock::now();
-    const std::chrono::duration<double> taken = now - start, left = *control_.deadline - now;
-    const double more = kKickShare * kicks * (left / taken);
-    if (more >= 1.0) search(static_cast<int>(std::min(more, double{kMostKicks})));
+    make_kicks_until_limit();
+    for (Solution& best : best_) {
+      if (best.status == Status::kDone) best.status = Status::kTimeLimit;
+    }
   }
 
   // Where the time was too short for some, but not the run's, these have a quick answer.
@@ -67,6 +63,17 @@ class TwoOptSearcher {
   }
 
  private:
+  void make_kicks_until_limit() {
+    const int kicks = request_.sequences.n;
+    const Clock::time_point start = Clock::now();
+    if (start >= *control_.deadline) return;
+    search(kicks);
+    const Clock::time_point now = Clock::now();
+    const std::chrono::duration<double> taken = now - start, left = *control_.deadline - now;
+    const double more = kKickShare * kicks * (left / taken);
+    if (more >= 1.0) search(static_cast<int>(std::min(more, double{kMostKicks})));
+  }
+
   void keep(size_t i) {
     Solution& best = best_[i];
     const Status status = found_.kicks[i] < request_.kicks ? control_.check() : Status::kDone;
