@@ -120,6 +120,8 @@ TEST_CASE("the library's answers are the program's, byte for byte") {
       {"-m tsp20 -n 24", "tsp.npy", [](Options& o) { o.model = "tsp20", o.samples = 24; }},
       {"--mode local --kicks 20 -s 3", "tsp.npy",
        [](Options& o) { o.mode = "local", o.kicks = 20, o.seed = 3; }},
+      {"--mode 2opt --kicks 20 -s 3", "tsp.npy",
+       [](Options& o) { o.mode = "2opt", o.kicks = 20, o.seed = 3; }},
       {"--mode active --steps 3 --replicas 16 --entropy 0.1 --learning-rate 0.001", "tsp.npy",
        [](Options& o) {
          o.mode = "active", o.steps = 3, o.replicas = 16, o.entropy = 0.1, o.learning_rate = 0.001;
@@ -360,7 +362,7 @@ TEST_CASE("what is wrong is told, and the solver goes on") {
     return pointsman_solve(s, instances.get(), &options, &answers);
   };
   CHECK(status([](auto& o) { o.mode = "fast"; }) == POINTSMAN_USAGE);
-  CHECK(told() == "mode: expected one of auto, greedy, sample, active, local, exact, found \"fast\"");
+  CHECK(told() == "mode: expected one of auto, greedy, sample, active, local, 2opt, exact, found \"fast\"");
   CHECK(status([](auto& o) { o.mode = "ratio"; }) == POINTSMAN_USAGE);
   CHECK(status([](auto& o) { o.mode = "exact"; }) == POINTSMAN_USAGE);
   CHECK_THAT(told(), has_text("square: --mode exact: is not for TSP"));
