@@ -16,8 +16,10 @@ namespace pointsman {
 namespace {
 
 constexpr int kMostKicks = std::numeric_limits<int>::max();
-// Of the time that is left for kicks: a call has other work too.
-constexpr double kKickShare = 0.95;
+// Of the time that is left: what takes longer than was measured is cut short while its kicks are still wild.
+constexpr double kSafety = 0.95;
+constexpr double kProbeShare = 0.1;       // likewise, for a call that tells how long kicks take
+constexpr double kLeastKickShare = 0.25;  // of a call's time
 
 class TwoOptSearcher {
  public:
@@ -31,8 +33,8 @@ class TwoOptSearcher {
     best_.assign(instances_.size(), unsolved());
   }
 
-  // All tours with so many kicks; the better ones stay.
-  void search(int kicks) {
+  // All tours with so many kicks; the better ones stay. Returns the seconds that it took.
+  double search(int kicks) {
     request_.kicks = kicks;
     request_.stop = control_.stop();
     const Clock::time_point start = Clock::now();
@@ -40,10 +42,10 @@ class TwoOptSearcher {
     control_.trace_call("call", request_.sequences.count, start);
     for (size_t i = 0; i < instances_.size(); ++i) keep(i);
     if (control_.on_best && best_[0].status != Status::kUnsolved) control_.on_best(best_[0].objective);
+    return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  // With as many kicks as the time limit leaves time for; a kick a city tells how long they take. No answer
-  // is done: more time had been more kicks.
+  // With as many kicks as the time limit leaves time for. No answer is done: more time had been more kicks.
   void fill_limit() {
     make_kicks_until_limit();
     for (Solution& best : best_) {
@@ -63,15 +65,27 @@ class TwoOptSearcher {
   }
 
  private:
+  // Tours without kicks, with one a city, and with as many as a part of the time is for, tell how long they
+  // take. The longer a call, the less other programs' work blurs what it tells.
   void make_kicks_until_limit() {
-    const int kicks = request_.sequences.n;
-    const Clock::time_point start = Clock::now();
-    if (start >= *control_.deadline) return;
-    search(kicks);
-    const Clock::time_point now = Clock::now();
-    const std::chrono::duration<double> taken = now - start, left = *control_.deadline - now;
-    const double more = kKickShare * kicks * (left / taken);
-    if (more >= 1.0) search(static_cast<int>(std::min(more, double{kMostKicks})));
+    const double without = search(0);
+    int made = 0;
+    double taken = 0.0;
+    const auto make = [&](double kicks) {
+      made = static_cast<int>(std::min(kicks, double{kMostKicks}));
+      taken = search(made);
+    };
+    const auto kicks_within = [&](double share) {
+      const double of_a_kick = std::max(taken - without, kLeastKickShare * taken) / made;
+      return (share * seconds_left() - without) / of_a_kick;
+    };
+    if (seconds_left() <= 0.0) return;
+    make(request_.sequences.n);
+    if (const double some = kicks_within(kProbeShare); some > made) make(some);
+    if (const double rest = kicks_within(kSafety); rest >= 1.0) make(rest);
+  }
+  double seconds_left() const {
+    return std::chrono::duration<double>(*control_.deadline - Clock::now()).count();
   }
 
   void keep(size_t i) {
@@ -141,11 +155,11 @@ SearchResult run_search(Backend& backend, const SearchBatch& batch, const TwoOpt
   const auto kicks = static_cast<int>(options.kicks.value_or(int64_t{TwoOptOptions::kKicksPerCity} * n));
   if (n < kFewestTourCities) return search_small(batch, kicks, options.seed, control);
   TwoOptSearcher searcher(backend, batch, options, control);
-  searcher.search(0);  // so that all have a tour
   if (!options.kicks && control.deadline && options.fills_limit) {
     searcher.fill_limit();
-  } else if (kicks > 0) {
-    searcher.search(kicks);
+  } else {
+    searcher.search(0);  // so that all have a tour
+    if (kicks > 0) searcher.search(kicks);
   }
   return searcher.result();
 }

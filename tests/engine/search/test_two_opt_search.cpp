@@ -105,9 +105,10 @@ TEST_CASE("2opt answers instances of any few cities") {
 TEST_CASE("2opt fills a time limit with kicks, and answers all it came to") {
   const InstanceBatch instances = random_instances(4, 60);
   const Clock::time_point start = Clock::now();
-  const SolutionBatch answers = search(instances, {}, within(0.6));
+  const SolutionBatch answers = search(instances, {}, within(1.0));
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  CHECK(seconds < 2.0);
+  CHECK(seconds < 3.0);
+  CHECK(seconds > 0.5);
   const int64_t measured = 60;
   for (const Solution& answer : answers) {
     CHECK(answer.status == Status::kTimeLimit);
