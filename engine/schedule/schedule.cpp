@@ -125,8 +125,7 @@ void for_each_instance(WorkerThreads& workers, int64_t count, int at_once, const
   }
 }
 
-// Takes instances of any sizes one by one. Each answer leaves as soon as it and
-// those before it are there.
+// Takes instances of any sizes one by one. Each answer leaves as soon as it and those before it are there.
 void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, const SolvePlan& plan,
                       std::span<const Instance> instances, std::span<const uint64_t> rows,
                       const SearchControl& control, AnswersInOrder& out) {

@@ -43,8 +43,8 @@ void share_out(const Devices& devices, int64_t items,
 // and not in a part of one (SearchControl::end), is so only after a signal. A deadline is shared among the
 // batches by their work. The instance in place i draws with instance_key(instance, rows[i]).
 // ActiveSearchProgress::instance is a place too. control.interrupted may be asked from several threads at
-// once. Batches are cut as for the first device alone, those of tours without a network (TwoOptOptions) so
-// that each device has one, and go to whichever device is free: the answers are those of one device. What a
+// once. Batches are cut as for the first device alone, tours without a network (TwoOptOptions) so that
+// each device has its share, and go to whichever device is free: the answers are those of one device. What a
 // device throws ends the run; what was handed out before stays. Returns what the devices counted.
 PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
                                  std::span<const Instance> instances, std::span<const uint64_t> rows,
