@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What nvcc makes of the CUDA kernels: registers, stack and spills of each, the instructions of the decode
-kernel's inner loops counted in the machine code, what a sampled tour makes of them, and the clocks of a step of the
-LSTM by a model.
+kernel's inner loops counted in the machine code, what a sampled tour makes of them, and the clocks of a step of
+decoding and of the LSTM by a model.
 
     python3 bench/kernel_table.py                 prints the tables
     python3 bench/kernel_table.py --write         writes them to bench/results/tables/cuda_kernels.md
@@ -132,6 +132,8 @@ def recognised(loop, kernel):
         return ("scores, capped, " if names.count("FMNMX") > 16 else "scores, ") + place, 32
     if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (32, 4, 0):
         return "readout, " + place, 32
+    if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (8, 8, 0):
+        return "readout, an element a thread, " + ("device" if "LDG" in names else "shared"), 8
     if names.count("FFMA") == 256 and "MUFU" not in names:
         return "product, weights from device", 256
     return None
@@ -148,7 +150,8 @@ def code_of_source(name, compiled, cuobjdump, environment):
 def loop_table(code):
     titles = [name for name, _ in CLASSES] + ["others", "all"]
     lines = ["Inner loops of the decode kernel, sm_90: instructions a lane issues for one element (attention) or",
-             "one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes.", "",
+             "one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes, where an",
+             "element is a thread's of 4.", "",
              "| kernel | loop | elements a round | " + " | ".join(titles) + " |",
              "|---|---|---|" + "---|" * len(titles)]
     rows, costs = {}, {}
@@ -194,6 +197,57 @@ def tour_table(costs):
     return lines
 
 
+# --- A step of a small batch ---
+
+STEP_ITEMS, BLOCK_HALF_WARPS = 50, 20  # items left of 100; half-warps of decode_cluster.cu
+
+
+def loop_clocks(code, kernel):
+    """{title: the fewest clocks of a round} of the recognised loops."""
+    found = [(recognised(loop, kernel), loop) for loop in inner_loops(code)]
+    clocks = collections.defaultdict(lambda: 10 ** 9)
+    for title_and_elements, loop in found:
+        if title_and_elements is not None:
+            clocks[title_and_elements[0]] = min(clocks[title_and_elements[0]], latency_model.clocks_of_round(loop))
+    return clocks
+
+
+def block_products(code):
+    """Clocks of the gates' and the query's products in decode.cu: 16 rounds of 8 terms."""
+    loops = [loop for loop in inner_loops(code) if "MUFU" not in {i.name for i in loop}]
+    return sum(16 * latency_model.clocks_of_round(loop) for loop in loops
+               if sum(i.name == "FFMA" for i in loop) in (256, 64))
+
+
+def cluster_products(code, rows):
+    """Clocks of the turns of a product in decode_cluster.cu: five warps in the first and last, ten in between."""
+    spans = [code[first:latch + 1] for first, latch in machine_code.loops(code)]
+    turns = [loop for loop in spans if sum(i.name == "FFMA" for i in loop) == 256 and any(i.name == "BAR" for i in loop)]
+    turn = min(turns, key=len)
+    return 2 * latency_model.clocks_of_round(turn, 5 / 4) + (rows - 1) * latency_model.clocks_of_round(turn, 10 / 4)
+
+
+def step_table(code):
+    lines = [f"A step of decoding on sm_90 with {STEP_ITEMS} of {CITIES} items left and one glimpse: clocks in these loops by the",
+             "model of bench/latency_model.py, rows of different sequences. What stands between the loops is not counted: cells,",
+             "softmax, draw and list, barriers; in clusters two of the cluster (700 clocks each, by the model).", "",
+             "| taken by | rows of a block | references | products | scores | readout | all |", "|---|---|---|---|---|---|---|"]
+    block, cluster = "decode_kernel<TspRules, (Precision)0, false>", "decode_cluster_kernel<TspRules>"
+    fours = -(-STEP_ITEMS // 4)
+    by_block, by_cluster = loop_clocks(code[block], block), loop_clocks(code[cluster], cluster)
+    rows = [("block", 8, "device", block_products(code[block]), 2 * fours * by_block["scores, device"],
+             STEP_ITEMS * by_block["readout, device"] // 4)]
+    for count, place in ((1, "shared"), (1, "device"), (2, "device"), (4, "device")):
+        rounds = -(-fours * count // BLOCK_HALF_WARPS)
+        passes = -(-count * HIDDEN // (BLOCK_HALF_WARPS * 16))
+        rows.append(("cluster of 4 blocks", count, place, cluster_products(code[cluster], count),
+                     2 * rounds * by_cluster["scores, " + place],
+                     passes * STEP_ITEMS * by_cluster["readout, an element a thread, " + place] // 8))
+    for owner, count, place, *parts in rows:
+        lines.append(f"| {owner} | {count} | {place} | " + " | ".join(f"{part:,}" for part in (*parts, sum(parts))) + " |")
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/tables/cuda_kernels.md")
@@ -215,8 +269,9 @@ def main():
             lines.append("No cuobjdump: inner loops not counted.")
         else:
             codes = [code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path})
-                     for source in ("decode.cu", "lstm.cu", "lstm_cluster.cu")]
-            lines += [*loop_table(codes[0]), "", *latency_model.lstm_table({**codes[1], **codes[2]})]
+                     for source in ("decode.cu", "decode_cluster.cu", "lstm.cu", "lstm_cluster.cu")]
+            decode = {**codes[0], **codes[1]}
+            lines += [*loop_table(decode), "", *step_table(decode), "", *latency_model.lstm_table({**codes[2], **codes[3]})]
     text = "\n".join(lines)
     print(text)
     if options.write:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many clocks a step of the LSTM kernels takes, by a written model over their machine code (kernel_table.py).
+"""How many clocks a step of the LSTM kernels takes, and a round of a loop, by a written model over machine code
+(kernel_table.py).
 
 A scheduler of sm_90 issues a warp's instructions in their order, one a clock. An instruction waits for its sources and
 for its unit. A block of four warps has one a scheduler; they do the same at the same time and share the unit of shared
@@ -18,7 +19,7 @@ Cost = collections.namedtuple("Cost", "unit busy latency")
 COSTS = (  # the first whose pattern the opcode begins with
     (r"FFMA|FADD|FMUL", Cost("fma", 1, 4)),
     (r"MUFU", Cost("special", 8, 24)),
-    (r"LDS\.128", Cost("shared", 16, 34)),  # 512 bytes at 128 a clock, times four warps
+    (r"LDS\.128", Cost("shared", 16, 34)),  # 512 bytes at 128 a clock, times four warps; less where lanes read the same
     (r"LDS\.64", Cost("shared", 8, 32)),
     (r"LDS", Cost("shared", 4, 30)),
     (r"STS\.128", Cost("shared", 16, 0)),
@@ -105,24 +106,27 @@ def step_loop(code):
     return max(machine_code.loops(code), key=lambda loop: loop[1] - loop[0])
 
 
-def clocks_of_step(code, rounds, warps=1):
-    """Clocks from one step's end to the next one's. With several warps a scheduler they hide each other's waits: then it is what
-    their instructions and units take, if that is more."""
-    first, last = step_loop(code)
-    uses = [(*reads_and_writes(instruction), cost_of(instruction)) for instruction in code]
+def clocks_of_round(path, warps=1):
+    """Clocks from one round's end to the next one's, where a warp goes round these instructions. With several warps a scheduler
+    they hide each other's waits: then it is what their instructions and units take, if that is more."""
+    uses = [(*reads_and_writes(instruction), cost_of(instruction)) for instruction in path]
     ready, free, now, ends, busy = {}, {}, 0, [], collections.Counter()
     for _ in range(3):
-        for place in trace(code, first, last, rounds):
-            reads, writes, cost = uses[place]
+        for instruction, (reads, writes, cost) in zip(path, uses):
             busy.update({cost.unit: cost.busy, "issue": 1})
             queued = QUEUE * cost.busy if cost.unit == "shared" else 0
             now = max([now + 1, free.get(cost.unit, 0) - queued] + [ready.get(name, 0) for name in reads | writes])
             start = max(now, free.get(cost.unit, 0))
             free[cost.unit] = start + cost.busy
             ready.update((name, start + cost.latency) for name in writes)
-            now += WAITS.get(code[place].name, 0)
+            now += WAITS.get(instruction.name, 0)
         ends.append(now)
-    return max(ends[2] - ends[1], warps * max(busy.values()) // len(ends))
+    return max(ends[2] - ends[1], int(warps * max(busy.values())) // len(ends))
+
+
+def clocks_of_step(code, rounds, warps=1):
+    first, last = step_loop(code)
+    return clocks_of_round([code[place] for place in trace(code, first, last, rounds)], warps)
 
 
 # --- The LSTM's kernels ---
@@ -158,7 +162,7 @@ TILINGS = (  # rows of a tile, what takes it, its warps a scheduler, kernels for
 def lstm_table(code_of):
     """Lines of the table; code_of: {short name: [Instruction]}."""
     lines = ["A step of the LSTM kernels on sm_90 by the model of bench/latency_model.py: clocks, and microseconds at "
-             f"{CLOCK_GHZ} GHz.", "Tiles up to a fourth of the multiprocessors' number run at once in clusters, so that batches of 16 and of 128",
+             f"{CLOCK_GHZ} GHz.", "Tiles up to a fourth of the multiprocessors' number (128 of 132) run at once in clusters, so that batches of 16 and of 128",
              "rows take tiles of 4.", "",
              "| rows of a tile | taken by | forward | with cells | backward |", "|---|---|---|---|---|"]
     for rows, owner, warps, forward, backward in TILINGS:

@@ -100,7 +100,7 @@ def judge_checks(rows):
 def judge_floors(rows):
     for n in SIZES:
         for what, name, least_batch, of in (("sampling, the best batch", "decode_sample", 0, max),
-                                            ("greedy tours of 10,000 instances", "greedy", 0, min),
+                                            ("greedy tours of 10,000 instances", "greedy", 10000, min),
                                             ("training steps of 1,024 instances and more", "train_step", 1024, min),
                                             ("active search from 132 instances on", "active_step", 132, min)):
             shares = [row["of_floor"] for row in rows.of(name, n, key="of_floor")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoder, references and the decode kernel, by device time: many samples of one instance, and one greedy
-// tour of each of 10,000 instances.
+// tour of each of 128 and 10,000 instances.
 #include "bench/operations/device_batch.h"
 
 namespace pointsman::bench {
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSizes[] = {20, 50, 100, 200};
 constexpr int kSamples[] = {128, 1280, 65536, 1280000};  // multiprocessors filled .. as many as in the paper
-constexpr int kInstances = 10000;
+constexpr int kInstances[] = {128, 10000};  // in clusters of blocks, and all multiprocessors filled
 
 Json row_with(Precision precision, const char* name, int n, int tours) {
   Json row = row_of(name, "ours", n, tours);
@@ -44,21 +44,21 @@ struct DecodeBench {
     }
   }
 
-  void greedy() const {
-    DeviceBatch batch(context.network, n, kInstances, 1, Decode::kGreedy, precision);
+  void greedy(int instances) const {
+    DeviceBatch batch(context.network, n, instances, 1, Decode::kGreedy, precision);
     const auto encode = [&] { batch.encode(); };
     const auto project = [&] { batch.project(); };
     const auto decode = [&] { batch.decode(); };
     const auto all = [&] { encode(), decode(); };
     all();
-    if (!is_sound("greedy", kInstances, batch)) return;
-    const Work lstm = lstm_forward_work(kInstances, n, false),
-               references = project_references_work(kInstances, n, 3.0),
-               tours = decode_work(kInstances, n, false) + distinct_references_work(kInstances, n);
-    time("greedy", kInstances, rollout_work(kInstances, kInstances, n), all, 0.5);
-    time("greedy_encoder", kInstances, lstm + references, encode);
-    time("project_references", kInstances, references, project);
-    time("greedy_decode", kInstances, tours, decode);
+    if (!is_sound("greedy", instances, batch)) return;
+    const Work lstm = lstm_forward_work(instances, n, false),
+               references = project_references_work(instances, n, 3.0),
+               tours = decode_work(instances, n, false) + distinct_references_work(instances, n);
+    time("greedy", instances, rollout_work(instances, instances, n), all, 0.5);
+    time("greedy_encoder", instances, lstm + references, encode);
+    time("project_references", instances, references, project);
+    time("greedy_decode", instances, tours, decode);
   }
 
   const Context& context;
@@ -76,7 +76,9 @@ void bench_decode(const Context& context) {
       for (const int samples : kSamples) {
         attempt(print_row, row_with(precision, "decode_sample", n, samples), [&] { bench.samples(samples); });
       }
-      attempt(print_row, row_with(precision, "greedy", n, kInstances), [&] { bench.greedy(); });
+      for (const int instances : kInstances) {
+        attempt(print_row, row_with(precision, "greedy", n, instances), [&] { bench.greedy(instances); });
+      }
     }
   }
 }

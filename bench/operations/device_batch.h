@@ -60,7 +60,8 @@ class DeviceBatch {
         batch_{.problem = ProblemKind::kTsp, .n = n, .count = count, .features = features_.data()},
         chunk_(chunk_of(count, samples)),
         plan_(batch_, chunk_, {.sampling = mode == Decode::kSample},
-              cut_into_tiles(batch_, chunk_, cuda::tile_shape(network, n, chunk_.rows))),
+              cut_into_tiles(batch_, chunk_,
+                             cuda::tile_shape(network, n, cuda::decode_load(batch_, chunk_), precision))),
         arrays(place(record)) {
     request_.decode = mode;
     std::minstd_rand random;
@@ -143,7 +144,7 @@ struct Context {
 };
 
 void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
-void bench_decode(const Context& context);    // encoder, references, decode: one instance and 10,000
+void bench_decode(const Context& context);    // encoder, references, decode: of one instance, 128 and 10,000
 void bench_training(const Context& context);  // attention's backward pass, critic, Adam
 void bench_two_opt(const Context& context);   // tours of 10,000 instances
 

@@ -94,6 +94,13 @@ std::vector<SetRange> ranges_of(const SequenceBatch& batch, const CudaChunk& chu
   return ranges;
 }
 
+void fill_cluster(std::vector<DecodeTile>& tiles) {
+  while (tiles.size() % kClusterBlocks != 0) {
+    tiles.push_back(tiles.back());
+    tiles.back().rows = 0;
+  }
+}
+
 }  // namespace
 
 CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts) {
@@ -121,10 +128,12 @@ std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& 
 
 ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows) {
   shape.n = batch.n;
-  shape.sequences = shape.sequence_ranges = sequences;
+  shape.sequences = sequences;
   shape.rows = rows;
-  shape.row_ranges = std::min(sequences, rows);
-  shape.tiles = rows;
+  const int sets = batch.count == 0 ? 0 : batch.set_of(batch.count - 1) - batch.set_of(0) + 1;
+  shape.sequence_ranges = std::min(sequences, sets);
+  shape.row_ranges = std::min(shape.sequence_ranges, rows);
+  shape.tiles = rows + (kClusterBlocks - 1) * shape.row_ranges;  // a cluster's last tiles may be empty
   shape.capacities = batch.capacities != nullptr;
   return shape;
 }
@@ -200,10 +209,24 @@ void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
   upload_staged(lane, inputs);
 }
 
-// Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile. Samples
-// that share prefixes get as few tiles as keep all blocks busy.
+DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk) {
+  DecodeLoad load;
+  int last_set = -1;
+  bool joins = false;  // a sequence with one rollout may share the tile before it
+  for (int s = 0; s < chunk.sequences; ++s) {
+    const int count = chunk.first_row[s + 1] - chunk.first_row[s];
+    const int set = batch.set_of(chunk.first_sequence + s);
+    load.rollouts += count;
+    load.sets += count > 0 && set != last_set;
+    load.parts += count > 1 || (count == 1 && !(joins && set == last_set));
+    if (count > 0) last_set = set;
+    joins = count == 1;
+  }
+  return load;
+}
+
 DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, const TileShape& shape) {
-  const int tile_rows = shape.rows, pieces = std::max(1, shape.blocks / std::max(1, chunk.sequences));
+  const int tile_rows = shape.tiling.rows, pieces = std::max(1, shape.blocks / std::max(1, chunk.sequences));
   std::vector<DecodeTile> tiles;
   for (int s = 0; s < chunk.sequences; ++s) {
     const int set = batch.set_of(chunk.first_sequence + s), first = s == 0 ? chunk.skipped : 0;
@@ -214,6 +237,7 @@ DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, c
       ++last->rows;
       continue;
     }
+    if (shape.tiling.in_clusters && last != nullptr && last->set != set) fill_cluster(tiles);
     const int most = shape.samples == 0
                          ? tile_rows
                          : std::min(std::max((count + pieces - 1) / pieces, tile_rows), shape.samples);
@@ -222,6 +246,7 @@ DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, c
                        int64_t{chunk.first_row[s]} + row});
     }
   }
+  if (shape.tiling.in_clusters) fill_cluster(tiles);
   return {shape, std::move(tiles)};
 }
 

@@ -68,15 +68,21 @@ struct ChunkArrays {
   size_t bytes;
 };
 
-// How the decode kernel has its rollouts: in blocks of so many rows, of which `blocks` run at once. Samples
-// of a sequence share prefixes, up to `samples` in a tile; 0: they do not.
+// How the decode kernel has its rollouts, of whose blocks so many run at once. Samples of a sequence share
+// prefixes, up to `samples` in a tile; 0: they do not.
 struct TileShape {
-  int rows = 0, blocks = 0, samples = 0;
+  DecodeTiling tiling;
+  int blocks = 0, samples = 0;
 };
 struct DecodeTiles {
   TileShape shape;
   std::vector<DecodeTile> tiles;
 };
+// What may share a tile: see cut_into_tiles().
+DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk);
+// Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile. Samples
+// that share prefixes get as few tiles as keep all blocks busy. In clusters a parameter set's tiles fill its
+// clusters, the last ones with no rows.
 DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, const TileShape& shape);
 
 // A chunk as it is. shape: the call's flags; the counts are filled in here.

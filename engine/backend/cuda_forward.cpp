@@ -52,15 +52,15 @@ RolloutArrays::RolloutArrays(Placement& placement, int n, int rows, int tiles, b
   placement.take<std::byte>(bytes);
 }
 
-TileShape tile_shape(const CudaDevice& device, int n, int64_t rollouts, int most_samples) {
-  const int most = decode_tile_rows(n, false);
-  if (most == 0) {
+TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision precision,
+                     int most_samples) {
+  const int samples = most_samples < 2 ? 0 : std::min(most_samples, kMostTreeSamples);
+  const DecodeTiling tiling = decode_tiling(n, load, precision == Precision::kFp32 && samples == 0);
+  if (tiling.rows == 0) {
     throw DeviceError("CUDA: " + std::to_string(n) + " items are too many for the shared memory of " +
                       device.properties.name);
   }
-  const bool few = rollouts < int64_t{most} * device.properties.multiProcessorCount;
-  const int rows = few ? decode_tile_rows(n, true) : most;
-  return {rows, decode_blocks(rows), most_samples < 2 ? 0 : std::min(most_samples, kMostTreeSamples)};
+  return {tiling, decode_blocks(tiling.rows), samples};
 }
 
 std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles) {
@@ -128,7 +128,7 @@ void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan
   args.want_entropy = request.wants_entropy();
   args.tiles = inputs.tiles;
   args.tile_count = plan.shape.tiles;
-  args.tile_rows = plan.tiles.shape.rows;
+  args.tiling = plan.tiles.shape.tiling;
   args.tree = activations.tree;
   args.tree_samples = tree_samples(plan.shape, plan.tiles.shape);
   args.n = plan.shape.n;

@@ -33,9 +33,10 @@ struct RolloutArrays : DecodeResults {
   size_t bytes;
 };
 
-// Tiles for a call of so many rollouts. most_samples: of a sequence, that may share prefixes; 0: none may.
-// Throws DeviceError when n is too large for the device.
-TileShape tile_shape(const CudaDevice& device, int n, int64_t rollouts, int most_samples = 0);
+// Tiles for a call. most_samples: of a sequence, that may share prefixes; 0: none may. Throws DeviceError
+// when n is too large for the device.
+TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision precision,
+                     int most_samples = 0);
 
 // Device memory for the prefixes of a chunk's samples; null where none are shared.
 std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles);

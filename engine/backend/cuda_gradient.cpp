@@ -134,7 +134,7 @@ class Gradient : public HeldGradient {
   }
 
   void run(const CudaChunk& chunk) {
-    const TileShape tiles = tile_shape(context_, batch_.n, chunk.rows);
+    const TileShape tiles = tile_shape(context_, batch_.n, decode_load(batch_, chunk), Precision::kFp32);
     const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, tiles));
     const auto work = context_.memory.place<GradientWork>(context_.config, plan.shape);
     upload(plan, work.rest.inputs);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,12 @@ int most_that_share(const RolloutRequest& request) {
   return *std::max_element(request.counts, request.counts + request.sequences.count);
 }
 
+// Of the whole call; of more rollouts than a chunk can have only their number.
+DecodeLoad decode_load(const RolloutRequest& request, int64_t rollouts) {
+  if (rollouts > std::numeric_limits<int>::max()) return {rollouts, 1, 1};
+  return decode_load(request.sequences, whole_batch(request.sequences, request.counts));
+}
+
 // A chunk under way.
 struct Flight {
   CudaLane& lane;
@@ -54,8 +61,9 @@ class Rollouts {
         request_(request),
         batch_(request.sequences),
         result_(result),
-        tiles_(tile_shape(context, batch_.n, rollouts, most_that_share(request))),
         precision_(request.tape == nullptr ? context.precision : Precision::kFp32),
+        tiles_(tile_shape(context, batch_.n, decode_load(request, rollouts), precision_,
+                          most_that_share(request))),
         finished_(batch_.count, 0) {
     shape_.sampling = request.decode == Decode::kSample;
     shape_.orders = request.decode == Decode::kForced;
@@ -276,8 +284,8 @@ class Rollouts {
   const RolloutRequest& request_;
   const SequenceBatch& batch_;
   RolloutResult& result_;
-  const TileShape tiles_;
   const Precision precision_;
+  const TileShape tiles_;
   ChunkShape shape_;
   bool record_ = false, is_whole_ = true;
   std::vector<int32_t> finished_;  // [count] rollouts made

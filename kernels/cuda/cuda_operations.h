@@ -169,6 +169,9 @@ struct SelfAttentionBackwardArgs {
 };
 void self_attention_backward(const SelfAttentionBackwardArgs& args, cudaStream_t stream);
 
+// Blocks of a cluster, where kernels use them.
+inline constexpr int kClusterBlocks = 4;
+
 // ------------------------------------------------------------------------------ lstm.cu, lstm_cluster.cu
 
 // A whole sequence in one launch: a block or a cluster takes a tile of rows through all steps, state in
@@ -241,6 +244,17 @@ void unfold_input(const UnfoldArgs& args, cudaStream_t stream);
 POINTSMAN_HOST_DEVICE constexpr int reference_index(int d) {
   return (d / 64) * 64 + (d % 16) * 4 + (d / 16) % 4;
 }
+
+// The element of a hidden vector at a place of a reference row.
+POINTSMAN_HOST_DEVICE constexpr int reference_element(int place) {
+  return (place / 64) * 64 + (place % 4) * 16 + place % 64 / 4;
+}
+static_assert([] {
+  for (int d = 0; d < kHidden; ++d) {
+    if (reference_element(reference_index(d)) != d) return false;
+  }
+  return true;
+}());
 
 // Two numbers of a packed reference row: word 4 l + i holds elements l + 32 i and l + 32 i + 16, l = 0 .. 15,
 // i = 0 .. 3. The lower half of the word is the first one rounded to bf16. The word as a float is the second
@@ -320,7 +334,7 @@ struct PointerGradientArgs {
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses);  // bytes
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream);
 
-// ------------------------------------------------------------------------------ decode.cu
+// ------------------------------------------------------------------------------ decode.cu, decode_cluster.cu
 
 // Consecutive rollouts that one block makes. Number r of the tile is rollout number first + r of sequence
 // `sequence` when sequence_step is 0, and rollout number first of sequence `sequence + r` when it is 1; its
@@ -350,7 +364,13 @@ struct DecodeRecord {
                        // the steps that have a gradient; they are steps 0 .. row_steps - 1
 };
 
-// The persistent kernel: a block takes a tile of rollouts through all steps; device memory is touched only
+// Who takes a tile: a block, or one of the kClusterBlocks blocks of a cluster, which share their products.
+struct DecodeTiling {
+  int rows = 0;  // most of a tile
+  bool in_clusters = false;
+};
+
+// The persistent kernels: a block takes a tile of rollouts through all steps; device memory is touched only
 // for weights, references, choices and, when they are recorded, activations.
 struct DecodeArgs {
   ProblemKind problem;
@@ -373,13 +393,14 @@ struct DecodeArgs {
   uint64_t seed;
   const int32_t* forced;  // [rollouts][n]
   bool want_entropy;
-  const DecodeTile* tiles;  // [tile_count], at most tile_rows rows each; see tree
+  const DecodeTile* tiles;  // [tile_count], at most tiling.rows rows each; see tree
   int tile_count;
-  int tile_rows;  // decode_tile_rows(n, ..)
+  // Of decode_tiling(). In clusters tiles 4 i .. 4 i + 3 are of one parameter set; some may have no rows.
+  DecodeTiling tiling;
   // Samples of one sequence (kSample, sequence_step 0) share prefixes: each is evaluated once a tile, and a
   // row that ends takes one that waits. Such a tile has up to tree_samples <= kMostTreeSamples rows. tree:
-  // decode_tree_bytes(n, tree_samples) for each of decode_blocks(tile_rows) blocks, or as many as there are
-  // tiles; null: nothing is shared. Not with a record.
+  // decode_tree_bytes(n, tree_samples) for each of decode_blocks(tiling.rows) blocks, or as many as there are
+  // tiles; null: nothing is shared. Neither with a record nor in clusters.
   std::byte* tree = nullptr;
   int tree_samples = 0;
   int n;
@@ -393,10 +414,16 @@ struct DecodeArgs {
   SetArray weight_hh;     // [4H][H]; not for kFp32
   SetArray query_weight;  // [H][H]; not for kFp32
 };
-// Most rows of a tile for instances of n items (a multiple of 8), 0 when n is too large for the device's
-// shared memory. few: fewer rows a block, for batches that would leave multiprocessors idle.
-int decode_tile_rows(int n, bool few);
-// How many blocks of so many rows the device runs at once.
+// Rollouts to be cut into tiles. They are of `parts` that share no tile, and of `sets` parameter sets that
+// share no cluster.
+struct DecodeLoad {
+  int64_t rollouts = 0;
+  int parts = 0, sets = 0;
+};
+// Tiles for instances of n items; of no rows when n is too large for the device's shared memory. may_cluster:
+// kFp32, and no tree.
+DecodeTiling decode_tiling(int n, const DecodeLoad& load, bool may_cluster);
+// How many blocks with tiles of so many rows, and no cluster, the device runs at once.
 int decode_blocks(int tile_rows);
 inline constexpr int kMostTreeSamples = 512;
 int64_t decode_tree_bytes(int n, int samples);

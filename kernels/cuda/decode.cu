@@ -14,6 +14,9 @@
 // and item (items rounded up to 16); when all rows are of one sequence and it fits, that sequence's
 // references, 512 B an item and projection. 32 rows of n = 100 with three projections: 232,240 B.
 //
+// Batches too small to keep the device busy this way go to decode_cluster.cu where blocks form clusters, in
+// fp32 and where samples share no prefixes.
+//
 // A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
 // elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
 // 128 fma of readout, (g + 1) m exp, m tanh and, one by one in list order, (g + 2) m additions. Device
@@ -26,6 +29,8 @@
 // bytes.
 #include <type_traits>
 
+#include "kernels/cuda/cluster.cuh"
+#include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/decode_group.cuh"
 
 namespace pointsman::cuda {
@@ -58,32 +63,6 @@ __device__ __forceinline__ void load_popped(const DecodeArgs& args, const Decode
   });
 }
 
-// Shared memory holds floats: scores then unpack nothing.
-template <Precision kPrecision>
-__device__ __forceinline__ void copy_references(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                                const DecodeMemory& memory) {
-  const ReferenceWord<kPrecision>* const from = references_of<kPrecision>(args, tile.sequence);
-  for (int row = own_row(); row < args.projections.count * args.n; row += blockDim.x / kHalfWarp) {
-    float x[kOwned];
-    load_reference(w, from + row * kHidden, x);
-    store_reference(w, x, memory.references + row * kHidden);
-  }
-}
-
-__device__ __forceinline__ PolicyStatistics sum_statistics(const DecodeMemory& memory, int rows) {
-  PolicyStatistics sum;
-  for (int r = 0; r < rows; ++r) {
-    const DecodeRow& row = memory.rows[r];
-    sum.entropy += row.entropy;
-    sum.mean_logit += row.mean_logit;
-    sum.saturated += row.saturated;
-    sum.steps += row.steps;
-    sum.evaluations += row.weighed;
-    sum.direct_rows += row.direct;
-  }
-  return sum;
-}
-
 // The tile's samples begin in one row.
 __device__ __forceinline__ void plant_tree(const DecodeArgs& args, const DecodeTile& tile) {
   const DecodeTree tree(args);
@@ -98,7 +77,7 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
   const bool shares = shares_prefixes(args, tile);
   if (shares) plant_tree(args, tile);
   int remaining = start_rollout<Rules>(w, args, tile, shares, memory);
-  if (memory.block->has_references) copy_references<kPrecision>(w, args, tile, memory);
+  if (memory.block->has_references) copy_references<kPrecision>(w, args, tile.sequence, memory.references);
   std::conditional_t<kPrecision == Precision::kFp32, DecodeGroup, MmaGroup<kPrecision, kWhole>> group;
   load_start(args, tile, shares, memory, group);
   Choice choice = kNoChoice;
@@ -126,7 +105,8 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
       if (is_stopped(w, args)) {
         give_up(w, memory, remaining);
       } else {
-        choice = choose<Rules, kPrecision>(w, args, tile, shares, memory, remaining);
+        const Softmax softmax = weigh_items<Rules, kPrecision>(w, args, tile, memory, remaining);
+        choice = choose(w, args, tile, shares, memory, softmax, remaining);
       }
     }
     if (!shares) continue;
@@ -149,7 +129,7 @@ __global__ void __launch_bounds__(decode_threads(kPrecision, kWhole),
     decode_kernel(DecodeArgs args, bool references_fit) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   const int rows = kWhole ? kMaxDecodeRows : blockDim.x / kHalfWarp;
-  const DecodeMemory memory(shared, rows, args.n);
+  const DecodeMemory memory(shared, rows, rows, args.n);
   if (threadIdx.x == 0) memory.block->index = static_cast<int32_t>(blockIdx.x);
   __syncthreads();
   while (memory.block->index < args.tile_count) {
@@ -178,8 +158,8 @@ Kernel kernel_of(const DecodeArgs& args) {
       if constexpr (kPrecision == Precision::kFp32) {
         return decode_kernel<Rules, kPrecision, false>;
       } else {
-        return args.tile_rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, true>
-                                                : decode_kernel<Rules, kPrecision, false>;
+        return args.tiling.rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, true>
+                                                  : decode_kernel<Rules, kPrecision, false>;
       }
     });
   });
@@ -187,13 +167,28 @@ Kernel kernel_of(const DecodeArgs& args) {
 
 int64_t shared_limit() { return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
 
+int64_t block_bytes(int n, int rows) {
+  return rows * (kStateBytes + decode_row_bytes(n)) + kDecodeBlockBytes;
+}
+
 }  // namespace
 
-int decode_tile_rows(int n, bool few) {
+// In clusters where all tiles run at once, with at most 4 rows a block. Else with 8 rows a block, or with 32
+// where there are enough for all multiprocessors. n is too large where 8 rows are: how many rollouts a call
+// has makes no difference.
+DecodeTiling decode_tiling(int n, const DecodeLoad& load, bool may_cluster) {
   const int64_t limit = shared_limit();
-  int rows = few ? kTileRows : kMaxDecodeRows;
-  while (rows > 0 && rows * decode_row_bytes(n) + kDecodeBlockBytes > limit) rows -= kTileRows;
-  return rows;
+  int most = kMaxDecodeRows;
+  while (most > 0 && block_bytes(n, most) > limit) most -= kTileRows;
+  if (most == 0) return {};
+  const int64_t blocks = may_cluster ? clusters_at_once() * kClusterBlocks : 0;
+  for (const int rows : {1, 2, 4}) {
+    const int64_t tiles = (load.rollouts + int64_t{load.parts} * (rows - 1)) / rows +
+                          (kClusterBlocks - 1) * (load.sets - 1);  // at most
+    if (tiles <= blocks && decode_cluster_bytes(n, rows) <= limit) return {rows, true};
+  }
+  const bool few = load.rollouts < int64_t{most} * device_attribute(cudaDevAttrMultiProcessorCount);
+  return {few ? kTileRows : most, false};
 }
 
 int decode_blocks(int tile_rows) {
@@ -204,15 +199,21 @@ int64_t decode_tree_bytes(int n, int samples) { return tree_bytes(n, samples); }
 
 void decode(const DecodeArgs& args, cudaStream_t stream) {
   if (args.tile_count == 0) return;
-  const int64_t rows = args.tile_rows * decode_row_bytes(args.n) + kDecodeBlockBytes;
-  const int64_t with_references = rows + decode_reference_bytes(args.n, args.projections.count);
-  const bool fit = with_references <= shared_limit();
-  const dim3 threads(args.tile_rows * kHalfWarp);
-  const dim3 blocks(args.tree == nullptr ? args.tile_count
-                                         : std::min(args.tile_count, decode_blocks(args.tile_rows)));
   if (args.precision != Precision::kFp32 && args.record.h != nullptr) {
     throw std::invalid_argument("decode: activations are recorded in fp32 only");
   }
+  if (args.tiling.in_clusters) {
+    if (args.precision != Precision::kFp32 || args.tree != nullptr) {
+      throw std::invalid_argument("decode: clusters take fp32 only, and no tree");
+    }
+    return decode_in_clusters(args, stream);
+  }
+  const int64_t rows = block_bytes(args.n, args.tiling.rows);
+  const int64_t with_references = rows + decode_reference_bytes(args.n, args.projections.count);
+  const bool fit = with_references <= shared_limit();
+  const dim3 threads(args.tiling.rows * kHalfWarp);
+  const dim3 blocks(args.tree == nullptr ? args.tile_count
+                                         : std::min(args.tile_count, decode_blocks(args.tiling.rows)));
   launch(kernel_of(args), blocks, threads, fit ? with_references : rows, stream, args, fit);
 }
 

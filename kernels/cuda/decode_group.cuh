@@ -42,29 +42,67 @@ __device__ __forceinline__ int64_t recorded_as(const DecodeTile& tile, const Dec
   return tile.result + made_here(group.first_row) + r;
 }
 
-// What the encoder made of the sequence.
+// What the encoder made of a row's sequence: a unit's h, and its c; zeros of rows that the tile has not.
+__device__ __forceinline__ float load_start(const DecodeArgs& args, const DecodeTile& tile, bool shares,
+                                            int row, int unit, float& c) {
+  c = 0.0f;
+  if (row >= rows_at_start(tile, shares)) return 0.0f;
+  const int64_t sequence = sequence_of(tile, row);
+  const float h = args.start_h[sequence * args.start_stride + unit];
+  c = args.start_c[sequence * kHidden + unit];
+  if (args.record.h != nullptr) {
+    const int64_t at = (tile.result + row) * (args.n + 1) * kHidden + unit;
+    args.record.h[at] = h;
+    args.record.c[at] = c;
+  }
+  return h;
+}
+
 __device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeTile& tile, bool shares,
                                            const DecodeMemory& memory, DecodeGroup& group) {
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
     const int row = group.first_row + r;
-    float h = 0.0f, c = 0.0f;
-    if (row < rows_at_start(tile, shares)) {
-      const int64_t sequence = sequence_of(tile, row);
-      h = args.start_h[sequence * args.start_stride + group.unit];
-      c = args.start_c[sequence * kHidden + group.unit];
-      if (args.record.h != nullptr) {
-        const int64_t at = (tile.result + row) * (args.n + 1) * kHidden + group.unit;
-        args.record.h[at] = h;
-        args.record.c[at] = c;
-      }
-    }
-    memory.h[row * kHidden + group.unit] = h;
-    group.c[r] = c;
+    memory.h[row * kHidden + group.unit] = load_start(args, tile, shares, row, group.unit, group.c[r]);
   }
 }
 
-// State t + 1 from state t and the item chosen in step t - 1; the first step has no input but start_bias.
+// A unit's bias and folded input half in a step; the first step has no input but start_bias.
+struct DecodeUnitWeights {
+  const float *bias, *fold;
+
+  __device__ __forceinline__ DecodeUnitWeights(const DecodeArgs& args, const DecodeTile& tile, int step,
+                                               int unit) {
+    const SetArray& biases = step == 0 ? args.start_bias : args.bias;
+    bias = biases.data + tile.set * biases.stride + unit;
+    fold = args.fold.data + tile.set * args.fold.stride + unit;
+  }
+};
+
+// A unit's state t + 1 from its c and product of state t and the item that the row chose in step t - 1.
+__device__ __forceinline__ LstmUnit step_unit(const DecodeUnitWeights& w, int step, const DecodeRow& row,
+                                              const float (&product)[4], float& c) {
+  float gate[4];
+#pragma unroll
+  for (int g = 0; g < 4; ++g) {
+    gate[g] = step == 0 ? product[g] + w.bias[g * kHidden]
+                        : lstm_gate(product[g], w.bias[g * kHidden], w.fold[g * kHidden],
+                                    w.fold[kGates + g * kHidden], row.input);
+  }
+  const LstmUnit cell = lstm_unit(gate[0], gate[1], gate[2], gate[3], c);
+  c = cell.c;
+  return cell;
+}
+
+__device__ __forceinline__ void record_unit(const DecodeArgs& args, int64_t rollout, int step, int unit,
+                                            const LstmUnit& cell) {
+  const int64_t state = rollout * (args.n + 1) + step + 1;
+  args.record.h[state * kHidden + unit] = cell.h;
+  args.record.c[state * kHidden + unit] = cell.c;
+  store_lstm_cell(cell, args.record.cells + (rollout * args.n + step) * kLstmCell + unit);
+}
+
+// State t + 1 of the group's rows.
 __device__ __forceinline__ void step_network(const DecodeArgs& args, const DecodeTile& tile,
                                              const DecodeMemory& memory, int step, DecodeGroup& group,
                                              float (&new_h)[kTileRows]) {
@@ -72,29 +110,15 @@ __device__ __forceinline__ void step_network(const DecodeArgs& args, const Decod
   tile_multiply<4>(memory.h + group.first_row * kHidden, kHidden,
                    args.recurrent.data + tile.set * args.recurrent.stride + group.unit, kGates, product);
   const int unit = made_here(group.unit);
-  const float* fold = args.fold.data + tile.set * args.fold.stride + unit;
-  const SetArray& biases = step == 0 ? args.start_bias : args.bias;
-  const float* bias = biases.data + tile.set * biases.stride + unit;
+  const DecodeUnitWeights weights(args, tile, step, unit);
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
     const int row = group.first_row + r;
-    const float2 input = memory.rows[row].input;
-    float gate[4];
-#pragma unroll
-    for (int g = 0; g < 4; ++g) {
-      const float sum = product[g][r] + bias[g * kHidden];
-      gate[g] = step == 0 ? sum
-                          : lstm_gate(product[g][r], bias[g * kHidden], fold[g * kHidden],
-                                      fold[kGates + g * kHidden], input);
-    }
-    const LstmUnit cell = lstm_unit(gate[0], gate[1], gate[2], gate[3], group.c[r]);
-    group.c[r] = cell.c;
+    const float sums[4] = {product[0][r], product[1][r], product[2][r], product[3][r]};
+    const LstmUnit cell = step_unit(weights, step, memory.rows[row], sums, group.c[r]);
     new_h[r] = cell.h;
     if (args.record.h == nullptr || !chooses(memory, row)) continue;
-    const int64_t rollout = recorded_as(tile, group, r), state = rollout * (args.n + 1) + step + 1;
-    args.record.h[state * kHidden + unit] = cell.h;
-    args.record.c[state * kHidden + unit] = cell.c;
-    store_lstm_cell(cell, args.record.cells + (rollout * args.n + step) * kLstmCell + unit);
+    record_unit(args, recorded_as(tile, group, r), step, unit, cell);
   }
 }
 

@@ -40,10 +40,11 @@ POINTSMAN_HOST_DEVICE constexpr int padded_items(int n) { return (n + 15) / 16 *
 POINTSMAN_HOST_DEVICE constexpr int64_t decode_reference_bytes(int n, int projections) {
   return static_cast<int64_t>(projections) * n * kHidden * 4;
 }
+// A row without its h.
 POINTSMAN_HOST_DEVICE constexpr int64_t decode_row_bytes(int n) {
-  return (2 * kHidden + 3 * static_cast<int64_t>(padded_items(n))) * 4 +
-         static_cast<int64_t>(sizeof(DecodeRow));
+  return (kHidden + 3 * static_cast<int64_t>(padded_items(n))) * 4 + static_cast<int64_t>(sizeof(DecodeRow));
 }
+inline constexpr int64_t kStateBytes = kHidden * sizeof(float);
 
 // What the block works at; not in registers, which are scarce.
 struct alignas(sizeof(float4)) DecodeBlock {
@@ -57,18 +58,19 @@ inline constexpr int64_t kDecodeBlockBytes = sizeof(DecodeBlock);
 // The block's shared memory.
 struct DecodeMemory {
   int padded;
-  float* h;         // [rows][H]
+  float* h;         // [states][H] of the block's rows, or of all rows of its cluster
   float* query;     // [rows][H]
   DecodeRow* rows;  // [rows]
   DecodeBlock* block;
   float* logits;      // [rows][padded]
   float* prefix;      // [rows][padded]
   int32_t* items;     // [rows][padded] the remaining ones first; behind the n-th some item
-  float* references;  // [projections][n][H], or nothing
+  float* references;  // [projections][n][H] of the tile's sequence, in a cluster of each row's; or nothing
 
-  __device__ __forceinline__ DecodeMemory(float* shared, int row_count, int n) : padded(padded_items(n)) {
+  __device__ __forceinline__ DecodeMemory(float* shared, int state_count, int row_count, int n)
+      : padded(padded_items(n)) {
     h = shared;
-    query = h + row_count * kHidden;
+    query = h + state_count * kHidden;
     rows = reinterpret_cast<DecodeRow*>(query + row_count * kHidden);
     block = reinterpret_cast<DecodeBlock*>(rows + row_count);
     logits = reinterpret_cast<float*>(block + 1);
@@ -77,6 +79,20 @@ struct DecodeMemory {
     references = reinterpret_cast<float*>(items + row_count * padded);
   }
 };
+
+__device__ __forceinline__ PolicyStatistics sum_statistics(const DecodeMemory& memory, int rows) {
+  PolicyStatistics sum;
+  for (int r = 0; r < rows; ++r) {
+    const DecodeRow& row = memory.rows[r];
+    sum.entropy += row.entropy;
+    sum.mean_logit += row.mean_logit;
+    sum.saturated += row.saturated;
+    sum.steps += row.steps;
+    sum.evaluations += row.weighed;
+    sum.direct_rows += row.direct;
+  }
+  return sum;
+}
 
 // What a row leaves behind where its samples part: the state in which the choice was made, and the choice.
 struct PushedRow {

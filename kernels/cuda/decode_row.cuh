@@ -33,13 +33,23 @@ __device__ __forceinline__ const ReferenceWord<kPrecision>* references_of(const 
          sequence * references_size(args);
 }
 
+// By the whole block. Shared memory holds floats: scores then unpack nothing.
+template <Precision kPrecision>
+__device__ __forceinline__ void copy_references(HalfWarp w, const DecodeArgs& args, int sequence, float* to) {
+  const ReferenceWord<kPrecision>* const from = references_of<kPrecision>(args, sequence);
+  for (int row = own_row(); row < args.projections.count * args.n; row += blockDim.x / kHalfWarp) {
+    float x[kOwned];
+    load_reference(w, from + row * kHidden, x);
+    store_reference(w, x, to + row * kHidden);
+  }
+}
+
 // The rules as they stand, made anew where they are asked: registers are scarce in between.
 template <typename Rules>
 __device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTile& tile,
-                                          const DecodeMemory& memory) {
+                                          const DecodeMemory& memory, int at) {
   if constexpr (Rules::kHasCapacity) {
-    return Rules::make(
-        args.rules.inputs(sequence_of(tile, own_row()), args.n, memory.rows[own_row()].capacity_left));
+    return Rules::make(args.rules.inputs(sequence_of(tile, at), args.n, memory.rows[at].capacity_left));
   } else {
     return Rules::make({});
   }
@@ -76,7 +86,7 @@ __device__ __forceinline__ int start_rollout(HalfWarp w, const DecodeArgs& args,
       state.begin = static_cast<uint16_t>(row);
       state.samples = static_cast<uint16_t>(shares ? tile.rows : 1);
       if constexpr (Rules::kHasCapacity) state.capacity_left = args.rules.capacities[sequence_of(tile, row)];
-      remaining = initial_remaining(rules_of<Rules>(args, tile, memory), items, args.n);
+      remaining = initial_remaining(rules_of<Rules>(args, tile, memory, row), items, args.n);
     }
     state.remaining = remaining;
   }
@@ -91,54 +101,92 @@ struct Softmax {
 };
 
 // prefix: exp(logit - max) -> running sums in list order. Returns the entropy where it is wanted. By one
-// lane.
+// lane, which reads four items at once so as to wait for shared memory less often.
 __device__ __forceinline__ double accumulate_prefix(const float* logits, float largest, int count,
                                                     bool want_entropy, float* prefix) {
   float running = 0.0f;
   double weighted = 0.0;  // sum of e (logit - max)
-#pragma unroll 4
-  for (int j = 0; j < count; ++j) {
-    const float e = prefix[j];
-    if (want_entropy) weighted += static_cast<double>(e) * static_cast<double>(logits[j] - largest);
-    running += e;
-    prefix[j] = running;
+  const auto add = [&](float logit, float& e) {
+    if (want_entropy) weighted += static_cast<double>(e) * static_cast<double>(logit - largest);
+    e = running += e;
+  };
+  int j = 0;
+  for (; j + 4 <= count; j += 4) {
+    float4& there = *reinterpret_cast<float4*>(prefix + j);
+    const float4 x = *reinterpret_cast<const float4*>(logits + j);
+    float4 e = there;
+    add(x.x, e.x), add(x.y, e.y), add(x.z, e.z), add(x.w, e.w);
+    there = e;
   }
+#pragma unroll 1
+  for (; j < count; ++j) add(logits[j], prefix[j]);
   return want_entropy ? static_cast<double>(log_f32(running)) - weighted / running : 0.0;
 }
 
 template <typename Rules>
 __device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                                 const DecodeMemory& memory, int remaining) {
-  const int at = own_row();
+                                                 const DecodeMemory& memory, int at, int remaining) {
   const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
-  return prior_of(w, args.prior, tile.set, rules_of<Rules>(args, tile, memory),
+  return prior_of(w, args.prior, tile.set, rules_of<Rules>(args, tile, memory, at),
                   {features, memory.items + at * memory.padded, remaining, memory.rows[at].last});
 }
 
-// totals[j]: the prior of the row's remaining item j; each lane stores what it will read.
+// totals[j]: the prior of row `at`'s remaining item j; each lane stores what it will read.
 template <typename Rules>
 __device__ __forceinline__ void store_priors(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                             const DecodeMemory& memory, int remaining, float* totals) {
-  const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, remaining);
-  for (int j = w.lane; j < remaining; j += kHalfWarp) totals[j] = prior.total(prior.step.items[j]);
+                                             const DecodeMemory& memory, int at, int remaining, Share share,
+                                             float* totals) {
+  const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, at, remaining);
+  for (int j = share.member * kHalfWarp + w.lane; j < remaining; j += share.members * kHalfWarp) {
+    totals[j] = prior.total(prior.step.items[j]);
+  }
 }
 
-// Scores relative to the first one's, `first` -> logits. totals: what store_priors() stored, of rules that
-// look ahead: there are not registers for their prior and the logits at once.
+// Scores of row `at` -> its logits, of the half-warp's share; the tanh is of what a score has above `shift`.
+// Returns how many it saturates. Of rules that look ahead the priors go through the row's `prefix`: there are
+// not registers for them and the logits at once.
 template <typename Rules>
-__device__ __forceinline__ PointerStatistics make_logits(HalfWarp w, const DecodeArgs& args,
-                                                         const DecodeTile& tile, const DecodeMemory& memory,
-                                                         int remaining, float first, const float* totals) {
-  float* logits = memory.logits + own_row() * memory.padded;
+__device__ __forceinline__ int make_logits(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                           const DecodeMemory& memory, int at, int remaining, float shift,
+                                           Share share) {
+  float* const logits = memory.logits + at * memory.padded;
   const AttentionWeights& p = args.attention;
   if constexpr (Rules::kLooksAhead) {
-    return clipped_logits(w, logits, remaining, first, p.centre,
+    float* const totals = memory.prefix + at * memory.padded;
+    store_priors<Rules>(w, args, tile, memory, at, remaining, share, totals);
+    return clipped_logits(w, logits, remaining, shift, share,
                           [&](int j, float t) { return fmaf(t, p.scale, totals[j]); });
   } else {
-    const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, remaining);
-    return clipped_logits(w, logits, remaining, first, p.centre,
+    const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, at, remaining);
+    return clipped_logits(w, logits, remaining, shift, share,
                           [&](int j, float t) { return prior.logit(t, p.scale, prior.step.items[j]); });
   }
+}
+
+// What a row's scores are made into logits by, and what they tell of the policy.
+struct ScoreStatistics {
+  float mean;     // of the scores relative to the first one's
+  float first;    // u of the first item
+  int saturated;  // logits with |tanh| > 0.99
+  bool direct;    // as PointerScores
+
+  __device__ __forceinline__ float shift(bool centre) const { return centre ? mean : -first; }
+};
+
+// references: of the row's sequence.
+template <typename Word>
+__device__ __forceinline__ AttentionView<Word> attention_view(const DecodeArgs& args, const DecodeTile& tile,
+                                                              int row, const Word* references) {
+  const AttentionWeights& p = args.attention;
+  const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, row));
+  return {references,
+          args.projections,
+          args.n,
+          bounds[0],
+          bounds[1],
+          p.glimpse_v.data + tile.set * p.glimpse_v.stride,
+          p.pointer_v.data + tile.set * p.pointer_v.stride,
+          p.glimpses};
 }
 
 // Scores of the row's remaining items relative to the first one's, from `references`.
@@ -147,50 +195,57 @@ __device__ __forceinline__ PointerScores score_items(HalfWarp w, const DecodeArg
                                                      const DecodeTile& tile, const DecodeMemory& memory,
                                                      int remaining, const Word* references) {
   const int at = own_row();
-  const AttentionWeights& p = args.attention;
-  const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, at));
-  const AttentionView<Word> view{references,
-                                 args.projections,
-                                 args.n,
-                                 bounds[0],
-                                 bounds[1],
-                                 p.glimpse_v.data + tile.set * p.glimpse_v.stride,
-                                 p.pointer_v.data + tile.set * p.pointer_v.stride,
-                                 p.glimpses};
   float query[kOwned];
   load_owned(w, memory.query + at * kHidden, query);
-  return pointer_scores<kPrecision != Precision::kFp32>(w, view, query, memory.items + at * memory.padded,
-                                                        remaining, memory.logits + at * memory.padded);
+  return pointer_scores<kPrecision != Precision::kFp32>(w, attention_view(args, tile, at, references), query,
+                                                        memory.items + at * memory.padded, remaining,
+                                                        memory.logits + at * memory.padded);
+}
+
+template <Precision kPrecision>
+__device__ __forceinline__ PointerScores score_items(HalfWarp w, const DecodeArgs& args,
+                                                     const DecodeTile& tile, const DecodeMemory& memory,
+                                                     int remaining) {
+  // Twice, so that the compiler knows shared memory.
+  return memory.block->has_references
+             ? score_items<kPrecision>(w, args, tile, memory, remaining, memory.references)
+             : score_items<kPrecision>(w, args, tile, memory, remaining,
+                                       references_of<kPrecision>(args, sequence_of(tile, own_row())));
+}
+
+// Running sums of the row's remaining items, whose logits are there.
+__device__ __forceinline__ Softmax sum_up(HalfWarp w, const DecodeArgs& args, const DecodeMemory& memory,
+                                          int remaining, const ScoreStatistics& scores) {
+  const int at = own_row(), count = remaining;
+  float* logits = memory.logits + at * memory.padded;
+  float* prefix = memory.prefix + at * memory.padded;
+  const float largest = largest_of(w, logits, count);
+  exponentials(w, logits, count, largest, prefix);
+  if (w.lane == 0) {
+    DecodeRow& row = memory.rows[at];
+    const float saturated = static_cast<float>(scores.saturated) / static_cast<float>(count);
+    row.entropy += row.samples * accumulate_prefix(logits, largest, count, args.want_entropy, prefix);
+    row.mean_logit += row.samples * static_cast<double>(scores.mean + scores.first);
+    row.saturated += row.samples * static_cast<double>(saturated);
+    row.direct += scores.direct;
+    ++row.weighed;
+  }
+  __syncwarp(w.mask);
+  return {largest, log_f32(prefix[count - 1])};
 }
 
 // Logits and running sums of the row's remaining items.
 template <typename Rules, Precision kPrecision>
 __device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
                                                const DecodeMemory& memory, int remaining) {
-  const int at = own_row(), count = remaining;
-  float* logits = memory.logits + at * memory.padded;
-  float* prefix = memory.prefix + at * memory.padded;
-  if constexpr (Rules::kLooksAhead) store_priors<Rules>(w, args, tile, memory, remaining, prefix);
-  // Twice, so that the compiler knows shared memory.
-  const PointerScores scores =
-      memory.block->has_references
-          ? score_items<kPrecision>(w, args, tile, memory, count, memory.references)
-          : score_items<kPrecision>(w, args, tile, memory, count,
-                                    references_of<kPrecision>(args, sequence_of(tile, at)));
-  const PointerStatistics statistics =
-      make_logits<Rules>(w, args, tile, memory, remaining, scores.first, prefix);
-  const float largest = largest_of(w, logits, count);
-  exponentials(w, logits, count, largest, prefix);
-  if (w.lane == 0) {
-    DecodeRow& row = memory.rows[at];
-    row.entropy += row.samples * accumulate_prefix(logits, largest, count, args.want_entropy, prefix);
-    row.mean_logit += row.samples * static_cast<double>(statistics.mean_u);
-    row.saturated += row.samples * static_cast<double>(statistics.saturated);
-    row.direct += scores.direct;
-    ++row.weighed;
-  }
+  const int at = own_row();
+  const PointerScores found = score_items<kPrecision>(w, args, tile, memory, remaining);
+  ScoreStatistics scores{mean_of(memory.logits + at * memory.padded, remaining), found.first, 0,
+                         found.direct};
   __syncwarp(w.mask);
-  return {largest, log_f32(prefix[count - 1])};
+  scores.saturated =
+      make_logits<Rules>(w, args, tile, memory, at, remaining, scores.shift(args.attention.centre), {});
+  return sum_up(w, args, memory, remaining, scores);
 }
 
 // The first position for which `found`; count when there is none.
@@ -307,7 +362,7 @@ __device__ __forceinline__ void take_choice(HalfWarp w, const DecodeArgs& args, 
                                             int& remaining) {
   const int row = own_row(), count = remaining, step = memory.rows[row].taken;
   const int32_t item = memory.items[row * memory.padded + choice.position];
-  Rules rules = rules_of<Rules>(args, tile, memory);
+  Rules rules = rules_of<Rules>(args, tile, memory, row);
   remaining = 0;
   if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
   for (int i = w.lane; i < memory.rows[row].samples; i += kHalfWarp) {
@@ -428,14 +483,13 @@ __device__ __forceinline__ bool may_take(HalfWarp w, const DecodeMemory& memory,
   return false;
 }
 
-// A choice among `remaining` items, two or more, by what the network says. `remaining` is 0 when the rollout
-// ends without one.
-template <typename Rules, Precision kPrecision>
+// A choice among `remaining` items, two or more, whose running sums are there. `remaining` is 0 when the
+// rollout ends without one.
 __device__ __forceinline__ Choice choose(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                         bool shares, const DecodeMemory& memory, int& remaining) {
+                                         bool shares, const DecodeMemory& memory, const Softmax& softmax,
+                                         int& remaining) {
   const int count = remaining;
   DecodeRow& row = memory.rows[own_row()];
-  const Softmax softmax = weigh_items<Rules, kPrecision>(w, args, tile, memory, count);
   if (w.lane == 0) row.steps += row.samples;
   const int position = args.mode == Decode::kForced ? forced_position(w, args, tile, memory, count)
                        : shares && row.samples > 1  ? part_samples(w, args, tile, memory, softmax, count)
@@ -453,11 +507,16 @@ __device__ __forceinline__ Choice choose_only_item(HalfWarp w, const DecodeArgs&
 }
 
 // Does the host want the launch to end? It may have said so since the last question, and the half-warps of a
-// block need not hear of it in the same step.
-__device__ __forceinline__ bool is_stopped(HalfWarp w, const DecodeArgs& args) {
-  if (args.stop == nullptr) return false;
-  const int32_t stop = w.lane == 0 ? *static_cast<const volatile int32_t*>(args.stop) : 0;
+// block need not hear of it in the same step. Lane 0 asks ..
+__device__ __forceinline__ int32_t stop_word(HalfWarp w, const DecodeArgs& args) {
+  return args.stop != nullptr && w.lane == 0 ? *static_cast<const volatile int32_t*>(args.stop) : 0;
+}
+// .. and tells the others.
+__device__ __forceinline__ bool is_stop(HalfWarp w, int32_t stop) {
   return __shfl_sync(w.mask, stop, 0, kHalfWarp) != 0;
+}
+__device__ __forceinline__ bool is_stopped(HalfWarp w, const DecodeArgs& args) {
+  return args.stop != nullptr && is_stop(w, stop_word(w, args));
 }
 
 // Nothing of the row's rollouts is kept.

@@ -25,6 +25,11 @@ struct HalfWarp {
   int lane;  // 0 .. 15
 };
 
+// What a half-warp takes of a list that `members` of them share.
+struct Share {
+  int member = 0, members = 1;
+};
+
 // Of a one-dimensional block.
 __device__ __forceinline__ HalfWarp this_half_warp() {
   return {0xFFFFu << (threadIdx.x & 16), static_cast<int>(threadIdx.x & 15)};
@@ -254,10 +259,11 @@ __device__ __forceinline__ float quotients_of_one(HalfWarp w, const Word* refere
 }
 
 // Positions of items in the references. items: 16-byte aligned and filled up to a multiple of four with
-// numbers of existing rows.
+// numbers of existing rows. A share is every members-th four.
 struct ItemList {
   const int32_t* items;
   int count;
+  Share share = {};
 };
 
 template <TanhRange kRange, bool kApproximate, typename Word>
@@ -268,7 +274,7 @@ __device__ __forceinline__ float scores_in_range(HalfWarp w, const Word* referen
   constexpr Quotient kSure = kApproximate ? Quotient::kApproximate : Quotient::kExact;
   const float base = quotients_of_one<kRange, kSure>(w, references, first, q, v);
 #pragma unroll 1
-  for (int j = 0; j < list.count; j += 4) {
+  for (int j = 4 * list.share.member; j < list.count; j += 4 * list.share.members) {
     const int4 four = *reinterpret_cast<const int4*>(list.items + j);
     float sum[4], smallest = kSmallestQuotient;
     quotients_of_four<kRange, kQuick ? Quotient::kQuick : kSure>(w, references, four, q, v, sum, smallest);
@@ -319,9 +325,12 @@ __device__ __forceinline__ float largest_of(HalfWarp w, const float* x, int coun
   return largest_lane(w, largest);
 }
 
-// out = exp(u - shift); out may be u.
-__device__ __forceinline__ void exponentials(HalfWarp w, const float* u, int count, float shift, float* out) {
-  for (int j = w.lane; j < count; j += kHalfWarp) out[j] = exp_f32(u[j] - shift);
+// out = exp(u - shift) of the half-warp's share; out may be u.
+__device__ __forceinline__ void exponentials(HalfWarp w, const float* u, int count, float shift, float* out,
+                                             Share share = {}) {
+  for (int j = share.member * kHalfWarp + w.lane; j < count; j += share.members * kHalfWarp) {
+    out[j] = exp_f32(u[j] - shift);
+  }
   __syncwarp(w.mask);
 }
 
@@ -412,27 +421,19 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
   return result;
 }
 
-struct PointerStatistics {
-  float mean_u;     // mean of u over the items
-  float saturated;  // share of items with |tanh| > 0.99
-};
-
-// Scores relative to `first` -> logit(j, t) of t = tanh(u - mean), or of tanh(u) without `centre`.
+// u -> logit(j, t) of t = tanh(u - shift). Returns how many |t| > 0.99.
 template <typename Logit>
-__device__ __forceinline__ PointerStatistics clipped_logits(HalfWarp w, float* u, int count, float first,
-                                                            bool centre, const Logit& logit) {
-  const float mean = mean_of(u, count);
-  __syncwarp(w.mask);
-  const float shift = centre ? mean : -first;
+__device__ __forceinline__ int clipped_logits(HalfWarp w, float* u, int count, float shift, Share share,
+                                              const Logit& logit) {
   int saturated = 0;
-  for (int j = w.lane; j < count; j += kHalfWarp) {
+  for (int j = share.member * kHalfWarp + w.lane; j < count; j += share.members * kHalfWarp) {
     const float t = tanh_f32(u[j] - shift);
     saturated += t > 0.99f || t < -0.99f;
     u[j] = logit(j, t);
   }
   saturated = sum_lanes(w, saturated);
   __syncwarp(w.mask);
-  return {mean + first, static_cast<float>(saturated) / static_cast<float>(count)};
+  return saturated;
 }
 
 }  // namespace pointsman::cuda

@@ -13,6 +13,7 @@
 // Batches too small to keep the device busy this way go to lstm_cluster.cu where blocks form clusters.
 #include <algorithm>
 
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
@@ -271,25 +272,25 @@ enum class Pass { kForward, kBackward };
 // The tiling with which all rows take least by the clocks of a step of a tile in
 // bench/results/tables/cuda_kernels.md (fp32, forward with cells): more rows a tile use a block better, fewer
 // leave less of the device without work. A multiprocessor takes three blocks of 8 rows at once, by what the
-// L2 delivers of their weights, and one of the others.
+// L2 delivers of their weights, and one of 32.
 Tiling choose_tiling(const SetRanges& ranges, Pass pass, bool clusters_allowed) {
   struct Choice {
     Tiling tiling;
     int clocks[2];  // by Pass
-    int quarters;   // quarters of a tile that a multiprocessor takes at once
+    int blocks;     // that a multiprocessor takes at once
   };
-  constexpr Choice kChoices[] = {{{false, 8}, {16100, 13800}, 12}, {{false, 32}, {28300, 27800}, 4},
-                                 {{true, 4}, {4600, 4400}, 1},     {{true, 8}, {6900, 6700}, 1},
-                                 {{true, 16}, {11400, 11300}, 1},  {{true, 32}, {20400, 20600}, 1}};
-  const bool has_clusters = clusters_allowed && device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  constexpr Choice kChoices[] = {{{false, 8}, {16100, 13800}, 3}, {{false, 32}, {28300, 27800}, 1},
+                                 {{true, 4}, {4600, 4400}, 1},    {{true, 8}, {6900, 6700}, 1},
+                                 {{true, 16}, {11400, 11300}, 1}, {{true, 32}, {20400, 20600}, 1}};
+  const int clusters = clusters_allowed ? clusters_at_once() : 0;
   const int64_t shared_limit = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   Tiling best = {};
   int64_t least = 0;
-  for (const auto& [tiling, clocks, quarters] : kChoices) {
+  for (const auto& [tiling, clocks, blocks] : kChoices) {
     const bool fits = lstm_cluster_bytes(pass == Pass::kBackward, tiling.rows) <= shared_limit;
-    if (tiling.in_clusters && !(has_clusters && fits)) continue;
-    const int at_once = std::max(1, multiprocessors * quarters / 4);
+    const int at_once = tiling.in_clusters ? clusters : multiprocessors * blocks;
+    if (at_once == 0 || (tiling.in_clusters && !fits)) continue;
     const int tiles = (ranges.rows + tiling.rows - 1) / tiling.rows + ranges.count - 1;  // at most
     const int64_t all = int64_t{(tiles + at_once - 1) / at_once} * clocks[static_cast<int>(pass)];
     if (best.rows == 0 || all < least) best = tiling, least = all;

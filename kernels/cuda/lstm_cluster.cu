@@ -12,19 +12,18 @@
 // Forward, a row and step: products and cells as in lstm.cu; a word a unit to each of four shared memories.
 // Shared memory: 1,664 bytes a row. Backward, a row and step: as in lstm.cu; four words a unit to each of
 // four shared memories. Shared memory: 4,736 bytes a row.
-#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
 #include "kernels/cuda/lstm_cluster.h"
 #include "kernels/cuda/set_ranges.cuh"
 
 namespace pointsman::cuda {
 
-inline constexpr int kWarps = 4, kWarpLanes = 32, kThreads = kWarps * kWarpLanes;
-inline constexpr int kBlockUnits = kHidden / kClusterBlocks;  // a lane each
-inline constexpr int kBlockColumns = 4 * kBlockUnits;         // [4 gates][kBlockUnits]
-inline constexpr int kQuarter = kHidden / kWarps;             // terms of k that a warp adds
+inline constexpr int kWarps = 4, kThreads = kWarps * kWarpLanes;
+inline constexpr int kBlockColumns = 4 * kBlockUnits;  // [4 gates][kBlockUnits]
+inline constexpr int kQuarter = kHidden / kWarps;      // terms of k that a warp adds
 inline constexpr int kLaneColumns = kBlockColumns / kWarpLanes;
-static_assert(kBlockUnits == kWarpLanes && kLaneColumns == 4);
+static_assert(kLaneColumns == 4);
 
 // A row's sums, its states or gates of two steps, and c or dc.
 constexpr int64_t forward_shared(int rows) {
@@ -121,18 +120,6 @@ __device__ __forceinline__ void multiply_rows(const float* x, int stride, int ro
   }
 }
 
-// The word at `to` in the shared memory of all blocks.
-__device__ __forceinline__ void store_in_cluster(float* to, float value) {
-#pragma unroll
-  for (int block = 0; block < kClusterBlocks; ++block) *in_block_of_cluster(to, block) = value;
-}
-
-// Nobody writes to a block that has not begun.
-__device__ __forceinline__ void begin_together() {
-  cluster_arrive();
-  cluster_wait();
-}
-
 // ------------------------------------------------------------------------------ forward
 
 __device__ __forceinline__ float2 load_input(const LstmForwardArgs& a, const SetRange& tile, int r,
@@ -200,7 +187,7 @@ __device__ __forceinline__ void run_forward(const LstmForwardArgs& a, const SetR
     if constexpr (kCells) a.c[at] = 0.0f;
   }
   float2 input = load_input(a, tile, t.warp, 0);
-  begin_together();
+  sync_cluster();  // nobody writes to a block that has not begun
   for (int step = 0; step < a.steps; ++step) {
     float* const old_h = h + (step & 1) * tile_rows * kHidden;
     float* const new_h = h + (~step & 1) * tile_rows * kHidden;
@@ -316,7 +303,7 @@ __device__ __forceinline__ void run_backward(const LstmBackwardArgs& a, const Se
     store_gates({}, a.dgates + (row * (a.steps + 1) + a.steps) * kGates + t.unit);
   }
   const int most = made_steps(a, tile);
-  begin_together();
+  sync_cluster();  // nobody writes to a block that has not begun
   backward_steps(a, tile, tile_rows, most, t, w, sums, dc, dgates);
 #pragma unroll 1
   for (int r = t.warp; r < tile.rows; r += kWarps) {

@@ -7,8 +7,6 @@
 
 namespace pointsman::cuda {
 
-inline constexpr int kClusterBlocks = 4;
-
 // Dynamic shared memory of a block.
 int64_t lstm_cluster_bytes(bool backward, int tile_rows);
 

@@ -23,7 +23,7 @@ dim3 blockDim, gridDim;
 namespace pointsman::emulation {
 namespace {
 
-constexpr int kMaxThreads = 1024;
+constexpr int kMaxThreads = 1280;
 constexpr int kWarp = 32;
 constexpr int kMaxWarps = kMaxThreads / kWarp;
 constexpr size_t kStackBytes = 256 * 1024;

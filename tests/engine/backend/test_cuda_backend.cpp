@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/backend/backends.h"
+#include "engine/backend/cuda_chunk.h"
 #include "engine/backend/rollout_request.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
@@ -244,7 +245,54 @@ TEST_CASE("cuda: a call larger than the device's memory is cut, and gives the sa
   }
 }
 
-TEST_CASE("cuda: the best rollouts of a call that is cut", "[race]") {
+// Rows of each tile and its sequence, of sequences with so many rollouts in these parameter sets.
+std::vector<std::pair<int, int>> tiles_of(const std::vector<int32_t>& counts,
+                                          const std::vector<int32_t>& sets,
+                                          const cuda::DecodeTiling& tiling) {
+  SequenceBatch batch;
+  batch.count = static_cast<int>(counts.size());
+  batch.parameter_sets = sets.data();
+  const cuda::CudaChunk chunk = cuda::whole_batch(batch, counts.data());
+  std::vector<std::pair<int, int>> found;
+  int64_t result = 0;
+  for (const cuda::DecodeTile& tile : cuda::cut_into_tiles(batch, chunk, {tiling, 132, 0}).tiles) {
+    CHECK(tile.set == sets[tile.sequence]);
+    if (tile.rows > 0) CHECK(tile.result == result);
+    result += tile.rows;
+    found.emplace_back(tile.rows, tile.sequence);
+  }
+  CHECK(result == chunk.rows);
+  const cuda::DecodeLoad load = cuda::decode_load(batch, chunk);
+  CHECK(load.rollouts == chunk.rows);
+  const int64_t most = (load.rollouts + load.parts * (tiling.rows - 1)) / tiling.rows;
+  CHECK(static_cast<int64_t>(found.size()) <= most + (tiling.in_clusters ? 3 * load.sets : 0));
+  return found;
+}
+
+TEST_CASE("cuda: tiles of several parameter sets, alone and in clusters") {
+  using Tiles = std::vector<std::pair<int, int>>;
+  const std::vector<int32_t> counts{1, 1, 1, 0, 1, 5, 1, 0}, sets{0, 0, 1, 1, 1, 1, 2, 3};
+  CHECK(tiles_of(counts, sets, {2, false}) == Tiles{{2, 0}, {1, 2}, {1, 4}, {2, 5}, {2, 5}, {1, 5}, {1, 6}});
+  CHECK(tiles_of(counts, sets, {2, true}) == Tiles{{2, 0},
+                                                   {0, 0},
+                                                   {0, 0},
+                                                   {0, 0},
+                                                   {1, 2},
+                                                   {1, 4},
+                                                   {2, 5},
+                                                   {2, 5},
+                                                   {1, 5},
+                                                   {0, 5},
+                                                   {0, 5},
+                                                   {0, 5},
+                                                   {1, 6},
+                                                   {0, 6},
+                                                   {0, 6},
+                                                   {0, 6}});
+  CHECK(tiles_of({1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {4, true}) == Tiles{{4, 0}, {1, 4}, {0, 4}, {0, 4}});
+}
+
+TEST_CASE("cuda: the best rollouts of a call that is cut") {
   constexpr int64_t kLimit = 26'000;  // about 50 rollouts of one sequence of seven items
   const std::vector<int32_t> counts{1, 70, 1, 0, 70};
   for (ProblemKind problem : kProblems) {

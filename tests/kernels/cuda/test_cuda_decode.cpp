@@ -8,6 +8,7 @@
 
 #include "engine/backend/cpu_rollout.h"
 #include "kernels/common/knapsack.h"
+#include "kernels/cuda/stream.h"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/encoded_batch.h"
 
@@ -25,9 +26,10 @@ struct Case {
   float scale = 4.0f;  // of the parameters
   float temperature = 1.0f;
   bool stop_at_first_misfit = false;
-  double capacity = 0.0;  // 0: n / 6
-  bool few = true;
-  bool across_sequences = false;  // a tile's rows are of consecutive sequences; counts all 1
+  double capacity = 0.0;                   // 0: n / 6
+  int tile_rows = 8;                       // of a block
+  std::vector<int> cluster_rows{1, 2, 4};  // of a block in clusters, where the device has them, too
+  bool across_sequences = false;           // a tile's rows are of consecutive sequences; counts all 1
   std::vector<int32_t> forced;
   void (*change)(const ParameterLayout&, std::vector<float>&) = nullptr;  // of the parameters
 };
@@ -84,12 +86,19 @@ struct Fixture {
     return result;
   }
 
-  std::vector<DecodeTile> tiles(int rows, int most_samples) const {
+  std::vector<DecodeTile> tiles(const DecodeTiling& tiling, int most_samples) const {
     std::vector<DecodeTile> result;
     int64_t at = 0;
+    const auto fill_cluster = [&] {
+      while (tiling.in_clusters && result.size() % kClusterBlocks != 0) {
+        result.push_back(result.back());
+        result.back().rows = 0;
+      }
+    };
     for (int s = 0; s < batch.count; ++s) {
+      if (s > 0 && c.set_of[s] != c.set_of[s - 1]) fill_cluster();
       if (c.across_sequences) {
-        if (result.empty() || result.back().rows == rows || result.back().set != c.set_of[s]) {
+        if (result.empty() || result.back().rows == tiling.rows || result.back().set != c.set_of[s]) {
           result.push_back({c.set_of[s], s, 1, 0, 0, s});
         }
         ++result.back().rows;
@@ -99,6 +108,7 @@ struct Fixture {
         result.push_back({c.set_of[s], s, 0, first, std::min(most_samples, c.counts[s] - first), at});
       }
     }
+    fill_cluster();
     return result;
   }
 };
@@ -151,15 +161,15 @@ struct DeviceDecoder {
 constexpr int kNever = -2, kStart = -1;
 
 // tree_samples: how many samples of a sequence may share prefixes; 0: none do.
-DeviceDecode on_device(const Fixture& f, bool record, int stop_at = kNever, int tree_samples = 0) {
+DeviceDecode on_device(const Fixture& f, const DecodeTiling& tiling, bool record, int stop_at = kNever,
+                       int tree_samples = 0) {
   const HostModel model(f.config, f.parameters);
   const HostEncoding encoding(model, f.batch, f.c.set_of);
   const DeviceDecoder decoder(model);
   const int n = f.c.n;
   const size_t rollouts = f.rollouts;
-  const int most = decode_tile_rows(n, f.c.few);
-  const std::vector<DecodeTile> host_tiles = f.tiles(most, std::max(most, tree_samples));
-  const auto blocks = std::min<size_t>(host_tiles.size(), decode_blocks(most));
+  const std::vector<DecodeTile> host_tiles = f.tiles(tiling, std::max(tiling.rows, tree_samples));
+  const auto blocks = std::min<size_t>(host_tiles.size(), decode_blocks(tiling.rows));
 
   const DeviceArray<float> references(encoding.references), bounds(encoding.bounds), h(encoding.h),
       c(encoding.c_last);
@@ -196,7 +206,7 @@ DeviceDecode on_device(const Fixture& f, bool record, int stop_at = kNever, int 
   args.want_entropy = f.c.decode == Decode::kSample;  // as the CPU on a tape
   args.tiles = tiles.data();
   args.tile_count = static_cast<int>(host_tiles.size());
-  args.tile_rows = most;
+  args.tiling = tiling;
   DeviceArray<std::byte> tree(blocks * decode_tree_bytes(n, tree_samples));
   args.tree = tree_samples > 0 ? tree.data() : nullptr;
   args.tree_samples = tree_samples;
@@ -230,17 +240,33 @@ void check_statistics(const PolicyStatistics& device, const PolicyStatistics& cp
   CHECK((device.direct_rows > 0) == (cpu.direct_rows > 0));
 }
 
+void check_rollouts(const RolloutResult& device, const RolloutResult& cpu, int n) {
+  CHECK(device.orders == cpu.orders);
+  CHECK(same_bytes(device.log_probs, cpu.log_probs));
+  CHECK(same_bytes(device.costs, cpu.costs));
+  check_statistics(device.statistics, cpu.statistics, n);
+}
+
+// In clusters; none where the device has none.
+std::vector<DecodeTiling> cluster_tilings(const Case& c) {
+  std::vector<DecodeTiling> tilings;
+  if (device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return tilings;
+  for (const int rows : c.cluster_rows) tilings.push_back({rows, true});
+  return tilings;
+}
+
 RolloutResult expect_cpu_rollouts(const Case& c) {
   CAPTURE(c.n, c.glimpses, c.centre, c.scale, static_cast<int>(c.problem), static_cast<int>(c.decode));
   const Fixture fixture(c);
   const RolloutResult cpu = fixture.on_cpu();
+  for (const DecodeTiling& tiling : cluster_tilings(c)) {
+    INFO("clusters, rows of a block: " << tiling.rows);
+    check_rollouts(on_device(fixture, tiling, false).result, cpu, c.n);
+  }
   for (const int tree_samples : {0, 64, kMostTreeSamples}) {
     CAPTURE(tree_samples);
-    const DeviceDecode device = on_device(fixture, false, kNever, tree_samples);
-    CHECK(device.result.orders == cpu.orders);
-    CHECK(same_bytes(device.result.log_probs, cpu.log_probs));
-    CHECK(same_bytes(device.result.costs, cpu.costs));
-    check_statistics(device.result.statistics, cpu.statistics, c.n);
+    const DeviceDecode device = on_device(fixture, {c.tile_rows, false}, false, kNever, tree_samples);
+    check_rollouts(device.result, cpu, c.n);
     // The CPU evaluates each prefix of a sequence's samples once, and so does a tile that has them all.
     const int64_t evaluations = device.result.statistics.evaluations;
     CHECK(evaluations >= cpu.statistics.evaluations);
@@ -253,11 +279,12 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
 }
 
 // Which rollouts a stopped launch finished: these as the CPU's, of the others nothing.
-std::vector<bool> expect_some_rollouts(const Fixture& fixture, int stop_at, int tree_samples) {
+std::vector<bool> expect_some_rollouts(const Fixture& fixture, const DecodeTiling& tiling, int stop_at,
+                                       int tree_samples) {
   const int n = fixture.c.n;
   const bool record = tree_samples == 0;
   const RolloutResult cpu = fixture.on_cpu();
-  const DeviceDecode device = on_device(fixture, record, stop_at, tree_samples);
+  const DeviceDecode device = on_device(fixture, tiling, record, stop_at, tree_samples);
   std::vector<bool> finished;
   for (int64_t r = 0; r < fixture.rollouts; ++r) {
     finished.push_back(!std::isinf(device.result.costs[r]));
@@ -366,13 +393,19 @@ TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rol
       const Fixture fixture(c);
       for (const int tree_samples : {0, 16}) {
         if (tree_samples > 0 && decode != Decode::kSample) continue;
-        const std::vector<bool> none = expect_some_rollouts(fixture, kStart, tree_samples);
+        const DecodeTiling blocks{c.tile_rows, false};
+        const std::vector<bool> none = expect_some_rollouts(fixture, blocks, kStart, tree_samples);
         CHECK(std::count(none.begin(), none.end(), true) == 0);
         // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
         for (int stopper = 0; stopper < (tree_samples > 0 ? 16 : 1); ++stopper) {
-          const std::vector<bool> some = expect_some_rollouts(fixture, stopper, tree_samples);
+          const std::vector<bool> some = expect_some_rollouts(fixture, blocks, stopper, tree_samples);
           CHECK(some[stopper]);
         }
+      }
+      for (const DecodeTiling& tiling : cluster_tilings(c)) {
+        const std::vector<bool> none = expect_some_rollouts(fixture, tiling, kStart, 0);
+        CHECK(std::count(none.begin(), none.end(), true) == 0);
+        CHECK(expect_some_rollouts(fixture, tiling, 0, 0)[0]);
       }
     }
   }
@@ -403,10 +436,10 @@ TEST_CASE("decode: glimpses, centring, temperature, greedy") {
 
 TEST_CASE("decode: blocks of 32 rows and several tiles") {
   Case c = small_case(ProblemKind::kTsp, 9);
-  c.few = false;
+  c.tile_rows = 32;
   c.counts = {37, 8, 21};
   expect_cpu_rollouts(c);
-  c.few = true;
+  c.tile_rows = 8;
   c.set_of = {0, 1, 1};
   expect_cpu_rollouts(c);
 }
@@ -419,8 +452,9 @@ TEST_CASE("decode: samples that share prefixes") {
       Case c = small_case(problem, 17);
       c.scale = scale;
       c.counts = {150, 1, 40};
+      c.cluster_rows.clear();
       expect_cpu_rollouts(c);
-      c.few = false;
+      c.tile_rows = 32;
       c.stop_at_first_misfit = problem == ProblemKind::kKnapsack;
       expect_cpu_rollouts(c);
     }
@@ -431,6 +465,7 @@ TEST_CASE("decode: branches of a block's tree", "[race]") {
   for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     Case c = small_case(problem, 6);
     c.counts = {30};
+    c.cluster_rows.clear();
     expect_cpu_rollouts(c);
   }
 }
@@ -438,7 +473,8 @@ TEST_CASE("decode: branches of a block's tree", "[race]") {
 TEST_CASE("decode: a hundred items") {
   Case c = small_case(ProblemKind::kTsp, 100);
   c.counts = {2};
-  expect_cpu_rollouts(c);
+  c.scale = 20.0f;
+  CHECK(expect_cpu_rollouts(c).statistics.saturated > 50.0);  // several items a step
   c.problem = ProblemKind::kKnapsack;
   c.capacity = 25.0;
   c.decode = Decode::kGreedy;
@@ -458,6 +494,7 @@ TEST_CASE("decode: rows of consecutive sequences", "[race]") {
   c.counts.assign(11, 1);
   c.set_of = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1};
   c.across_sequences = true;
+  c.cluster_rows = {2};
   expect_cpu_rollouts(c);
 }
 
@@ -466,7 +503,8 @@ TEST_CASE("decode: tiles of 32 rows", "[large]") {
   for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
     Case c = small_case(problem, 35);
     c.counts = {34};
-    c.few = false;
+    c.tile_rows = 32;
+    c.cluster_rows.clear();
     expect_cpu_rollouts(c);
   }
 }
@@ -474,6 +512,7 @@ TEST_CASE("decode: tiles of 32 rows", "[large]") {
 TEST_CASE("decode: packings that stop at the first misfit, and empty ones", "[race]") {
   Case c = small_case(ProblemKind::kKnapsack, 12);
   c.counts = {9, 4};
+  c.cluster_rows = {4};
   c.stop_at_first_misfit = true;
   expect_cpu_rollouts(c);
   c.capacity = 1e-9;
@@ -550,26 +589,57 @@ TEST_CASE("decode: activations recorded for a gradient", "[race]") {
       Case c = small_case(problem, 6);
       c.counts.assign(9, 1);
       c.across_sequences = true;
+      c.cluster_rows = {1};
       c.stop_at_first_misfit = stop;
       const Fixture fixture(c);
       const HostModel model(fixture.config, fixture.parameters);
       const RolloutResult cpu = fixture.on_cpu();
-      const DeviceDecode device = on_device(fixture, true);
-      CHECK(same_answers(device.result, cpu));
-      for (int s = 0; s < fixture.batch.count; ++s) {
-        CHECK(device.row_steps[s] == weighed_choices(fixture, cpu, s));
-        check_activations(fixture, model, device, s);
+      std::vector<DecodeTiling> tilings = cluster_tilings(c);
+      tilings.push_back({8, false});
+      for (const DecodeTiling& tiling : tilings) {
+        const DeviceDecode device = on_device(fixture, tiling, true);
+        CHECK(same_answers(device.result, cpu));
+        for (int s = 0; s < fixture.batch.count; ++s) {
+          CHECK(device.row_steps[s] == weighed_choices(fixture, cpu, s));
+          check_activations(fixture, model, device, s);
+        }
       }
     }
   }
 }
 
-TEST_CASE("decode: rows that a block can take") {
-  CHECK(decode_tile_rows(20, false) == 32);
-  CHECK(decode_tile_rows(100, true) == 8);
-  CHECK(decode_tile_rows(1000, true) == 8);
-  CHECK(decode_tile_rows(1000, false) >= 8);
-  CHECK(decode_tile_rows(1000000, false) == 0);
+TEST_CASE("decode: tiles for a number of rollouts") {
+  const auto rows = [](int n, int64_t rollouts) { return decode_tiling(n, {rollouts, 1, 1}, false).rows; };
+  CHECK(rows(20, 1000000) == 32);
+  CHECK(rows(100, 32) == 8);
+  CHECK(rows(1000, 32) == 8);
+  CHECK(rows(1000, 1000000) >= 8);
+  CHECK(rows(1000000, 1) == 0);
+  CHECK(rows(1000000, 1000000) == 0);
+  if (cluster_tilings({}).empty()) {
+    CHECK(!decode_tiling(100, {1, 1, 1}, true).in_clusters);
+    return;
+  }
+  const int blocks = device_attribute(cudaDevAttrMultiProcessorCount) / 16 * 16;  // as GPCs allow
+  for (const auto& [rollouts, in_block] : {std::pair(1, 1), std::pair(blocks, 1), std::pair(blocks + 1, 2),
+                                           std::pair(2 * blocks, 2), std::pair(4 * blocks, 4)}) {
+    const DecodeLoad load{rollouts, 1, 1};
+    const DecodeTiling tiling = decode_tiling(100, load, true);
+    CHECK(tiling.in_clusters);
+    CHECK(tiling.rows == in_block);
+    CHECK(!decode_tiling(100, load, false).in_clusters);
+  }
+  CHECK(!decode_tiling(100, {4 * blocks + 1, 1, 1}, true).in_clusters);
+  // Parts and parameter sets leave tiles and clusters that are not full.
+  CHECK(decode_tiling(100, {blocks, blocks / 2, 1}, true).rows == 1);
+  CHECK(decode_tiling(100, {2 * blocks, 2, 1}, true).rows == 4);
+  CHECK(decode_tiling(100, {blocks, 2, 2}, true).rows == 2);
+  CHECK(!decode_tiling(100, {3 * blocks, 3 * blocks / 2, 1}, true).in_clusters);
+  CHECK(!decode_tiling(100, {170, 170, 170}, true).in_clusters);
+  // As many items as without clusters.
+  int n = 1000;
+  while (decode_tiling(n, {1, 1, 1}, false).rows > 0) n += 16;
+  CHECK(decode_tiling(n, {1, 1, 1}, true).rows == 0);
 }
 
 }  // namespace pointsman::cuda

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// decode() in fp32 on clusters of blocks, which sm_90 has, for batches too small to fill the device: the same
+// arguments, the same bits.
+#pragma once
+
+#include "kernels/cuda/cuda_operations.h"
+
+namespace pointsman::cuda {
+
+// Dynamic shared memory of a block without references, whose tile has up to so many rows: 1, 2 or 4.
+int64_t decode_cluster_bytes(int n, int tile_rows);
+
+void decode_in_clusters(const DecodeArgs& args, cudaStream_t stream);
+
+}  // namespace pointsman::cuda
