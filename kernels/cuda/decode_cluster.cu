@@ -305,7 +305,7 @@ __device__ __forceinline__ void decode_rows(const DecodeArgs& args, const Decode
   for (int step = 0;; ++step) {
     if (has_row) settle<Rules>(w, args, tile, false, memory, choice, remaining);
     const int busy = __syncthreads_or(remaining > 1);
-    if (threadIdx.x < rows) cluster.saturated[threadIdx.x] = 0;
+    if (has_row && w.lane == 0) cluster.saturated[own_row()] = 0;
     if (threadIdx.x == 0) store_in_cluster(cluster.busy + cluster_rank(), busy);
     step_cells(args, tile, memory, cluster, rows, step);
     cluster_wait();
