@@ -68,8 +68,8 @@ struct ChunkArrays {
   size_t bytes;
 };
 
-// How the decode kernel has its rollouts, of whose blocks so many run at once. Samples of a sequence share
-// prefixes, up to `samples` in a tile; 0: they do not.
+// How the decode kernel has its rollouts. Samples of a sequence share prefixes, up to `samples` in a tile, as
+// many tiles as `blocks` at once; 0: they do not.
 struct TileShape {
   DecodeTiling tiling;
   int blocks = 0, samples = 0;

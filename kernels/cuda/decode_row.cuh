@@ -137,9 +137,7 @@ __device__ __forceinline__ void store_priors(HalfWarp w, const DecodeArgs& args,
                                              const DecodeMemory& memory, int at, int remaining, Share share,
                                              float* totals) {
   const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, at, remaining);
-  for (int j = share.member * kHalfWarp + w.lane; j < remaining; j += share.members * kHalfWarp) {
-    totals[j] = prior.total(prior.step.items[j]);
-  }
+  for_each_item(w, remaining, share, [&](int j) { totals[j] = prior.total(prior.step.items[j]); });
 }
 
 // Scores of row `at` -> its logits, of the half-warp's share; the tanh is of what a score has above `shift`.
@@ -516,7 +514,7 @@ __device__ __forceinline__ bool is_stop(HalfWarp w, int32_t stop) {
   return __shfl_sync(w.mask, stop, 0, kHalfWarp) != 0;
 }
 __device__ __forceinline__ bool is_stopped(HalfWarp w, const DecodeArgs& args) {
-  return args.stop != nullptr && is_stop(w, stop_word(w, args));
+  return is_stop(w, stop_word(w, args));
 }
 
 // Nothing of the row's rollouts is kept.

@@ -35,6 +35,12 @@ __device__ __forceinline__ HalfWarp this_half_warp() {
   return {0xFFFFu << (threadIdx.x & 16), static_cast<int>(threadIdx.x & 15)};
 }
 
+// Calls each(j) for the lane's items of a share: 16 items in turn for each half-warp.
+template <typename Each>
+__device__ __forceinline__ void for_each_item(HalfWarp w, int count, Share share, const Each& each) {
+  for (int j = share.member * kHalfWarp + w.lane; j < count; j += share.members * kHalfWarp) each(j);
+}
+
 // ---------------------------------------------------------------------------- over the lanes
 
 __device__ __forceinline__ float largest_lane(HalfWarp w, float x) {
@@ -328,9 +334,7 @@ __device__ __forceinline__ float largest_of(HalfWarp w, const float* x, int coun
 // out = exp(u - shift) of the half-warp's share; out may be u.
 __device__ __forceinline__ void exponentials(HalfWarp w, const float* u, int count, float shift, float* out,
                                              Share share = {}) {
-  for (int j = share.member * kHalfWarp + w.lane; j < count; j += share.members * kHalfWarp) {
-    out[j] = exp_f32(u[j] - shift);
-  }
+  for_each_item(w, count, share, [&](int j) { out[j] = exp_f32(u[j] - shift); });
   __syncwarp(w.mask);
 }
 
@@ -426,11 +430,11 @@ template <typename Logit>
 __device__ __forceinline__ int clipped_logits(HalfWarp w, float* u, int count, float shift, Share share,
                                               const Logit& logit) {
   int saturated = 0;
-  for (int j = share.member * kHalfWarp + w.lane; j < count; j += share.members * kHalfWarp) {
+  for_each_item(w, count, share, [&](int j) {
     const float t = tanh_f32(u[j] - shift);
     saturated += t > 0.99f || t < -0.99f;
     u[j] = logit(j, t);
-  }
+  });
   saturated = sum_lanes(w, saturated);
   __syncwarp(w.mask);
   return saturated;
