@@ -27,6 +27,7 @@ constexpr int kMaxThreads = 1280;
 constexpr int kWarp = 32;
 constexpr int kMaxWarps = kMaxThreads / kWarp;
 constexpr size_t kStackBytes = 256 * 1024;
+constexpr size_t kCacheLine = 64;
 constexpr size_t kRedZone = 512;  // at both ends of shared memory, without AddressSanitizer
 
 struct Site {
@@ -44,6 +45,8 @@ struct Site {
 enum class State { kReady, kAtBlock, kAtWarp, kAtCluster, kEnded };
 
 struct Thread {
+  uint3 index;    // threadIdx
+  int block = 0;  // of the cluster
   State state = State::kEnded;
   Site site;
   WarpOp warp_op = WarpOp::kSync;
@@ -206,25 +209,18 @@ struct Machine {
   int lane_shift = 0;
 };
 
-Machine& machine() {
-  static Machine* const instance =
-      new Machine;  // never destroyed: a kernel may run at the end of the program
-  return *instance;
-}
+Machine* const the_machine = new Machine;  // never destroyed: a kernel may run at the end of the program
+Machine& machine() { return *the_machine; }
 
 // ------------------------------------------------------------------------------ diagnostics
 
 std::string thread_text(int thread) {
   const Machine& m = machine();
-  const unsigned block_x = blockDim.x, block_y = blockDim.y,
-                 linear = static_cast<unsigned>(thread % m.stride);
-  std::string text = "block " + std::to_string(m.first_block.x + thread / m.stride);
+  const Thread& t = m.threads[thread];
+  std::string text = "block " + std::to_string(m.first_block.x + static_cast<unsigned>(t.block));
   if (gridDim.y * gridDim.z > 1) text += "," + std::to_string(blockIdx.y) + "," + std::to_string(blockIdx.z);
-  text += " thread " + std::to_string(linear % block_x);
-  if (static_cast<unsigned>(m.count) > block_x) {
-    text +=
-        "," + std::to_string(linear / block_x % block_y) + "," + std::to_string(linear / block_x / block_y);
-  }
+  text += " thread " + std::to_string(t.index.x);
+  if (blockDim.y * blockDim.z > 1) text += "," + std::to_string(t.index.y) + "," + std::to_string(t.index.z);
   return "[" + text + "]";
 }
 
@@ -255,7 +251,7 @@ std::string deadlock_text() {
   for (int i = 0; i < m.places; ++i) {
     const Thread& t = m.threads[i];
     if (t.state == State::kEnded) continue;
-    const std::string name = t.state == State::kAtBlock     ? name_of(m.blocks[i / m.stride].op)
+    const std::string name = t.state == State::kAtBlock     ? name_of(m.blocks[t.block].op)
                              : t.state == State::kAtCluster ? name_of(WarpOp::kClusterWait)
                                                             : name_of(t.warp_op);
     const uint32_t mask = t.state == State::kAtWarp ? t.mask : 0;
@@ -337,13 +333,9 @@ void make_current(int thread) {
   Machine& m = machine();
   m.current = thread;
   m.ready[thread / kWarp] &= ~(1u << (thread % kWarp));
-  const unsigned linear = static_cast<unsigned>(thread % m.stride);
-  blockIdx = {m.first_block.x + static_cast<unsigned>(thread / m.stride), m.first_block.y, m.first_block.z};
-  if (blockDim.y == 1 && blockDim.z == 1) {
-    threadIdx = {linear, 0, 0};
-  } else {
-    threadIdx = {linear % blockDim.x, linear / blockDim.x % blockDim.y, linear / blockDim.x / blockDim.y};
-  }
+  const Thread& t = m.threads[thread];
+  blockIdx = {m.first_block.x + static_cast<unsigned>(t.block), m.first_block.y, m.first_block.z};
+  threadIdx = t.index;
 }
 
 // Leaves the current thread, which waits or has ended, for one that can go on, or for the host if there is
@@ -367,7 +359,7 @@ bool end_thread() {
   m.threads[m.current].state = State::kEnded;
   m.ended_lanes[m.current / kWarp] |= 1u << (m.current % kWarp);
   ++m.ended;
-  const int number = m.current / m.stride;
+  const int number = m.threads[m.current].block;
   Block& block = m.blocks[number];
   if (++block.ended == m.count && m.cluster_blocks > 1) m.shared[m.set][number].end();
   if (block.arrived != 0) {
@@ -385,7 +377,7 @@ bool end_thread() {
 // What others of the cluster wrote to the block's memory before it began is lost.
 void begin_block() {
   Machine& m = machine();
-  const int number = m.current / m.stride;
+  const int number = m.threads[m.current].block;
   if (!std::exchange(m.blocks[number].begun, true) && m.cluster_blocks > 1) m.shared[m.set][number].poison();
 }
 
@@ -408,11 +400,13 @@ void create_fibers(int set, int count) {
   Machine& m = machine();
   const size_t guard = 4096;
   for (int& i = m.created[set]; i < count; ++i) {
+    // Stacks that all begin at the same place of a page would share a few sets of the cache.
+    const size_t bytes = kStackBytes - static_cast<size_t>(i) * kCacheLine % guard;
     void* memory = mmap(nullptr, guard + kStackBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory, guard, PROT_NONE) != 0)
       throw Error("no memory for a fiber's stack");
-    m.fibers[set][i].create(static_cast<char*>(memory) + guard, kStackBytes, fiber_entry);
+    m.fibers[set][i].create(static_cast<char*>(memory) + guard, bytes, fiber_entry);
   }
 }
 
@@ -510,7 +504,7 @@ Schedule current_schedule() { return machine().schedule; }
 
 void* dynamic_shared_memory() {
   Machine& m = machine();
-  return m.shared[m.set][m.current / m.stride].data();
+  return m.shared[m.set][m.threads[m.current].block].data();
 }
 
 void run_grid(const void* kernel, Extent grid, Extent block, int cluster, size_t shared_bytes,
@@ -525,6 +519,11 @@ void run_grid(const void* kernel, Extent grid, Extent block, int cluster, size_t
   m.places = cluster * m.stride;
   if (m.places > kMaxThreads) throw Error(m.kernel + ": a cluster of more threads than are emulated");
   m.warps = m.places / kWarp;
+  for (int i = 0; i < m.places; ++i) {
+    const auto linear = static_cast<unsigned>(i % m.stride);
+    m.threads[i].block = i / m.stride;
+    m.threads[i].index = {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
+  }
   m.body = body;
   m.context = context;
   gridDim = {grid.x, grid.y, grid.z};
@@ -586,7 +585,7 @@ void finish_block_op(Block& block) {
 int meet_block(BlockOp op, bool predicate, const char* file, int line) {
   Machine& m = machine();
   Thread& self = m.threads[m.current];
-  Block& block = m.blocks[m.current / m.stride];
+  Block& block = m.blocks[self.block];
   self.site = {file, line};
   if (!arrive_at_block(block, op, self.site)) stop();
   const unsigned phase = block.phase % 2;
@@ -601,7 +600,7 @@ int meet_block(BlockOp op, bool predicate, const char* file, int line) {
 
 // ------------------------------------------------------------------------------ blocks of a cluster
 
-int cluster_rank() { return machine().current / machine().stride; }
+int cluster_rank() { return machine().threads[machine().current].block; }
 
 namespace {
 
@@ -657,15 +656,14 @@ void wait_for_cluster(const char* file, int line) {
 void* in_block_of_cluster(const void* own, int rank, const char* file, int line) {
   Machine& m = machine();
   const size_t offset = m.shared[m.set][cluster_rank()].offset(own);
-  const std::string site = Site{file, line}.text();
-  if (rank < 0 || rank >= m.cluster_blocks) {
-    fault("in_block_of_cluster at " + site + ": block " + std::to_string(rank) + " of a cluster of " +
-          std::to_string(m.cluster_blocks));
-  } else if (offset > m.shared[m.set][rank].bytes()) {
-    fault("in_block_of_cluster at " + site + ": not the block's shared memory");
-  } else {
+  const bool has_block = rank >= 0 && rank < m.cluster_blocks;
+  if (has_block && offset <= m.shared[m.set][rank].bytes()) {
     return static_cast<unsigned char*>(m.shared[m.set][rank].data()) + offset;
   }
+  fault("in_block_of_cluster at " + Site{file, line}.text() + ": " +
+        (has_block
+             ? "not the block's shared memory"
+             : "block " + std::to_string(rank) + " of a cluster of " + std::to_string(m.cluster_blocks)));
   stop();
 }
 
