@@ -91,7 +91,7 @@ struct Ours {
   // recurrent [4H][H] += dgates^T h over all rows.
   void recurrent_gradient() {
     const cuda::SetRange all{0, 0, sequences};
-    network.cublas.accumulate_outer(
+    network.cublas->accumulate_outer(
         {dgates.data(), kGates, h.data(), kHidden, {recurrent.data(), 0}, kGates, kHidden, n + 1}, {&all, 1});
   }
 

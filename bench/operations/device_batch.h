@@ -23,6 +23,7 @@ struct DeviceNetwork : cuda::CudaContext {
                   "parameters");
     parameters->prepare(0, 1);
     stream.synchronize();
+    make_cublas();
   }
 
   cuda::SetArray tensor(size_t offset) const { return parameters->tensor(offset); }

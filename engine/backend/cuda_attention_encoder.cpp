@@ -150,7 +150,7 @@ class AttentionBackward {
       feed_forward(l);
       self_attention(l);
     }
-    context_.cublas.accumulate_outer(
+    context_.cublas->accumulate_outer(
         {a_.dx, kHidden, inputs_.features, 2, p_.gradient_tensor(layout_.embedding), kHidden, 2, n_},
         plan_.sequence_ranges);
   }
@@ -212,19 +212,19 @@ class AttentionBackward {
   // y = W x + b: the sums of W and b, and dx (+)= dy W. items: rows of the arrays a sequence.
   void back(const CudaParameters::Linear& linear, const float* x, const float* dy, float* dx, int items,
             bool accumulate = false) const {
-    context_.cublas.accumulate_outer({dy, linear.columns, x, linear.depth, p_.gradient_tensor(linear.weight),
-                                      linear.columns, linear.depth, items},
-                                     plan_.sequence_ranges);
+    context_.cublas->accumulate_outer({dy, linear.columns, x, linear.depth, p_.gradient_tensor(linear.weight),
+                                       linear.columns, linear.depth, items},
+                                      plan_.sequence_ranges);
     sum(dy, linear.columns, linear.bias, items);
-    context_.cublas.multiply(
+    context_.cublas->multiply(
         {dy, p_.tensor(linear.weight), true, dx, linear.columns, linear.depth, items, accumulate},
         plan_.sequence_ranges);
   }
 
   // The sums over the rows, by a product with ones: far too few threads would share them otherwise.
   void sum(const float* rows, int width, size_t offset, int items) const {
-    context_.cublas.accumulate_outer({a_.ones, 1, rows, width, p_.gradient_tensor(offset), 1, width, items},
-                                     plan_.sequence_ranges);
+    context_.cublas->accumulate_outer({a_.ones, 1, rows, width, p_.gradient_tensor(offset), 1, width, items},
+                                      plan_.sequence_ranges);
   }
 
   const CudaContext& context_;

@@ -153,11 +153,15 @@ struct CudaLane {
 // none.
 struct CudaContext : CudaDevice, CudaLane {
   CudaContext(int device_index, Precision precision_)
-      : CudaDevice(device_index, precision_),
-        CudaLane(static_cast<CudaDevice&>(*this), 1),
-        cublas(stream.get()) {}
+      : CudaDevice(device_index, precision_), CudaLane(static_cast<CudaDevice&>(*this), 1) {}
 
-  Cublas cublas;
+  // Before a gradient is enqueued or captured. A search does without its memory and the time that it takes to
+  // start.
+  void make_cublas() {
+    if (!cublas) cublas.emplace(stream.get());
+  }
+
+  std::optional<Cublas> cublas;
   Graph learning;      // a whole step
   TapeHead tape_head;  // of the tape whose activations memory holds
 };

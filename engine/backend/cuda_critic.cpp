@@ -51,6 +51,7 @@ class Critic {
         targets_(targets),
         weight_(weight) {
     shape_.weights = targets_ != nullptr;  // the rows' weights hold the targets
+    if (targets_ != nullptr) context.make_cublas();
   }
 
   void run(std::span<float> values) {
@@ -140,7 +141,7 @@ class Critic {
     constexpr int kStates = (kProcessSteps + 1) * kHidden, kQueries = kProcessSteps * kHidden;
     const auto outer = [&](const float* x, int64_t ldx, const float* y, int64_t ldy, int states,
                            size_t offset) {
-      context_.cublas.accumulate_outer(
+      context_.cublas->accumulate_outer(
           {x, ldx, y, ldy, parameters_.gradient_tensor(offset), kHidden, kHidden, states},
           plan.sequence_ranges);
     };
@@ -152,9 +153,9 @@ class Critic {
             critic_.process.w_q);
     }
     outer(args.dreferences, kHidden, h, kHidden, states, critic_.process.w_ref);
-    context_.cublas.multiply({args.dreferences, parameters_.tensor(critic_.process.w_ref), true, args.dh,
-                              kHidden, kHidden, states, true},
-                             plan.sequence_ranges);
+    context_.cublas->multiply({args.dreferences, parameters_.tensor(critic_.process.w_ref), true, args.dh,
+                               kHidden, kHidden, states, true},
+                              plan.sequence_ranges);
   }
 
   CudaContext& context_;

@@ -85,7 +85,9 @@ class Gradient : public HeldGradient {
         parameters_(*context.parameters),
         layout_(*context.layout),
         request_(request),
-        batch_(request.sequences) {}
+        batch_(request.sequences) {
+    context.make_cublas();
+  }
 
   void run() {
     const bool taped = context_.memory.holds() && context_.tape_head.use(request_);
@@ -216,12 +218,12 @@ class Gradient : public HeldGradient {
   void projections(const ChunkPlan& plan, const Activations& activations,
                    const BackwardArrays& arrays) const {
     const int states = plan.shape.n + 1, width = parameters_.projections.count * kHidden;
-    context_.cublas.accumulate_outer({arrays.dqueries, kHidden, activations.decoder.h, kHidden,
-                                      parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
-                                     plan.row_ranges);
+    context_.cublas->accumulate_outer({arrays.dqueries, kHidden, activations.decoder.h, kHidden,
+                                       parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
+                                      plan.row_ranges);
     const auto tensors = projection_tensors(layout_, parameters_.projections);
     for (int i = 0; i < parameters_.projections.count; ++i) {
-      context_.cublas.accumulate_outer(
+      context_.cublas->accumulate_outer(
           {arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
            parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
           plan.sequence_ranges);
@@ -232,9 +234,9 @@ class Gradient : public HeldGradient {
                const BackwardArrays& arrays) const {
     const ChunkShape& shape = plan.shape;
     const DecodeRecord& record = activations.decoder;
-    context_.cublas.multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
-                              kHidden, shape.n + 1, false},
-                             plan.row_ranges);
+    context_.cublas->multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
+                               kHidden, shape.n + 1, false},
+                              plan.row_ranges);
     const CudaParameters::Lstm& lstm = parameters_.decoder;
     add_lstm_gradient(context_, {lstm,
                                  {parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c,
@@ -251,9 +253,9 @@ class Gradient : public HeldGradient {
   void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                const BackwardArrays& arrays) const {
     const int width = parameters_.projections.count * kHidden;
-    context_.cublas.multiply({arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden,
-                              plan.shape.n + 1, false},
-                             plan.sequence_ranges);
+    context_.cublas->multiply({arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden,
+                               plan.shape.n + 1, false},
+                              plan.sequence_ranges);
     if (context_.config.encoder == Encoder::kLstm) {
       lstm_encoder(plan, in, activations, arrays);
     } else {
@@ -332,7 +334,7 @@ void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args)
   const CudaParameters& parameters = *context.parameters;
   const LstmBackwardArgs& back = args.back;
   lstm_backward(back, context.stream.get());
-  context.cublas.accumulate_outer(
+  context.cublas->accumulate_outer(
       {back.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
        kHidden, back.steps + 1},
       args.ranges);

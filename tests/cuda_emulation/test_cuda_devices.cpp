@@ -114,7 +114,7 @@ TEST_CASE("devices: two calls at once are answered as one after the other") {
       CHECK(cuda->info().calls == 2);
       bool right[2] = {true, true};
       const auto call = [&](int i) {
-        for (int round = 0; round < 6; ++round)
+        for (int round = 0; round < 4; ++round)
           right[i] = right[i] && same_answers(roll_out(*cuda, requests[i]), expected[i]);
       };
       std::thread other(call, 1);
@@ -179,6 +179,21 @@ TEST_CASE("devices: a step of training is one graph, which is waited for once") 
     CHECK(calls.waits == 1);
     CHECK(calls.nodes <= step.launches);
   }
+}
+
+TEST_CASE("devices: cuBLAS takes memory only where something is learnt") {
+  const std::vector<int32_t> counts{4, 4};
+  const RandomBatch batch(ProblemKind::kTsp, 7, 2, 45);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 7);
+  const auto cuda = with(make_cuda_backend(0), config);
+  Tape tape;
+  const LearnRequest request = learning(batch, counts, tape);
+  RolloutResult result;
+  cuda->rollout(request.rollouts, result);
+  const size_t searching = emulation::allocated_bytes();
+  cuda->learn(request, result);
+  const size_t workspace = size_t{emulation::architecture() == std::string("sm_80") ? 4u : 32u} << 20;
+  CHECK(emulation::allocated_bytes() - searching >= workspace);
 }
 
 TEST_CASE("devices: learning in too little memory for a graph goes in calls") {
