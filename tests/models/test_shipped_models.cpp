@@ -117,7 +117,8 @@ TEST_CASE("log p of shipped models' answers is within 1e-5 of double", "[models]
   for (const Shipped& shipped : kShipped) {
     const Model model = load(shipped.name);
     const reference::Network network(model.config, model.parameters);
-    const InstanceBatch instances = first_instances(shipped, model);
+    InstanceBatch instances = first_instances(shipped, model);
+    if (model.config.n > 50) instances.resize(16);  // the oracle takes its time
     SolveOptions options;
     options.mode = Mode::kSample;
     options.samples = 1;
