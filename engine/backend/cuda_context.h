@@ -155,8 +155,7 @@ struct CudaContext : CudaDevice, CudaLane {
   CudaContext(int device_index, Precision precision_)
       : CudaDevice(device_index, precision_), CudaLane(static_cast<CudaDevice&>(*this), 1) {}
 
-  // Before a gradient is enqueued or captured. A search does without its memory and the time that it takes to
-  // start.
+  // Called before a gradient is enqueued or captured, as it allocates. A search does without.
   void make_cublas() {
     if (!cublas) cublas.emplace(stream.get());
   }
