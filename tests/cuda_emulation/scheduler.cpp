@@ -359,7 +359,7 @@ bool end_thread() {
   m.threads[m.current].state = State::kEnded;
   m.ended_lanes[m.current / kWarp] |= 1u << (m.current % kWarp);
   ++m.ended;
-  const int number = m.threads[m.current].block;
+  const int number = cluster_rank();
   Block& block = m.blocks[number];
   if (++block.ended == m.count && m.cluster_blocks > 1) m.shared[m.set][number].end();
   if (block.arrived != 0) {
@@ -377,7 +377,7 @@ bool end_thread() {
 // What others of the cluster wrote to the block's memory before it began is lost.
 void begin_block() {
   Machine& m = machine();
-  const int number = m.threads[m.current].block;
+  const int number = cluster_rank();
   if (!std::exchange(m.blocks[number].begun, true) && m.cluster_blocks > 1) m.shared[m.set][number].poison();
 }
 
@@ -504,7 +504,7 @@ Schedule current_schedule() { return machine().schedule; }
 
 void* dynamic_shared_memory() {
   Machine& m = machine();
-  return m.shared[m.set][m.threads[m.current].block].data();
+  return m.shared[m.set][cluster_rank()].data();
 }
 
 void run_grid(const void* kernel, Extent grid, Extent block, int cluster, size_t shared_bytes,

@@ -228,7 +228,7 @@ TEST_CASE("precision: log p beside double, the same from run to run") {
 
 // Blocks of 24 and of 32 rows, the last ones of fewer; other tiles give other rows to a thread, but the same
 // sums.
-TEST_CASE("precision: blocks of every size agree", "[once]") {
+TEST_CASE("precision: blocks of every size agree") {
   cudaDeviceProp properties{};
   cuda::require_success(cudaGetDeviceProperties(&properties, 0));
   struct Case {
