@@ -16,7 +16,8 @@ build/tests/cuda_emulation/test_cuda_races '[race],[large]'
 build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
 build-asan/tests/fuzz/fuzz_readers --seconds 1800 --seed "$RANDOM"
 python3 tests/mutants/run.py build-mutants
-cmake --preset default && cmake --build --preset default --target pointsman fail_malloc test_library_faults
+cmake --preset default && cmake --build --preset default --target pointsman fail_malloc test_library_faults test_large_distances
+build/tests/test_large_distances '[.long]'
 python3 tests/faults/kills.py build/host/pointsman --kills 1000
 build/tests/test_library_faults '[.every]'
 python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so

@@ -131,6 +131,16 @@ void ArrayTour::rearrange(const Piece* pieces, int count) {
     copy_piece({first, total, false}, overwritten_.data() + overwritten_.size() - total);
   }
   write(first, scratch_.data(), total);
+  if (overwritten_.size() > tour_.size()) shorten_journal();
+}
+
+// In place of many changes the whole tour as it was before them.
+void ArrayTour::shorten_journal() {
+  const std::vector<int32_t> now = tour_;
+  undo();
+  journal_.push_back({0, n_});
+  overwritten_ = tour_;
+  write(0, now.data(), n_);
 }
 
 void ArrayTour::copy_piece(const Piece& piece, int32_t* to) const {

@@ -57,7 +57,7 @@ class ArrayTour {
   bool apply_elsewhere(Exchange exchange);
   bool bridge_elsewhere(const int32_t (&ends)[8]);
 
-  // Undoes all exchanges since the journal was last empty.
+  // Undoes all exchanges since the journal was last empty. The journal holds at most 2 n cities.
   void undo();
   void keep() { journal_.clear(), overwritten_.clear(); }  // empties the journal
   void set_journal(bool on) { writes_journal_ = on; }      // off: nothing can be undone
@@ -71,6 +71,7 @@ class ArrayTour {
     int first, length;
   };
 
+  void shorten_journal();
   bool reconnect(const Exchange& exchange, Piece* pieces) const;
   void rearrange(const Piece* pieces, int count);
   void copy_piece(const Piece& piece, int32_t* to) const;

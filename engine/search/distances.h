@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "engine/problem/instance.h"
@@ -10,6 +11,10 @@
 #include "kernels/common/stop_token.h"
 
 namespace pointsman {
+
+// A sum of distances as a fixed-point number: exact, and without rounding where a large distance leaves
+// again.
+__extension__ typedef __int128 WideLength;
 
 // The cities are numbered anew, along a Hilbert curve, so that near ones lie near each other in memory. The
 // instance must outlive it.
@@ -24,6 +29,26 @@ class Distances {
   double x(int place) const { return points_[2 * place]; }
   double y(int place) const { return points_[2 * place + 1]; }
 
+  // What rounding can change a gain by, at most: a sum of three distances less three others, each rounded
+  // itself. 0: doubles hold every sum of a few distances exactly.
+  double rounding() const { return rounding_; }
+  // Whether gains are to be computed as WideLength: the shortest distances are too small beside the largest,
+  // or the distances are integers of which doubles do not hold sums.
+  bool is_wide() const { return is_wide_; }
+
+  // A distance, or a sum of them, as searches add it. WideLength has 126 bits for the sum of n distances:
+  // what is smaller than 2^-126 of n times the largest is cut off.
+  template <typename Length>
+  Length as(double distance) const {
+    if constexpr (std::is_same_v<Length, double>) {
+      return distance;
+    } else {
+      return static_cast<Length>(distance * wide_unit_);
+    }
+  }
+  double to_double(double length) const { return length; }
+  double to_double(WideLength length) const { return static_cast<double>(length) / wide_unit_; }
+
   // Of the places a and b.
   double operator()(int a, int b) const {
     if (!matrix_.empty()) return matrix_[static_cast<size_t>(a) * n_ + b];
@@ -32,10 +57,14 @@ class Distances {
   }
 
  private:
+  void choose_lengths();
+  void find_range(double& least, double& largest) const;
+
   const Instance& instance_;
   const int n_;
   const bool is_plain_;  // the unrounded length
-  bool is_planar_ = false;
+  bool is_planar_ = false, is_wide_ = false;
+  double rounding_ = 0.0, wide_unit_ = 1.0;  // the latter of WideLength in one unit of length, a power of two
   std::vector<int32_t> cities_;
   std::vector<double> points_;  // [n][2]; empty where there are no coordinates
   std::vector<double> matrix_;  // [n][n]; empty where it would not pay

@@ -27,7 +27,11 @@ struct Move {
 // is above 0. Moves that reverse nothing (Or-opt) are among them. A queue holds the cities whose
 // neighbourhood changed since they were last looked at (the don't-look bits of Bentley 1992).
 //
+// Lengths and gains are of type Length: double, where a gain must exceed Distances::rounding(), or
+// WideLength, which is exact. So every exchange shortens the tour, and none can come again.
+//
 // What it is made of must outlive it.
+template <typename Length>
 class LinKernighan {
  public:
   LinKernighan(const Distances& distances, const NeighbourLists& neighbours);
@@ -35,17 +39,21 @@ class LinKernighan {
   void load(const std::vector<int32_t>& places);  // [n], each once; looks at all of them next
   void load(const LinKernighan& other);           // its tour, of which nothing is left to look at
   const std::vector<int32_t>& places() const { return tour_.order(); }
-  double length() const;
-  double least_gain() const { return least_gain_; }  // less is rounding
+  Length length() const;
+  double median_edge() const;  // of the tour
+  // Whether a change of the length, of a kick and its repair, may be nothing but rounding.
+  bool is_negligible(Length change) const {
+    return change <= kRepairs * least_gain_ && -change <= kRepairs * least_gain_;
+  }
 
   // Makes steps until none is left or `control` says stop; then stopped() is true. Returns what was gained.
-  double descend(const SearchControl& control);
+  Length descend(const SearchControl& control);
   bool stopped() const { return stopped_; }
-  int64_t looks() const { return asked_; }  // at a city, so far
+  int64_t looks() const { return looks_; }  // at a city, so far
 
   // A double bridge of three consecutive paths within a short stretch, which begins at one of `count`
   // positions from `first` on. Returns what it cost.
-  double kick(std::mt19937_64& random, int first, int count);
+  Length kick(std::mt19937_64& random, int first, int count);
 
   // undo() goes back to where keep() was last called; both need the journal, which is off at first.
   void set_journal(bool on) { tour_.set_journal(on); }
@@ -62,8 +70,9 @@ class LinKernighan {
 
  private:
   static constexpr int kMostSteps = 64;  // considered from one city
+  static constexpr int kRepairs = 64;    // exchanges, about, whose rounding adds up in a kick's repair
   struct Step {
-    double open;          // what is gained before the tour is closed
+    Length open;          // what is gained before the tour is closed
     int32_t city, other;  // the edge that leaves
     int32_t cut;
     bool is_ahead;
@@ -71,24 +80,25 @@ class LinKernighan {
 
   bool find_exchange(int city);
   template <int kSize>
-  bool extend(double open);
+  bool extend(Length open);
   template <int kSize>
-  int find_steps(double open, Step* steps) const;
+  int find_steps(Length open, Step* steps) const;
   void enqueue(int city);
   void finish(const Move& move);
   bool asks_stop(const SearchControl& control);
+  Length distance(int a, int b) const { return distances_.as<Length>(distances_(a, b)); }
 
-  const Distances& distance_;
+  const Distances& distances_;
   const NeighbourLists& neighbours_;
   const int n_;
   ArrayTour tour_;
   Exchange exchange_;            // in the making
-  double gain_ = 0.0;            // of the last exchange made
-  double least_gain_ = 0.0;      // what counts as one: above the rounding of a sum of edges
+  Length gain_ = 0;              // of the last exchange made
+  const Length least_gain_;      // what counts as one is more
   std::vector<int32_t> queue_;   // [n] a ring of cities, each at most once
   std::vector<char> is_queued_;  // [n]
   int queue_first_ = 0, queue_size_ = 0;
-  int64_t asked_ = 0;
+  int64_t looks_ = 0, asked_ = 0;
   bool stopped_ = false;
   std::vector<Move>* moves_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "engine/problem/instance.h"
@@ -28,10 +29,11 @@ struct ImproveOptions {
 };
 
 // Iterated local search (Martin, Otto & Felten 1991): Lin-Kernighan moves to a local optimum, then kicks,
-// each with the moves that repair it. The tour after a kick and its repair is kept if it is longer by at most
-// a random number whose mean falls to 0; the answer is the best of all. On a large tour several searches kick
-// a stretch each, on copies, for a round; then one of them repeats what the others changed, where it still
-// fits. Threads make the rounds' searches side by side.
+// each with the moves that repair it; up to kMostExactCities cities their shortest tour instead. The tour
+// after a kick and its repair is kept if it is longer by at most a random number whose mean falls to 0. Many
+// kicks are several such runs; the answer is the best of all. On a large tour several searches kick a stretch
+// each, on copies, for a round; then one of them repeats what the others changed, where it still fits.
+// Threads make the rounds' searches side by side.
 //
 // Deterministic, whatever the number of threads, unless a limit strikes. The instance, of the TSP, must
 // outlive it. Throws CallStopped when `control` says so before it is ready.
@@ -57,21 +59,19 @@ class TourSearch {
   std::vector<int32_t> greedy_tour(const SearchControl& control) const;
 
  private:
-  struct Cooling;
-  struct Helper;
-
   int64_t kicks(const SearchControl& control) const;
   bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers);
-  int64_t kick_alone(int64_t kicks, const SearchControl& control);
-  int64_t kick_together(int64_t kicks, const SearchControl& control, WorkerThreads* workers);
-  void load(const std::vector<int32_t>& order);
+  template <typename Length>
+  bool run(LinKernighan<Length>& tour, Solution& solution, int64_t kicks, const SearchControl& control,
+           WorkerThreads* workers) const;
+  std::vector<int32_t> places_of(const std::vector<int32_t>& order) const;
 
   const Instance& instance_;
   const ImproveOptions options_;
   const int n_;
   const Distances distance_;
   const NeighbourLists neighbours_;
-  LinKernighan tour_;
+  std::variant<LinKernighan<double>, LinKernighan<WideLength>> tour_;  // as distance_.is_wide() says
 };
 
 // As TourSearch::improve(), for any valid solution; that of a KnapSack is left as it is. Stops early when

@@ -171,3 +171,22 @@ TEST_CASE("a change of one tour is made on another that has its edges") {
   CHECK(lacking > 100);
   CHECK(cycles > 20);
 }
+
+TEST_CASE("many changes are undone as few are") {
+  std::mt19937 random(8);
+  for (const int n : {8, 9, 40}) {
+    ArrayTour tour(n);
+    const std::vector<int32_t> order = random_order(n, 7);
+    tour.load(order);
+    for (const int changes : {1, 3, 500}) {
+      for (int i = 0; i < changes; ++i) {
+        int cuts[4] = {0, 2, 4, 6};
+        for (int& cut : cuts) cut += static_cast<int>(random() % 2);
+        tour.bridge(cuts);
+      }
+      tour.undo();
+      check_whole(tour);
+      CHECK(edges_of(tour.order()) == edges_of(order));
+    }
+  }
+}
