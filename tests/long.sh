@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, races of CUDA kernels in large
-# tiles, a billion quotients, half an hour of changed files for the readers, the planted faults, 1,000 kills, every
-# allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
+# tiles, a billion quotients, 20,000 packings, half an hour of changed files for the readers, the planted faults, 1,000 kills,
+# every allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
 # With the path of an earlier build's `pointsman` as argument also the comparison of all answers.
 #   tests/long.sh [BEFORE]
 set -euo pipefail
@@ -14,6 +14,7 @@ done
 cmake --preset default && cmake --build --preset default --target test_cuda_races test_cuda_arithmetic_emulated
 build/tests/cuda_emulation/test_cuda_races '[race],[large]'
 build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
+cmake --build --preset default --target test_exact_packings && build/tests/test_exact_packings '[.long]'
 build-asan/tests/fuzz/fuzz_readers --seconds 1800 --seed "$RANDOM"
 python3 tests/mutants/run.py build-mutants
 cmake --preset default && cmake --build --preset default --target pointsman fail_malloc test_library_faults test_large_distances

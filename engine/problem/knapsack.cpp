@@ -3,10 +3,12 @@
 #include "kernels/common/knapsack.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
 
 namespace pointsman {
@@ -34,19 +36,22 @@ std::vector<int32_t> sorted_items(std::vector<int32_t> items) {
   return items;
 }
 
+std::string shortest(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
 std::string validate_packing(const Instance& instance, Solution& solution) {
-  const std::vector<int32_t>& order = solution.order;
-  const int taken = static_cast<int>(order.size());
-  const std::vector<int32_t> items = sorted_items(order);
-  solution.objective = solution.unrounded = packed_value(instance.values.data(), items.data(), taken);
-  solution.weight = 0.0;
-  for (const int32_t item : items) solution.weight += instance.first(item);
-  // The rollout subtracted the weights from the capacity, this adds them up: each of the two sums may round
-  // by half a unit in the last place per item. More than that is too much weight.
-  const double rounding = taken * std::numeric_limits<double>::epsilon() * solution.weight;
-  if (!(solution.weight - rounding <= instance.capacity)) {
-    return "the items weigh " + std::to_string(solution.weight) + ", more than the capacity " +
-           std::to_string(instance.capacity);
+  const std::vector<int32_t> items = sorted_items(solution.order);
+  solution.objective = solution.unrounded = sum_of(instance, items, 1);
+  solution.weight = sum_of(instance, items, 0);
+  const WeightUnits packing = weight_units(instance);
+  int64_t left = packing.room;
+  for (const int32_t item : items) {
+    left -= packing.weights[item];
+    if (left >= 0) continue;
+    return "the items weigh " + shortest(solution.weight) + ", more than the capacity " +
+           shortest(instance.capacity);
   }
   return "";
 }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
 #include "kernels/common/rules.h"
 
@@ -30,12 +31,10 @@ void require_valid(const Instance& instance, Solution& solution, const char* wha
 
 bool is_reachable(const Instance& instance, Solution solution) {
   if (!validate_solution(instance, solution).empty()) return false;
-  std::vector<double> first(static_cast<size_t>(instance.n()));  // weights, where the rules ask for any
-  for (int item = 0; instance.has_coordinates() && item < instance.n(); ++item)
-    first[item] = instance.first(item);
+  const RuleNumbers numbers = rule_numbers(instance);
   return with_rules(instance.problem, [&]<typename Rules>() {
-    Rules rules = Rules::make({first.data(), instance.capacity});
-    std::vector<int32_t> remaining(first.size());
+    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity});
+    std::vector<int32_t> remaining(numbers.weights.size());
     int count = initial_remaining(rules, remaining.data(), instance.n());
     for (const int32_t item : solution.order) {
       const auto found = std::find(remaining.begin(), remaining.begin() + count, item);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/problem/network_input.h"
+#include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/search/space_curve.h"
@@ -39,12 +40,9 @@ Solution checked(const Instance& instance, Order order) {
 
 // The items of an order that are feasible when their turn comes.
 Order feasible_part(const Instance& instance, const Order& order) {
-  std::vector<double> weights;
-  if (problem_of(instance).has_capacity) {
-    for (int item = 0; item < instance.n(); ++item) weights.push_back(instance.first(item));
-  }
+  const RuleNumbers numbers = rule_numbers(instance);
   return with_rules(instance.problem, [&]<typename Rules>() {
-    Rules rules = Rules::make({weights.data(), instance.capacity});
+    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity});
     Order taken;
     for (const int32_t item : order) {
       if (!rules.feasible(item)) continue;
@@ -55,29 +53,39 @@ Order feasible_part(const Instance& instance, const Order& order) {
   });
 }
 
-// What weighs nothing comes first; ties by number.
-Order items_by_ratio(const Instance& instance) {
-  std::vector<double> ratio(static_cast<size_t>(instance.n()), std::numeric_limits<double>::infinity());
-  for (int item = 0; item < instance.n(); ++item) {
-    if (instance.first(item) > 0.0) ratio[item] = instance.second(item) / instance.first(item);
-  }
-  Order items(ratio.size());
-  std::iota(items.begin(), items.end(), 0);
-  std::stable_sort(items.begin(), items.end(), [&](int32_t a, int32_t b) { return ratio[a] > ratio[b]; });
+struct Item {
+  int64_t weight, value;  // in units
+  int32_t number;
+};
+
+// By falling ratio of value to weight, both in units. What weighs nothing comes first; ties by number.
+std::vector<Item> items_by_ratio(const Instance& instance, const WeightUnits& packing) {
+  const std::vector<int64_t> values = value_units(instance, packing);
+  std::vector<Item> items;
+  items.reserve(values.size());
+  for (int32_t item = 0; item < instance.n(); ++item)
+    items.push_back({packing.weights[item], values[item], item});
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    if (a.weight == 0 || b.weight == 0) return a.weight == 0 && b.weight != 0;
+    return static_cast<Int128>(a.value) * b.weight > static_cast<Int128>(b.value) * a.weight;
+  });
   return items;
 }
 
 // Depth first over the items by falling ratio: each is first taken, then left. A branch is cut where even its
-// fractional relaxation (Dantzig 1957) is no better than the best packing so far.
+// fractional relaxation (Dantzig 1957) is no better than the best packing so far. All in units, so nothing
+// rounds.
 class BranchAndBound {
  public:
   explicit BranchAndBound(const Instance& instance) : instance_(instance), best_(ratio_packing(instance)) {
-    for (const int32_t item : items_by_ratio(instance)) {
-      if (instance.second(item) > 0.0) items_.push_back(item);
+    const WeightUnits packing = weight_units(instance);
+    room_ = packing.room;
+    std::vector<bool> is_packed(packing.weights.size(), false);
+    for (const int32_t item : best_.order) is_packed[item] = true;
+    for (const Item& item : items_by_ratio(instance, packing)) {
+      if (is_packed[item.number]) best_value_ += item.value;
+      if (item.value > 0) items_.push_back(item);  // what does not fit alone has none
     }
-    rounding_ = static_cast<double>(instance.n()) * std::numeric_limits<double>::epsilon();
-    // Sums in another order than the validator's, and its own tolerance: some 3 roundings in all.
-    most_weight_ = instance.capacity * (1.0 + 4.0 * rounding_);
   }
 
   Solution run(const SearchControl& control, int64_t most_branches) {
@@ -90,8 +98,8 @@ class BranchAndBound {
         if (control.on_best) control.on_best(best_.objective);
       }
       if (status != Status::kDone) break;
-      if (next < items_.size() && bound(next) > best_.objective * (1.0 + rounding_)) {
-        while (next < items_.size() && fits(next)) take(next++);
+      if (next < items_.size() && bound(next) > best_value_) {
+        while (next < items_.size() && weight() + items_[next].weight <= room_) take(next++);
         ++next;  // does not fit: left
       } else if (!taken_.empty()) {
         next = taken_.back().place + 1;
@@ -107,51 +115,56 @@ class BranchAndBound {
 
  private:
   struct Taken {
-    size_t place;          // in items_
-    double weight, value;  // of all taken up to this one
+    size_t place;    // in items_
+    int64_t weight;  // of all taken up to this one
+    Int128 value;    // likewise
   };
 
-  double weight() const { return taken_.empty() ? 0.0 : taken_.back().weight; }
-  double value() const { return taken_.empty() ? 0.0 : taken_.back().value; }
-  bool fits(size_t place) const { return weight() + instance_.first(items_[place]) <= most_weight_; }
+  int64_t weight() const { return taken_.empty() ? 0 : taken_.back().weight; }
+  Int128 value() const { return taken_.empty() ? 0 : taken_.back().value; }
 
   // Upper bound of what is taken and any of the items from `place` on: these in order, the last in part.
-  double bound(size_t place) const {
-    double left = most_weight_ - weight(), most = value();
+  Int128 bound(size_t place) const {
+    int64_t left = room_ - weight();
+    Int128 most = value();
     for (; place < items_.size(); ++place) {
-      const double item_weight = instance_.first(items_[place]), item_value = instance_.second(items_[place]);
-      if (item_weight > left) return most + item_value * (left / item_weight);
-      left -= item_weight;
-      most += item_value;
+      const Item& item = items_[place];
+      if (item.weight > left) return most + static_cast<Int128>(item.value) * left / item.weight;
+      left -= item.weight;
+      most += item.value;
     }
     return most;
   }
 
   void take(size_t place) {
-    taken_.push_back(
-        {place, weight() + instance_.first(items_[place]), value() + instance_.second(items_[place])});
-    if (value() <= best_.objective) return;
-    Solution found = best_;
-    found.order.clear();
-    for (const Taken& one : taken_) found.order.push_back(items_[one.place]);
-    // The validator has the last word on a weight within a few roundings of the capacity, and on the value.
-    if (validate_solution(instance_, found).empty() && found.objective > best_.objective)
-      best_ = std::move(found);
+    taken_.push_back({place, weight() + items_[place].weight, value() + items_[place].value});
+    if (value() <= best_value_) return;
+    best_value_ = value();
+    best_.order.clear();
+    for (const Taken& one : taken_) best_.order.push_back(items_[one.place].number);
+    require_valid(instance_, best_, "an invalid packing: ");
   }
 
   const Instance& instance_;
   Solution best_;
-  Order items_;  // those of any value, by falling ratio
-  double rounding_ = 0.0, most_weight_ = 0.0;
+  Int128 best_value_ = 0;
+  std::vector<Item> items_;  // those that fit and are of any value, by falling ratio
+  int64_t room_ = 0;
   std::vector<Taken> taken_;
 };
+
+Order order_by_ratio(const Instance& instance) {
+  Order order;
+  for (const Item& item : items_by_ratio(instance, weight_units(instance))) order.push_back(item.number);
+  return order;
+}
 
 }  // namespace
 
 Solution quick_answer(const Instance& instance, Status status) {
   Solution solution = checked(instance, problem_of(instance).has_local_search
                                             ? along_curve(instance)
-                                            : feasible_part(instance, items_by_ratio(instance)));
+                                            : feasible_part(instance, order_by_ratio(instance)));
   solution.status = status;
   return solution;
 }
@@ -196,7 +209,7 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
 
 Solution ratio_packing(const Instance& instance) {
   require(problem_of(instance).has_capacity, instance, "ratio_packing");
-  return checked(instance, feasible_part(instance, items_by_ratio(instance)));
+  return checked(instance, feasible_part(instance, order_by_ratio(instance)));
 }
 
 Solution exact_packing(const Instance& instance, const SearchControl& control, int64_t most_branches) {

@@ -31,9 +31,9 @@ Solution quick_answer(const Instance& instance, Status status = Status::kDone);
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
 Solution ratio_packing(const Instance& instance);
 
-// KnapSack: the best packing that validate_solution accepts, up to the rounding of the sums (twice n epsilons
-// of its value), by branch and bound. Exponential at worst; of random items milliseconds. Never worse than
-// ratio_packing(). Its start says whether `most_branches` were enough.
+// KnapSack: the best packing that validate_solution accepts, by branch and bound. Of values that are neither
+// integers nor decimals it is the best up to n 2^-60 of the largest. Exponential at worst; of random items
+// milliseconds. Never worse than ratio_packing(). Its start says whether `most_branches` were enough.
 Solution exact_packing(const Instance& instance, const SearchControl& control,
                        int64_t most_branches = std::numeric_limits<int64_t>::max());
 

@@ -32,6 +32,7 @@ SequencePacker::SequencePacker(std::span<const Instance> instances, double train
       throw std::invalid_argument("instances of several sizes or problems in one batch");
     }
     inputs_.push_back(problem_of(instance).features(instance, trained_capacity));
+    if (problem_of(instance).has_capacity) rule_numbers_.push_back(rule_numbers(instance));
   }
   clear();
 }
@@ -42,16 +43,15 @@ void SequencePacker::clear() {
 }
 
 void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, int32_t parameter_set) {
-  const Instance& source = instances_[instance];
-  const bool weighs = problem_of(source).has_capacity;
+  const RuleNumbers* const numbers = rule_numbers_.empty() ? nullptr : &rule_numbers_[instance];
   for (int i = 0; i < n_; ++i) {
     const int item = order.empty() ? i : order[i];
     float point[2] = {inputs_[instance][2 * item], inputs_[instance][2 * item + 1]};
     apply_dihedral(copy, point);
     sequences_.features.insert(sequences_.features.end(), point, point + 2);
-    if (weighs) sequences_.weights.push_back(source.first(item));
+    if (numbers) sequences_.weights.push_back(numbers->weights[item]);
   }
-  if (weighs) sequences_.capacities.push_back(source.capacity);
+  if (numbers) sequences_.capacities.push_back(numbers->capacity);
   sequences_.parameter_sets.push_back(parameter_set);
   orders_.push_back(std::move(order));
 }

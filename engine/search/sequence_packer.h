@@ -9,6 +9,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
+#include "engine/problem/packing_units.h"
 
 namespace pointsman {
 
@@ -17,7 +18,7 @@ struct Sequences {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 0;
   std::vector<float> features = {};          // [count][n][2]
-  std::vector<double> weights = {};          // [count][n]; empty without capacities
+  std::vector<double> weights = {};          // [count][n], of rule_numbers(); empty without capacities
   std::vector<double> capacities = {};       // [count]; likewise
   std::vector<int32_t> parameter_sets = {};  // [count]
 
@@ -44,6 +45,7 @@ class SequencePacker {
   std::span<const Instance> instances_;
   const int n_;
   std::vector<std::vector<float>> inputs_;  // of each instance, [n][2]
+  std::vector<RuleNumbers> rule_numbers_;   // of each instance; empty without capacities
   Sequences sequences_;
   std::vector<std::vector<int32_t>> orders_;
 };

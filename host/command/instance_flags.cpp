@@ -25,7 +25,11 @@ void add_instance_options(CLI::App& app, InstanceFlags& flags) {
   add_option(app, "--problem", flags.problem, "What the instances are, where the format does not say (.npy)",
              one_of(problem_choices()));
   add_option(app, "--capacity", flags.capacity,
-             "KnapSack: capacity, where the file has none; 0: the file's own", within(0.0, 1e300));
+             "KnapSack: capacity, where the file has none; 0: the file's own", within(0.0, 1e300))
+      .check(judged_by([](const std::string& text) {
+        double capacity = 0.0;
+        return parse_number(text, capacity) ? lost_digits(text, capacity) : "";
+      }));
 }
 
 void refuse_capacity(ProblemKind problem, double capacity) {

@@ -319,6 +319,11 @@ const std::string& JsonValue::text() const {
   return document_->texts_[document_->nodes_[node_].text];
 }
 
+std::string_view JsonValue::word() const {
+  const std::string_view rest = document_->text_.substr(document_->nodes_[node_].position);
+  return rest.substr(0, rest.find_first_not_of("+-.0123456789eE"));
+}
+
 std::string JsonValue::describe() const {
   switch (kind()) {
     case Kind::kNull:

@@ -39,6 +39,7 @@ class JsonValue {
   double bounded_number() const;  // within ±1e100
   int32_t index() const;          // an integer of at least 0
   const std::string& text() const;
+  std::string_view word() const;  // a number as it is written
 
   // Throws an InputError at this value's line and column, naming its place ("instances[2].id").
   [[noreturn]] void fail(const std::string& message) const;

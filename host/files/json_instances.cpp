@@ -13,6 +13,7 @@ namespace {
 double non_negative(const JsonValue& value) {
   const double number = value.bounded_number();
   if (number < 0.0) value.fail_expected("a number of at least 0");
+  if (const std::string lost = lost_digits(value.word(), number); !lost.empty()) value.fail(lost);
   return number;
 }
 

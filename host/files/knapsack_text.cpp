@@ -18,6 +18,10 @@ std::array<double, 2> two_numbers(std::string_view line, const char* expected, c
       split_words(line, words) == 2 && parse_number(words[0], values[0]) && parse_number(words[1], values[1]);
   const bool in_range = std::all_of(values.begin(), values.end(),
                                     [](double value) { return value >= 0.0 && value <= kLargestNumber; });
+  for (size_t i = 0; well_formed && in_range && i < values.size(); ++i) {
+    if (const std::string lost = lost_digits(words[i], values[i]); !lost.empty())
+      throw InputError(file, number, lost);
+  }
   if (well_formed && in_range) return values;
   throw InputError(file, number,
                    "expected \"" + std::string(expected) + "\"" +

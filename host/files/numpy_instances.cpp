@@ -28,6 +28,15 @@ double checked_number(const NpyArray& array, size_t i, double value, ItemFields 
   return value;
 }
 
+// Element i, a weight, a value or a capacity.
+double item_number(const NpyArray& array, size_t i) {
+  const double value = checked_number(array, i, array.number(i), ItemFields::kWeightAndValue);
+  if (array.header().is_float() || value < 0x1p53) return value;
+  const std::string lost = lost_digits(std::to_string(array.integer(i)), value);
+  if (!lost.empty()) array.fail(array.index_text(i) + ": " + lost);
+  return value;
+}
+
 void check_numbers(const NpyArray& array) {
   if (array.header().is_float() || array.header().is_integer()) return;
   array.fail_header("descr: expected floats or integers, found " + array.header().type_text());
@@ -51,6 +60,10 @@ InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
   for (Instance& instance : instances) {
     watch.after(size);
     instance.values.resize(size);
+    if (problem_of(pattern).fields == ItemFields::kWeightAndValue && !array.header().is_float()) {
+      for (double& value : instance.values) value = item_number(array, next++);
+      continue;
+    }
     array.numbers(next, instance.values);
     for (const double value : instance.values)
       checked_number(array, next++, value, problem_of(pattern).fields);
@@ -87,9 +100,7 @@ InstanceBatch read_columns(const NpyArray& weights, const NpyArray& values, cons
     watch.after(2 * n);
     instance.values.reserve(2 * n);
     for (size_t i = 0; i < n; ++i, ++next) {
-      for (const NpyArray* array : {&weights, &values})
-        instance.values.push_back(
-            checked_number(*array, next, array->number(next), ItemFields::kWeightAndValue));
+      for (const NpyArray* array : {&weights, &values}) instance.values.push_back(item_number(*array, next));
     }
   }
   return instances;
@@ -206,7 +217,7 @@ void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
   }
   for (size_t b = 0; b < instances.size(); ++b) {
     const size_t i = count == 1 ? 0 : b;
-    instances[b].capacity = checked_number(capacity, i, capacity.number(i), ItemFields::kWeightAndValue);
+    instances[b].capacity = item_number(capacity, i);
   }
 }
 

@@ -67,6 +67,16 @@ bool parse_integer(std::string_view word, int64_t& value) {
   return error == std::errc() && end == word.data() + word.size();
 }
 
+std::string lost_digits(std::string_view word, double value) {
+  constexpr double kExactIntegers = 0x1p53;  // every one below it is a double
+  if (std::fabs(value) < kExactIntegers) return {};
+  std::string_view digits = word;
+  digits.remove_prefix(std::min(digits.find_first_not_of("+0"), digits.size()));
+  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+  if (printed("%.0f", value) == digits) return {};
+  return "expected an integer that a double holds exactly, found " + std::string(word);
+}
+
 std::string printed(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

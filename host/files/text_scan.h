@@ -40,6 +40,9 @@ size_t split_words(std::string_view line, std::span<std::string_view> words);
 // The whole word is a finite decimal number ("7", "-1.5", "+3e2").
 bool parse_number(std::string_view word, double& value);
 bool parse_integer(std::string_view word, int64_t& value);
+// What is wrong with an integer, written without point and exponent, that no double holds; `value` is the
+// double next to it. Empty: nothing.
+std::string lost_digits(std::string_view word, double value);
 
 // As printf writes it.
 std::string printed(const char* format, ...) __attribute__((format(printf, 1, 2)));

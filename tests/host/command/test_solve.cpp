@@ -64,6 +64,37 @@ TEST_CASE("solve answers with the contract's JSON and nothing else on stdout") {
   CHECK(!packed.contains("tour"));
 }
 
+TEST_CASE("no mode packs one unit more than the capacity, and verify and score refuse it") {
+  const Sandbox sandbox;
+  sandbox.write("in.ndjson",
+                R"({"problem":"knapsack","weights":[2251799813685248,2251799813685249],"values":[1,1],)"
+                R"("capacity":4503599627370496})"
+                "\n"
+                R"({"problem":"knapsack","weights":[100000000000001,100000000000001,100000000000001],)"
+                R"("values":[1,1,1],"capacity":300000000000002})"
+                "\n"
+                R"({"problem":"knapsack","weights":[0.1,0.2],"values":[1,1],"capacity":0.3})"
+                "\n");
+  for (const char* mode :
+       {"auto", "exact", "greedy -m models/knapsack50.safetensors", "sample -n 16 -m models/knapsack50.safetensors"}) {
+    INFO(mode);
+    const Answer answer = sandbox.run("solve in.ndjson -o answer.json --force --mode " + std::string(mode));
+    REQUIRE(answer.code == 0);
+    const json rows = json::parse(read_file(sandbox.path("answer.json"))).at("solutions");
+    const std::vector<size_t> packed = {1, 2, 2};
+    for (size_t i = 0; i < packed.size(); ++i) CHECK(rows[i].at("items").size() == packed[i]);
+    CHECK(sandbox.run("verify in.ndjson answer.json").code == 0);
+  }
+  sandbox.write("heavy.ndjson", "{\"items\":[0,1]}\n{\"items\":[0,1]}\n{\"items\":[0,1]}\n");
+  const Answer verified = sandbox.run("verify in.ndjson heavy.ndjson");
+  CHECK(verified.code == 5);
+  CHECK(verified.out.find("4503599627370497, more than the capacity 4503599627370496") != std::string::npos);
+  CHECK(sandbox.run("score in.ndjson --solutions heavy.ndjson -m models/knapsack50.safetensors").code != 0);
+  const Answer flag = sandbox.run("solve k.npy --problem knapsack --capacity 9007199254740993");
+  CHECK(flag.code == 2);
+  CHECK(flag.err.find("9007199254740993") != std::string::npos);
+}
+
 TEST_CASE("a bad line of a stream is answered in its place and the run goes on") {
   const Sandbox sandbox;
   sandbox.write("in.ndjson",

@@ -153,6 +153,39 @@ TEST_CASE("npy: one instance, float32, versions 2 and 3, KnapSack columns") {
   CHECK(knapsack.capacity == 0.25);
 }
 
+TEST_CASE("an integer of a KnapSack that no double holds is refused, in every format") {
+  const std::string lost = "expected an integer that a double holds exactly, found 9007199254740993";
+  const auto json = [](const std::string& capacity, const std::string& weight) {
+    return "{\"problem\":\"knapsack\",\n\"capacity\":" + capacity + ",\"weights\":[1, " + weight +
+           "],\"values\":[1,1]}";
+  };
+  const auto refusal = [](const std::string& bytes, const char* file) {
+    ReadOptions options;
+    options.problem = ProblemKind::kKnapsack;
+    options.capacity = 5;
+    return error_of([&] { parse_instances(bytes, file, options); });
+  };
+  CHECK(refusal(json("9007199254740993", "1"), "a.json") == "a.json:2:12: capacity: " + lost);
+  CHECK(refusal(json("5", "9007199254740993"), "a.json") == "a.json:2:28: weights[1]: " + lost);
+  CHECK(refusal("2 9007199254740992\n1 1\n9007199254740993 7\n", "a.kp") == "a.kp:3: " + lost);
+  CHECK(refusal("2 +09007199254740993\n", "a.kp").find("found +09007199254740993") != std::string::npos);
+  CHECK(refusal("1 123456789012345678901234567890\n1 1\n", "a.kp").find("a.kp:1: expected an integer") == 0);
+  const std::string whole = npy_of<int64_t>("<i8", {1, 2}, {1, 9007199254740993});
+  CHECK(refusal(whole, "a.npy") == "a.npy: [0, 1]: " + lost);
+  const std::string npz = zip_stored({{"weights.npy", npy_of<uint64_t>("<u8", {1}, {3})},
+                                      {"values.npy", npy_of<uint64_t>("<u8", {1}, {9007199254740993})}});
+  CHECK(refusal(npz, "a.npz") == "a.npz: values: [0]: " + lost);
+  // What a double holds, and what is written with a point or an exponent, is read.
+  for (const char* held : {"9007199254740992", "9007199254740994", "1152921504606846976",
+                           "9007199254740993.0", "9007199254740993e0", "1e23", "0"}) {
+    INFO(held);
+    CHECK(refusal(json(held, held), "a.json") == "no error");
+    CHECK(refusal("1 " + std::string(held) + "\n1 " + held + "\n", "a.kp") == "no error");
+  }
+  // Coordinates and distances, of which such a number may mean no road, are rounded.
+  CHECK(error_of([&] { parse_instances(whole, "a.npy"); }) == "no error");
+}
+
 TEST_CASE("npz as numpy wrote it, stored and deflated") {
   const InstanceFile tsp = read_instances(kData + "numpy_tsp.npz");
   REQUIRE(tsp.instances.size() == 2);
