@@ -92,13 +92,18 @@ void OutputFile::open_growing() {
   fail(target_, error);
 }
 
-// A temporary file that is there has either a writer, who holds its lock, or none any more. In the second
-// case it is removed under that lock. Whoever finds another file under the name than the one it locked begins
-// again.
+// Only a file that this call itself makes is written to: never a link, or a file that somebody else holds
+// open. One that is there has either a writer, who holds its lock, or none any more. In the second case it is
+// removed under that lock. Whoever finds another file under the name than the one it locked begins again.
 void OutputFile::open_temporary() {
+  constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
   for (;;) {
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (descriptor_ < 0) fail(target_);
+    descriptor_ = ::open(temporary_.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
+    const bool is_own = descriptor_ >= 0;
+    if (!is_own && errno != EEXIST) fail(target_);
+    if (!is_own) descriptor_ = ::open(temporary_.c_str(), kFlags | O_NONBLOCK);  // a FIFO must not wait
+    if (descriptor_ < 0 && errno == ENOENT) continue;
+    if (descriptor_ < 0) fail_leftover();
     if (is_locked_by_another(descriptor_)) {
       ::close(std::exchange(descriptor_, -1));
       throw DiskError(target_, EBUSY, "another process is writing it");
@@ -106,11 +111,18 @@ void OutputFile::open_temporary() {
     struct stat own = {}, named = {};
     const bool is_named = ::fstat(descriptor_, &own) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&
                           own.st_dev == named.st_dev && own.st_ino == named.st_ino;
-    if (is_named && own.st_size == 0) break;
-    if (is_named) ::unlink(temporary_.c_str());
+    if (is_named && is_own) break;
+    if (is_named && ::unlink(temporary_.c_str()) != 0 && errno != ENOENT) fail_leftover();
     ::close(std::exchange(descriptor_, -1));
   }
   if (mode_ != 0) ::fchmod(descriptor_, mode_);  // where permissions mean nothing, nothing is lost
+}
+
+// What lies under the temporary file's name is no file that a killed writer left.
+void OutputFile::fail_leftover() {
+  const int error = errno;
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  throw DiskError(target_, error, "cannot replace what lies at " + temporary_ + "; remove it");
 }
 
 OutputFile::~OutputFile() {

@@ -43,9 +43,10 @@ enum class Appearance { kWhole, kGrowing };
 
 // Where a result goes. A regular file appears whole or not at all: written beside its place as ".NAME.tmp",
 // synced, renamed, and the directory synced; symbolic links are followed, and an older file keeps its
-// permissions. The temporary file is locked: one writer has it, and what a killed one left is removed by the
-// next. "-" and "" are standard output; what is not a regular file (FIFO, device) is written through. Disk
-// errors are std::system_error, naming the file; an older file of that name then stays intact.
+// permissions. The temporary file is always new and locked: one writer has it, and what a killed one left is
+// removed by the next. A symbolic link under its name is refused. "-" and "" are standard output; what is not
+// a regular file (FIFO, device) is written through. Disk errors are std::system_error, naming the file; an
+// older file of that name then stays intact.
 //
 // A growing file is written in its place, at once, and has the same lock. An older one stays what it was
 // until the first write; what was written stays, whatever comes then.
@@ -73,6 +74,7 @@ class OutputFile {
 
  private:
   void open_temporary();
+  [[noreturn]] void fail_leftover();
   void open_growing();
   void cut();
   void publish();

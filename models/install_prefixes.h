@@ -12,4 +12,8 @@ namespace pointsman {
 // not exist.
 std::vector<std::filesystem::path> install_prefixes();
 
+// Whether this code lies in the tree that it was built in. Elsewhere (installed, in a wheel, in another
+// program) the paths of that tree are somebody else's.
+bool is_in_build_tree();
+
 }  // namespace pointsman

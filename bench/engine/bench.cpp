@@ -63,7 +63,7 @@ Command add_bench(CLI::App& parent) {
              "Python with torch and numpy, or none; default: python3, then "
              "/usr/bin/python3");
   add_option(*app, "--twin", flags->twin,
-             "The twin's script; default: bench/torch_twin.py of the source tree");
+             "The twin's script; default, in a build tree: bench/torch_twin.py of the source tree");
   add_option(*app, "--turns", flags->turns, "Times that each side is measured", within(1, 1000));
   add_option(*app, "--seconds", flags->seconds, "CPU seconds of one measurement, at least",
              within(0.01, 600.0));

@@ -10,6 +10,7 @@
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "kernels/cpu/cpu_operations.h"
+#include "models/install_prefixes.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman::bench {
@@ -152,13 +153,15 @@ Peaks Session::measure_peaks(const Caller& caller) {
 }
 
 std::unique_ptr<TorchTwin> Session::start_twin() {
-  const std::string script = flags.twin.empty() ? POINTSMAN_TORCH_TWIN : flags.twin;
+  const std::string own = is_in_build_tree() ? POINTSMAN_TORCH_TWIN : "";
+  const std::string script = flags.twin.empty() ? own : flags.twin;
   const auto skip = [&](const std::string& why) {
     answer["torch"] = "skipped: " + why;
     log_warning("PyTorch twin skipped: " + why);
     return nullptr;
   };
   if (flags.torch == "none") return skip("--torch none");
+  if (script.empty()) return skip("an installed program has no script of it; name one with --twin");
   if (!std::filesystem::is_regular_file(script)) return skip("no " + script + "; name it with --twin");
   const std::string python = find_torch_python(flags.torch);
   if (python.empty()) return skip("no python3 with torch and numpy; name one with --torch");

@@ -25,6 +25,7 @@ class OneProcess final : public Communicator {
   void receive_into(int, std::span<char>) override { alone(); }
   void broadcast(int, std::span<char>) override {}
   std::unique_ptr<SharedMemory> share_memory(size_t) override { alone(); }
+  int share_signal(int) override { return 0; }
   [[noreturn]] void abort(int code) override { std::_Exit(code); }
   void finish() override {}
 

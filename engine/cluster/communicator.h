@@ -32,8 +32,8 @@ class SharedMemory {
   virtual void put(size_t offset, std::span<const char> from) = 0;
 };
 
-// One thread at a time. Calls that wait for messages take the processor for a short while and then sleep
-// between two looks. Every call throws ClusterError where the transport fails.
+// One thread at a time, share_signal() aside. Calls that wait for messages take the processor for a short
+// while and then sleep between two looks. Every call throws ClusterError where the transport fails.
 class Communicator {
  public:
   struct Received {
@@ -67,6 +67,10 @@ class Communicator {
 
   // `bytes` zeros. Called by all ranks; must be gone before finish().
   virtual std::unique_ptr<SharedMemory> share_memory(size_t bytes) = 0;
+
+  // A signal that one rank had, as a number above 0, is told to all the others: `own` is this rank's, 0 for
+  // none. Returns one that another rank had, 0 while none did. Called again and again, by any thread.
+  virtual int share_signal(int own) = 0;
 
   // Ends every rank's process, this one's with `code`.
   [[noreturn]] virtual void abort(int code) = 0;

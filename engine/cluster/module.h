@@ -9,7 +9,7 @@
 namespace pointsman {
 
 // Both sides pass C++ objects, so they must come from one version of this program and of the compiler.
-inline constexpr char kMpiModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 2";
+inline constexpr char kMpiModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 3";
 
 // What the module exports under the name kMpiModuleEntry, as a function without parameters that returns a
 // pointer to this.

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "engine/cluster/module.h"
@@ -16,7 +17,7 @@ namespace pointsman {
 
 namespace {
 
-constexpr int kTag = 0;
+constexpr int kTag = 0, kSignalTag = 1;
 // A wait first gives its processor away between two looks, then sleeps: in a chain of sums the other rank is
 // nearly there, and for a piece of work it may take seconds that another thread can use. To look every .1 ms
 // would take much of them from that thread, so the sleeps grow with what was waited.
@@ -31,6 +32,17 @@ void check(int code, const char* call) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   throw ClusterError(std::string(call) + ": " + text);
+}
+
+// Of every call of MPI that may have others beside it: MPI serves one thread at a time. None of them waits
+// for another rank with it.
+std::mutex mutex;
+
+// call() with it.
+template <typename Call>
+auto alone(const Call& call) {
+  const std::lock_guard lock(mutex);
+  return call();
 }
 
 // Calls look() until it is true.
@@ -50,7 +62,7 @@ void wait_until(const Look& look) {
 void wait_for(MPI_Request request, const char* call) {
   wait_until([&] {
     int done = 0;
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+    check(alone([&] { return MPI_Test(&request, &done, MPI_STATUS_IGNORE); }), call);
     return done != 0;
   });
 }
@@ -67,8 +79,11 @@ class MpiSharedMemory final : public SharedMemory {
   MpiSharedMemory(int rank, size_t bytes) {
     const auto own = static_cast<MPI_Aint>(rank == kOwner ? bytes : 0);
     void* memory = nullptr;
-    check(MPI_Win_allocate(own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_), "MPI_Win_allocate");
-    check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    {
+      const std::lock_guard lock(mutex);
+      check(MPI_Win_allocate(own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_), "MPI_Win_allocate");
+      check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    }
     if (own == 0) return;
     lock();
     std::memset(memory, 0, bytes);
@@ -77,31 +92,39 @@ class MpiSharedMemory final : public SharedMemory {
   ~MpiSharedMemory() override {
     try {
       MPI_Request others;  // their end may take long, and MPI_Win_free() would spin
-      check(MPI_Ibarrier(MPI_COMM_WORLD, &others), "MPI_Ibarrier");
+      check(alone([&] { return MPI_Ibarrier(MPI_COMM_WORLD, &others); }), "MPI_Ibarrier");
       wait_for(others, "MPI_Ibarrier");
-      check(MPI_Win_free(&window_), "MPI_Win_free");
+      check(alone([&] { return MPI_Win_free(&window_); }), "MPI_Win_free");
     } catch (const ClusterError&) {  // finish() comes next and says so
     }
   }
 
-  void lock() override { check(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOwner, 0, window_), "MPI_Win_lock"); }
-  void unlock() noexcept override { MPI_Win_unlock(kOwner, window_); }
+  void lock() override {
+    check(alone([&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOwner, 0, window_); }), "MPI_Win_lock");
+  }
+  void unlock() noexcept override {
+    alone([&] { return MPI_Win_unlock(kOwner, window_); });
+  }
   void get(size_t offset, std::span<char> to) override {
     const int count = count_of(to.size());
-    check(
-        MPI_Get(to.data(), count, MPI_BYTE, kOwner, static_cast<MPI_Aint>(offset), count, MPI_BYTE, window_),
-        "MPI_Get");
-    check(MPI_Win_flush(kOwner, window_), "MPI_Win_flush");
+    const auto at = static_cast<MPI_Aint>(offset);
+    check(alone([&] { return MPI_Get(to.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_); }),
+          "MPI_Get");
+    flush();
   }
   void put(size_t offset, std::span<const char> from) override {
     const int count = count_of(from.size());
-    check(MPI_Put(from.data(), count, MPI_BYTE, kOwner, static_cast<MPI_Aint>(offset), count, MPI_BYTE,
-                  window_),
+    const auto at = static_cast<MPI_Aint>(offset);
+    check(alone([&] { return MPI_Put(from.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_); }),
           "MPI_Put");
-    check(MPI_Win_flush(kOwner, window_), "MPI_Win_flush");
+    flush();
   }
 
  private:
+  void flush() {
+    check(alone([&] { return MPI_Win_flush(kOwner, window_); }), "MPI_Win_flush");
+  }
+
   static constexpr int kOwner = 0;
   MPI_Win window_ = MPI_WIN_NULL;
 };
@@ -117,7 +140,8 @@ class MpiCommunicator final : public Communicator {
 
   void send(int to, std::span<const char> bytes) override {
     MPI_Request request;
-    check(MPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request),
+    const int count = count_of(bytes.size());
+    check(alone([&] { return MPI_Isend(bytes.data(), count, MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request); }),
           "MPI_Isend");
     wait_for(request, "MPI_Isend");
   }
@@ -140,14 +164,17 @@ class MpiCommunicator final : public Communicator {
 
   void receive_into(int from, std::span<char> bytes) override {
     MPI_Request request;
-    check(MPI_Irecv(bytes.data(), count_of(bytes.size()), MPI_BYTE, from, kTag, MPI_COMM_WORLD, &request),
-          "MPI_Irecv");
+    const int count = count_of(bytes.size());
+    check(
+        alone([&] { return MPI_Irecv(bytes.data(), count, MPI_BYTE, from, kTag, MPI_COMM_WORLD, &request); }),
+        "MPI_Irecv");
     wait_for(request, "MPI_Irecv");
   }
 
   void broadcast(int root, std::span<char> bytes) override {
     MPI_Request request;
-    check(MPI_Ibcast(bytes.data(), count_of(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD, &request),
+    const int count = count_of(bytes.size());
+    check(alone([&] { return MPI_Ibcast(bytes.data(), count, MPI_BYTE, root, MPI_COMM_WORLD, &request); }),
           "MPI_Ibcast");
     wait_for(request, "MPI_Ibcast");
   }
@@ -157,6 +184,26 @@ class MpiCommunicator final : public Communicator {
     char nothing = 0;
     broadcast(0, {&nothing, 1});  // it is zero from here on
     return memory;
+  }
+
+  // A number is sent at once, whether or not it will be received.
+  int share_signal(int own) override {
+    const std::lock_guard lock(mutex);
+    int there = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, kSignalTag, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    if (there != 0)
+      check(MPI_Recv(&told_, 1, MPI_INT, MPI_ANY_SOURCE, kSignalTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+    if (own == 0 || has_told_) return told_;
+    has_told_ = true;
+    sent_ = own;
+    for (int rank = 0; rank < size(); ++rank) {
+      MPI_Request request;
+      if (rank == this->rank()) continue;
+      check(MPI_Isend(&sent_, 1, MPI_INT, rank, kSignalTag, MPI_COMM_WORLD, &request), "MPI_Isend");
+      check(MPI_Request_free(&request), "MPI_Request_free");
+    }
+    return told_;
   }
 
   [[noreturn]] void abort(int code) override {
@@ -169,9 +216,12 @@ class MpiCommunicator final : public Communicator {
  private:
   static bool probe(int source, MPI_Status& status) {
     int there = 0;
-    check(MPI_Iprobe(source, kTag, MPI_COMM_WORLD, &there, &status), "MPI_Iprobe");
+    check(alone([&] { return MPI_Iprobe(source, kTag, MPI_COMM_WORLD, &there, &status); }), "MPI_Iprobe");
     return there != 0;
   }
+
+  int told_ = 0, sent_ = 0;  // by another rank, to the others
+  bool has_told_ = false;
 };
 
 Place find_place() {

@@ -65,7 +65,7 @@ inline double sign_of(const Problem& problem) { return problem.sense == Sense::k
 // True when objective a is the better one.
 bool is_better(ProblemKind kind, double a, double b);
 
-// How far an objective is from a reference, as a fraction of it: >= 0 at best equal to the reference.
+// How far an objective is from a reference >= 0, as a fraction of it; NaN above 1e100, as beside a 0.
 double gap(ProblemKind kind, double objective, double reference);
 
 }  // namespace pointsman

@@ -49,8 +49,8 @@ void BestLines::show(bool now) {
   next_ = seconds + std::max(kApart, kApartShare * seconds);
   std::string text = printed("%9.3f s  %s %s", found_at_, problem_of(instance_).objective_key,
                              short_objective_text(instance_, best_).c_str());
-  if (!std::isnan(reference_))
-    text += printed(", gap %.3f%%", 100 * gap(instance_.problem, best_, reference_));
+  const double percent = 100 * gap(instance_.problem, best_, reference_);
+  if (!std::isnan(percent)) text += printed(", gap %.3f%%", percent);
   log_info(text);
 }
 

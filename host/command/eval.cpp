@@ -138,13 +138,18 @@ void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objec
   std::vector<double> gaps, shortfalls;
   double optimal = 0;
   for (size_t i = 0; i < set.reference.size(); ++i) {
-    gaps.push_back(gap(set.instances[i].problem, objectives[i], set.reference[i]));
+    const double own = gap(set.instances[i].problem, objectives[i], set.reference[i]);
+    if (!std::isnan(own) || std::isnan(objectives[i])) gaps.push_back(own);
     shortfalls.push_back(set.reference[i] - objectives[i]);
-    if (std::abs(gaps.back()) < kOptimalGap) ++optimal;
+    if (std::abs(own) < kOptimalGap) ++optimal;
+  }
+  if (const size_t without = set.reference.size() - gaps.size(); without > 0) {
+    log_warning("--ref: a reference of 0, or nearly 0, gives no gap; instances left out of the mean gap: " +
+                std::to_string(without));
   }
   add_mean(row, "gap", gaps);
-  row["optimal"] = optimal / static_cast<double>(gaps.size());
-  if (!gaps.empty() && problem_of(set.instances.front()).sense == Sense::kMaximise) {
+  row["optimal"] = optimal / static_cast<double>(set.reference.size());
+  if (!set.reference.empty() && problem_of(set.instances.front()).sense == Sense::kMaximise) {
     add_mean(row, "shortfall", shortfalls);
   }
 }
@@ -194,9 +199,8 @@ std::string table_head() {
 
 std::string row_text(const Json& row) {
   const auto number = [&](const char* key) { return row[key].get<double>(); };
-  const std::string quality =
-      std::isnan(number("gap")) ? "-"
-                                : printed("%8.3f%% +- %-5.3f", 100 * number("gap"), 100 * number("gap_ci95"));
+  std::string quality = std::isnan(number("gap")) ? "-" : printed("%8.3f%%", 100 * number("gap"));
+  if (!std::isnan(number("gap_ci95"))) quality += printed(" +- %-5.3f", 100 * number("gap_ci95"));
   return printed("%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n", row["name"].get<std::string>().c_str(),
                  row["samples"].get<long long>(), number("mean_cost"), quality.c_str(),
                  number("ms_per_instance"), number("seconds"), number("tours_per_second"));

@@ -10,7 +10,7 @@ namespace pointsman {
 
 namespace {
 
-std::atomic<int> arrived{0};
+std::atomic<int> arrived{0}, told{0};  // here, and at another rank
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int signal) {
@@ -32,6 +32,13 @@ void install_signal_handlers() {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-int interrupt_exit_code() { return arrived.load() == 0 ? 0 : 128 + arrived.load(); }
+int arrived_signal() { return arrived; }
+
+void tell_signal(int signal) { told = signal; }
+
+int interrupt_exit_code() {
+  const int signal = arrived != 0 ? arrived : told;
+  return signal == 0 ? 0 : 128 + signal;
+}
 
 }  // namespace pointsman

@@ -9,7 +9,14 @@ namespace pointsman {
 // are write errors like any other.
 void install_signal_handlers();
 
-// 128 + the signal that arrived (130, 143, 129), 0 while none has. Safe from any thread.
+// The signal that arrived in this process, 0 while none has.
+int arrived_signal();
+
+// Another rank had this signal: the search stops. The first that arrives here then still does not end the
+// process.
+void tell_signal(int signal);
+
+// 128 + the signal that arrived or was told of (130, 143, 129), 0 while none has. Safe from any thread.
 int interrupt_exit_code();
 
 }  // namespace pointsman

@@ -210,8 +210,10 @@ void warn_of_lines(const std::string& path, bool is_cut, int64_t unplaced, const
 LineChart column_chart(const PlotFlags& flags, const Column& x, const Column& y, bool logarithmic_x) {
   LineChart chart{flags.title, x.label, y.label, logarithmic_x, flags.log_y, true, {}, std::nullopt};
   if (!std::isnan(flags.reference)) {
-    if (flags.log_y && !(flags.reference > 0))
-      throw UsageError("--ref " + number_text(flags.reference) + ": expected a number above 0 with --log-y");
+    if (flags.log_y && !(flags.reference >= kSmallestLogarithmic)) {
+      throw UsageError("--ref " + number_text(flags.reference) + ": expected a number from " +
+                       number_text(kSmallestLogarithmic) + " with --log-y");
+    }
     chart.reference = {flags.reference, "reference " + number_text(flags.reference)};
   }
   return chart;

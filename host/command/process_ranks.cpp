@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/command/process_ranks.h"
 
+#include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
@@ -12,12 +15,51 @@
 
 namespace pointsman {
 
+namespace {
+
+// Between the ranks' start and their end: a signal to one of them is one to all.
+class SignalExchange {
+ public:
+  explicit SignalExchange(Communicator& ranks) : thread_([this, &ranks] { run(ranks); }) {}
+  ~SignalExchange() {
+    ended_ = true;
+    thread_.join();
+  }
+  SignalExchange(const SignalExchange&) = delete;
+  SignalExchange& operator=(const SignalExchange&) = delete;
+
+ private:
+  void run(Communicator& ranks) {
+    constexpr std::chrono::milliseconds kBetween{20};
+    try {
+      for (; !ended_; std::this_thread::sleep_for(kBetween)) {
+        if (const int told = ranks.share_signal(arrived_signal()); told != 0) tell_signal(told);
+      }
+    } catch (const ClusterError&) {  // the run's own calls fail too, and say so
+    }
+  }
+
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+std::unique_ptr<SignalExchange> exchange;
+
+std::unique_ptr<Communicator> join_all_ranks() {
+  auto ranks = join_ranks();
+  if (ranks) exchange = std::make_unique<SignalExchange>(*ranks);
+  return ranks;
+}
+
+}  // namespace
+
 Communicator& process_ranks() {
-  static const std::unique_ptr<Communicator> joined = join_ranks();
+  static const std::unique_ptr<Communicator> joined = join_all_ranks();
   return joined ? *joined : one_process();
 }
 
 int end_process(int code) noexcept {
+  exchange.reset();
   try {
     Communicator& ranks = process_ranks();
     if (ranks.is_broken()) ranks.abort(code);
@@ -35,6 +77,7 @@ int run_as_server() {
   Communicator& ranks = process_ranks();
   try {
     serve_rank(ranks, [] { return interrupt_exit_code() != 0; });
+    exchange.reset();
     ranks.finish();
   } catch (const std::bad_alloc&) {
     log_out_of_memory();

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "host/files/formats.h"
+#include "host/files/svg_axes.h"
 
 namespace pointsman {
 namespace {
-
-constexpr double kSmallestPositive = 1e-90;
 
 // The object's problem, which must be `problem` where that is set, and sets it.
 ProblemKind read_same_problem(const JsonValue& object, std::optional<ProblemKind>& problem) {
@@ -28,7 +27,7 @@ void add_ratio(const JsonValue& solution, std::optional<ProblemKind>& problem, R
 
 double positive_number(const JsonValue& value) {
   const double number = value.bounded_number();
-  if (number < kSmallestPositive) value.fail_expected("a number above 0 (the axis is logarithmic)");
+  if (number < kSmallestLogarithmic) value.fail_expected("a number above 0 (the axis is logarithmic)");
   return number;
 }
 
@@ -39,7 +38,7 @@ double read_x(const JsonValue& value, const SeriesColumn& column) {
 // Nothing, and one more unplaced, where the axis has no place for it.
 std::optional<double> placed_number(const JsonValue& value, const SeriesColumn& column, int64_t& unplaced) {
   const double number = value.bounded_number();
-  if (!column.is_logarithmic || number > std::max(column.least, kSmallestPositive)) return number;
+  if (!column.is_logarithmic || number > std::max(column.least, kSmallestLogarithmic)) return number;
   ++unplaced;
   return std::nullopt;
 }

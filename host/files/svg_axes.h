@@ -11,6 +11,9 @@
 
 namespace pointsman {
 
+// The least number that a logarithmic axis shows.
+inline constexpr double kSmallestLogarithmic = 1e-90;
+
 // Finite and within ±1e100, in the units of the axes.
 struct ChartPoint {
   double x = 0, y = 0;
@@ -25,7 +28,8 @@ struct Range {
   }
 };
 
-// The numbers that an axis shows, low to high. Finite and within ±1e100; above 0 where logarithmic.
+// The numbers that an axis shows, low to high. Finite and within ±1e100; from half of
+// kSmallestLogarithmic where logarithmic.
 struct Scale {
   double low = 0, high = 1;
   bool logarithmic = false;

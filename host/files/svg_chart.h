@@ -17,7 +17,7 @@ struct ChartSeries {
 struct LineChart {
   std::string title;  // empty: none
   std::string x_label, y_label;
-  bool logarithmic_x = false, logarithmic_y = false;  // numbers above 0; error bars may reach lower
+  bool logarithmic_x = false, logarithmic_y = false;  // from kSmallestLogarithmic; error bars lower
   bool has_dots = false;                              // where the points are few they are shown
   std::vector<ChartSeries> series;                    // at least one
   struct Reference {                                  // a horizontal line

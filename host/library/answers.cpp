@@ -62,7 +62,8 @@ int pointsman_answer_init(pointsman_answer* answer, size_t size) {
 
 int pointsman_answers_create(pointsman_solver* solver, pointsman_answers** answers) {
   return call_with(solver, [&] {
-    *required(answers, "answers") = new pointsman_answers;
+    required(answers, "answers");
+    *answers = new pointsman_answers;
     return POINTSMAN_OK;
   });
 }
@@ -113,7 +114,8 @@ int pointsman_read_answers(pointsman_solver* solver, const pointsman_instances* 
   return call_with(solver, [&] {
     const InstanceBatch& batch = required(instances, "instances")->batch;
     required(answers, "answers");
-    *answers = new_answers(read_solutions(required(path, "path"), batch), batch, path);
+    required(path, "path");
+    *answers = new_answers(read_solutions(path, batch), batch, path);
     return POINTSMAN_OK;
   });
 }
@@ -124,7 +126,8 @@ int pointsman_parse_answers(pointsman_solver* solver, const pointsman_instances*
     const InstanceBatch& batch = required(instances, "instances")->batch;
     required(answers, "answers");
     const std::string_view text(static_cast<const char*>(required(bytes, "bytes")), size);
-    *answers = new_answers(parse_solutions(text, required(name, "name"), batch), batch, name);
+    required(name, "name");
+    *answers = new_answers(parse_solutions(text, name, batch), batch, name);
     return POINTSMAN_OK;
   });
 }

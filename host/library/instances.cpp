@@ -119,7 +119,8 @@ int pointsman_instance_init(pointsman_instance* instance, size_t size) {
 
 int pointsman_instances_create(pointsman_solver* solver, pointsman_instances** instances) {
   return call_with(solver, [&] {
-    *required(instances, "instances") = new pointsman_instances;
+    required(instances, "instances");
+    *instances = new pointsman_instances;
     return POINTSMAN_OK;
   });
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/python/call.h"
 
+#include <cxxabi.h>
 #include <nanobind/stl/string.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -29,6 +32,17 @@ struct InHandler {
   InHandler(const InHandler&) = delete;
   InHandler& operator=(const InHandler&) = delete;
 };
+
+// Calls without the interpreter's lock, of all threads, and whether Python ends.
+std::atomic<int> unlocked_calls{0};
+std::atomic<bool> is_ending{false};
+std::atomic<std::thread::id> ending_thread;
+
+[[noreturn]] void rest() {
+  for (;;) ::pause();
+}
+
+bool must_rest() { return is_ending && std::this_thread::get_id() != ending_thread.load(); }
 
 bool is_main_thread() {
   const nb::object main = nb::module_::import_("threading").attr("main_thread")();
@@ -84,13 +98,58 @@ void translate(const std::exception_ptr& error, void*) {
 
 }  // namespace
 
+// A call that begins after the end of all calls never gets as far as to compute.
+Unlocked::Unlocked() : state_(PyEval_SaveThread()) {
+  ++unlocked_calls;
+  if (!must_rest()) return;
+  --unlocked_calls;
+  rest();
+}
+
+Unlocked::~Unlocked() {
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (const abi::__forced_unwind&) {  // pthread_exit(), of Python before 3.14
+    --unlocked_calls;
+    rest();
+  }
+  --unlocked_calls;
+}
+
+void run_locked(const std::function<void()>& work) {
+  try {
+    const nb::gil_scoped_acquire lock;
+    try {
+      work();
+    } catch (const abi::__forced_unwind&) {  // Python code gave the lock away and wanted it back
+      rest();
+    }
+  } catch (const abi::__forced_unwind&) {
+    rest();
+  }
+}
+
+void end_calls() {
+  constexpr std::chrono::seconds kLongest{1};
+  ending_thread = std::this_thread::get_id();
+  is_ending = true;
+  const nb::gil_scoped_release unlocked;
+  const auto begin = std::chrono::steady_clock::now();
+  while (unlocked_calls > 0 && std::chrono::steady_clock::now() - begin < kLongest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void forget_calls() { unlocked_calls = 0; }
+
+bool are_calls_ending() { return is_ending; }
+
 SignalWatch::SignalWatch() : is_watching_(is_main_thread()) {}
 
 bool SignalWatch::stopped() {
   const auto now = std::chrono::steady_clock::now();
   if (!is_watching_ || stopped_ || now < next_) return stopped_;
   next_ = now + kInterval;
-  const nb::gil_scoped_acquire lock;
+  const nb::gil_scoped_acquire lock;  // of the main thread, which ends with Python itself
   const InHandler inside;
   if (PyErr_CheckSignals() == 0) return false;
   stopped_ = true;
@@ -109,13 +168,13 @@ void SignalWatch::rethrow() {
 void run_stoppable(const std::function<void(const std::function<bool()>& stopped)>& work) {
   SignalWatch watch;
   if (!watch.is_watching()) {
-    const nb::gil_scoped_release unlocked;
-    work([] { return false; });
+    const Unlocked unlocked;
+    work(are_calls_ending);
     return;
   }
   Errand errand;
   {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     std::atomic<bool> stop{false};
     std::thread thread([&] { errand.run([&] { work([&stop] { return stop.load(); }); }); });
     while (!errand.wait(SignalWatch::kInterval)) {
@@ -133,9 +192,10 @@ void translate_exceptions() { nb::register_exception_translator(translate); }
 
 void log_to_python() {
   set_log_sink([](const char* level, const std::string& message) {
-    const nb::gil_scoped_acquire lock;
-    const InHandler inside;
-    nb::module_::import_("logging").attr("getLogger")("pointsman").attr(level)("%s", message);
+    run_locked([&] {
+      const InHandler inside;
+      nb::module_::import_("logging").attr("getLogger")("pointsman").attr(level)("%s", message);
+    });
   });
 }
 

@@ -11,6 +11,33 @@
 
 namespace pointsman {
 
+// While it lives this thread is without the interpreter's lock. Where Python ends meanwhile, which would
+// unwind a thread that takes the lock through frames of C++ and so abort the process, the thread rests until
+// the process is gone.
+class Unlocked {
+ public:
+  Unlocked();
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// Runs `work` with the interpreter's lock, which this thread need not have; rests as Unlocked.
+void run_locked(const std::function<void()>& work);
+
+// Python's exit, in its main thread: calls of other threads stop, and end as far as they do so within a
+// second.
+void end_calls();
+
+// In a child that was forked, which has none of the other threads.
+void forget_calls();
+
+// Whether end_calls() has begun: a call of another thread than the main one must stop.
+bool are_calls_ending();
+
 // Lets Python run its handlers of signals. Only its main thread does so; elsewhere nothing ever stops a call.
 class SignalWatch {
  public:

@@ -7,6 +7,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <pthread.h>
 
 #include <cmath>
 #include <utility>
@@ -79,12 +80,12 @@ nb::dict summary_dict(const SolveSummary& summary) {
 }
 
 Batch read_batch(const std::string& path, const Arguments& arguments) {
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return {std::make_shared<const InstanceBatch>(load_instances(path, parse_read(arguments)))};
 }
 
 Batch generate_batch(const Arguments& arguments) {
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   const GenerateRequest request = parse_generate(arguments);
   return {std::make_shared<const InstanceBatch>(generate(request.flags, request.common.seed))};
 }
@@ -189,9 +190,9 @@ void bind_answers(nb::module_& module) {
       .def("start",
            [](const Answers& a) { return words(a, [](const Solution& s) { return name_of(s.start); }); })
       .def("summary", [](const Answers& answers) { return summary_dict(answers.summary); })
-      .def("write", &Answers::write, nb::call_guard<nb::gil_scoped_release>());
+      .def("write", &Answers::write, nb::call_guard<Unlocked>());
   module.def("read_answers", [](const Batch& batch, const std::string& path) {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return read_answers(batch.instances, path);
   });
 }
@@ -202,13 +203,17 @@ void bind_answers(nb::module_& module) {
 
 NB_MODULE(_core, module) {
   using namespace pointsman;
+  nb::set_leak_warnings(
+      false);  // what a thread or a module still holds at Python's exit is no fault of its user
   translate_exceptions();
   log_to_python();
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(end_calls));
+  pthread_atfork(nullptr, nullptr, forget_calls);
   module.attr("__version__") = POINTSMAN_VERSION;
   bind_batch(module);
   bind_answers(module);
   nb::class_<Solver>(module, "Solver")
-      .def(nb::init<std::string, Arguments>(), nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<std::string, Arguments>(), nb::call_guard<Unlocked>())
       .def("solve", [](Solver& solver, const Batch& batch, const Arguments& arguments,
                        uint64_t first_row) { return solver.solve(batch.instances, arguments, first_row); })
       .def("score",

@@ -48,7 +48,7 @@ class Training {
   std::string run() {
     std::string summary;
     {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       summary = train_unlocked();
     }
     if (thrown_) throw *std::exchange(thrown_, std::nullopt);
@@ -73,6 +73,7 @@ class Training {
     // Asked by worker threads too, for whom Python's signals are not.
     control.interrupted = [this] {
       if (std::this_thread::get_id() == caller_ && watch_.stopped()) stop_ = true;
+      if (!watch_.is_watching() && are_calls_ending()) stop_ = true;
       return stop_.load();
     };
     control.warn = log_warning;
@@ -81,14 +82,15 @@ class Training {
 
   void tell(const TrainProgress& line) {
     if (stop_) return;
-    const nb::gil_scoped_acquire lock;
-    if (callback_.is_none()) return;
-    try {
-      callback_(dict_of(line));
-    } catch (nb::python_error& error) {
-      thrown_.emplace(std::move(error));
-      stop_ = true;
-    }
+    run_locked([&] {
+      if (callback_.is_none()) return;
+      try {
+        callback_(dict_of(line));
+      } catch (nb::python_error& error) {
+        thrown_.emplace(std::move(error));
+        stop_ = true;
+      }
+    });
   }
 
   const Arguments& arguments_;

@@ -55,7 +55,7 @@ std::vector<fs::path> model_directories() {
   }
   for (const fs::path& prefix : install_prefixes())
     directories.push_back(prefix / "share" / "pointsman" / "models");
-  directories.emplace_back(POINTSMAN_SOURCE_MODELS);
+  if (is_in_build_tree()) directories.emplace_back(POINTSMAN_SOURCE_MODELS);
   return directories;
 }
 

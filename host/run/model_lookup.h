@@ -17,7 +17,7 @@
 namespace pointsman {
 
 // Where models are looked for, in order: the directories of POINTSMAN_MODEL_PATH (colon-separated),
-// <prefix>/share/pointsman/models of each of install_prefixes(), the source tree it was built from.
+// <prefix>/share/pointsman/models of each of install_prefixes(), and in the build tree the source tree.
 std::vector<std::filesystem::path> model_directories();
 
 // A model file by what its header claims; the strict reader has the last word.

@@ -12,8 +12,9 @@ names of their own. That takes root.
    file may be torn, and `--resume` with another number of ranks must give the bits of a run that
    nobody killed. Likewise for a stream of answers.
 3. Ranks that train asynchronously make every step once. The death of one ends them all, and a signal keeps what they made.
-4. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
-5. With --cuda, a folder with an emulated CUDA module and its driver: ranks train on devices where all of them have one.
+4. A signal to one rank ends all of them within seconds, with what they have.
+5. A rank without the MPI module ends with code 4, and so does one that fails by itself, named.
+6. With --cuda, a folder with an emulated CUDA module and its driver: ranks train on devices where all of them have one.
 
 Exit code 1 when anything of this does not hold, 77 where mpirun, the MPI module or a right is missing.
 """
@@ -33,6 +34,7 @@ import tempfile
 import time
 
 SKIPPED, MOST_SECONDS = 77, 10.0
+MOST_SIGNAL_SECONDS = 3.0  # of which the launcher takes its part
 TIMES = re.compile(r'"(seconds|ms_per_instance|tours_per_second|loading|solving)": ?[^,}\n]*')
 TRAIN = ("train", "tsp", "-n", 8, "-b", 24, "-t", 1, "--device", "cpu", "--layers", 1, "--checkpoint-every", 5,
          "--validation-every", 50, "--checkpoint", "checkpoint", "-o", "model.safetensors", "-f")
@@ -263,6 +265,31 @@ def check_asynchronous(ranks, rng):
     print(f"{'train --asynchronous':28} every step once, ended with rank {rank}", flush=True)
 
 
+def check_signals(ranks):
+    """A signal to one rank ends all, with the best kept and the code of rank 0's own."""
+    steps = ("--steps", 1_000_000)
+    runs = {"solve": ("solve", "set.npy", "-t", 1, "--mode", "local", "--kicks", 1 << 40),
+            "train": (*TRAIN, *steps), "train --asynchronous": (*TRAIN, *steps, "--asynchronous")}
+    for number, (what, words) in enumerate(runs.items()):
+        for rank in (0, 1):
+            sent, code = ((signal.SIGINT, 130), (signal.SIGTERM, 143))[(number + rank) % 2]
+            process = ranks.start(2, *words)
+            time.sleep(1.5)
+            try:
+                os.kill(ranks_of(ranks)[rank], sent)
+                started = time.monotonic()
+                out, err = process.communicate(timeout=20)
+                taken = time.monotonic() - started
+            except (KeyError, subprocess.TimeoutExpired):
+                process.kill()
+                out, err, taken = b"", process.communicate()[1], 20
+            answer = json.loads(out or "{}")
+            status = answer.get("summary", {}).get("status") or ({one["status"] for one in answer.get("solutions", ())})
+            ranks.expect(process.returncode == code and taken < MOST_SIGNAL_SECONDS and "interrupted" in status,
+                         f"{what}, signal {sent} to rank {rank}: code {process.returncode}, {taken:.1f} s, {status}: {err.decode()}")
+    print(f"{'a signal to one rank':28} ends all", flush=True)
+
+
 def check_failures(ranks):
     process = ranks.start(2, "info", environment=dict(ranks.environment, POINTSMAN_MPI_MODULE="/no/module.so",
                                                       OMPI_MCA_mca_base_env_list="POINTSMAN_MPI_MODULE"))
@@ -341,6 +368,7 @@ def main():
         make_set(ranks)
         check_bytes(ranks)
         check_asynchronous(ranks, rng)
+        check_signals(ranks)
         check_failures(ranks)
         if flags.cuda:
             check_devices(ranks, flags.cuda.resolve())

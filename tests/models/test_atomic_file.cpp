@@ -181,6 +181,33 @@ TEST_CASE("what a killed writer left is gone after the next one") {
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("what others put under the temporary name is never written to") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
+  const auto write = [&] { put(path, "own", true); };
+
+  std::ofstream(folder / "victim") << "";  // empty, as a file that was just made
+  fs::create_hard_link(folder / "victim", folder / ".a.tmp");
+  CHECK(error_of(write) == 0);
+  CHECK(bytes_of(folder / "victim").empty());
+  CHECK(bytes_of(path) == "own");
+
+  fs::create_symlink("victim", folder / ".a.tmp");
+  CHECK(error_of(write) == ELOOP);
+  CHECK_THROWS_WITH(put(path, "own", true), has_text(".a.tmp; remove it"));
+  CHECK(bytes_of(folder / "victim").empty());
+  fs::remove(folder / ".a.tmp");
+
+  REQUIRE(::mkfifo((folder / ".a.tmp").c_str(), 0600) == 0);
+  ::alarm(5);  // an open() that waits for a reader would never end
+  CHECK(error_of(write) == ENXIO);
+  ::alarm(0);
+  fs::remove(folder / ".a.tmp");
+
+  fs::create_directory(folder / ".a.tmp");
+  CHECK(error_of(write) == EISDIR);
+}
+
 TEST_CASE("writers that find the file of a killed one at the same time do not mix") {
   const TemporaryFolder folder;
   for (int round = 0; round < 200; ++round) {

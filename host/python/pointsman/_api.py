@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import sys
 import threading
 
 import numpy as np
@@ -23,6 +24,7 @@ _TRAIN = _DEVICE | frozenset(
 _READ = frozenset(("input_format", "problem", "capacity"))
 _ON_OFF = frozenset(("improve", "prior", "centre_logits"))  # whose flags take a word
 _SWITCHES = frozenset(("shuffle", "stop_at_first_misfit", "force"))  # whose flags take none
+_PLAIN = frozenset((float, int))  # in a list of nothing else no entry is masked
 
 
 def _text_of(name, value):
@@ -63,7 +65,17 @@ def _flags(caller, known, options):
     return flags
 
 
+def _has_mask(value):
+    """Whether an array, or one in lists of arrays, has entries that are masked."""
+    if isinstance(value, (list, tuple)):
+        return not _PLAIN.issuperset(map(type, value)) and any(map(_has_mask, value))
+    return isinstance(value, sys.modules["numpy.ma"].MaskedArray) and bool(np.ma.is_masked(value))
+
+
 def _array(value, name):
+    if "numpy.ma" in sys.modules and _has_mask(value):  # np.asarray() would take what lies under the mask
+        raise make(2, f"{name}: expected numbers, found a masked array with masked entries; "
+                   "leave them out, or fill them (numpy.ma.filled)")
     try:
         return np.asarray(value)
     except ValueError as error:  # lists of several lengths
@@ -376,7 +388,7 @@ def write(path, what, *, force=False):
 def generate(problem, size, count=1, *, seed=None, like=None, capacity=None):
     """Random instances, the program's: `like="numpy"` gives those of numpy.random.seed(seed)."""
     options = {"size": size, "count": count, "seed": seed, "like": like, "capacity": capacity}
-    return Instances(_core.generate([_text_of("problem", problem), *_flags("generate", _GENERATE, options)]))
+    return Instances(_core.generate([*_flags("generate", _GENERATE, options), "--", _text_of("problem", problem)]))
 
 
 def train(problem, size, output=None, *, callback=None, **options):
@@ -388,7 +400,7 @@ def train(problem, size, output=None, *, callback=None, **options):
     if callback is not None and not callable(callback):
         raise argument_error(f"callback: expected a function, found {callback!r}")
     options.update(size=size, output=output)
-    flags = [_text_of("problem", problem), *_flags("train", _TRAIN, options)]
+    flags = [*_flags("train", _TRAIN, options), "--", _text_of("problem", problem)]  # a name is no flag
     return json.loads(_core.train(flags, callback))
 
 

@@ -129,6 +129,7 @@ class ThreadRanks {
       }
       return std::make_unique<Memory>(std::move(shared));
     }
+    int share_signal(int) override { return 0; }
     [[noreturn]] void abort(int code) override { throw std::runtime_error("abort " + std::to_string(code)); }
     void finish() override {}
 

@@ -334,6 +334,14 @@ TEST_CASE("better and gap follow the problem's sense") {
   CHECK(gap(packing, 9, 10) == Approx(0.1));
   CHECK(gap(tour, 0, 0) == 0.0);
   CHECK(gap(packing, 0, 0) == 0.0);
+  CHECK(gap(packing, 0, 10) == 1.0);
+}
+
+TEST_CASE("there is no gap to a reference that is 0 or nearly 0") {
+  for (const ProblemKind kind : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+    for (const double reference : {0.0, 5e-324, 1e-300}) CHECK(std::isnan(gap(kind, 1, reference)));
+    CHECK(std::abs(gap(kind, 1, 1e-99)) == Approx(1e99));
+  }
 }
 
 TEST_CASE("an instance's key is its row or the FNV-1a hash of its own id") {

@@ -258,6 +258,20 @@ TEST_CASE("what this build does not have is refused, not replaced") {
 
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // they take more addresses than the limit leaves
+TEST_CASE("a program outside of its build tree looks for models in its own prefix alone") {
+  const Sandbox sandbox;
+  const fs::path folder = fs::canonical(sandbox.path(""));
+  fs::create_directories(folder / "usr/bin");
+  fs::copy_file(program(), folder / "usr/bin/pointsman");
+  fs::create_directory(folder / "pointsman");  // no file of the program, which is called by this name
+  const Answer installed =
+      sandbox.run("", "PATH=\"$PWD/usr/bin:$PATH\" && exec pointsman info --format json >out 2>err");
+  CHECK(installed.parsed().at("model_directories") ==
+        json({"models", (folder / "usr/share/pointsman/models").string()}));
+  const json built = sandbox.run("info --format json").parsed().at("model_directories");
+  CHECK(built.back() == POINTSMAN_SOURCE_DIR "/models/pretrained");
+}
+
 TEST_CASE("out of memory ends with 4", "[memory]") {
   const Sandbox sandbox;
   const Answer answer = sandbox.run("generate tsp -n 1000000 -b 100 -o big.npy", "&& ulimit -v 400000");

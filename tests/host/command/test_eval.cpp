@@ -36,6 +36,34 @@ TEST_CASE("score and eval answer with the contract's keys") {
   CHECK(rows[2].at("samples") == 4);
 }
 
+TEST_CASE("a reference of 0 or nearly 0 gives no gap") {
+  const Sandbox sandbox;
+  const std::string triangle = R"({"problem":"tsp","coordinates":[[0,0],[3,0],[3,4]]})";
+  sandbox.write("set.ndjson",
+                triangle + "\n" + R"({"problem":"tsp","coordinates":[[1,1],[1,1],[1,1]]})" + "\n");
+  sandbox.write("costs.json", R"({"costs":[10,0]})");
+  const std::string eval = "eval set.ndjson --modes local --ref ";
+  const json known = sandbox.run(eval + "costs.json").parsed().at("rows")[0];
+  CHECK(known.at("gap").get<double>() == Approx(0.1));
+  CHECK(known.at("optimal") == 0.5);
+  for (const char* reference : {"0", "5e-324"}) {
+    INFO(reference);
+    const Answer answer = sandbox.run(eval + reference);
+    const json row = answer.parsed().at("rows")[0];
+    const bool is_zero = *reference == '0';  // then the second instance reaches it
+    CHECK(row.at("gap") == (is_zero ? 0.0 : -1.0));
+    CHECK(row.at("optimal") == (is_zero ? 0.5 : 0.0));
+    CHECK(answer.err.find("instances left out of the mean gap: 1") != std::string::npos);
+    const json solved =
+        sandbox.run(std::string("solve set.ndjson --mode local --format json --ref ") + reference).parsed();
+    CHECK(solved.at("solutions")[0].at("gap").is_null());
+    CHECK(solved.at("summary").at("gap") == row.at("gap"));
+  }
+  const Answer none = sandbox.run("eval set.ndjson --modes local --format text --ref 1e-300");
+  CHECK(none.out.find("inf") == std::string::npos);
+  CHECK(none.out.find("nan") == std::string::npos);
+}
+
 TEST_CASE("eval's rows hold what a table of results needs") {
   const Sandbox sandbox;
   REQUIRE(sandbox.run("generate tsp -n 10 -b 6 -o set.npy").code == 0);

@@ -650,6 +650,30 @@ TEST_CASE("one number, one place and the largest numbers have a picture") {
   }
 }
 
+TEST_CASE("a picture has finite numbers whatever the range of its values is") {
+  const Sandbox sandbox;
+  const std::pair<const char*, const char*> ranges[] = {
+      {"3", "3"}, {"1e-90", "1e100"}, {"5e-324", "1e-300"}, {"5e-324", "4"}};
+  for (const auto& [low, high] : ranges) {
+    sandbox.write("run.jsonl", log_line("1", low) + log_line("2", high));
+    sandbox.write("rows.jsonl", eval_row("sample", 1, low) + eval_row("sample", 10, high));
+    for (const char* reference : {"5e-324", "1e-90", "3", "1e100"}) {
+      for (const char* log : {"", " --log-y"}) {
+        for (const char* what : {"curve run.jsonl --ref ", "progress rows.jsonl --ref "}) {
+          INFO(what << reference << log << ", values " << low << " and " << high);
+          const Answer answer = sandbox.run(std::string("plot ") + what + reference + log);
+          const bool is_refused = *log != '\0' && *reference == '5';
+          const bool is_empty = *log != '\0' && std::string(high) == "1e-300";  // nothing to draw: 3
+          CHECK((answer.code == 0) == (!is_refused && !is_empty));
+          if (is_refused && !is_empty)
+            CHECK(answer.err.find("expected a number from 1e-90") != std::string::npos);
+          CHECK(count(answer.out, "nan") + count(answer.out, "inf") + count(answer.out, "null") == 0);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("bad files are named with their line, exit code 3") {
   const Sandbox sandbox;
   sandbox.write("t.json", triangle());

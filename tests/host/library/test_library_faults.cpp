@@ -297,6 +297,97 @@ int make_solver(pointsman_solver*, Text& text) {
 
 namespace {
 
+using Calls = std::vector<std::pair<const char*, std::function<int()>>>;
+
+// Each call once for each pointer that it needs, which is NULL. s solves, a is the answer to i, e has no
+// answers.
+Calls calls_with_null(pointsman_solver* s, const pointsman_instances* i, const pointsman_answers* a,
+                      pointsman_instances* i2, pointsman_answers* e) {
+  static pointsman_instances* made = nullptr;
+  static pointsman_answers* found = nullptr;
+  static const void* bytes = nullptr;
+  static size_t size = 0;
+  static double score = 0;
+  static pointsman_instance instance;
+  static pointsman_answer answer;
+  static const int32_t order[] = {0, 1, 2, 3};
+  return {
+#define ROW(call)                           \
+  {                                         \
+#call, [=] { return pointsman_##call; } \
+  }
+      ROW(solver_options_init(nullptr, sizeof(pointsman_solver_options))),
+      ROW(solve_options_init(nullptr, sizeof(pointsman_solve_options))),
+      ROW(read_options_init(nullptr, sizeof(pointsman_read_options))),
+      ROW(instance_init(nullptr, sizeof(pointsman_instance))),
+      ROW(answer_init(nullptr, sizeof(pointsman_answer))),
+      ROW(solver_create(nullptr, nullptr)),
+      ROW(instances_create(nullptr, &made)),
+      ROW(instances_create(s, nullptr)),
+      ROW(instances_get(nullptr, 0, &instance)),
+      ROW(instances_get(i, 0, nullptr)),
+      ROW(add_items(nullptr, i2, "tsp", kItems, 4, 0, nullptr)),
+      ROW(add_items(s, nullptr, "tsp", kItems, 4, 0, nullptr)),
+      ROW(add_items(s, i2, nullptr, kItems, 4, 0, nullptr)),
+      ROW(add_items(s, i2, "tsp", nullptr, 4, 0, nullptr)),
+      ROW(add_matrix(nullptr, i2, kDistances, 3, nullptr)),
+      ROW(add_matrix(s, nullptr, kDistances, 3, nullptr)),
+      ROW(add_matrix(s, i2, nullptr, 3, nullptr)),
+      ROW(read_instances(nullptr, "x.npy", nullptr, &made)),
+      ROW(read_instances(s, nullptr, nullptr, &made)),
+      ROW(read_instances(s, "x.npy", nullptr, nullptr)),
+      ROW(parse_instances(nullptr, "x", 1, "x.npy", nullptr, &made)),
+      ROW(parse_instances(s, nullptr, 1, "x.npy", nullptr, &made)),
+      ROW(parse_instances(s, "x", 1, nullptr, nullptr, &made)),
+      ROW(parse_instances(s, "x", 1, "x.npy", nullptr, nullptr)),
+      ROW(write_instances(nullptr, i, "x.npy", nullptr, 0)),
+      ROW(write_instances(s, nullptr, "x.npy", nullptr, 0)),
+      ROW(write_instances(s, i, nullptr, nullptr, 0)),
+      ROW(write_instances(s, i, nullptr, "npy", 0)),
+      ROW(format_instances(nullptr, i, "npy", &bytes, &size)),
+      ROW(format_instances(s, nullptr, "npy", &bytes, &size)),
+      ROW(format_instances(s, i, nullptr, &bytes, &size)),
+      ROW(format_instances(s, i, "npy", nullptr, &size)),
+      ROW(format_instances(s, i, "npy", &bytes, nullptr)),
+      ROW(solve(nullptr, i, nullptr, &found)),
+      ROW(solve(s, nullptr, nullptr, &found)),
+      ROW(solve(s, i, nullptr, nullptr)),
+      ROW(answers_create(nullptr, &found)),
+      ROW(answers_create(s, nullptr)),
+      ROW(add_answer(nullptr, e, i, order, 4)),
+      ROW(add_answer(s, nullptr, i, order, 4)),
+      ROW(add_answer(s, e, nullptr, order, 4)),
+      ROW(add_answer(s, e, i, nullptr, 4)),
+      ROW(answers_get(nullptr, 0, &answer)),
+      ROW(answers_get(a, 0, nullptr)),
+      ROW(score(nullptr, i, a, nullptr, &score)),
+      ROW(score(s, nullptr, a, nullptr, &score)),
+      ROW(score(s, i, nullptr, nullptr, &score)),
+      ROW(score(s, i, a, nullptr, nullptr)),
+      ROW(read_answers(nullptr, i, "x.npy", &found)),
+      ROW(read_answers(s, nullptr, "x.npy", &found)),
+      ROW(read_answers(s, i, nullptr, &found)),
+      ROW(read_answers(s, i, "x.npy", nullptr)),
+      ROW(parse_answers(nullptr, i, "x", 1, "x.npy", &found)),
+      ROW(parse_answers(s, nullptr, "x", 1, "x.npy", &found)),
+      ROW(parse_answers(s, i, nullptr, 1, "x.npy", &found)),
+      ROW(parse_answers(s, i, "x", 1, nullptr, &found)),
+      ROW(parse_answers(s, i, "x", 1, "x.npy", nullptr)),
+      ROW(write_answers(nullptr, i, a, "x.npy", nullptr, 0)),
+      ROW(write_answers(s, nullptr, a, "x.npy", nullptr, 0)),
+      ROW(write_answers(s, i, nullptr, "x.npy", nullptr, 0)),
+      ROW(write_answers(s, i, a, nullptr, nullptr, 0)),
+      ROW(write_answers(s, i, a, nullptr, "npy", 0)),
+      ROW(format_answers(nullptr, i, a, "npy", &bytes, &size)),
+      ROW(format_answers(s, nullptr, a, "npy", &bytes, &size)),
+      ROW(format_answers(s, i, nullptr, "npy", &bytes, &size)),
+      ROW(format_answers(s, i, a, nullptr, &bytes, &size)),
+      ROW(format_answers(s, i, a, "npy", nullptr, &size)),
+      ROW(format_answers(s, i, a, "npy", &bytes, nullptr)),
+#undef ROW
+  };
+}
+
 // Of each call's allocations at most so many, evenly spread.
 void refuse_in_every_call(long most) {
   const Sandbox sandbox;
@@ -340,6 +431,31 @@ void refuse_in_every_call(long most) {
 
 TEST_CASE("a call that finds no memory says so, and the next one answers") {
   refuse_in_every_call(HAS_SANITIZER ? 30 : 100);
+}
+
+TEST_CASE("NULL for a pointer that a call needs is a usage error and loses no memory") {
+  const Sandbox sandbox;
+  pointsman_solver* const solver = new_solver(1);
+  Series series, empty;
+  REQUIRE(pointsman_instances_create(solver, &series.instances) == POINTSMAN_OK);
+  REQUIRE(pointsman_add_items(solver, series.instances, "tsp", kItems, 4, 0, nullptr) == POINTSMAN_OK);
+  REQUIRE(pointsman_solve(solver, series.instances, nullptr, &series.answers) == POINTSMAN_OK);
+  REQUIRE(pointsman_instances_create(solver, &empty.instances) == POINTSMAN_OK);
+  REQUIRE(pointsman_answers_create(solver, &empty.answers) == POINTSMAN_OK);
+  for (const auto& [name, call] :
+       calls_with_null(solver, series.instances, series.answers, empty.instances, empty.answers)) {
+    INFO(name);
+    CHECK(call() == POINTSMAN_USAGE);
+    const std::string told = pointsman_last_error(solver);
+    const long before = blocks;
+    call();
+    const long lost = blocks - before;
+    CHECK(pointsman_last_error(solver) == told);
+    if (!HAS_SANITIZER) CHECK(lost == 0);
+  }
+  CHECK(pointsman_instances_count(empty.instances) == 0);
+  CHECK(pointsman_answers_count(empty.answers) == 0);
+  pointsman_solver_free(solver);
 }
 
 TEST_CASE("every allocation of every call", "[.every]") { refuse_in_every_call(1L << 40); }

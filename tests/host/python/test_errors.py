@@ -45,6 +45,41 @@ class Failures(FolderTest):
     def test_a_matrix_is_asked_for_by_name(self):
         self.check(lambda: pointsman.solve(np.zeros((5, 5))), (pointsman.InputError, ValueError), "matrix=", 3)
 
+    def test_a_mask_is_not_dropped(self):
+        mask = np.zeros(POINTS.shape, bool)
+        whole = np.ma.array(POINTS, mask=mask)
+        np.testing.assert_array_equal(pointsman.solve(whole).tours, pointsman.solve(POINTS).tours)
+        mask[3, 1] = True
+        masked, square = np.ma.array(POINTS, mask=mask), np.ma.array(np.ones((6, 6)), mask=np.eye(6))
+        order = np.ma.array(range(6), mask=[1, 0, 0, 0, 0, 0])
+        cases = ((lambda: pointsman.solve(masked), "points: expected numbers, found a masked array"),
+                 (lambda: pointsman.solve([POINTS, masked]), "points"),
+                 (lambda: pointsman.solve([[masked[0], masked[3]], [POINTS[0], POINTS[1]]]), "points"),
+                 (lambda: pointsman.solve(matrix=square), "matrix: expected numbers, found a masked array"),
+                 (lambda: pointsman.solve(weights=order, values=range(6), capacity=3), "weights: expected numbers"),
+                 (lambda: pointsman.solve(weights=range(6), values=order, capacity=3), "values: expected numbers"),
+                 (lambda: pointsman.solve(weights=[1], values=[1], capacity=np.ma.masked), "capacity: expected numbers"),
+                 (lambda: pointsman.score(POINTS, order), "solutions: expected numbers"))
+        for call, text in cases:
+            with self.subTest(text):
+                self.check(call, (pointsman.UsageError, ValueError), text, 2)
+
+    def test_text_that_looks_like_a_flag_is_a_value(self):
+        for text in ("--help", "--version", "-h", "--steps=3", "--", "-n", "@x", "tps"):
+            calls = (lambda: pointsman.train(text, 5), lambda: pointsman.generate(text, 5),
+                     lambda: pointsman.train(text, 5, self.folder / "x.safetensors"))
+            for call in calls:
+                with self.subTest(text):
+                    error = str(self.check(call, (pointsman.UsageError,), "problem: ", 2))
+                    for part in (text, "tsp", "knapsack"):
+                        self.assertIn(part, error)
+        for name in ("mode", "init", "device", "precision"):
+            with self.subTest(name):
+                self.check(lambda: pointsman.solve(POINTS, **{name: "--help"}), (pointsman.UsageError, ), name, 2)
+        self.check(lambda: pointsman.read(__file__, problem="--help"), (pointsman.UsageError, ), "problem", 2)
+        self.check(lambda: pointsman.read("--help"), (pointsman.MissingFileError, ), "--help", 3)
+        self.check(lambda: pointsman.solve(POINTS, model="--help"), (pointsman.InputError, ), "--help", 3)
+
     def test_lists_of_several_lengths(self):
         for points in ([[0, 1], [2]], [[[0, 1], [2]], POINTS]):
             self.check(lambda: pointsman.solve(points), (pointsman.InputError, ValueError), "points", 3)

@@ -41,6 +41,11 @@ class Package(unittest.TestCase):
         shipped = {path.stem for path in (PACKAGE / "share/pointsman/models").glob("*")}
         self.assertEqual(shipped, {"tsp20", "tsp50", "tsp100", "tsp200", "knap50", "knap100", "knap200"})
 
+    def test_no_model_comes_from_the_folder_of_the_build(self):
+        with self.assertRaises(pointsman.InputError) as caught:
+            _core.find_model("tsp20-lstm")  # in the source tree, and not in the package
+        self.assertNotIn(str(pathlib.Path(__file__).parents[3] / "models"), str(caught.exception))
+
     def test_it_needs_only_numpy(self):
         loaded = subprocess.run([
             sys.executable, "-c", "import sys, numpy; before = set(sys.modules); import pointsman; "

@@ -11,6 +11,7 @@ import unittest
 
 import numpy as np
 import pointsman
+from program import FolderTest
 
 POINTS = np.random.RandomState(1).random_sample((200, 2))
 SLOW = {"mode": "local", "kicks": 1 << 40}  # for ever
@@ -89,6 +90,55 @@ print(json.dumps([summary[name] for name in ("status", "steps", "seconds", "trai
         self.assertGreater(seconds, 0.5)
         self.assertEqual(tours % steps, 0)
         self.assertGreater(cost, 1)
+
+
+class Exit(FolderTest):
+    """Python ends while other threads are inside of a call, or with all that it made."""
+
+    def check_quiet(self, code):
+        done = subprocess.run([sys.executable, "-c", START + code], stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
+
+    def test_daemon_threads_inside_of_a_call(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        for call in ('pointsman.solve(points, mode="local", kicks=1 << 40)',
+                     'pointsman.train("tsp", 10, path(), steps=1 << 30)',
+                     'pointsman.train("tsp", 10, path(), steps=1 << 30, callback=lambda line: time.sleep(0.02))',
+                     'solve_for_ever()', f'pointsman.read("{fifo}")', 'log_for_ever()'):
+            with self.subTest(call):
+                self.check_quiet(f"""
+import logging
+def path(): return f"{self.folder}/{{threading.get_ident()}}.safetensors"
+def solve_for_ever():
+    while True: pointsman.solve(points[:5])
+class Slow(logging.Handler):
+    def emit(self, record): time.sleep(0.01)
+def log_for_ever():
+    logger = logging.getLogger("pointsman")
+    logger.addHandler(Slow())
+    logger.setLevel("DEBUG")
+    while True: pointsman.Solver().solve(points[:5], mode="greedy")
+threads = [threading.Thread(target=lambda: {call}, daemon=True) for _ in range(2)]
+for thread in threads: thread.start()
+time.sleep(0.4)""")
+
+    def test_what_is_left_at_the_end_is_not_told(self):
+        self.check_quiet("""
+solver = pointsman.Solver(threads=1)
+result = solver.solve(points[:5])
+class Kept: pass
+kept = Kept()
+kept.own, kept.all = kept, [solver, result, pointsman.generate("tsp", 5), pointsman._core]
+keep = threading.local()
+keep.kept = kept
+import builtins
+builtins.kept = kept""")
+
+    def test_a_call_at_exit_has_its_answer(self):
+        answer, code, _ = child("import atexit, json\natexit.register(lambda: print(json.dumps(len(pointsman.solve(points[:9])))))"
+                                + START)
+        self.assertEqual((answer, code), (1, 0))
 
 
 class Taken(unittest.TestCase):
