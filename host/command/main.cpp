@@ -26,6 +26,7 @@
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/files/input_file.h"
+#include "host/files/printable.h"
 #include "host/files/text_scan.h"
 #include "host/run/did_you_mean.h"
 #include "host/run/model_lookup.h"
@@ -168,9 +169,12 @@ std::string version_text() {
 // Flags of the program that print a text and end it, as --version does.
 void add_texts(CLI::App& app) {
   app.set_version_flag("--version", version_text, "Version and what it runs on");
-  app.add_flag_callback(
-      "--models", [] { throw CLI::CallForVersion(joined(model_names(), "\n"), 0); },
-      "Names of the models that -m finds, a line each");
+  const auto list = [] {
+    std::vector<std::string> names = model_names();
+    std::erase_if(names, [](const std::string& name) { return printable(name) != name; });
+    throw CLI::CallForVersion(joined(names, "\n"), 0);
+  };
+  app.add_flag_callback("--models", list, "Names of the models that -m finds, a line each");
   app.add_flag_callback(
       "--man", [&app] { throw CLI::CallForVersion(man_page(table_of(app)), 0); },
       "The manual page: pointsman --man | man -l -");
