@@ -198,6 +198,10 @@ TEST_CASE("no file takes the place of a closed standard stream") {
     INFO(closed);
     CHECK(sandbox.run(std::string("generate tsp -n 5 -b 2 -s 7 -v -f -o set.ndjson") + closed).code == 0);
     CHECK(sandbox.read("set.ndjson") == set);
+    CHECK(sandbox.run(std::string("solve set.ndjson -v -f -o answers.json") + closed).code == 0);
+    CHECK(json::accept(sandbox.read("answers.json")));
+    CHECK(sandbox.run(std::string("solve set.ndjson -v -f -o answers.ndjson") + closed).code == 0);
+    CHECK(lines_of(sandbox.read("answers.ndjson")).size() == 2);
     const bool summarised = std::string(closed).find(" >&-") == std::string::npos;
     const std::string train = "train tsp -n 5 --steps 1 -b 2 -v -f -o tsp5.safetensors --log log";
     CHECK(sandbox.run(train + closed).code == (summarised ? 0 : 4));
