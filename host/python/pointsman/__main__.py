@@ -80,7 +80,8 @@ def main():
     try:
         arguments.run(arguments)
     except (Error, OSError, ImportError) as error:
-        print(f"pointsman: error: {printable(str(error))}", file=sys.stderr)
+        if sys.stderr is not None:  # closed; print would choose stdout
+            print(f"pointsman: error: {printable(str(error))}", file=sys.stderr)
         return getattr(error, "exit_code", 4)
     return 0
 
