@@ -2,7 +2,6 @@
 #include "host/command/answered_lines.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "host/command/options.h"
@@ -19,13 +18,6 @@ bool is_unfinished(const std::string& line) {
     return line.find(std::string(",\"status\":\"") + name_of(status) + "\",") != std::string::npos;
   };
   return has(Status::kUnsolved) || has(Status::kInterrupted);
-}
-
-// For a message: as it stands, cut, and without what a terminal would obey.
-std::string printable(std::string_view text, size_t most) {
-  std::string out(text.substr(0, most));
-  for (char& c : out) c = c >= 0x20 && c < 0x7F ? c : '?';
-  return out;
 }
 
 }  // namespace
@@ -61,8 +53,8 @@ bool AnsweredLines::take(int64_t index, const Instance* instance, const std::str
   const std::string expected = instance != nullptr ? solution_start(index, *instance) : start() + "\"code\":";
   if (!next_.starts_with(expected)) {
     constexpr size_t kShown = 100;
-    throw UsageError(place() + ": found " + printable(next_, kShown) + ".., expected the answer to " + at +
-                     ", " + printable(expected, kShown) + "..");
+    throw UsageError(place() + ": found " + next_.substr(0, kShown) + ".., expected the answer to " + at +
+                     ", " + expected.substr(0, kShown) + "..");
   }
   bytes_ += next_.size();
   ++count_;

@@ -78,7 +78,7 @@ std::string bash_arms(const CommandTable& table) {
 constexpr const char* kBashFunction = R"(
 _pointsman() {
   local current=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD - 1]}
-  local command=${COMP_WORDS[1]} value= place=0 first=2 i
+  local command=${COMP_WORDS[1]} value= place=0 first=2 i word quoted words=()
   COMPREPLY=()
   [[ $command == -* || $COMP_CWORD == 1 ]] && command= first=1
   if [[ $current == = ]]; then
@@ -109,12 +109,18 @@ _pointsman() {
   fi
   case $value in
     @nothing) return ;;
-    @files) value= && compopt -o default ;;
-    @models) value=$("$1" --models 2>/dev/null) && compopt -o default ;;
+    @files) compopt -o default ;;
+    @models)
+      mapfile -t words < <("$1" --models 2>/dev/null)
+      compopt -o default
+      ;;
+    *) IFS=' ' read -ra words <<<"$value" ;;
   esac
-  if [[ -n $value ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$value" -- "$current")
-  fi
+  # compgen -W would expand the words, and with them what the name of a file says.
+  for word in "${words[@]}"; do
+    printf -v quoted %q "$word"
+    [[ $word == "$current"* || $quoted == "$current"* ]] && COMPREPLY+=("$quoted")
+  done
 }
 
 complete -F _pointsman pointsman

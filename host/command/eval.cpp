@@ -21,6 +21,7 @@
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/files/formats.h"
+#include "host/files/printable.h"
 #include "host/files/read_solutions.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
@@ -201,9 +202,10 @@ std::string row_text(const Json& row) {
   const auto number = [&](const char* key) { return row[key].get<double>(); };
   std::string quality = std::isnan(number("gap")) ? "-" : printed("%8.3f%%", 100 * number("gap"));
   if (!std::isnan(number("gap_ci95"))) quality += printed(" +- %-5.3f", 100 * number("gap_ci95"));
-  return printed("%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n", row["name"].get<std::string>().c_str(),
-                 row["samples"].get<long long>(), number("mean_cost"), quality.c_str(),
-                 number("ms_per_instance"), number("seconds"), number("tours_per_second"));
+  return printed("%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n",
+                 printable(row["name"].get<std::string>()).c_str(), row["samples"].get<long long>(),
+                 number("mean_cost"), quality.c_str(), number("ms_per_instance"), number("seconds"),
+                 number("tours_per_second"));
 }
 
 EvalSet load_set(const EvalFlags& flags) {

@@ -8,6 +8,7 @@
 #include "host/command/command.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/files/printable.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"
@@ -97,9 +98,10 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
     try {
       const Model model = read_model(listing.path);
       models.push_back(model_json(model, listing.path.string()));
-      text += "  " + model.name + "  " + name_of(model.config.problem) +
+      text += "  " + printable(model.name) + "  " + name_of(model.config.problem) +
               " n = " + std::to_string(model.config.n) + ", " + std::to_string(model.config.training_tours) +
-              " training tours, sha256 " + model.sha256.substr(0, 12) + ", " + listing.path.string() + "\n";
+              " training tours, sha256 " + model.sha256.substr(0, 12) + ", " +
+              printable(listing.path.string()) + "\n";
     } catch (const ModelFileError& error) {
       log_warning(error.what());
     }

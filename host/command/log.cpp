@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/command/options.h"
+#include "host/files/printable.h"
 #include "models/json_text.h"
 
 namespace pointsman {
@@ -55,7 +56,7 @@ void write_text(Level level, const char* message) {
 }
 
 void write_line(Level level, const std::string& message) {
-  if (state.sink) return state.sink(name_of(level), message);
+  if (state.sink) return state.sink(name_of(level), printable(message));
   if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
   wipe_progress();
   if (state.json) {
@@ -63,7 +64,7 @@ void write_line(Level level, const std::string& message) {
         json_object({{"time", seconds_now()}, {"level", name_of(level)}, {"message", message}}).text;
     std::fprintf(stderr, "%s\n", line.c_str());
   } else {
-    write_text(level, message.c_str());
+    write_text(level, printable(message).c_str());
   }
 }
 
@@ -108,7 +109,7 @@ void ProgressLine::update(const std::string& text) {
   if (!due()) return;
   next_ = Clock::now() + interval_;
   if (terminal_) {
-    std::fprintf(stderr, "\r%s\033[K", text.c_str());
+    std::fprintf(stderr, "\r%s\033[K", printable(text).c_str());
     std::fflush(stderr);
     progress_shown = true;
   } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `pointsman`: parses the command line, runs one subcommand and turns every failure into one line
 // on stderr, the JSON error where JSON was asked for, and the documented exit code.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,7 @@
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/files/input_file.h"
+#include "host/files/printable.h"
 #include "host/files/text_scan.h"
 #include "host/run/did_you_mean.h"
 #include "host/run/model_lookup.h"
@@ -83,6 +85,17 @@ const Command* find_command(const std::vector<std::string>& arguments, const std
   for (const Command& command : commands) names.push_back(name(command));
   throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " + joined(names, ", ") +
                    did_you_mean(arguments[0], names));
+}
+
+// The next file that is opened would take the place of a standard stream that is closed, and what is meant
+// for the stream would be written into it. The null device takes it, opened the wrong way round: the stream
+// still fails with EBADF.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream)
+      throw std::system_error(errno, std::generic_category(), "/dev/null, in place of a closed stream");
+  }
 }
 
 [[noreturn]] void on_new_failure() {
@@ -156,9 +169,12 @@ std::string version_text() {
 // Flags of the program that print a text and end it, as --version does.
 void add_texts(CLI::App& app) {
   app.set_version_flag("--version", version_text, "Version and what it runs on");
-  app.add_flag_callback(
-      "--models", [] { throw CLI::CallForVersion(joined(model_names(), "\n"), 0); },
-      "Names of the models that -m finds, a line each");
+  const auto list = [] {
+    std::vector<std::string> names = model_names();
+    std::erase_if(names, [](const std::string& name) { return printable(name) != name; });
+    throw CLI::CallForVersion(joined(names, "\n"), 0);
+  };
+  app.add_flag_callback("--models", list, "Names of the models that -m finds, a line each");
   app.add_flag_callback(
       "--man", [&app] { throw CLI::CallForVersion(man_page(table_of(app)), 0); },
       "The manual page: pointsman --man | man -l -");
@@ -280,6 +296,7 @@ int main(int argc, char** argv) {
   std::set_terminate(pointsman::on_terminate);
   int code = 0;
   try {
+    pointsman::occupy_standard_streams();
     if (pointsman::process_ranks().rank() > 0) return pointsman::run_as_server();
     code = pointsman::main_program(argc, argv);
   } catch (...) {

@@ -9,6 +9,7 @@
 
 #include "engine/cluster/communicator.h"
 #include "host/files/formats.h"
+#include "host/files/printable.h"
 #include "host/run/did_you_mean.h"
 
 namespace pointsman {
@@ -77,7 +78,7 @@ std::string as_text(const nlohmann::ordered_json& object) {
   for (const auto& [key, value] : object.items()) {
     if (value.is_structured()) continue;
     text += key + std::string(18 - std::min<size_t>(key.size(), 17), ' ') +
-            (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+            (value.is_string() ? printable(value.get<std::string>()) : value.dump()) + "\n";
   }
   return text;
 }

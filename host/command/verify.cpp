@@ -11,6 +11,7 @@
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
+#include "host/files/printable.h"
 #include "host/files/read_solutions.h"
 #include "host/files/text_scan.h"
 #include "host/files/write_solutions.h"
@@ -119,7 +120,7 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
     }
     sum += solutions[i].objective;
     rows.push_back(row_json(i, instances[i], solutions[i], wrong));
-    text += describe(instances[i], solutions[i], name, wrong);
+    text += describe(instances[i], solutions[i], printable(name), wrong);
   }
   const int code = invalid > 0 ? kExitCheck : kExitDone;
   nlohmann::ordered_json summary =

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "host/files/formats.h"
+#include "host/files/printable.h"
 
 namespace pointsman {
 namespace {
@@ -15,13 +16,6 @@ std::string number_or_dash(double value) { return std::isfinite(value) ? short_n
 
 std::string percent(double gap) { return std::isfinite(gap) ? printed("%.3g%%", 100.0 * gap) : "-"; }
 
-// For a person: control bytes of an id must not reach the terminal.
-std::string visible(const std::string& id) {
-  std::string out;
-  for (const char c : id) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-  return out.empty() ? "-" : out;
-}
-
 }  // namespace
 
 std::string write_text_answers(const Answer& answer) {
@@ -31,16 +25,16 @@ std::string write_text_answers(const Answer& answer) {
   for (size_t i = 0; i < answer.solutions.size(); ++i) {
     const Instance& instance = answer.instances[i];
     const Solution& solution = answer.solutions[i];
-    out +=
-        printed(kRowFormat, std::to_string(i).c_str(), visible(instance.id).c_str(),
-                std::to_string(instance.n()).c_str(),
-                (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
-                    .c_str(),
-                number_or_dash(problem_of(instance).has_capacity ? solution.weight
-                               : instance.has_coordinates()      ? solution.unrounded
-                                                                 : kNoNumber)
-                    .c_str(),
-                percent(answer.gap(i)).c_str(), name_of(solution.status));
+    out += printed(
+        kRowFormat, std::to_string(i).c_str(), instance.id.empty() ? "-" : printable(instance.id).c_str(),
+        std::to_string(instance.n()).c_str(),
+        (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
+            .c_str(),
+        number_or_dash(problem_of(instance).has_capacity ? solution.weight
+                       : instance.has_coordinates()      ? solution.unrounded
+                                                         : kNoNumber)
+            .c_str(),
+        percent(answer.gap(i)).c_str(), name_of(solution.status));
   }
   out +=
       std::to_string(s.instances - s.unsolved) + " solved, " +
@@ -49,8 +43,8 @@ std::string write_text_answers(const Answer& answer) {
                                           : "") +
       ", gap " + percent(s.gap) + ", mode " + s.mode + ", " + std::to_string(s.samples) +
       " samples, augment " + std::to_string(s.augment) + ", shuffle " + (s.shuffle ? "on" : "off") +
-      ", improve " + (s.improve ? "on" : "off") + (s.model.empty() ? "" : ", model " + s.model) + ", seed " +
-      std::to_string(s.seed) + "\n";
+      ", improve " + (s.improve ? "on" : "off") + (s.model.empty() ? "" : ", model " + printable(s.model)) +
+      ", seed " + std::to_string(s.seed) + "\n";
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/problem/metric.h"
 #include "host/files/formats.h"
 #include "host/files/matrix_builder.h"
+#include "host/files/printable.h"
 #include "models/atomic_file.h"
 #include "models/json_text.h"
 
@@ -309,12 +310,6 @@ class TsplibReader {
   std::vector<std::string> warnings_;
 };
 
-// A name must not begin another line.
-std::string on_one_line(std::string text) {
-  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
-  return text;
-}
-
 std::string matrix_text(const DistanceMatrix& matrix) {
   std::string out = "\nEDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n";
   for (int i = 0; i < matrix.n; ++i) {
@@ -339,8 +334,7 @@ std::string write_tsplib(const InstanceBatch& instances) {
   const Instance& instance = instances[0];
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
-  std::string out =
-      "NAME : " + on_one_line(instance.id.empty() ? "pointsman" : instance.id) + "\nTYPE : TSP\n";
+  std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) + "\nTYPE : TSP\n";
   if (is_scaled)
     out += "COMMENT : coordinates times 1000000, since EUC_2D rounds each distance to an integer\n";
   out += "DIMENSION : " + std::to_string(instance.n()) +
@@ -373,7 +367,7 @@ std::string write_tour(const Answer& answer) {
     throw OutputRefused("no tour was found before the run was stopped");
   const std::string cost = objective_text(instance, solution.objective);
   std::string out =
-      "NAME : " + on_one_line(instance.id.empty() ? "tour" : instance.id) + "." + cost +
+      "NAME : " + printable(instance.id.empty() ? "tour" : instance.id) + "." + cost +
       ".tour\nCOMMENT : Length = " + cost + "\nCOMMENT : Found by pointsman " + answer.summary.version +
       "\nTYPE : TOUR\nDIMENSION : " + std::to_string(solution.order.size()) + "\nTOUR_SECTION\n";
   for (const int32_t city : problem_of(instance).canonical(solution.order))

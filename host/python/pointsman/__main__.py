@@ -4,11 +4,26 @@
 `pointsman convert` comes here, because PyTorch's files are Python's pickles.
 """
 import argparse
+import os
 import sys
 
 from . import Error, from_torch, to_torch
 from ._errors import make
 from ._torch import StateDict, as_text
+
+
+def occupy_standard_streams():
+    """As the program does: no file that is opened takes the place of a standard stream that is closed."""
+    for stream in range(3):
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if stream == 0 else os.O_RDONLY)
+
+
+def printable(text):
+    """On one line, without what a terminal obeys."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def load(path):
@@ -50,6 +65,7 @@ def convert(arguments):
 
 
 def main():
+    occupy_standard_streams()
     parser = argparse.ArgumentParser(prog="python -m pointsman", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -64,7 +80,8 @@ def main():
     try:
         arguments.run(arguments)
     except (Error, OSError, ImportError) as error:
-        print(f"pointsman: error: {error}", file=sys.stderr)
+        if sys.stderr is not None:  # closed; print would choose stdout
+            print(f"pointsman: error: {printable(str(error))}", file=sys.stderr)
         return getattr(error, "exit_code", 4)
     return 0
 

@@ -190,6 +190,33 @@ TEST_CASE("flag before environment before config file before default") {
   }
 }
 
+TEST_CASE("no file takes the place of a closed standard stream") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 5 -b 2 -s 7 -q -o set.ndjson").code == 0);
+  const std::string set = sandbox.read("set.ndjson");
+  for (const char* closed : {" 2>&-", " >&-", " <&-", " <&- >&-", " <&- >&- 2>&-"}) {
+    INFO(closed);
+    CHECK(sandbox.run(std::string("generate tsp -n 5 -b 2 -s 7 -v -f -o set.ndjson") + closed).code == 0);
+    CHECK(sandbox.read("set.ndjson") == set);
+    CHECK(sandbox.run(std::string("solve set.ndjson -v -f -o answers.json") + closed).code == 0);
+    CHECK(json::accept(sandbox.read("answers.json")));
+    CHECK(sandbox.run(std::string("solve set.ndjson -v -f -o answers.ndjson") + closed).code == 0);
+    CHECK(lines_of(sandbox.read("answers.ndjson")).size() == 2);
+    const bool summarised = std::string(closed).find(" >&-") == std::string::npos;
+    const std::string train = "train tsp -n 5 --steps 1 -b 2 -v -f -o tsp5.safetensors --log log";
+    CHECK(sandbox.run(train + closed).code == (summarised ? 0 : 4));
+    CHECK(json::parse(sandbox.read("log")).at("step") == 1);
+    CHECK(sandbox.run("info ./tsp5.safetensors").code == 0);
+    CHECK(sandbox.run("solve missing.tsp -o x.json" + std::string(closed)).code == 3);
+    CHECK_FALSE(sandbox.exists("x.json"));
+  }
+  // Neither is an answer lost without a word, nor is the log read as one.
+  CHECK(sandbox.run("solve set.ndjson >&-").code == 4);
+  CHECK_THAT(sandbox.run("solve set.ndjson >&-").err, has_text("Bad file descriptor"));
+  CHECK(sandbox.run("--help >&-").code == 4);
+  CHECK(sandbox.run("solve - --input-format csv -o x.json <&-").code == 4);
+}
+
 TEST_CASE("bad input is named with file and line, exit code 3") {
   const Sandbox sandbox;
   sandbox.write("bad.tsp",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manual page and the completions that the program makes of its own table of options.
 #include <algorithm>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -51,6 +52,40 @@ std::set<std::string> offered(const Sandbox& sandbox, const std::string& words) 
     if (!line.empty()) words_offered.insert(line);
   }
   return words_offered;
+}
+
+// Beside the sandbox's models, empty files whose names a shell would run, split or expand.
+const std::vector<std::string> kNames = {"$(touch pwned)",
+                                         "`touch pwned`",
+                                         "a;touch pwned",
+                                         "two words",
+                                         "it's",
+                                         "say \"hi\"",
+                                         "back\\slash",
+                                         "*",
+                                         "~",
+                                         "?[a-z]{1,2}",
+                                         "${HOME}",
+                                         "<(touch pwned)"};
+
+void add_names(const Sandbox& sandbox) {
+  for (const std::string& name : kNames) sandbox.write("models/" + name + ".safetensors", "");
+  for (const char* name : {"two\nlines", "tab\tbed", "\x1b[31mred", "\xc2\x9b\x33\x31m"})
+    sandbox.write("models/" + std::string(name) + ".safetensors", "");
+}
+
+// The lines that a shell prints for a script; none where the shell is not installed.
+std::optional<std::vector<std::string>> printed_by(const Sandbox& sandbox, const std::string& shell,
+                                                   const std::string& script) {
+  if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) {
+    std::puts(("skipped: no " + shell).c_str());
+    return std::nullopt;
+  }
+  sandbox.write("ask", script);
+  const std::string command = "cd '" + sandbox.path("") + "' && HOME=$PWD POINTSMAN_MODEL_PATH=models PATH=" +
+                              fs::path(program()).parent_path().string() + ":$PATH " + shell + " ask >offers";
+  REQUIRE(std::system(command.c_str()) == 0);
+  return lines_of(sandbox.read("offers"));
 }
 
 }  // namespace
@@ -118,6 +153,47 @@ TEST_CASE("bash completes subcommands, flags, values, files and models") {
     CHECK(offered(sandbox, std::string("pointsman plot ") + flags + " c") == Words{"curve"});
 }
 
+TEST_CASE("bash quotes the names of models and runs nothing of them") {
+  const Sandbox sandbox;
+  sandbox.write("pointsman.bash", sandbox.run("--completion bash").out);
+  add_names(sandbox);
+  std::vector<std::string> words;
+  for (const std::string& offer : offered(sandbox, "pointsman solve -m ''")) {
+    if (offer == "(-o default)") continue;
+    sandbox.write("unquote.sh", "printf %s " + offer);
+    REQUIRE(std::system(("cd '" + sandbox.path("") + "' && bash unquote.sh >word").c_str()) == 0);
+    words.push_back(sandbox.read("word"));
+  }
+  CHECK_FALSE(sandbox.exists("pwned"));
+  std::sort(words.begin(), words.end());
+  CHECK(words == lines_of(sandbox.run("--models").out));
+  for (const std::string& name : kNames) {
+    INFO(name);
+    CHECK(std::count(words.begin(), words.end(), name) == 1);
+  }
+  CHECK(offered(sandbox, "pointsman solve -m '\\$\\(to'").count("\\$\\(touch\\ pwned\\)") == 1);
+}
+
+TEST_CASE("zsh and fish offer the names of models and run nothing of them") {
+  const Sandbox sandbox;
+  sandbox.write("_pointsman", sandbox.run("--completion zsh").out);
+  sandbox.write("pointsman.fish", sandbox.run("--completion fish").out);
+  add_names(sandbox);
+  const std::vector<std::string> names = lines_of(sandbox.run("--models").out);
+  const auto zsh = printed_by(sandbox, "zsh",
+                              "compdef() {}\n_call_program() { shift; eval \"$@\" }\n. ./_pointsman\n"
+                              "_alternative() { print -rl -- $names }\n_pointsman_models\n");
+  if (zsh) CHECK(*zsh == names);
+  const auto fish =
+      printed_by(sandbox, "fish",
+                 ". ./pointsman.fish\ncomplete -C 'pointsman solve -m ' | string replace -r '\\t.*' ''\n");
+  for (const std::string& name : fish ? names : std::vector<std::string>()) {
+    INFO(name);
+    CHECK(std::count(fish->begin(), fish->end(), name) == 1);
+  }
+  CHECK_FALSE(sandbox.exists("pwned"));
+}
+
 TEST_CASE("zsh and fish know every flag too") {
   const Sandbox sandbox;
   const std::string zsh = sandbox.run("--completion zsh").out, fish = sandbox.run("--completion fish").out;
@@ -148,4 +224,7 @@ TEST_CASE("models are named a line each") {
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const char* name : {"tsp20", "tsp50", "knapsack50"})
     CHECK(std::count(names.begin(), names.end(), name) == 1);
+  add_names(sandbox);
+  // One that no line can hold, or that a terminal obeys, is left out.
+  CHECK(lines_of(sandbox.run("--models").out).size() == names.size() + kNames.size());
 }

@@ -265,6 +265,25 @@ TEST_CASE("malformed CSV is told with its line") {
       {"a.csv", "1,y\n3,4\n", 1, "found \"1,y\""},  // half a header is a bad city
       {"a.csv", ",\n3,4\n", 1, "found \",\""},
       {"a.csv", "id,x,y\n", 1, "found \"id,x,y\""},
+      // Numbers in a spelling that is not read, where a header may stand: no city is lost.
+      {"a.csv", "nan,nan\n3,4\n", 1, "expected \"x,y\" or the columns' names, found \"nan,nan\""},
+      {"a.csv", "\"NaN\",\" -nan(0x1)\"\n3,4\n", 1, "expected \"x,y\""},
+      {"a.csv", "inf,-Infinity\n3,4\n", 1, "found \"inf,-Infinity\""},
+      {"a.csv", "1e400,1e400\n3,4\n", 1, "found \"1e400,1e400\""},
+      {"a.csv", "\"1e400\",\"-1e400\"\n3,4\n", 1, "expected \"x,y\""},
+      {"a.csv", "0;5,1;5\n3,4\n", 1, "found \"0;5,1;5\""},
+      {"a.csv", "\"0;5\",\"1;5\"\n3,4\n", 1, "expected \"x,y\""},
+      {"a.csv", "\"0,5\",\"1,5\"\n3,4\n", 1, "expected \"x,y\""},
+      {"a.csv", "0x1p3,-0x10\n3,4\n", 1, "found \"0x1p3,-0x10\""},
+      {"a.csv", "'5','6'\n3,4\n", 1, "found \"'5','6'\""},
+      {"a.csv",
+       "$5,\xe2\x88\x92"
+       "6\n3,4\n",
+       1, "found \"$5,\\xe2\\x88\\x926\""},
+      {"a.csv", "\"5,\"6\n3,4\n", 1, "expected \"x,y\""},
+      {"a.csv", "\"\",\"\"\n3,4\n", 1, "expected \"x,y\""},
+      {"a.csv", "NA,#N/A\n3,4\n", 1, "found \"NA,#N/A\""},
+      {"a.csv", "x,y\n1,2\n\"nan\",\"1\"\n", 3, "expected \"x,y\", found"},
       {"a.csv", "1,2\n3,1e101\n", 2, "expected coordinates within +-1e100"},
   });
 }

@@ -320,8 +320,8 @@ TEST_CASE("JSON: an array of instances") {
 
 TEST_CASE("CSV: with and without names of columns, byte order mark, CRLF, blank lines, spaces") {
   const std::vector<double> values = {1, 2.5, -3e2, 0.25};
-  for (const std::string head :
-       {"", "x,y\n", "\xEF\xBB\xBFx , y\r\n", "\"lon\",\"lat\"\n", "\n\nlon,lat\n"}) {
+  for (const std::string head : {"", "x,y\n", "\xEF\xBB\xBFx , y\r\n", "\"lon\",\"lat\"\n", "\n\nlon,lat\n",
+                                 "# x1,y_2 [km]\n", "\xE7\xB5\x8C\xE5\xBA\xA6,Infinite\n"}) {
     INFO(head);
     const InstanceFile file = parse_instances(head + "1, +2.5\r\n\r\n -3e2 ,.25\r\n\r\n", "some/map.csv");
     CHECK(file.warnings.empty());
@@ -334,6 +334,8 @@ TEST_CASE("CSV: with and without names of columns, byte order mark, CRLF, blank 
                              "1,2\n3,4\n",
                              "a.csv"))
             .n() == 2);
+  CHECK(only(parse_instances("\"0\",\"5\"\n\" 3 \", \"-4.5\" \n1,\"2\"\n", "a.csv")).values ==
+        std::vector<double>{0, 5, 3, -4.5, 1, 2});
   ReadOptions csv;
   csv.format = InputFormat::kCsv;
   const InstanceFile cut = parse_instances("1,2\n3,4", "a.txt", csv);

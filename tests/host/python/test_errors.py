@@ -2,6 +2,8 @@
 """Failures are exceptions that say what was found and what was expected."""
 import pathlib
 import pickle
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -201,6 +203,21 @@ class Failures(FolderTest):
 
     def test_a_device_that_is_not_there(self):
         self.check(lambda: pointsman.Solver(device="cuda:999"), (pointsman.ResourceError,), "device cuda:999", 4)
+
+    def test_the_modules_error_is_one_printable_line(self):
+        from pointsman.__main__ import printable
+
+        self.assertEqual(printable("a\n\x1b[31m\x7f\x9b\u202e\u2066\u061c\xe9 b"),
+                         r"a\n\x1b[31m\x7f\x9b\u202e\u2066\u061c" + "\xe9 b")
+
+    def test_the_module_opens_no_file_as_a_standard_stream(self):
+        path = self.folder / "descriptor"
+        script = ("import os, pointsman.__main__ as module; module.occupy_standard_streams(); "
+                  f"file = open({str(path)!r}, 'w'); file.write(str(file.fileno()))")
+        for closed in ("2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            command = ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script]
+            subprocess.run(command, check=True)
+            self.assertGreater(int(path.read_text()), 2)
 
     def test_the_other_problems_answers(self):
         with self.assertRaisesRegex(AttributeError, "has tours"):
