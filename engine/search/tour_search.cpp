@@ -47,19 +47,16 @@ std::vector<int32_t> TourSearch::greedy_tour(const SearchControl& control) const
   return tour;
 }
 
-// By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks or over the
-// time, whichever is nearer its end.
+// By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks, or over
+// the time where that is nearer its end.
 struct TourSearch::Cooling {
   double heat;
   Clock::time_point start;
   double done = 0.0, step;  // the share of all kicks made so far, and of one
+  std::atomic<bool>& hurried;
 
   double draw(int64_t kick, const SearchControl& control, std::mt19937_64& random) const {
-    double share = done + static_cast<double>(kick) * step;
-    if (control.deadline) {
-      const std::chrono::duration<double> gone = Clock::now() - start, all = *control.deadline - start;
-      share = std::max(share, gone / all);
-    }
+    const double share = share_gone(done + static_cast<double>(kick) * step, start, control, hurried);
     return 2.0 * heat * std::max(1.0 - share, 0.0) * (static_cast<double>(random() >> 11) * 0x1p-53);
   }
   double try_kick(LinKernighan& tour, int first, int count, int64_t kick, const SearchControl& control,
@@ -77,7 +74,8 @@ double TourSearch::Cooling::try_kick(LinKernighan& tour, int first, int count, i
 }
 
 int64_t TourSearch::kick_alone(int64_t kicks, const SearchControl& control) {
-  const Cooling cooling = {kHeat * tour_.length() / n_, Clock::now(), 0.0, 1.0 / static_cast<double>(kicks)};
+  const Cooling cooling = {kHeat * tour_.length() / n_, Clock::now(), 0.0, 1.0 / static_cast<double>(kicks),
+                           hurried_};
   std::mt19937_64 random(options_.seed);
   std::vector<int32_t> best = tour_.places();
   double excess = 0.0;                     // of the tour's length over the best one's
@@ -144,7 +142,7 @@ struct TourSearch::Helper {
 int64_t TourSearch::kick_together(int64_t kicks, const SearchControl& control, WorkerThreads* workers) {
   const int count = std::min(n_ / kStretch, kMostHelpers);
   Cooling cooling = {kHeat * tour_.length() / n_, Clock::now(), 0.0,
-                     static_cast<double>(count) / static_cast<double>(kicks)};
+                     static_cast<double>(count) / static_cast<double>(kicks), hurried_};
   std::vector<Helper> helpers;
   for (int i = 0; i < count; ++i) {
     helpers.push_back({LinKernighan(distance_, neighbours_), std::mt19937_64(options_.seed + i), {}, {}});
@@ -205,12 +203,14 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
   if (n_ < 4) return true;  // up to three cities have one tour
   if (control.check() != Status::kDone) return false;
   load(solution.order);
+  hurried_ = false;
   tour_.descend(control);
   bool finished = !tour_.stopped();
   if (control.on_best) control.on_best(tour_.length());
   if (finished && n_ >= kFewestForKicks && kicks > 0) {
     solution.kicks = divides(n_) ? kick_together(kicks, control, workers) : kick_alone(kicks, control);
     finished = solution.kicks == kicks;
+    if (finished && hurried_ && solution.status == Status::kDone) solution.status = Status::kTimeLimit;
   }
   Solution improved = solution;
   for (int i = 0; i < n_; ++i) improved.order[i] = distance_.city(tour_.places()[i]);

@@ -2,6 +2,7 @@
 // Local search on TSP tours: Lin-Kernighan moves and kicks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -40,7 +41,8 @@ class TourSearch {
   TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
 
   // Both replace the order of a valid solution by a tour that is never longer under the instance's own
-  // metric, and revalidate it. False when a limit cut it short. descend() goes to the next local optimum,
+  // metric, and revalidate it. False when a limit cut it short; where all kicks were made, but by the clock's
+  // schedule, the solution's status becomes kTimeLimit. descend() goes to the next local optimum,
   // improve() on from there by kicks, which it counts in the solution; `workers` divide the work on a large
   // tour (null: the caller alone).
   bool descend(Solution& solution, const SearchControl& control) {
@@ -72,6 +74,7 @@ class TourSearch {
   const Distances distance_;
   const NeighbourLists neighbours_;
   LinKernighan tour_;
+  std::atomic<bool> hurried_{false};  // did the time limit set the schedule of the kicks?
 };
 
 // As TourSearch::improve(), for any valid solution; that of a KnapSack is left as it is. Stops early when
