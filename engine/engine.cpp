@@ -190,6 +190,12 @@ std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
   return std::move(result.log_probs);
 }
 
+// Of a search that did not come to an end.
+Status stopped_status(const SearchControl& control) {
+  const Status status = control.check();
+  return status == Status::kDone ? Status::kTimeLimit : status;  // a limit of the instance's own
+}
+
 }  // namespace
 
 DeviceInfo describe(const std::vector<std::unique_ptr<Backend>>& backends) {
@@ -272,7 +278,8 @@ SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& ins
     report = run(model, open_instances, open_rows, options, control, [&](size_t i, Solution&& solution) {
       const bool is_worse = solution.status == Status::kUnsolved ||
                             !is_better(instances[open[i]].problem, solution.objective, found[i].objective);
-      if (is_worse) {
+      if (is_worse) {  // also where the network was cut short before it found a better one
+        found[i].status = solution.status == Status::kUnsolved ? stopped_status(control) : solution.status;
         found[i].network_objective = solution.network_objective;
         solution = std::move(found[i]);
       }

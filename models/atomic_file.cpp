@@ -19,6 +19,10 @@ namespace {
   throw DiskError(path, error);
 }
 
+[[noreturn]] void fail_busy(const std::string& path) {
+  throw DiskError(path, EBUSY, "another process is writing it");
+}
+
 // Some file systems know no sync; that is not a lost result.
 bool synced(int descriptor) {
   return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
@@ -79,15 +83,19 @@ OutputFile::OutputFile(const std::string& path, bool force, Appearance appearanc
   if (appearance == Appearance::kGrowing) open_growing();
 }
 
-// Without another's lock on the temporary file there is no other writer.
+// Without another's lock on the temporary file there is no other writer of this name. The file itself is
+// locked too: a hard link is another name of it.
 void OutputFile::open_growing() {
   lock_ = descriptor_;
   descriptor_ =
       ::open(target_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (is_new_ && !force_ ? O_EXCL : 0), 0666);
-  if (descriptor_ >= 0) return;
   const int error = errno;
+  const bool is_open = descriptor_ >= 0, is_locked = is_open && is_locked_by_another(descriptor_);
+  if (is_open && !is_locked) return;
+  if (is_open) ::close(descriptor_);
   ::unlink(temporary_.c_str());
   ::close(lock_);
+  if (is_locked) fail_busy(target_);
   if (error == EEXIST) throw OutputRefused(target_, "is there already; --force replaces it");
   fail(target_, error);
 }
@@ -106,7 +114,7 @@ void OutputFile::open_temporary() {
     if (descriptor_ < 0) fail_leftover();
     if (is_locked_by_another(descriptor_)) {
       ::close(std::exchange(descriptor_, -1));
-      throw DiskError(target_, EBUSY, "another process is writing it");
+      fail_busy(target_);
     }
     struct stat own = {}, named = {};
     const bool is_named = ::fstat(descriptor_, &own) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&

@@ -48,7 +48,8 @@ enum class Appearance { kWhole, kGrowing };
 // a regular file (FIFO, device) is written through. Disk errors are std::system_error, naming the file; an
 // older file of that name then stays intact.
 //
-// A growing file is written in its place, at once, and has the same lock. An older one stays what it was
+// A growing file is written in its place, at once, and has the same lock; it is locked itself too, since it
+// may have other names (hard links). An older one stays what it was
 // until the first write; what was written stays, whatever comes then.
 class OutputFile {
  public:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, races of CUDA kernels in large
-# tiles, a billion quotients, 20,000 packings, half an hour of changed files for the readers, the planted faults, 1,000 kills,
-# every allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
+# tiles, a billion quotients, 20,000 packings, 100,000 tours, half an hour of changed files for the readers, the planted faults,
+# 2,200 kills and 1,400 limits, every allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
 # With the path of an earlier build's `pointsman` as argument also the comparison of all answers.
 #   tests/long.sh [BEFORE]
 set -euo pipefail
@@ -19,7 +19,7 @@ build-asan/tests/fuzz/fuzz_readers --seconds 1800 --seed "$RANDOM"
 python3 tests/mutants/run.py build-mutants
 cmake --preset default && cmake --build --preset default --target pointsman fail_malloc test_library_faults test_large_distances
 build/tests/test_large_distances '[.long]'
-python3 tests/faults/kills.py build/host/pointsman --kills 1000
+python3 tests/faults/kills.py build/host/pointsman
 build/tests/test_library_faults '[.every]'
 python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so
 python3 tests/faults/allocations.py build/host/pointsman build/tests/libfail_malloc.so --every 101 \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Algorithm 2 of Bello et al. 2017 for many instances at once, each with weights of its own.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -226,13 +227,6 @@ void check_options(const ActiveSearchOptions& options, const ModelConfig& config
   }
 }
 
-// Share of the time limit that has passed since `start`; 0 without a limit.
-double time_used(const SearchControl& control, Clock::time_point start) {
-  if (!control.deadline) return 0.0;
-  const std::chrono::duration<double> used = Clock::now() - start, all = *control.deadline - start;
-  return std::clamp(used.count() / std::max(all.count(), 1e-9), 0.0, 1.0);
-}
-
 }  // namespace
 
 int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device) {
@@ -252,16 +246,18 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
   ActiveSearch search(backend, config, batch, options);
   const Clock::time_point start = Clock::now();
   Status status = control.check();
+  std::atomic<bool> hurried{false};
   for (int step = 0; step < options.steps && status == Status::kDone; ++step) {
     const Clock::time_point began = Clock::now();
-    const double done = std::max(static_cast<double>(step) / options.steps, time_used(control, start));
+    const double done = share_gone(static_cast<double>(step) / options.steps, start, control, hurried);
     const bool drawn = search.learn(step, options.entropy * (1.0 - done), control.stop());
     if (drawn) search.report(step);
     if (!drawn || step + 1 < options.steps) status = control.check();
     control.trace_call("step", int64_t{sets} * options.replicas, began);
   }
   if (!search.has_all() && !control.is_over()) search.draw_one(control.stop_at_end());
-  return search.result(status);
+  const bool by_clock = hurried && options.entropy > 0.0;
+  return search.result(status == Status::kDone && by_clock ? Status::kTimeLimit : status);
 }
 
 }  // namespace pointsman

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -70,6 +71,22 @@ struct SearchControl {
           std::to_string(taken.count()) + " ms");
   }
 };
+
+// By how much the clock must be ahead of a search's own count before the search follows the clock.
+inline constexpr double kClockLead = 0.05;
+
+// The share of a search that is over: `counted` by its own steps, or by the time limit where the clock is
+// clearly ahead of them. The second sets `hurried`: then the answer depends on the clock, even with all
+// steps.
+inline double share_gone(double counted, Clock::time_point start, const SearchControl& control,
+                         std::atomic<bool>& hurried) {
+  if (!control.deadline) return counted;
+  const std::chrono::duration<double> gone = Clock::now() - start, all = *control.deadline - start;
+  const double by_clock = std::clamp(gone.count() / std::max(all.count(), 1e-9), 0.0, 1.0);
+  if (by_clock <= counted + kClockLead) return counted;
+  hurried = true;
+  return by_clock;
+}
 
 // With `each` as the deadline of `turns` instances that are searched one after the other from now on.
 inline SearchControl limit_each(const SearchControl& control, int64_t turns) {

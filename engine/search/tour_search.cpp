@@ -2,6 +2,7 @@
 #include "engine/search/tour_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -33,19 +34,16 @@ std::vector<int32_t> all_places(int n) {
   return places;
 }
 
-// By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks or over the
-// time, whichever is nearer its end.
+// By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks, or over
+// the time where that is nearer its end.
 struct Cooling {
   double heat;
   Clock::time_point start;
   double done = 0.0, step;  // the share of all kicks made so far, and of one
+  std::atomic<bool>& hurried;
 
   double draw(int64_t kick, const SearchControl& control, std::mt19937_64& random) const {
-    double share = done + static_cast<double>(kick) * step;
-    if (control.deadline) {
-      const std::chrono::duration<double> gone = Clock::now() - start, all = *control.deadline - start;
-      share = std::max(share, gone / all);
-    }
+    const double share = share_gone(done + static_cast<double>(kick) * step, start, control, hurried);
     return 2.0 * heat * std::max(1.0 - share, 0.0) * (static_cast<double>(random() >> 11) * 0x1p-53);
   }
 };
@@ -67,6 +65,7 @@ class Kicks {
   // at the same tour: what one run ends at depends more on chance than on its length, so the best of two is
   // better than one twice as long.
   int64_t make(int64_t kicks, WorkerThreads* workers);
+  bool hurried() const { return hurried_; }  // whether the time limit set the schedule
 
  private:
   int64_t make_run(int64_t kicks, uint64_t seed, WorkerThreads* workers) {
@@ -77,10 +76,11 @@ class Kicks {
   struct Helper;
 
   // A few edges so long that nothing else is seen beside them say nothing of how much a kick may cost.
-  Cooling cooling(int64_t kicks, int helpers) const {
+  Cooling cooling(int64_t kicks, int helpers) {
     const double edge =
         distances_.is_wide() ? tour_.median_edge() : distances_.to_double(tour_.length()) / n_;
-    return {kHeat * edge, Clock::now(), 0.0, static_cast<double>(helpers) / static_cast<double>(kicks)};
+    return {kHeat * edge, Clock::now(), 0.0, static_cast<double>(helpers) / static_cast<double>(kicks),
+            hurried_};
   }
 
   // One kick and its repair. Returns by how much the tour grew: 0 where it was undone.
@@ -102,7 +102,9 @@ class Kicks {
   const uint64_t seed_;
   LinKernighan<Length>& tour_;
   const SearchControl& control_;
+  std::atomic<bool> hurried_{false};
 };
+
 template <typename Length>
 int64_t Kicks<Length>::make(int64_t kicks, WorkerThreads* workers) {
   const std::vector<int32_t> start = tour_.places();
@@ -283,6 +285,7 @@ bool TourSearch::run(LinKernighan<Length>& tour, Solution& solution, int64_t kic
     Kicks<Length> all(distance_, neighbours_, options_.seed, tour, control);
     solution.kicks = all.make(kicks, workers);
     finished = solution.kicks == kicks;
+    if (finished && all.hurried() && solution.status == Status::kDone) solution.status = Status::kTimeLimit;
   }
   Solution improved = solution;
   for (int i = 0; i < n_; ++i) improved.order[i] = distance_.city(tour.places()[i]);

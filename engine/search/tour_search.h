@@ -42,7 +42,8 @@ class TourSearch {
   TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
 
   // Both replace the order of a valid solution by a tour that is never longer under the instance's own
-  // metric, and revalidate it. False when a limit cut it short. descend() goes to the next local optimum,
+  // metric, and revalidate it. False when a limit cut it short; where all kicks were made, but by the clock's
+  // schedule, the solution's status becomes kTimeLimit. descend() goes to the next local optimum,
   // improve() on from there by kicks, which it counts in the solution; `workers` divide the work on a large
   // tour (null: the caller alone).
   bool descend(Solution& solution, const SearchControl& control) {

@@ -2,59 +2,73 @@
 #include "host/command/answered_lines.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
-#include "host/command/options.h"
+#include "engine/problem/instance.h"
+#include "host/files/printable.h"
 #include "host/files/text_scan.h"
-#include "host/files/write_solutions.h"
 
 namespace pointsman {
 
 namespace {
 
-// Of an answer that a limit or a signal kept from being final. Within a string the quotes would be escaped.
-bool is_unfinished(const std::string& line) {
-  const auto has = [&](Status status) {
-    return line.find(std::string(",\"status\":\"") + name_of(status) + "\",") != std::string::npos;
-  };
-  return has(Status::kUnsolved) || has(Status::kInterrupted);
-}
+// Of both lines so many bytes are shown, from shortly before where they part.
+constexpr size_t kShown = 100, kBefore = 40, kAfter = 20;
 
 }  // namespace
 
-AnsweredLines::AnsweredLines(std::string path, int64_t first)
-    : path_(std::move(path)), first_(first), file_(path_, std::ios::binary) {
+AnsweredLines::AnsweredLines(std::string path, int64_t first, bool keeps_limited)
+    : path_(std::move(path)), first_(first), keeps_limited_(keeps_limited), file_(path_, std::ios::binary) {
   if (file_.is_open()) read();
 }
 
 // What the next line starts with, whatever its instance is.
 std::string AnsweredLines::start() const { return "{\"index\":" + std::to_string(first_ + count_) + ","; }
 
-void AnsweredLines::read() {
-  next_.clear();
-  const bool is_whole = static_cast<bool>(std::getline(file_, next_)) && !file_.eof();
-  if (next_.empty() && !is_whole) return;
-  const size_t common = std::min(next_.size(), start().size());
-  const bool is_answer = next_.compare(0, common, start(), 0, common) == 0 &&
-                         (!is_whole || (common == start().size() && next_.ends_with('}')));
-  if (!is_answer) {
-    throw UsageError(place() + ": expected an answer of solve --format ndjson, " + shown(start()) +
-                     ".., found " + shown(next_));
-  }
-  if (!is_whole || is_unfinished(next_)) {
-    next_.clear();
-  } else {
-    next_ += '\n';
-  }
+void AnsweredLines::refuse(const std::string& message) const {
+  throw ResumeRefused(path_, count_ + 1, message);
 }
 
-bool AnsweredLines::take(int64_t index, const Instance* instance, const std::string& at) {
+// By its status. Within a string the quotes would be escaped.
+bool AnsweredLines::is_cut_short() const {
+  const auto has = [&](Status status) {
+    return next_.find(std::string(",\"status\":\"") + name_of(status) + "\",") != std::string::npos;
+  };
+  return has(Status::kUnsolved) || has(Status::kInterrupted) || (has(Status::kTimeLimit) && !keeps_limited_);
+}
+
+void AnsweredLines::read() {
+  next_.clear();
+  is_whole_ = static_cast<bool>(std::getline(file_, next_)) && !file_.eof();
+  if (next_.empty() && !is_whole_) return;
+  const size_t common = std::min(next_.size(), start().size());
+  const bool is_answer = next_.compare(0, common, start(), 0, common) == 0 &&
+                         (!is_whole_ || (common == start().size() && next_.ends_with('}')));
+  if (!is_answer) {
+    refuse("expected an answer of solve --format ndjson, " + shown(start()) + ".., found " + shown(next_));
+  }
+  if (is_whole_) next_ += '\n';
+}
+
+bool AnsweredLines::take(const std::string& expected, const std::string& place) {
   if (!has_next()) return false;
-  const std::string expected = instance != nullptr ? solution_start(index, *instance) : start() + "\"code\":";
-  if (!next_.starts_with(expected)) {
-    constexpr size_t kShown = 100;
-    throw UsageError(place() + ": found " + next_.substr(0, kShown) + ".., expected the answer to " + at +
-                     ", " + expected.substr(0, kShown) + "..");
+  const size_t size = is_whole_ ? expected.size() : std::min(next_.size(), expected.size());
+  if (next_.compare(0, size, expected, 0, size) != 0) {
+    const auto parted = std::mismatch(expected.begin(), expected.end(), next_.begin(), next_.end()).first;
+    const auto at = static_cast<size_t>(parted - expected.begin());
+    const size_t from = at + kAfter <= kShown ? 0 : at - kBefore;
+    const std::string dots = from > 0 ? ".." : "";
+    const bool is_old = next_.find(",\"instance\":\"") == std::string::npos;
+    refuse(
+        "found " + dots + printable(std::string_view(next_).substr(from, kShown)) +
+        ".., expected the answer to " + place + ", " + dots +
+        printable(std::string_view(expected).substr(from, kShown)) + ".." +
+        (is_old ? "; lines of an earlier version do not tell their instance: solve into another file" : ""));
+  }
+  if (!is_whole_ || is_cut_short()) {
+    next_.clear();
+    return false;
   }
   bytes_ += next_.size();
   ++count_;

@@ -6,37 +6,48 @@
 #include <fstream>
 #include <string>
 
-#include "engine/problem/instance.h"
+#include "host/files/input_error.h"
 
 namespace pointsman {
 
-// The answers that stay, in order: all whole lines before the first that a limit or a signal left unsolved or
-// interrupted. A last line that is torn does not stay. Holds one line at a time.
+// The output of --resume has other lines than the answers of this run. It is left as it is.
+class ResumeRefused : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+// The answers that stay, in order: all whole lines before the first that a limit or a signal cut short. A
+// last line that is torn does not stay. Holds one line at a time.
 class AnsweredLines {
  public:
-  // first: index of the run's first instance. A file that is not there has none. Throws UsageError for one
+  // first: index of the run's first instance. keeps_limited: answers at a time limit stay, since every
+  // instance has a limit of its own. A file that is not there has no answers. Throws ResumeRefused for one
   // that is no such output; so does take().
-  AnsweredLines(std::string path, int64_t first);
+  AnsweredLines(std::string path, int64_t first, bool keeps_limited);
 
-  bool has_next() const { return !next_.empty(); }
-  int64_t count() const { return count_; }   // of those taken
-  uint64_t bytes() const { return bytes_; }  // that these have in the file
+  bool has_next() const { return !next_.empty(); }  // also one that does not stay
+  int64_t count() const { return count_; }          // of those taken
+  uint64_t bytes() const { return bytes_; }         // that these have in the file
 
-  // The next answer, where there is one: that to the instance of this index, `instance`; null: an error.
-  // Throws UsageError when it is to another one; `place` tells where the instance stands.
-  bool take(int64_t index, const Instance* instance, const std::string& place);
+  // Takes the next answer, which must begin with `expected`, of the instance that stands at `place`. False
+  // where there is none that stays: then none of those behind it does. Throws ResumeRefused for the answer to
+  // another instance.
+  bool take(const std::string& expected, const std::string& place);
 
-  // "out.ndjson:3", of the next answer.
-  std::string place() const { return path_ + ":" + std::to_string(count_ + 1); }
+  // Throws ResumeRefused at the next answer.
+  [[noreturn]] void refuse(const std::string& message) const;
 
  private:
   void read();
   std::string start() const;
+  bool is_cut_short() const;
 
   std::string path_;
   int64_t first_;
+  bool keeps_limited_;
   std::ifstream file_;
-  std::string next_;  // with its newline; empty: there is none
+  std::string next_;       // with its newline, where it has one; empty: there is none
+  bool is_whole_ = false;  // has it one?
   int64_t count_ = 0;
   uint64_t bytes_ = 0;
 };

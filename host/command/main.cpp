@@ -275,6 +275,7 @@ int main_program(int argc, char** argv) {
     const CommonOptions& common = *command.common;
     configure_log(common.quiet, common.verbose, common.log_format == "json");
     as_json = is_json_on_stdout(common);
+    set_input_limit(parse_size(common.max_input).value());
     SearchControl loading = search_control(common);
     if (loading.deadline) loading.end = *loading.deadline + kLoadingPatience;
     set_run_stop([control = search_control(common)] { return control.is_over(); },

@@ -40,6 +40,11 @@ std::string check_seconds(const std::string& text) {
   return {};
 }
 
+std::string check_size(const std::string& text) {
+  if (parse_size(text)) return {};
+  return "expected a number of bytes above 0 such as 512M or 4G, found \"" + text + "\"";
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
@@ -72,6 +77,10 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
   add_flag(app, "-v,--verbose", options.verbose, "Also log models, batches and backend calls");
   add_option(app, "--log-format", options.log_format, "Log lines as text or as JSON",
              one_of({"text", "json"}));
+  add_option(app, "--max-input", options.max_input,
+             "Memory that packed input (gzip, .npz) may take; K, M, G and T are powers of 1024",
+             judged_by(check_size))
+      .type_name("SIZE");
   add_option(app, "--config", options.config,
              "Read flags from this file: \"samples = 64\" lines, [solve] sections; "
              "flags and environment come first")

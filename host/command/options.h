@@ -10,6 +10,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/search/search.h"
+#include "host/files/input_limit.h"
 #include "host/run/failure.h"
 
 namespace pointsman {
@@ -42,6 +43,7 @@ struct CommonOptions {
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
+  std::string max_input = kDefaultMaxInput;
   std::string config;                 // applied before the parse (main.cpp)
   std::vector<std::string> suffixes;  // no flag: those of -o that tell a format
   bool answer_on_stdout = false;      // no flag: -o is something else than the answer (train: the model)

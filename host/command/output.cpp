@@ -48,8 +48,9 @@ OutputFile open_output(const CommonOptions& options, Appearance appearance) {
 
 void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs) {
   std::error_code absent;
+  if (!std::filesystem::is_regular_file(options.output, absent)) return;  // a terminal is both
   for (const std::string& input : inputs) {
-    if (std::filesystem::equivalent(options.output, input, absent))
+    if (std::filesystem::equivalent(options.output, input == "-" ? "/dev/stdin" : input, absent))
       throw UsageError("-o " + options.output + ": is read as " + input);
   }
 }

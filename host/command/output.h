@@ -28,7 +28,7 @@ bool is_json_on_stdout(const CommonOptions& options);
 // --force. std::system_error when the disk refuses, then and later.
 OutputFile open_output(const CommonOptions& options, Appearance appearance = Appearance::kWhole);
 
-// Throws UsageError when -o is one of the files that are read.
+// Throws UsageError when -o is one of the files that are read, by whatever name; "-" is the file at stdin.
 void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs);
 
 // The answer of the subcommands that have no format of their own: `json` indented, or `text` as it is.

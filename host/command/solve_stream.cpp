@@ -117,11 +117,10 @@ class LineQueue {
 
 bool SolveStream::stopped() const { return control_.check() != Status::kDone; }
 
-bool SolveStream::is_answered(int64_t index, const Instance* instance, int64_t line) {
-  if (!answered_) return false;
+bool SolveStream::is_answered(const std::string& expected, int64_t index, int64_t line) {
   const std::string at =
       path_ + (line > 0 ? ":" + std::to_string(line) : ", instance " + std::to_string(index));
-  if (answered_->take(index, instance, at)) return true;
+  if (answered_->take(expected, at)) return true;
   end_of_answered();
   return false;
 }
@@ -136,8 +135,8 @@ void SolveStream::end_of_answered() {
 void SolveStream::finish() {
   if (answered_ && answered_->has_next()) {
     if (stopped()) return;  // the output stays as it is
-    throw UsageError(answered_->place() + ": found an answer, expected none: the input has only " +
-                     std::to_string(next_index_) + " instances");
+    answered_->refuse("found an answer, expected none: the input has only " + std::to_string(next_index_) +
+                      " instances");
   }
   if (answered_) end_of_answered();
   file_.commit();
@@ -167,6 +166,8 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
       if (!batch_size) at_once = lines_for(count, milliseconds_since(start) / 1000);
     }
   } catch (const InputStopped&) {  // the exit code tells it
+  } catch (const ResumeRefused&) {
+    throw;
   } catch (const InputError& error) {
     const int64_t index = next_index_++;
     if (is_in_part(index)) write_error(kExitInput, error.what(), error.file(), error.line(), index);
@@ -199,7 +200,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
       write_error(code, message, "", line.line, index);
       continue;
     }
-    if (is_answered(index, &*line.instance, line.line)) continue;
+    if (answered_ && is_answered(solution_line_start(index, *line.instance), index, line.line)) continue;
     instances.push_back(std::move(*line.instance));
     rows.push_back(static_cast<uint64_t>(index));
     indices.push_back(index);
@@ -210,7 +211,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
     write_errors_before(indices[i]);
     const double gap_found =
         std::isnan(reference_) ? reference_ : gap(instances[i].problem, solution.objective, reference_);
-    file_.write(solution_json(indices[i], instances[i], solution, gap_found) + "\n");
+    file_.write(solution_line(indices[i], instances[i], solution, gap_found));
     totals_.add(instances[i], solution, gap_found);
     show_progress();
   });
@@ -220,9 +221,10 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
 void SolveStream::write_error(int code, const std::string& message, const std::string& file, int64_t line,
                               int64_t index) {
   ++totals_.failed;
-  if (is_answered(index, nullptr, line)) return;
+  std::string text = error_json(code, message, file, line, index) + "\n";
+  if (answered_ && is_answered(text, index, line)) return;
   log_warning(message);
-  errors_.emplace_back(index, error_json(code, message, file, line, index) + "\n");
+  errors_.emplace_back(index, std::move(text));
 }
 
 void SolveStream::write_errors_before(int64_t index) {

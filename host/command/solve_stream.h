@@ -30,14 +30,15 @@ class SolveStream {
   // Answers only instances first .. last - 1 of all files; the others are passed over.
   void take_part(int64_t first, int64_t last) { first_ = first, last_ = last; }
 
-  // After take_part(). Goes on behind what an earlier run left in `output`, which the file writes. UsageError
-  // for other lines than answers.
-  void resume(const std::string& output) { answered_.emplace(output, first_); }
+  // After take_part(). Goes on behind what an earlier run left in `output`, which the file writes.
+  // ResumeRefused for other lines than answers.
+  void resume(const std::string& output) { answered_.emplace(output, first_, control_.each.has_value()); }
 
   // Solves one file or stream. Bad lines, or a bad file, are answered with their code and the run goes on.
+  // ResumeRefused where the output has an answer to another instance.
   void solve_file(const std::string& path, const ReadOptions& options);
 
-  // After the last file. UsageError where the output has answers to more instances than the input has.
+  // After the last file. ResumeRefused where the output has answers to more instances than the input has.
   void finish();
 
   const SolveTotals& totals() const { return totals_; }
@@ -53,8 +54,8 @@ class SolveStream {
                    int64_t index);
   void write_errors_before(int64_t index);
   bool is_in_part(int64_t index) const { return index >= first_ && index < last_; }
-  // Whether the output of an earlier run has the answer. instance: null of an error.
-  bool is_answered(int64_t index, const Instance* instance, int64_t line);
+  // Whether the output of an earlier run has the answer, which begins with `expected`.
+  bool is_answered(const std::string& expected, int64_t index, int64_t line);
   void end_of_answered();
   // Not where the answers themselves appear.
   void show_progress() {

@@ -71,8 +71,13 @@ void check_outputs(const TrainFlags& flags, const CommonOptions& common) {
   std::map<fs::path, const char*> seen;
   for (const auto& [flag, file] : files) {
     if (file.empty()) continue;
-    const auto [other, is_new] = seen.emplace(fs::weakly_canonical(fs::absolute(file)), flag);
-    if (!is_new) throw UsageError(std::string(flag) + " " + file + ": is the file of " + other->second);
+    const fs::path place = fs::weakly_canonical(fs::absolute(file));
+    for (const auto& [other, other_flag] : seen) {
+      std::error_code absent;  // a hard link is the same file by another name
+      if (place == other || fs::equivalent(place, other, absent))
+        throw UsageError(std::string(flag) + " " + file + ": is the file of " + other_flag);
+    }
+    seen.emplace(place, flag);
     if (flag == std::string("--log") && fs::is_character_file(file)) continue;  // a terminal
     if (fs::exists(file) && !fs::is_regular_file(file) && !fs::is_directory(file))
       throw UsageError(std::string(flag) + " " + file + ": expected a file, found a device, socket or FIFO");

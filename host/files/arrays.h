@@ -14,7 +14,7 @@ namespace pointsman {
 // points: (B, n, 2) or (n, 2), the two numbers of each item.
 InstanceBatch instances_of_points(const NpyArray& points, const ReadOptions& options);
 // matrices: (B, n, n) or (n, n).
-InstanceBatch instances_of_matrices(const NpyArray& matrices);
+InstanceBatch instances_of_matrices(const NpyArray& matrices, const ReadOptions& options);
 // weights, values: (B, n) or (n,). Their capacities are still to be set.
 InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values);
 // capacity: a number or (B,).

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace pointsman {
 
@@ -31,6 +32,19 @@ class InputError : public std::runtime_error {
 
   std::string file_;
   int64_t line_;
+};
+
+// Packed input takes more memory than --max-input allows; exit code 4. what() reads
+//   set.npz: locs: (100000000, 2) takes 1600000000 bytes; expected at most 1073741824, --max-input ..
+class InputTooLarge : public std::runtime_error {
+ public:
+  InputTooLarge(std::string file, const std::string& message)
+      : std::runtime_error(file + ": " + message), file_(std::move(file)) {}
+
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
 };
 
 }  // namespace pointsman

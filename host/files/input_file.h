@@ -55,9 +55,16 @@ class InputFile {
 
   const std::string& name() const { return name_; }  // in messages
 
-  // All throw InputStopped, InputError for damaged gzip, and std::system_error when the disk fails. A line is
-  // a part of a stream, which ends only where it is waited for; one beyond a megabyte is a document, and a
-  // document up to a megabyte is read whatever the time.
+  bool is_packed() const { return unpacker_.has_value(); }  // known once something was read
+  // The lines read so far are held no more: only what comes counts for the limit on packed input.
+  void forget_lines() {
+    if (unpacker_) unpacker_->forget();
+  }
+
+  // All throw InputStopped, InputError for damaged gzip, InputTooLarge for packed input that takes more
+  // memory than the limit, and std::system_error when the disk fails. A line is a part of a stream, which
+  // ends only where it is waited for; one beyond a megabyte is a document, and a document up to a megabyte is
+  // read whatever the time.
   std::string_view peek(
       size_t bytes);  // so many that come next, fewer where the first line or all ends; not taken
   bool read_line(std::string& line);  // up to and with the next newline; false at the end

@@ -2,6 +2,7 @@
 // The program's own answers in JSON and NDJSON (docs/file-formats.md), and its errors.
 #include <cmath>
 
+#include "engine/problem/instance_hash.h"
 #include "host/files/formats.h"
 #include "models/json_text.h"
 
@@ -72,17 +73,22 @@ bool is_ndjson(std::string_view bytes, const std::string& file) {
   }
 }
 
-std::string solution_start(int64_t index, const Instance& instance) {
+namespace {
+
+// What a solution starts with. hash: empty where it is left out.
+std::string start_of(int64_t index, const Instance& instance, const std::string& hash) {
   std::string start = json_object({{"index", index},
                                    {"id", instance.id},
                                    {"problem", name_of(instance.problem)},
-                                   {"n", instance.n()}})
+                                   {"n", instance.n()},
+                                   {"instance", hash.empty() ? JsonText() : JsonText(hash)}})
                           .text;
   start.back() = ',';
   return start;
 }
 
-std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap) {
+// And what follows.
+std::string found_json(const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
   const bool is_solved = solution.status != Status::kUnsolved;
   const bool has_length =
@@ -103,7 +109,22 @@ std::string solution_json(int64_t index, const Instance& instance, const Solutio
        {"start", has_start ? JsonText(name_of(solution.start)) : JsonText()},
        {"kicks", has_kicks ? JsonText(solution.kicks) : JsonText()},
        {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}});
-  return solution_start(index, instance) + found.text.substr(1);
+  return found.text.substr(1);
+}
+
+}  // namespace
+
+std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap) {
+  return start_of(index, instance, {}) + found_json(instance, solution, gap);
+}
+
+std::string solution_line_start(int64_t index, const Instance& instance) {
+  return start_of(index, instance,
+                  printed("%016llx", static_cast<unsigned long long>(instance_hash(instance))));
+}
+
+std::string solution_line(int64_t index, const Instance& instance, const Solution& solution, double gap) {
+  return solution_line_start(index, instance) + found_json(instance, solution, gap) + "\n";
 }
 
 std::string error_json(int code, const std::string& message, const std::string& file, int64_t line,
@@ -151,10 +172,8 @@ std::string write_json_answers(const Answer& answer) {
 
 std::string write_ndjson_answers(const Answer& answer) {
   std::string out;
-  for (size_t i = 0; i < answer.solutions.size(); ++i) {
-    out += solution_json(static_cast<int64_t>(i), answer.instances[i], answer.solutions[i], answer.gap(i)) +
-           "\n";
-  }
+  for (size_t i = 0; i < answer.solutions.size(); ++i)
+    out += solution_line(static_cast<int64_t>(i), answer.instances[i], answer.solutions[i], answer.gap(i));
   return out;
 }
 

@@ -11,6 +11,7 @@
 
 #include "host/files/input_error.h"
 #include "host/files/input_file.h"
+#include "host/files/input_limit.h"
 #include "host/files/text_scan.h"
 #include "models/atomic_file.h"
 
@@ -57,6 +58,14 @@ bool NpzFile::has(const std::string& name) const {
   const bool is_there = zip_name_locate(archive_.get(), (name + ".npy").c_str(), 0) >= 0;
   if (!is_there && errno == ENOMEM) throw std::bad_alloc();
   return is_there;
+}
+
+bool NpzFile::is_packed() const {
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive_.get(), 0); ++i) {
+    zip_stat_t stat;
+    if (zip_stat_index(archive_.get(), i, 0, &stat) == 0 && stat.comp_method != ZIP_CM_STORE) return true;
+  }
+  return false;
 }
 
 std::string NpzFile::names() const {
@@ -112,6 +121,10 @@ NpyArray NpzFile::array(const std::string& name) const {
   Entry trial(*this, stat.index, entry);
   std::string piece = trial.read(kNpyPrefix + kLargestNpyHeader);
   const NpyHeader header = parse_npy_header(piece, file_, name + ": ");
+  if (stat.comp_method == ZIP_CM_DEFLATE) {
+    const size_t element = header.is_text() ? header.item_size : sizeof(double);
+    check_input_size(header.count * element, file_, name + ": " + header.shape_text() + " takes");
+  }
   uint64_t size = stat.size;
   if (header.data_offset + header.data_size == size) {
     for (size = 0; !piece.empty() && size <= stat.size; piece = trial.read(kPieceBytes)) size += piece.size();

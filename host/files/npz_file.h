@@ -24,8 +24,10 @@ class NpzFile {
 
   bool has(const std::string& name) const;
   std::string names() const;  // for messages
+  bool is_packed() const;     // not all of it is stored as it is
 
-  // Throws InputError when it is not there or damaged, or not as long as its header says. Its elements must
+  // Throws InputError when it is not there or damaged, or not as long as its header says, and InputTooLarge
+  // before anything of it is held. Its elements must
   // be asked for in order, while this is there.
   NpyArray array(const std::string& name) const;
 

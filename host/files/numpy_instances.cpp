@@ -5,6 +5,7 @@
 #include "host/files/arrays.h"
 #include "host/files/formats.h"
 #include "host/files/input_file.h"
+#include "host/files/input_limit.h"
 #include "host/files/matrix_builder.h"
 #include "host/files/npz_file.h"
 #include "models/atomic_file.h"
@@ -51,9 +52,17 @@ void check_shape(const NpyArray& array, size_t rank, const char* expected) {
   if (!good) fail_shape(array, expected);
 }
 
+// What so many instances of so many doubles take together, before they take it.
+void check_memory(const NpyArray& array, size_t instances, size_t numbers, const ReadOptions& options) {
+  if (!options.is_packed) return;
+  check_input_size(instances * sizeof(Instance) + numbers * sizeof(double), array.file(),
+                   std::to_string(instances) + " instances of " + array.header().shape_text() + " take");
+}
+
 // Of a checked array (B, n, 2) or (n, 2); each instance is otherwise like `pattern`.
-InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern) {
+InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern, const ReadOptions& options) {
   const auto size = static_cast<size_t>(2 * array.shape()[array.shape().size() - 2]);
+  check_memory(array, array.header().count / size, array.header().count, options);
   InstanceBatch instances(array.header().count / size, pattern);
   LoadingWatch watch(array.file());
   size_t next = 0;
@@ -87,12 +96,14 @@ std::shared_ptr<const DistanceMatrix> read_matrix(const NpyArray& array, size_t 
   return builder.finish();
 }
 
-InstanceBatch read_columns(const NpyArray& weights, const NpyArray& values, const Instance& pattern) {
+InstanceBatch read_columns(const NpyArray& weights, const NpyArray& values, const Instance& pattern,
+                           const ReadOptions& options) {
   check_shape(weights, 2, "(B, n) or (n,)");
   check_shape(values, 2, "(B, n) or (n,)");
   if (weights.shape() != values.shape())
     fail_shape(values, "that of weights, " + weights.header().shape_text());
   const auto n = static_cast<size_t>(weights.shape().back());
+  check_memory(weights, weights.header().count / n, 2 * weights.header().count, options);
   InstanceBatch instances(weights.header().count / n, pattern);
   LoadingWatch watch(weights.file());
   size_t next = 0;
@@ -181,10 +192,10 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
                (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
   }
   if (problem.has_capacity) pattern.capacity = *options.capacity;
-  return read_pairs(array, pattern);
+  return read_pairs(array, pattern, options);
 }
 
-InstanceBatch instances_of_matrices(const NpyArray& array) {
+InstanceBatch instances_of_matrices(const NpyArray& array, const ReadOptions& options) {
   const std::vector<int64_t>& shape = array.shape();
   check_numbers(array);
   const bool is_square = (shape.size() == 2 || shape.size() == 3) && shape.back() == shape[shape.size() - 2];
@@ -192,6 +203,7 @@ InstanceBatch instances_of_matrices(const NpyArray& array) {
     fail_shape(array, "(n, n) or (B, n, n) with at least one matrix");
   const auto n = static_cast<size_t>(shape.back());
   InstanceBatch instances;
+  check_memory(array, array.header().count / (n * n), array.header().count / 2, options);
   instances.reserve(array.header().count / (n * n));
   for (size_t first = 0; first < array.header().count; first += n * n) {
     Instance& instance = instances.emplace_back();
@@ -205,7 +217,7 @@ InstanceBatch instances_of_matrices(const NpyArray& array) {
 InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values) {
   Instance pattern;
   pattern.problem = problem_with(ItemFields::kWeightAndValue, {});
-  return read_columns(weights, values, pattern);
+  return read_columns(weights, values, pattern, {});
 }
 
 void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
@@ -225,12 +237,14 @@ InstanceFile parse_npy(std::string_view bytes, const std::string& file, const Re
   return {instances_of_points(NpyArray(bytes, file), options), {}};
 }
 
-InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions&) {
-  return {instances_of_matrices(NpyArray(bytes, file)), {}};
+InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+  return {instances_of_matrices(NpyArray(bytes, file), options), {}};
 }
 
-InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& asked) {
   const NpzFile npz(bytes, file);
+  ReadOptions options = asked;
+  options.is_packed = asked.is_packed || npz.is_packed();
   const bool has_pairs = npz.has("locs"), has_columns = npz.has("weights") || npz.has("values");
   if (has_pairs == has_columns) {
     throw InputError(file, 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
@@ -242,10 +256,10 @@ InstanceFile parse_npz(std::string_view bytes, const std::string& file, const Re
     const NpyArray locs = npz.array("locs");
     check_shape(locs, 3, kPairs);
     if (locs.shape().back() != 2) fail_shape(locs, kPairs);
-    out.instances = read_pairs(locs, pattern);
+    out.instances = read_pairs(locs, pattern, options);
   } else {
     const NpyArray weights = npz.array("weights"), values = npz.array("values");
-    out.instances = read_columns(weights, values, pattern);
+    out.instances = read_columns(weights, values, pattern, options);
   }
   if (npz.has("capacity") && problem_of(pattern).has_capacity) {
     set_capacities(npz.array("capacity"), out.instances);

@@ -71,6 +71,11 @@ InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options
 }
 
 std::optional<InstanceLine> InstanceInput::next_line() {
+  file_.forget_lines();
+  return take_line();
+}
+
+std::optional<InstanceLine> InstanceInput::take_line() {
   std::string text;
   do {
     if (head_) {
@@ -106,13 +111,15 @@ InstanceFile InstanceInput::read_all() {
   }
   ReadOptions options = options_;
   options.format = format_;
-  return parse_instances(head + file_.read_rest(), file_.name(), options);
+  const std::string bytes = head + file_.read_rest();
+  options.is_packed = file_.is_packed();
+  return parse_instances(bytes, file_.name(), options);
 }
 
 InstanceFile InstanceInput::read_lines() {
   InstanceFile out;
   LoadingWatch watch(file_.name());
-  while (std::optional<InstanceLine> line = next_line()) {
+  while (std::optional<InstanceLine> line = take_line()) {
     if (line->error) throw *line->error;
     watch.after(static_cast<size_t>(line->instance->n()));
     out.instances.push_back(std::move(*line->instance));

@@ -26,6 +26,7 @@ struct ReadOptions {
   std::optional<ProblemKind> problem;
   std::optional<double> capacity;  // where the file has none of its own
   std::function<bool()> stop;      // beside the run's (input_file.h); may be empty
+  bool is_packed = false;          // the bytes were packed: what they take is checked (input_limit.h)
 };
 
 struct InstanceFile {
@@ -51,13 +52,15 @@ class InstanceInput {
   // True for NDJSON: then next_line() may be used, so that a bad line does not end the run.
   bool is_stream() const { return format_ == InputFormat::kNdjson; }
 
-  // The next line that is not blank; nothing at the end. Blocks until a whole line has come.
+  // The next line that is not blank; nothing at the end. Blocks until a whole line has come. The lines before
+  // need not be held any more.
   std::optional<InstanceLine> next_line();
 
   // Everything that is left; throws at the first thing wrong, and when there is no instance.
   InstanceFile read_all();
 
  private:
+  std::optional<InstanceLine> take_line();
   InstanceFile read_lines();
 
   ReadOptions options_;

@@ -43,14 +43,18 @@ std::string objective_text(const Instance& instance, double objective);
 // Every digit of an integer objective, else ten: for people.
 std::string short_objective_text(const Instance& instance, double objective);
 
-// One solution as a JSON object on one line, without the newline: an element of "solutions", and an NDJSON
-// line. gap: as a fraction, kNoNumber when not known. "network_cost" is there only when a network's own cost
-// is known, "start" and "kicks" only of modes that tell them.
+// One solution as a JSON object on one line, without the newline: an element of "solutions". gap: as a
+// fraction, kNoNumber when not known. "network_cost" is there only when a network's own cost is known,
+// "start" and "kicks" only of modes that tell them.
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap);
 
-// What that line starts with, which tells its instance: {"index":0,"id":"a","problem":"tsp","n":20 and a
-// comma.
-std::string solution_start(int64_t index, const Instance& instance);
+// The same as a line of NDJSON, with its newline: "instance" behind "n" is the instance_hash() in
+// hexadecimal.
+std::string solution_line(int64_t index, const Instance& instance, const Solution& solution, double gap);
+
+// What that line starts with, which tells its instance:
+// {"index":0,"id":"a","problem":"tsp","n":20,"instance":"0123456789abcdef" and a comma.
+std::string solution_line_start(int64_t index, const Instance& instance);
 
 // {"code":3,"error":..,"file":..,"line":..} without the newline; index >= 0 adds the row of an NDJSON stream.
 std::string error_json(int code, const std::string& message, const std::string& file = "", int64_t line = 0,

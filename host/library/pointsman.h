@@ -8,7 +8,8 @@
 //   pointsman_last_error() tells more. Output arguments are written only where a function says so.
 // - It prints nothing, ends no process, installs no signal handler and lets no C++ exception through. It
 //   keeps nothing between calls but what its handles hold. Of the environment it reads POINTSMAN_MODEL_PATH,
-//   POINTSMAN_CUDA_MODULE and POINTSMAN_SIMD.
+//   POINTSMAN_CUDA_MODULE, POINTSMAN_SIMD and POINTSMAN_MAX_INPUT (bytes, or 512M, 4G: the memory that packed
+//   input may take; beyond it reading gives POINTSMAN_RESOURCE).
 // - A pointer that is passed is read or written during the call only; what must live longer is copied.
 // - A solver serves one caller at a time. A call that comes while another runs, from another thread or from a
 //   callback, is refused with POINTSMAN_USAGE and changes nothing. Any number of solvers may run on any

@@ -117,7 +117,7 @@ Instances instances_from_points(const std::vector<AnyArray>& points) {
 }
 
 Instances instances_from_matrices(const std::vector<AnyArray>& matrices) {
-  return together(matrices, "matrix", instances_of_matrices);
+  return together(matrices, "matrix", [](const NpyArray& array) { return instances_of_matrices(array, {}); });
 }
 
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,

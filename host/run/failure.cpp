@@ -22,6 +22,8 @@ Failure describe(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const InputError& e) {
     return {kExitInput, e.what(), e.file(), e.line()};
+  } catch (const InputTooLarge& e) {
+    return {kExitResource, e.what(), e.file(), 0};
   } catch (const std::invalid_argument& e) {  // a UsageError, or an option that only the engine could judge
     return {kExitUsage, e.what(), "", 0};
   } catch (const OutputRefused& e) {

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills: `train` and `solve` die of SIGKILL at a random time while they write their files.
 
-    python3 tests/faults/kills.py BINARY [--kills N] [--seed S] [--kinds KIND ..]    2,000; ctest makes 75
+    python3 tests/faults/kills.py BINARY [--kills N] [--seed S] [--kinds KIND ..]    2,200; ctest makes 22
 
 After each kill every file is either the one from before or a whole new one: `info` reads a model, `train --resume` goes
 on from a checkpoint, answers are read and counted. After one to four kills a run comes to its end. Then nothing of the
 killed ones may be left: no temporary file, which stands beside its file as ".NAME.tmp", and no other.
 
-A stream's file grows instead. After each kill it is the start of what an uninterrupted run writes, and after runs with
---resume it has the bytes of that run.
+A stream's file grows instead; each mode of `solve` has one. About every other of its runs is not killed but ends at a
+time limit. After a kill the file is the start of what an uninterrupted run writes, after a limit every answer that is done
+is that run's, and after runs with --resume the file has the bytes of that run.
 
 Half of the kills come at any time of a run, the others near its end, where answers are written. Exit code 1 when
 anything is torn or stale.
@@ -19,6 +20,7 @@ import ast
 import collections
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
@@ -30,7 +32,25 @@ import time
 import zipfile
 
 ROWS, SIZE = 20_000, 5
-KINDS = ("train", "json", "npy", "npz", "stream")
+# Of each mode: its problems, the instances of each size, and what makes a whole run take some tenths of a second.
+STREAMS = {
+    "greedy": (("tsp", "knapsack"), 60, ()),
+    "sample": (("tsp", "knapsack"), 30, ("-n", 64)),
+    "active": (("tsp", "knapsack"), 5, ("--steps", 3, "--replicas", 16, "--entropy", 0.2)),
+    "local": (("tsp",), 60, ("--kicks", 1000)),
+    "2opt": (("tsp",), 60, ("--kicks", 300)),
+    "exact": (("knapsack",), 100, ()),
+    "auto": (("tsp", "knapsack"), 60, ("--kicks", 300)),
+}
+KINDS = ("train", "json", "npy", "npz", *STREAMS)
+
+
+def hard_knapsacks(rng, count):
+    """Branch and bound cannot prove an answer: even weights, an odd capacity, values as the weights."""
+    for _ in range(count):
+        weights = [2 * rng.randint(1, 10**6) for _ in range(40)]
+        yield json.dumps({"problem": "knapsack", "capacity": sum(weights) // 4 * 2 + 1, "weights": weights,
+                          "values": weights})
 
 
 def check_npy(data):
@@ -99,20 +119,23 @@ class Solve(Work):
 
 
 class Stream(Work):
-    """Answers to lines of both problems, of several sizes, some of them no instance."""
+    """Answers to lines of several sizes, some of them no instance."""
 
-    def __init__(self, program, _):
+    def __init__(self, program, mode):
         self.program, self.targets, self.is_fresh = program, ["answers.ndjson"], True
+        problems, count, flags = STREAMS[mode]
         lines = []
-        for problem in ("tsp", "knapsack"):
+        for problem in problems:
             for size in (5, 12, 30):
-                program.run("generate", problem, "-n", size, "-b", 60, "-o", "part.ndjson", "-f")
+                program.run("generate", problem, "-n", size, "-b", count, "-o", "part.ndjson", "-f")
                 lines += (program.folder / "part.ndjson").read_text().splitlines()
         (program.folder / "part.ndjson").unlink()
+        if mode == "auto":
+            lines += hard_knapsacks(random.Random(2), 6)
         random.Random(1).shuffle(lines)
         lines[7::50] = ['{"no":"instance"}'] * len(lines[7::50])
         (program.folder / "set.ndjson").write_text("\n".join(lines) + "\n")
-        self.flags = ("solve", "set.ndjson", "--mode", "auto", "-t", 1, "-b", 9, "--kicks", 300)
+        self.flags = ("solve", "set.ndjson", "--mode", mode, "-t", 1, "-b", 9, *flags)
         program.run(*self.flags, "-o", "whole.ndjson", code=3)
         self.whole = (program.folder / "whole.ndjson").read_bytes()
 
@@ -125,8 +148,20 @@ class Stream(Work):
         if not self.whole.startswith(path.read_bytes()):
             raise ValueError("is not the start of a whole run's")
 
+    def check_limited(self, path):
+        """Behind a time limit: what is done is the whole run's."""
+        whole, found = self.whole.splitlines(), path.read_bytes().splitlines()
+        if len(found) > len(whole):
+            raise ValueError(f"{len(found)} lines in the place of {len(whole)}")
+        for number, (line, expected) in enumerate(zip(found, whole), 1):
+            if b',"status":"done",' in line and line != expected:
+                raise ValueError(f"line {number} is not the whole run's: {line} {expected}")
+
     def share_left(self):
-        return 1.0 if self.is_fresh else 1.0 - (self.program.folder / self.targets[0]).stat().st_size / len(self.whole)
+        if self.is_fresh:
+            return 1.0
+        found = (self.program.folder / self.targets[0]).read_bytes()
+        return 1.0 - len(os.path.commonprefix([found, self.whole])) / len(self.whole)
 
     def check_finished(self):
         self.is_fresh = True
@@ -163,8 +198,9 @@ class Kills:
     def __init__(self, kind, binary, folder, rng):
         self.kind, self.folder, self.rng = kind, folder, rng
         self.program = Program(binary, folder)
-        self.work = {"train": Train, "stream": Stream}.get(kind, Solve)(self.program, kind)
-        self.code = 3 if kind == "stream" else 0  # of a whole run
+        is_stream = kind in STREAMS
+        self.work = (Stream if is_stream else Train if kind == "train" else Solve)(self.program, kind)
+        self.code = 3 if is_stream else 0  # of a whole run
         self.counts, self.wrong = collections.Counter(), []
         self.seconds = 0.0  # of a whole run
         self.finish()
@@ -183,18 +219,31 @@ class Kills:
     def contents(self):
         return {name: (self.folder / name).read_bytes() for name in self.work.targets if (self.folder / name).exists()}
 
+    def some_seconds(self):
+        return self.seconds * self.work.share_left() * self.rng.uniform(self.rng.choice((0.0, 0.7)), 1.1)
+
+    def limit(self):
+        """A run of a stream to a time limit."""
+        before, seconds = self.contents(), max(self.some_seconds(), 0.001)
+        process = self.program.start(*self.work.next_run(self.rng), "-l", f"{seconds:.4f}")
+        message = process.communicate()[1].decode()
+        self.counts["limits"] += 1
+        if process.returncode not in (0, self.code):
+            self.wrong.append(f"code {process.returncode}: {' '.join(process.args)}: {message}")
+        self.check(before, process.args, self.work.check_limited)
+
     def kill(self):
-        before, seconds = self.contents(), self.seconds * self.work.share_left()
+        before, seconds = self.contents(), self.some_seconds()
         process = self.program.start(*self.work.next_run(self.rng))
-        time.sleep(seconds * self.rng.uniform(self.rng.choice((0.0, 0.7)), 1.1))
+        time.sleep(seconds)
         process.kill()
         process.communicate()
         self.counts["kills"] += process.returncode == -9
         self.counts["ended before"] += process.returncode != -9
         self.counts["left a temporary file"] += any(self.folder.glob(".*.tmp"))
-        self.check(before, process.args)
+        self.check(before, process.args, self.work.check)
 
-    def check(self, before, arguments):
+    def check(self, before, arguments, check):
         after = self.contents()
         for name in self.work.targets:
             try:
@@ -202,7 +251,7 @@ class Kills:
                     raise ValueError("is not there any more")
                 if after[name] != before[name]:
                     self.counts["new files"] += 1
-                    self.work.check(self.folder / name)
+                    check(self.folder / name)
             except (ValueError, KeyError, OSError, zipfile.BadZipFile, struct.error, SyntaxError) as error:
                 self.counts["torn"] += 1
                 self.wrong.append(f"{name}: {error} after {' '.join(arguments)}")
@@ -215,7 +264,10 @@ class Kills:
 
     def round(self):
         for _ in range(self.rng.randint(1, 4)):
-            self.kill()
+            if self.kind in STREAMS and self.rng.random() < 0.5:
+                self.limit()
+            else:
+                self.kill()
         try:
             self.finish()
         except ValueError as error:
@@ -227,12 +279,12 @@ class Kills:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", type=pathlib.Path)
-    parser.add_argument("--kills", type=int, default=2000)
+    parser.add_argument("--kills", type=int, default=2200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     flags = parser.parse_args()
     rng = random.Random(flags.seed)
-    names = ("kills", "ended before", "left a temporary file", "new files", "torn", "stale")
+    names = ("kills", "limits", "ended before", "left a temporary file", "new files", "torn", "stale")
     print(f"{'':6} " + "  ".join(names))
     wrong = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -240,7 +292,8 @@ def main():
             folder = pathlib.Path(scratch) / kind / "files"
             folder.mkdir(parents=True)
             kills = Kills(kind, flags.binary.resolve(), folder, rng)
-            while kills.counts["kills"] * len(flags.kinds) < flags.kills and len(kills.wrong) < 20:
+            counted = ("kills", "limits") if kind in STREAMS else ("kills",)
+            while any(kills.counts[name] * len(flags.kinds) < flags.kills for name in counted) and len(kills.wrong) < 20:
                 kills.round()
             wrong += kills.wrong
             print(f"{kind:6} " + "  ".join(f"{kills.counts[name]:{len(name)}}" for name in names), flush=True)

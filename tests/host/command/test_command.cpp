@@ -4,12 +4,15 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
+#include <tuple>
 
 #include "tests/catch.h"
 #include "tests/host/command/sandbox.h"
+#include "tests/packed.h"
 
 using namespace pointsman;
 
@@ -215,6 +218,47 @@ TEST_CASE("no file takes the place of a closed standard stream") {
   CHECK_THAT(sandbox.run("solve set.ndjson >&-").err, has_text("Bad file descriptor"));
   CHECK(sandbox.run("--help >&-").code == 4);
   CHECK(sandbox.run("solve - --input-format csv -o x.json <&-").code == 4);
+}
+
+TEST_CASE("packed input beyond --max-input is refused with code 4, and a higher limit takes it") {
+  const Sandbox sandbox;
+  std::string text = "{\"instances\":[";
+  for (int i = 0; i < 2000; ++i) {
+    text += std::string(i > 0 ? "," : "") +
+            "{\"problem\":\"knapsack\",\"capacity\":1,\"weights\":[1],\"values\":[1]}";
+  }
+  sandbox.write("in.json.gz", packed(text + "]}"));
+  for (const auto& [flags, environment, code] : std::vector<std::tuple<std::string, std::string, int>>{
+           {"", "", 0},
+           {" --max-input 512K", "", 4},
+           {"", "POINTSMAN_MAX_INPUT=524288", 4},
+           {" --max-input 1G", "POINTSMAN_MAX_INPUT=1K", 0},
+           {" --max-input 0", "", 2},
+           {" --max-input 1.5G", "", 2}}) {
+    CAPTURE(flags, environment);
+    const Answer answer = sandbox.run("solve in.json.gz --mode exact" + flags, environment);
+    CHECK(answer.code == code);
+    if (code == 4) CHECK(answer.err.find("expected at most 524288, --max-input SIZE") != std::string::npos);
+  }
+}
+
+TEST_CASE("a file is not read and written at once, whatever its names are") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("generate tsp -n 5 -b 3 -o in.ndjson").code == 0);
+  const std::string bytes = sandbox.read("in.ndjson");
+  REQUIRE(link(sandbox.path("in.ndjson").c_str(), sandbox.path("hard.ndjson").c_str()) == 0);
+  REQUIRE(symlink("in.ndjson", sandbox.path("soft.ndjson").c_str()) == 0);
+  for (const char* arguments : {"solve in.ndjson -f -o hard.ndjson", "solve hard.ndjson -f -o in.ndjson",
+                                "solve in.ndjson -f -o soft.ndjson", "solve - -f -o in.ndjson <in.ndjson",
+                                "solve - -f -o hard.ndjson <soft.ndjson"}) {
+    CAPTURE(arguments);
+    const Answer answer = sandbox.run(arguments);
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find("is read as ") != std::string::npos);
+    CHECK(sandbox.read("in.ndjson") == bytes);
+  }
+  CHECK(sandbox.run("train tsp -n 5 --steps 1 -f -o hard.ndjson --log in.ndjson").code == 2);
+  CHECK(sandbox.read("in.ndjson") == bytes);
 }
 
 TEST_CASE("bad input is named with file and line, exit code 3") {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/problem/instance_hash.h"
 #include "host/files/formats.h"
 #include "host/files/read_instances.h"
 #include "host/files/read_solutions.h"
@@ -128,8 +131,38 @@ TEST_CASE("errors as JSON") {
 TEST_CASE("NDJSON is one solution a line") {
   const std::string text = format_solutions(OutputFormat::kNdjson, {square(), sack()},
                                             {square_tour(), sack_items()}, {kNoNumber, 0.5}, summary());
-  CHECK(text == solution_json(0, square(), square_tour(), kNoNumber) + "\n" +
-                    solution_json(1, sack(), sack_items(), 0.5) + "\n");
+  // As tests of other languages would make them: FNV-1a of problem and metric, then a word a step.
+  const auto with = [](std::string line, const std::string& hash) {
+    return line.insert(line.find(",\"status\""), ",\"instance\":\"" + hash + "\"") + "\n";
+  };
+  CHECK(text == with(solution_json(0, square(), square_tour(), kNoNumber), "61254189b9ef8675") +
+                    with(solution_json(1, sack(), sack_items(), 0.5), "acede46115291abe"));
+}
+
+TEST_CASE("the hash of an instance changes with all that an answer depends on, and not with its id") {
+  const uint64_t hash = instance_hash(square());
+  Instance other = square();
+  other.id = "another";
+  CHECK(instance_hash(other) == hash);
+  other.values[7] = std::nextafter(1.0, 2.0);
+  CHECK(instance_hash(other) != hash);
+  other = square();
+  other.metric = Metric::kEuc2d;
+  CHECK(instance_hash(other) != hash);
+  other.metric = Metric::kExplicit;
+  DistanceMatrix matrix{3, {1, 2, 3}};
+  other.matrix = std::make_shared<DistanceMatrix>(matrix);
+  const uint64_t of_matrix = instance_hash(other);
+  CHECK(of_matrix != hash);
+  matrix.above[2] = 4;
+  other.matrix = std::make_shared<DistanceMatrix>(matrix);
+  CHECK(instance_hash(other) != of_matrix);
+  other = sack();
+  other.capacity = 4;
+  CHECK(instance_hash(other) != instance_hash(sack()));
+  other = sack();
+  other.problem = ProblemKind::kTsp;
+  CHECK(instance_hash(other) != instance_hash(sack()));
 }
 
 TEST_CASE("a .tour starts at city 1 and goes towards its lower-numbered neighbour") {
