@@ -153,7 +153,8 @@ class CpuBackend final : public Backend {
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
     const auto tiles = gradient_tiles(sequences);
-    const CriticRequest request{sequences, nullptr, 0.0f, values.data()};
+    const StopToken never;
+    const CriticRequest request{sequences, nullptr, 0.0f, values.data(), never};
     Placement nowhere;
     const FoldedCritic no_sums(nowhere);
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
@@ -163,9 +164,9 @@ class CpuBackend final : public Backend {
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
+                       std::span<float> values, const StopToken& stop) override {
     const auto tiles = gradient_tiles(sequences);
-    const CriticRequest request{sequences, targets.data(), weight, values.data()};
+    const CriticRequest request{sequences, targets.data(), weight, values.data(), stop};
     const auto folded = [](Placement& placement) { return FoldedCritic(placement); };
     sum_tiles(sequences, tiles, folded, [&](size_t t, int worker, const FoldedCritic& sums) {
       critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker], sums);
