@@ -21,7 +21,7 @@ namespace pointsman {
 namespace {
 
 constexpr int kLook = 20;                                   // milliseconds
-constexpr auto kPatience = std::chrono::milliseconds(250);  // with a reader, once the run is over
+constexpr auto kPatience = std::chrono::milliseconds(150);  // with a reader, once the run is over
 
 std::function<bool()> run_is_over;
 std::atomic<bool> has_lost_patience{false};

@@ -50,7 +50,7 @@ class OutputStopped : public std::runtime_error {
 void set_output_stop(std::function<bool()> is_over);
 
 // Waits until a pipe or terminal takes up to PIPE_BUF bytes at once. False when the run is over and nothing
-// was taken for a quarter of a second.
+// was taken for 0.15 s.
 bool reader_takes(int descriptor) noexcept;
 
 // How a regular file comes to hold what is written.

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences
 constexpr size_t kTileBytes = 900'000;      // references of a tile's sequences: about what that cache holds
+constexpr size_t kMostTileBytes = size_t{256} << 20;
 constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
 constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
 
@@ -195,8 +196,10 @@ class CpuBackend final : public Backend {
                                            int64_t rollouts) const {
     const int projections = projections_of(config_.glimpses).count;
     const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
-    // Whole register tiles of 8 rows.
-    const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
+    // Whole register tiles of 8 rows, where those sequences take no memory to speak of.
+    const int fewest = std::clamp<int>(static_cast<int>(kMostTileBytes / sequence_bytes), 1, 8);
+    const int max_sequences =
+        std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, fewest, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
     // The rollouts of a sequence stay in one piece, where they share all their prefixes.
     const int64_t max_piece = std::max<int64_t>(rollouts, 1);

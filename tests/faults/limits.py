@@ -4,7 +4,7 @@
 are long, `generate`, and answers that nobody reads.
 
     python3 tests/faults/limits.py BINARY [--cases N] [--kept FILE --minutes M]    N (324) cases and the others
-    python3 tests/faults/limits.py BINARY --quick                                  26 small ones, for ctest
+    python3 tests/faults/limits.py BINARY --quick                                  27 small ones, for ctest
 
 A run has either `-l` (0.3, 1 or 2 s) or no limit and SIGINT, SIGTERM or SIGHUP after 0.3 to 1.5 s. It must end at most
 max(0.5 s, 10% of the limit) behind the limit, 0.5 s behind the signal, with the right exit code and a whole file of
