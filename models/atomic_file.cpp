@@ -2,17 +2,34 @@
 #include "models/atomic_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 namespace pointsman {
 namespace {
+
+constexpr int kLook = 20;                                   // milliseconds
+constexpr auto kPatience = std::chrono::milliseconds(150);  // with a reader, once the run is over
+
+std::function<bool()> run_is_over;
+std::atomic<bool> has_lost_patience{false};
+
+bool is_regular(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 [[noreturn]] void fail(const std::string& path, int error = errno) {
   if (path.empty()) throw std::system_error(error, std::generic_category(), "standard output");
@@ -57,6 +74,21 @@ bool is_locked_by_another(int descriptor) {
 }
 
 }  // namespace
+
+void set_output_stop(std::function<bool()> is_over) { run_is_over = std::move(is_over); }
+
+bool reader_takes(int descriptor) noexcept {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> last;
+  for (;;) {
+    pollfd reader{descriptor, POLLOUT, 0};
+    if (::poll(&reader, 1, kLook) > 0) return true;
+    if (!run_is_over || !run_is_over()) continue;
+    if (has_lost_patience) return false;
+    if (!last) last = Clock::now() + kPatience;
+    if (Clock::now() >= *last) has_lost_patience = true;
+  }
+}
 
 OutputFile::OutputFile(const std::string& path, bool force, Appearance appearance) : force_(force) {
   if (path.empty() || path == "-" || path == "/dev/stdout") {
@@ -152,8 +184,14 @@ void OutputFile::cut() {
 
 void OutputFile::write(std::string_view bytes) {
   if (lock_ >= 0 && !is_begun_) cut();
+  const bool has_reader = !is_regular(descriptor_);
+  const size_t most = has_reader ? PIPE_BUF : bytes.size();
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (has_reader && !reader_takes(descriptor_)) {
+      throw OutputStopped((target_.empty() ? "standard output" : target_) +
+                          ": the run is over and the reader takes nothing; the output is not whole");
+    }
+    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), most));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(target_);
     bytes.remove_prefix(static_cast<size_t>(written));

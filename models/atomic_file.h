@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -38,6 +39,20 @@ class DiskError : public std::system_error {
   std::string file_;
 };
 
+// The run was over before the output was whole: the reader of a pipe took nothing, or there was none yet.
+class OutputStopped : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Whether the run is over, for all output of the process: asked while the reader of a pipe takes nothing. Set
+// it before the first output.
+void set_output_stop(std::function<bool()> is_over);
+
+// Waits until a pipe or terminal takes up to PIPE_BUF bytes at once. False when the run is over and nothing
+// was taken for 0.15 s.
+bool reader_takes(int descriptor) noexcept;
+
 // How a regular file comes to hold what is written.
 enum class Appearance { kWhole, kGrowing };
 
@@ -45,8 +60,8 @@ enum class Appearance { kWhole, kGrowing };
 // synced, renamed, and the directory synced; symbolic links are followed, and an older file keeps its
 // permissions. The temporary file is always new and locked: one writer has it, and what a killed one left is
 // removed by the next. A symbolic link under its name is refused. "-" and "" are standard output; what is not
-// a regular file (FIFO, device) is written through. Disk errors are std::system_error, naming the file; an
-// older file of that name then stays intact.
+// a regular file (FIFO, device) is written through, and writing throws OutputStopped where reader_takes() is
+// false. Disk errors are std::system_error, naming the file; an older file of that name then stays intact.
 //
 // A growing file is written in its place, at once, and has the same lock; it is locked itself too, since it
 // may have other names (hard links). An older one stays what it was

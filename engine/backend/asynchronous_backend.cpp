@@ -89,8 +89,8 @@ class Asynchronous final : public AsynchronousBackend {
     own_->critic_values(sequences, values);
   }
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
-    own_->critic_gradient(sequences, targets, weight, values);
+                       std::span<float> values, const StopToken& stop) override {
+    own_->critic_gradient(sequences, targets, weight, values, stop);
   }
   void read_gradient(int set, std::span<float> gradient) const override {
     own_->read_gradient(set, gradient);

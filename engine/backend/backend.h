@@ -231,8 +231,9 @@ class Backend {
   // Critic values b(s) [count], network units.
   virtual void critic_values(const SequenceBatch& sequences, std::span<float> values) = 0;
   // Values [count] from the parameters as they are; adds the gradient of weight * sum (b(s) - targets[s])^2.
+  // A stop ends it with CallStopped, as that of gradient().
   virtual void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                               std::span<float> values) = 0;
+                               std::span<float> values, const StopToken& stop = {}) = 0;
 
   virtual void read_gradient(int set, std::span<float> gradient) const = 0;  // [layout.size]
   // Called by all ranks: the gradient accumulators of these sets become the sum of every rank's, in rank
@@ -242,9 +243,9 @@ class Backend {
   virtual std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) = 0;
 
   // rollout(), gradient() and update() in one call: the same bits. Where a stop leaves some rollouts unmade
-  // it returns no norms and nothing is learnt: a device may make the step all the same, of zero gradients. It
-  // returns none either where a stop ends the gradient; then the sets are of no further use. What weigh()
-  // throws is thrown after such a step.
+  // or ends the gradient, it returns no norms and there is no update: parameters and Adam state stay as they
+  // were, and the sets' gradients are of no use. After weigh() has thrown a device may make an update of zero
+  // gradients.
   virtual std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result);
 };
 

@@ -96,7 +96,8 @@ class CheckBackend final : public Backend {
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
+                       std::span<float> values, const StopToken& stop) override {
+    stop.check();
     std::vector<float> other(sequences.count);
     first_->critic_gradient(sequences, targets, weight, values);
     second_->critic_gradient(sequences, targets, weight, other);

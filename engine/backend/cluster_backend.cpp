@@ -299,7 +299,8 @@ class ClusterBackend final : public Backend {
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
+                       std::span<float> values, const StopToken& stop) override {
+    stop.check();
     const Calling calling(*this);
     Part::Head head;
     head.weight = weight;

@@ -67,15 +67,26 @@ void attend(const CpuParameters& p, int l, AttentionStates& states, AttentionSta
   const float* x = layer.x.data.data() + floats_of(first, kHidden);
   float *normed = states.normed.data.data(), *qkv = row_of(states, layer.qkv, first, 3 * kHidden),
         *attended = row_of(states, layer.attended, first, kHidden);
-  cpu::layer_norm(
-      {x, flat + at.norm1_weight, flat + at.norm1_bias, normed, row_of(states, layer.norm1, first, 2), rows});
-  apply(p, products.in, normed, nullptr, qkv, rows);
+  float* norm = row_of(states, layer.norm1, first, 2);
+  for (int i = 0; i < rows; i += kBlockRows) {
+    stop.check();
+    const int count = std::min(kBlockRows, rows - i);
+    float* const to = normed + floats_of(i, kHidden);
+    cpu::layer_norm({x + floats_of(i, kHidden), flat + at.norm1_weight, flat + at.norm1_bias, to,
+                     norm + floats_of(i, 2), count});
+    apply(p, products.in, to, nullptr, qkv + floats_of(i, 3 * kHidden), count);
+  }
   for (int s = 0; s < sequences; ++s) {
     const size_t own = floats_of(s * n, kHidden);
     cpu::self_attention(
         {qkv + 3 * own, attended + own, n, p.config.heads, states.scratch.data.data(), &stop});
   }
-  apply(p, products.out, attended, x, layer.residual.data.data() + floats_of(first, kHidden), rows);
+  float* residual = layer.residual.data.data() + floats_of(first, kHidden);
+  for (int i = 0; i < rows; i += kBlockRows) {
+    stop.check();
+    const size_t at_row = floats_of(i, kHidden);
+    apply(p, products.out, attended + at_row, x + at_row, residual + at_row, std::min(kBlockRows, rows - i));
+  }
 }
 
 // The second half, for `rows` rows from `first` on: residual -> next.

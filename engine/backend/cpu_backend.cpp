@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences
 constexpr size_t kTileBytes = 900'000;      // references of a tile's sequences: about what that cache holds
+constexpr size_t kMostTileBytes = size_t{256} << 20;
 constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
 constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
 
@@ -153,7 +154,8 @@ class CpuBackend final : public Backend {
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
     const auto tiles = gradient_tiles(sequences);
-    const CriticRequest request{sequences, nullptr, 0.0f, values.data()};
+    const StopToken never;
+    const CriticRequest request{sequences, nullptr, 0.0f, values.data(), never};
     Placement nowhere;
     const FoldedCritic no_sums(nowhere);
     workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
@@ -163,9 +165,9 @@ class CpuBackend final : public Backend {
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
+                       std::span<float> values, const StopToken& stop) override {
     const auto tiles = gradient_tiles(sequences);
-    const CriticRequest request{sequences, targets.data(), weight, values.data()};
+    const CriticRequest request{sequences, targets.data(), weight, values.data(), stop};
     const auto folded = [](Placement& placement) { return FoldedCritic(placement); };
     sum_tiles(sequences, tiles, folded, [&](size_t t, int worker, const FoldedCritic& sums) {
       critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker], sums);
@@ -194,8 +196,10 @@ class CpuBackend final : public Backend {
                                            int64_t rollouts) const {
     const int projections = projections_of(config_.glimpses).count;
     const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
-    // Whole register tiles of 8 rows.
-    const int max_sequences = std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, 8, 24);
+    // Whole register tiles of 8 rows, where those sequences take no memory to speak of.
+    const int fewest = std::clamp<int>(static_cast<int>(kMostTileBytes / sequence_bytes), 1, 8);
+    const int max_sequences =
+        std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, fewest, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
     // The rollouts of a sequence stay in one piece, where they share all their prefixes.
     const int64_t max_piece = std::max<int64_t>(rollouts, 1);

@@ -34,7 +34,10 @@ class CriticTile {
     std::copy_n(states_.h_after(n_ - 1), static_cast<size_t>(rows_) * kHidden, states);
     for (int step = 0; step < kProcessSteps; ++step) {
       multiply_square(at(states, step), p_.critic_query, at(queries, step), rows_);
-      for (int row = 0; row < rows_; ++row) cpu::glimpse(glimpse_args(step, row));
+      for (int row = 0; row < rows_; ++row) {
+        request_.stop.check();
+        cpu::glimpse(glimpse_args(step, row));
+      }
     }
     hidden_.resize(static_cast<size_t>(rows_) * kHidden);
     multiply_square(at(states, kProcessSteps), p_.critic_fc1, hidden_.data(), rows_);
@@ -66,13 +69,15 @@ class CriticTile {
   float* at(float* base, int step) const { return base + static_cast<size_t>(step) * rows_ * kHidden; }
 
   void encode() {
-    encode_states(p_.critic_encoder, request_.sequences, tile_, request_.targets != nullptr, states_, {});
+    encode_states(p_.critic_encoder, request_.sequences, tile_, request_.targets != nullptr, states_,
+                  request_.stop);
     const size_t slice = static_cast<size_t>(n_) * kHidden;
     // [rows][n][H] W_ref r, then the states themselves
     references_ = w_.activations.encoded.storage.get(2 * rows_ * slice);
     values_ = references_ + rows_ * slice;
     bounds_.resize(rows_);
     for (int row = 0; row < rows_; ++row) {
+      request_.stop.check();
       project_states(states_, row, p_.critic_reference.data(), references_ + row * slice);
       cpu::exp_references({references_ + row * slice, n_ * kHidden, &bounds_[row]});
       for (int i = 0; i < n_; ++i) {
@@ -123,6 +128,7 @@ class CriticTile {
     AlignedFloats readout(kHidden);
     for (int step = kProcessSteps - 1; step >= 0; --step) {
       for (int row = 0; row < rows_; ++row) {
+        request_.stop.check();
         cpu::GlimpseArgs forward = glimpse_args(step, row);
         forward.out = readout.data();
         cpu::glimpse_gradient({forward, dstate_.data() + row * kHidden, reference_sums_ + row * slice,
@@ -157,7 +163,7 @@ class CriticTile {
     multiply_square(dreferences, p_.critic_reference_t, dh, total, true);
     float* dc = w_.dc.get(static_cast<size_t>(rows_) * kHidden);
     std::fill_n(dc, static_cast<size_t>(rows_) * kHidden, 0.0f);
-    lstm_backward(p_.critic_encoder, states_, dh, dc, nullptr, folded.encoder, {});
+    lstm_backward(p_.critic_encoder, states_, dh, dc, nullptr, folded.encoder, request_.stop);
   }
 
   const CpuParameters& p_;

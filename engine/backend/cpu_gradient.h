@@ -51,6 +51,7 @@ struct CriticRequest {
   const float* targets;  // [count]; null: values only
   float weight;
   float* values;  // [count] out
+  const StopToken& stop;
 };
 
 // Critic values of the tile's sequences; with targets also adds the gradient of

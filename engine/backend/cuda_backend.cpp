@@ -122,13 +122,13 @@ class CudaBackend final : public Backend {
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
     context_.make_current();
-    run_critic(context_, sequences, nullptr, 0.0f, values);
+    run_critic(context_, sequences, nullptr, 0.0f, values, {});
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
+                       std::span<float> values, const StopToken& stop) override {
     context_.make_current();
-    run_critic(context_, sequences, targets.data(), weight, values);
+    run_critic(context_, sequences, targets.data(), weight, values, stop);
   }
 
   void sum_gradients(Communicator& ranks, int first_set, int count) override {
@@ -147,6 +147,8 @@ class CudaBackend final : public Backend {
   struct Update;
   Update place_update(int first_set, int count, const UpdateRequest& request);
   void enqueue(const Update& update);
+  // Before the stream has come to an enqueued update: nothing is updated but the gradients, which are zeroed.
+  void withdraw(const Update& update);
   std::vector<GradientNorms> norms_of(const Update& update);
 
   const CudaParameters& of(int set) const {
@@ -257,6 +259,15 @@ void CudaBackend::enqueue(const Update& update) {
           "download");
 }
 
+void CudaBackend::withdraw(const Update& update) {
+  CudaParameters& p = *context_.parameters;
+  std::fill_n(update.host.steps, 2 * p.sets(), 0);
+  for (int s = update.first_set; s < update.first_set + update.count; ++s) {
+    if (update.request.actor) --p.actor_steps[s];
+    if (update.critic) --p.critic_steps[s];
+  }
+}
+
 std::vector<GradientNorms> CudaBackend::norms_of(const Update& update) {
   update_is_under_way_ = false;
   std::vector<GradientNorms> norms(update.count);
@@ -277,7 +288,7 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
 }
 
 // One graph: the rollouts, their weights by a call of the host, the gradient, and the update. After a stop
-// the weights are zeros.
+// the weights are zeros, and the update is withdrawn.
 std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, RolloutResult& result) {
   of(request.first_set);
   const RolloutRequest& rollouts = request.rollouts;
@@ -307,6 +318,7 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
                                   failure = std::current_exception();
                                 }
                               }
+                              if (!result.finished.empty()) withdraw(*update);
                               gradient->stage();  // in any case: what follows reads it
                               if (failure) std::rethrow_exception(failure);
                             },

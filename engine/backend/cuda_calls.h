@@ -65,7 +65,8 @@ void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args)
 void search_tours(CudaContext& context, const TwoOptRequest& request, TwoOptResult& result);
 
 // b(s) of every sequence into values; with targets also adds the gradient of weight * sum (b(s) - target)^2.
+// A stop ends it between two chunks, with CallStopped.
 void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,
-                std::span<float> values);
+                std::span<float> values, const StopToken& stop);
 
 }  // namespace pointsman::cuda

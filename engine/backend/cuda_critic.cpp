@@ -54,7 +54,7 @@ class Critic {
     if (targets_ != nullptr) context.make_cublas();
   }
 
-  void run(std::span<float> values) {
+  void run(std::span<float> values, const StopToken& stop) {
     const auto measure = [this](int sequences, int rows) {
       ChunkShape most = at_most(shape_, batch_, sequences, rows);
       most.tiles = 0;
@@ -63,7 +63,10 @@ class Critic {
       return ChunkNeed{counted.bytes(), work.inputs.bytes, sequences * sizeof(float)};
     };
     const auto chunks = cut_into_chunks(context_.memory, batch_, nullptr, measure);
-    for (const CudaChunk& chunk : chunks) run(chunk, values.data() + chunk.first_sequence);
+    for (const CudaChunk& chunk : chunks) {
+      stop.check();
+      run(chunk, values.data() + chunk.first_sequence);
+    }
   }
 
  private:
@@ -170,9 +173,9 @@ class Critic {
 }  // namespace
 
 void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,
-                std::span<float> values) {
+                std::span<float> values, const StopToken& stop) {
   if (!context.config.has_critic) throw std::invalid_argument("the model has no critic");
-  Critic(context, batch, targets, weight).run(values);
+  Critic(context, batch, targets, weight).run(values, stop);
 }
 
 }  // namespace pointsman::cuda

@@ -26,44 +26,59 @@ Number* write_items(int n, uint64_t seed, uint64_t index, Number* to) {
   return to;
 }
 
-InstanceBatch empty_instances(ProblemKind problem, int n, int count) {
-  Instance instance;
-  instance.problem = problem;
-  instance.capacity = problem_of(problem).default_capacity(n);
-  instance.values.resize(2 * static_cast<size_t>(n));
-  return InstanceBatch(static_cast<size_t>(count), instance);
+// `count` instances with room for their numbers, which fill(instance, i) writes.
+template <typename Fill>
+InstanceBatch filled_instances(ProblemKind problem, int n, int count, const StopToken& stop,
+                               const Fill& fill) {
+  Instance pattern;
+  pattern.problem = problem;
+  pattern.capacity = problem_of(problem).default_capacity(n);
+  pattern.values.resize(2 * static_cast<size_t>(n));
+  InstanceBatch batch;
+  batch.reserve(static_cast<size_t>(count));
+  StopMeter meter(&stop);
+  for (int i = 0; i < count; ++i) {
+    meter.check(n);
+    batch.push_back(pattern);
+    fill(batch.back(), static_cast<uint64_t>(i));
+  }
+  return batch;
 }
 
 }  // namespace
 
-InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count) {
-  InstanceBatch batch = empty_instances(problem, n, count);
-  for (size_t i = 0; i < batch.size(); ++i) write_items(n, seed, first + i, batch[i].values.data());
-  return batch;
+InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count,
+                                 const StopToken& stop) {
+  return filled_instances(problem, n, count, stop, [&](Instance& instance, uint64_t i) {
+    write_items(n, seed, first + i, instance.values.data());
+  });
 }
 
 void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features) {
   for (int i = 0; i < count; ++i) features = write_items(n, seed, first + static_cast<uint64_t>(i), features);
 }
 
-InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count) {
+InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count,
+                                  const StopToken& stop) {
   // std::mt19937 seeds itself from one word exactly as numpy.random.seed does from an integer.
   std::mt19937 generator(seed);
   const auto draw = [&generator] {
     const auto high = static_cast<uint32_t>(generator());
     return uniform_double(high, static_cast<uint32_t>(generator()));
   };
-  InstanceBatch batch = empty_instances(problem, n, count);
-  if (problem_of(problem).fields == ItemFields::kCoordinates) {
-    for (Instance& instance : batch) {
-      for (double& value : instance.values) value = draw();
-    }
-    return batch;
-  }
-  for (const size_t column : {0, 1}) {  // all weights, then all values
-    for (Instance& instance : batch) {
-      for (size_t i = column; i < instance.values.size(); i += 2) instance.values[i] = draw();
-    }
+  const bool in_pairs = problem_of(problem).fields == ItemFields::kCoordinates;
+  // Of pairs all numbers in turn; else all weights, then all values.
+  const size_t step = in_pairs ? 1 : 2;
+  const auto draw_column = [&](Instance& instance, size_t column) {
+    for (size_t i = column; i < instance.values.size(); i += step) instance.values[i] = draw();
+  };
+  InstanceBatch batch = filled_instances(problem, n, count, stop,
+                                         [&](Instance& instance, uint64_t) { draw_column(instance, 0); });
+  if (in_pairs) return batch;
+  StopMeter meter(&stop);
+  for (Instance& instance : batch) {
+    meter.check(n);
+    draw_column(instance, 1);
   }
   return batch;
 }

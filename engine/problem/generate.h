@@ -6,18 +6,22 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
+#include "kernels/common/stop_token.h"
 
 namespace pointsman {
 
 // Instances first .. first + count - 1 of the endless sequence of `seed`: instance i depends on (seed, i)
-// only (Philox, instances stream; 53-bit doubles).
-InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count);
+// only (Philox, instances stream; 53-bit doubles). A stop ends it with CallStopped.
+InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count,
+                                 const StopToken& stop = {});
 
 // The same, straight into network inputs: float features [count][n][2] (x, y or weight, value), for training.
 void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features);
 
 // Bit for bit what `numpy.random.seed(seed); numpy.random.uniform(size=(count, n, 2))` gives (MT19937, 53-bit
-// doubles), or for KnapSack two calls of size (count, n): all weights, then all values.
-InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count);
+// doubles), or for KnapSack two calls of size (count, n): all weights, then all values. A stop
+// ends it likewise.
+InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count,
+                                  const StopToken& stop = {});
 
 }  // namespace pointsman

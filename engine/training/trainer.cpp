@@ -111,32 +111,56 @@ class Trainer {
     warn_ = control.warn;
     earlier_seconds_ = state_.seconds;
     told_.train_cost = kNone;
+    stop_ = control.stop();
     first_step_ = known_step_ = state_.step;
     start_ = Clock::now();
     Status status = Status::kDone;
-    while (take_step() && (status = control.check()) == Status::kDone) {
-      train_step();
-      const bool validates = has_passed(options_.validation_every);
-      const bool is_told_below = shared_ != nullptr && state_.step == options_.steps;  // with all updates
-      if (!is_told_below && (validates || has_passed(kLogEvery))) {
-        report(validates, progress);
-        if (validates && options_.baseline == Baseline::kRollout) challenge_frozen();
-        state_.interval = {};
-        state_.interval.start_seconds = state_.seconds;
+    const auto until_stop = [&](const auto& work) {
+      try {
+        work();
+      } catch (const CallStopped&) {
+        status = control.check();
       }
-      if (has_passed(options_.checkpoint_every) && state_.step < options_.steps) save();
-      known_step_ = state_.step;
-    }
+    };
+    until_stop([&] {
+      finish_report(progress);
+      while (take_step() && (status = control.check()) == Status::kDone) make_step(progress);
+    });
     std::vector<int64_t> ages;
     if (shared_ != nullptr) ages = shared_->end(status != Status::kDone);
+    // Changes nothing, so that a longer run goes on as if this were not its end.
     if (state_.step == options_.steps && std::max(told_.step, first_step_) < state_.step)
-      report(true, progress);  // changes nothing, so that a longer run goes on as if this were not its end
+      until_stop([&] { report(true, progress); });
     if (!save() && !save()) std::rethrow_exception(failure_);
     if (log_failure_) std::rethrow_exception(log_failure_);
     return {written_config(), state_.parameters, last_line(), status, std::move(ages)};
   }
 
  private:
+  void make_step(const std::function<void(const TrainProgress&)>& progress) {
+    train_step();
+    const bool validates = has_passed(options_.validation_every);
+    const bool is_told_below = shared_ != nullptr && state_.step == options_.steps;  // with all updates
+    if (!is_told_below && (validates || has_passed(kLogEvery))) end_interval(validates, progress);
+    if (has_passed(options_.checkpoint_every) && state_.step < options_.steps) save();
+    known_step_ = state_.step;
+  }
+
+  // A stop leaves the interval as it is.
+  void end_interval(bool validates, const std::function<void(const TrainProgress&)>& progress) {
+    report(validates, progress);
+    if (validates && options_.baseline == Baseline::kRollout) challenge_frozen();
+    state_.interval = {};
+    state_.interval.start_seconds = state_.seconds;
+  }
+
+  // The end of an interval that a stop cut short before the checkpoint was written.
+  void finish_report(const std::function<void(const TrainProgress&)>& progress) {
+    const bool validates = state_.step % options_.validation_every == 0;
+    if (state_.interval.steps == 0 || !(validates || state_.step % kLogEvery == 0)) return;
+    end_interval(validates, progress);
+  }
+
   void open_outputs() {
     if (!options_.checkpoint.empty()) checkpoint_.emplace(options_.checkpoint.string(), true);
     if (!options_.output.empty()) output_.emplace(options_.output.string(), true);
@@ -168,8 +192,9 @@ class Trainer {
     return static_cast<double>(options_.entropy) * std::max(left, 0.0);
   }
 
+  // A stop throws CallStopped, and nothing of the step is left.
   void train_step() {
-    const TrainingBatch batch = training_batch(options_, state_.step, epoch_order_);
+    const TrainingBatch batch = training_batch(options_, state_.step, epoch_order_, stop_);
     double baseline_loss = 0.0;
     LearnRequest request;
     request.rollouts = rollouts_of(batch);
@@ -183,18 +208,33 @@ class Trainer {
     request.update.max_norm = options_.max_norm;
     request.update.critic = options_.baseline == Baseline::kCritic;
     RolloutResult rollouts;
-    const bool asks_backend =
-        options_.baseline == Baseline::kCritic || options_.baseline == Baseline::kRollout;
-    const GradientNorms norms =
-        (asks_backend ? learn_in_calls(backend_, request, rollouts) : backend_.learn(request, rollouts))
-            .at(0);
+    const GradientNorms norms = learn(request, rollouts);
     if (!std::isfinite(norms.actor) || (request.update.critic && !std::isfinite(norms.critic))) {
       throw std::runtime_error("training: the gradient of step " + std::to_string(state_.step + 1) +
                                " is not finite; the last checkpoint is from before it");
     }
+    if (next_average_) {
+      state_.average = *next_average_;
+      state_.average_started = true;
+    }
     count_steps(state_.step + 1);
     state_.seconds = earlier_seconds_ + seconds_since(start_);
     accumulate(rollouts, baseline_loss, norms.actor);
+  }
+
+  GradientNorms learn(const LearnRequest& request, RolloutResult& rollouts) {
+    const bool asks_backend =
+        options_.baseline == Baseline::kCritic || options_.baseline == Baseline::kRollout;
+    critic_is_new_ = false;
+    try {
+      const std::vector<GradientNorms> norms =
+          asks_backend ? learn_in_calls(backend_, request, rollouts) : backend_.learn(request, rollouts);
+      if (norms.empty()) throw CallStopped();
+      return norms[0];
+    } catch (const CallStopped&) {
+      if (critic_is_new_) set_critic_bias(0.0f);
+      throw;
+    }
   }
 
   // What the gradient of each rollout's log p is weighted with, and the mean of (L - b)^2.
@@ -240,6 +280,7 @@ class Trainer {
       request.seed = training_seed(options_.seed);
     }
     request.tape = &tape_;
+    request.stop = stop_;
     return request;
   }
 
@@ -247,8 +288,10 @@ class Trainer {
     batch.parameter_sets.assign(batch.count, set);
     RolloutRequest request;
     request.sequences = batch.view();
+    request.stop = stop_;
     RolloutResult result;
     backend_.rollout(request, result);
+    if (!result.finished.empty()) throw CallStopped();
     return std::move(result.costs);
   }
 
@@ -279,7 +322,7 @@ class Trainer {
     if (state_.step == 0) start_critic_at(mean_of(costs));
     const std::vector<float> targets(costs.begin(), costs.end());
     std::vector<float> values(costs.size());
-    backend_.critic_gradient(batch.view(), targets, 1.0f / static_cast<float>(batch.count), values);
+    backend_.critic_gradient(batch.view(), targets, 1.0f / static_cast<float>(batch.count), values, stop_);
     return {values.begin(), values.end()};
   }
 
@@ -287,18 +330,22 @@ class Trainer {
   void start_critic_at(double mean_cost) {
     std::vector<float> parameters(layout_.size);
     backend_.read_parameters(kActorSet, parameters);
-    float& bias = parameters[layout_.critic.fc2_bias];
-    if (bias != 0.0f) return;
-    bias = static_cast<float>(mean_cost);
+    if (parameters[layout_.critic.fc2_bias] != 0.0f) return;
+    set_critic_bias(static_cast<float>(mean_cost));
+    critic_is_new_ = true;
+  }
+
+  void set_critic_bias(float bias) {
+    std::vector<float> parameters(layout_.size);
+    backend_.read_parameters(kActorSet, parameters);
+    parameters[layout_.critic.fc2_bias] = bias;
     backend_.load_parameters(kActorSet, parameters);
   }
 
-  // b of this step; the average moves on for the next.
+  // b of this step; the average moves on with the step.
   double next_average(double mean_cost) {
-    if (!state_.average_started) state_.average = mean_cost;
-    state_.average_started = true;
-    const double b = state_.average, decay = options_.ema_decay;
-    state_.average = decay * b + (1.0 - decay) * mean_cost;
+    const double b = state_.average_started ? state_.average : mean_cost, decay = options_.ema_decay;
+    next_average_ = decay * b + (1.0 - decay) * mean_cost;
     return b;
   }
 
@@ -319,7 +366,7 @@ class Trainer {
   // kRollout: Kool et al. 2019. The instances are others each time, so that no actor is chosen for luck on
   // old ones.
   void challenge_frozen() {
-    TrainingBatch batch = challenge_batch(options_, state_.step / options_.validation_every);
+    TrainingBatch batch = challenge_batch(options_, state_.step / options_.validation_every, stop_);
     const std::vector<double> challenger = greedy_costs(batch, kActorSet);
     const std::vector<double> incumbent = greedy_costs(batch, kFrozenSet);
     if (mean_of(challenger) >= mean_of(incumbent)) return;
@@ -416,6 +463,9 @@ class Trainer {
   EpochOrder epoch_order_;
   TrainState state_;
   Tape tape_;  // of the step's rollouts
+  StopToken stop_;
+  std::optional<double> next_average_;  // kEma: after this step
+  bool critic_is_new_ = false;          // this step gave the critic its output bias
   std::optional<TrainLog> log_;
   std::optional<OutputFile> checkpoint_, output_;
   std::function<void(const std::string&)> warn_;

@@ -12,12 +12,17 @@ constexpr uint64_t kEpochSalt = 0x65706F6368ull;  // the order of an epoch is no
 
 // Parameter set 0 and, where there are weights, those that the network reads; the first sample where none was
 // named.
-void complete(const ModelConfig& config, TrainingBatch& batch) {
+void complete(const ModelConfig& config, const StopToken& stop, TrainingBatch& batch) {
   batch.parameter_sets.assign(batch.count, 0);
   batch.first_samples.resize(batch.count, 0);
   if (!problem_of(batch.problem).has_capacity) return;
-  batch.weights.resize(static_cast<size_t>(batch.count) * batch.n);
-  for (size_t i = 0; i < batch.weights.size(); ++i) batch.weights[i] = batch.features[2 * i];
+  const size_t items = static_cast<size_t>(batch.count) * batch.n;
+  batch.weights.reserve(items);
+  StopMeter meter(&stop);
+  for (size_t i = 0; i < items; ++i) {
+    if (i % batch.n == 0) meter.check(batch.n);
+    batch.weights.push_back(batch.features[2 * i]);
+  }
   batch.capacities.assign(batch.count, config.capacity);
 }
 
@@ -44,22 +49,31 @@ void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, 
   batch.orders.insert(batch.orders.end(), answer.begin(), answer.end());
 }
 
-TrainingBatch copies_of(const TrainingBatch& plain, const ModelConfig& config, uint64_t seed, int rollouts) {
-  TrainingBatch batch{{plain.problem, plain.n}, plain.count * rollouts};
+TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options, uint64_t seed,
+                        const StopToken& stop) {
+  TrainingBatch batch{{plain.problem, plain.n}, plain.count * options.rollouts};
+  batch.features.reserve(plain.features.size() * options.rollouts);
+  StopMeter meter(&stop);
   for (int i = 0; i < plain.count; ++i) {
-    for (int rollout = 0; rollout < rollouts; ++rollout) append_copy(plain, i, seed, rollout, batch);
+    for (int rollout = 0; rollout < options.rollouts; ++rollout) {
+      meter.check(plain.n);
+      append_copy(plain, i, seed, rollout, batch);
+    }
   }
-  complete(config, batch);
+  complete(options.model, stop, batch);
   return batch;
 }
 
 // The rollouts of an instance share an encoding, or one a symmetry.
-TrainingBatch shared_encodings_of(const TrainingBatch& plain, const ModelConfig& config,
-                                  const TrainOptions& options) {
+TrainingBatch shared_encodings_of(const TrainingBatch& plain, const TrainOptions& options,
+                                  const StopToken& stop) {
   TrainingBatch batch{{plain.problem, plain.n}, plain.count * options.symmetries};
   const size_t floats = 2 * static_cast<size_t>(plain.n);
+  batch.features.reserve(plain.features.size() * options.symmetries);
+  StopMeter meter(&stop);
   for (int i = 0; i < plain.count; ++i) {
     for (int symmetry = 0; symmetry < options.symmetries; ++symmetry) {
+      meter.check(plain.n);
       const auto from = plain.features.begin() + static_cast<int64_t>(i * floats);
       const auto start = static_cast<int64_t>(batch.features.size());
       batch.features.insert(batch.features.end(), from, from + static_cast<int64_t>(floats));
@@ -71,7 +85,7 @@ TrainingBatch shared_encodings_of(const TrainingBatch& plain, const ModelConfig&
     }
   }
   batch.counts.assign(batch.count, options.rollouts / options.symmetries);
-  complete(config, batch);
+  complete(options.model, stop, batch);
   return batch;
 }
 
@@ -87,11 +101,13 @@ int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order
 
 // Examples first .. first + count - 1 of the endless sequence of epochs.
 TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
-                            EpochOrder& order) {
+                            EpochOrder& order, const StopToken& stop) {
   const Examples& examples = *options.examples;
   TrainingBatch batch{{examples.problem, examples.n}, count};
   const auto n = static_cast<size_t>(examples.n);
+  StopMeter meter(&stop);
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
+    meter.check(examples.n);
     const auto row = static_cast<size_t>(example_row(examples.count(), seed, key, order));
     const size_t start = batch.features.size();
     const float* const features = &examples.features[2 * n * row];
@@ -105,15 +121,15 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
     }
     batch.keys.push_back(key);
   }
-  complete(options.model, batch);
+  complete(options.model, stop, batch);
   return batch;
 }
 
 // Instances as they are: the examples, else uniform ones.
 TrainingBatch drawn_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
-                          EpochOrder& order) {
-  return options.examples ? example_batch(options, seed, first, count, order)
-                          : plain_batch(options.model, seed, first, count);
+                          EpochOrder& order, const StopToken& stop) {
+  return options.examples ? example_batch(options, seed, first, count, order, stop)
+                          : plain_batch(options.model, seed, first, count, stop);
 }
 
 }  // namespace
@@ -122,12 +138,19 @@ uint64_t training_seed(uint64_t seed) { return seed ^ 0x747261696E696E67ull; }
 uint64_t validation_seed(uint64_t seed) { return seed ^ 0x76616C6964617465ull; }
 uint64_t challenge_seed(uint64_t seed) { return seed ^ 0x6368616C6C656E67ull; }
 
-TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count) {
+TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count,
+                          const StopToken& stop) {
   TrainingBatch batch{{config.problem, config.n}, count};
-  batch.features.resize(2 * static_cast<size_t>(count) * config.n);
-  generate_features(config.n, seed, first, count, batch.features.data());
-  for (int i = 0; i < count; ++i) batch.keys.push_back(first + static_cast<uint64_t>(i));
-  complete(config, batch);
+  const size_t floats = 2 * static_cast<size_t>(config.n);
+  batch.features.reserve(count * floats);
+  StopMeter meter(&stop);
+  for (int i = 0; i < count; ++i) {
+    meter.check(config.n);
+    batch.keys.push_back(first + static_cast<uint64_t>(i));
+    batch.features.resize(batch.features.size() + floats);
+    generate_features(config.n, seed, batch.keys.back(), 1, &batch.features[i * floats]);
+  }
+  complete(config, stop, batch);
   return batch;
 }
 
@@ -137,25 +160,26 @@ TrainingBatch validation_batch(const TrainOptions& options) {
   TrainingBatch batch{{options.model.problem, options.model.n},
                       static_cast<int>(options.validation->count())};
   batch.features = options.validation->features;
-  complete(options.model, batch);
+  complete(options.model, {}, batch);
   return batch;
 }
 
-TrainingBatch challenge_batch(const TrainOptions& options, int64_t round) {
+TrainingBatch challenge_batch(const TrainOptions& options, int64_t round, const StopToken& stop) {
   const auto count = static_cast<uint64_t>(options.validation_instances);
   EpochOrder order;
   return drawn_batch(options, challenge_seed(options.seed), static_cast<uint64_t>(round) * count,
-                     options.validation_instances, order);
+                     options.validation_instances, order, stop);
 }
 
-TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order) {
+TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order,
+                             const StopToken& stop) {
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
-  const TrainingBatch plain = drawn_batch(options, seed, first, options.batch, order);
-  if (options.is_supervised()) return copies_of(plain, options.model, seed, options.rollouts);
+  const TrainingBatch plain = drawn_batch(options, seed, first, options.batch, order, stop);
+  if (options.is_supervised()) return copies_of(plain, options, seed, stop);
   if (options.baseline != Baseline::kShared) return plain;
-  if (!reads_order(options.model.encoder)) return shared_encodings_of(plain, options.model, options);
-  return copies_of(plain, options.model, seed, options.rollouts);
+  if (!reads_order(options.model.encoder)) return shared_encodings_of(plain, options, stop);
+  return copies_of(plain, options, seed, stop);
 }
 
 }  // namespace pointsman

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input sequences of a training step or of a validation, drawn on the fly: a pure function of (options,
-// step), so a resumed training reads what an uninterrupted one would have read.
+// step), so a resumed training reads what an uninterrupted one would have read. A stop ends any of them with
+// CallStopped.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +30,14 @@ struct TrainingBatch : Sequences {
 };
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
-TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count);
+TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count,
+                          const StopToken& stop = {});
 
 // options.validation as it is, else options.validation_instances fresh ones.
 TrainingBatch validation_batch(const TrainOptions& options);
 
 // kRollout: what the t-test number `round` compares on, other instances each time.
-TrainingBatch challenge_batch(const TrainOptions& options, int64_t round);
+TrainingBatch challenge_batch(const TrainOptions& options, int64_t round, const StopToken& stop = {});
 
 // The order of the examples in an epoch. Drawing it takes a pass over all of them, so it is kept from step to
 // step.
@@ -52,6 +54,7 @@ struct EpochOrder {
 // one after the other, every one in a random input order of its own; of a TSP instance rollout r also reads
 // dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not depend on
 // it.
-TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order);
+TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order,
+                             const StopToken& stop = {});
 
 }  // namespace pointsman

@@ -9,6 +9,7 @@
 #include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/files/formats.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 namespace {
@@ -29,11 +30,33 @@ const InstanceFormat& chosen_format(const CommonOptions& common) {
   return *found;
 }
 
+constexpr size_t kPiece = size_t{1} << 22;  // bytes between two looks at the clock
+
+void write_instances(const InstanceFormat& format, const GenerateFlags& flags, const CommonOptions& common,
+                     OutputFile& file) {
+  const SearchControl control = search_control(common);
+  const StopToken stop = control.stop();
+  try {
+    const std::string bytes = format.write(generate(flags, common.seed, stop));
+    for (size_t at = 0; at < bytes.size(); at += kPiece) {
+      stop.check();
+      file.write(std::string_view(bytes).substr(at, kPiece));
+    }
+    return;
+  } catch (const CallStopped&) {
+  } catch (const InputStopped&) {  // by the writers, which look as the readers do
+  }
+  const bool on_stdout = common.output.empty() || common.output == "-";
+  throw OutputStopped(std::string(control.interrupted() ? "interrupted" : "the time limit came") +
+                      printed(" before all %d instances were written; ", flags.count) +
+                      (on_stdout ? "what was written is not whole" : common.output + " is not written"));
+}
+
 int run_generate(const GenerateFlags& flags, const CommonOptions& common) {
   const InstanceFormat& format = chosen_format(common);
   check_generate_flags(flags, common.seed);
   OutputFile file = open_output(common);
-  file.write(format.write(generate(flags, common.seed)));
+  write_instances(format, flags, common, file);
   file.commit();
   log_info(printed("%d %s instances of n = %d, seed %llu", flags.count, flags.problem.c_str(), flags.n,
                    static_cast<unsigned long long>(common.seed)));
@@ -61,11 +84,12 @@ void check_generate_flags(const GenerateFlags& flags, uint64_t seed) {
   }
 }
 
-InstanceBatch generate(const GenerateFlags& flags, uint64_t seed) {
+InstanceBatch generate(const GenerateFlags& flags, uint64_t seed, const StopToken& stop) {
   const ProblemKind problem = *find_problem(flags.problem);
   InstanceBatch instances =
-      flags.like == "numpy" ? generate_like_numpy(problem, flags.n, static_cast<uint32_t>(seed), flags.count)
-                            : generate_instances(problem, flags.n, seed, 0, flags.count);
+      flags.like == "numpy"
+          ? generate_like_numpy(problem, flags.n, static_cast<uint32_t>(seed), flags.count, stop)
+          : generate_instances(problem, flags.n, seed, 0, flags.count, stop);
   if (flags.capacity != 0) {
     for (Instance& instance : instances) instance.capacity = flags.capacity;
   }

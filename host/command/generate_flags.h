@@ -23,6 +23,6 @@ void add_generate_flags(CLI::App& app, GenerateFlags& flags);
 
 // Throws UsageError for combinations that mean nothing.
 void check_generate_flags(const GenerateFlags& flags, uint64_t seed);
-InstanceBatch generate(const GenerateFlags& flags, uint64_t seed);
+InstanceBatch generate(const GenerateFlags& flags, uint64_t seed, const StopToken& stop = {});
 
 }  // namespace pointsman

@@ -11,6 +11,7 @@
 
 #include "host/command/options.h"
 #include "host/files/printable.h"
+#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace pointsman {
@@ -58,6 +59,7 @@ void write_text(Level level, const char* message) {
 void write_line(Level level, const std::string& message) {
   if (state.sink) return state.sink(name_of(level), printable(message));
   if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
+  if (!reader_takes(STDERR_FILENO)) return;
   wipe_progress();
   if (state.json) {
     const std::string line =
@@ -84,6 +86,7 @@ void log_error(const std::string& message) { write_line(Level::kError, message);
 RunLog run_log() { return {log_info, log_debug}; }
 
 void log_out_of_memory() noexcept {
+  if (!reader_takes(STDERR_FILENO)) return;
   wipe_progress();
   if (state.json) {
     std::fprintf(stderr, "{\"time\":%.6f,\"level\":\"error\",\"message\":\"%s\"}\n", seconds_now(),

@@ -30,6 +30,7 @@
 #include "host/files/text_scan.h"
 #include "host/run/did_you_mean.h"
 #include "host/run/model_lookup.h"
+#include "models/atomic_file.h"
 
 namespace pointsman {
 
@@ -115,7 +116,7 @@ int report(const Failure& failure) {
   const std::string json =
       as_json ? error_json(failure.code, failure.message, failure.file, failure.line) : "";
   log_error(failure.message);
-  if (as_json) {
+  if (as_json && reader_takes(STDOUT_FILENO)) {
     std::puts(json.c_str());
     std::fflush(stdout);
   }
@@ -125,7 +126,7 @@ int report(const Failure& failure) {
 // Without taking memory.
 int report_out_of_memory() noexcept {
   log_out_of_memory();
-  if (as_json) {
+  if (as_json && reader_takes(STDOUT_FILENO)) {
     std::printf("{\"code\":%d,\"error\":\"%s\"}\n", kExitResource, kOutOfMemory);
     std::fflush(stdout);
   }
@@ -280,6 +281,7 @@ int main_program(int argc, char** argv) {
     if (loading.deadline) loading.end = *loading.deadline + kLoadingPatience;
     set_run_stop([control = search_control(common)] { return control.is_over(); },
                  [loading] { return loading.is_over(); });
+    set_output_stop([control = search_control(common)] { return control.is_over(); });
     const int code = command.run();
     require_memory();
     return code;

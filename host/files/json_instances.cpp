@@ -155,16 +155,26 @@ InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const
   return out;
 }
 
+static const std::string kWritten = "JSON";  // in a message, where the run ends meanwhile
+
 std::string write_json(const InstanceBatch& instances) {
   check_coordinates(instances);
   if (instances.size() == 1) return instance_json(instances[0]) + "\n";
-  return "{\"instances\":[\n" + joined(instances, ",\n", instance_json) + "]}\n";
+  const auto watched = [&, watch = LoadingWatch(kWritten)](const Instance& instance) mutable {
+    watch.after(instance.values.size());
+    return instance_json(instance);
+  };
+  return "{\"instances\":[\n" + joined(instances, ",\n", watched) + "]}\n";
 }
 
 std::string write_ndjson(const InstanceBatch& instances) {
   check_coordinates(instances);
   std::string out;
-  for (const Instance& instance : instances) out += instance_json(instance) + "\n";
+  LoadingWatch watch(kWritten);
+  for (const Instance& instance : instances) {
+    watch.after(instance.values.size());
+    out += instance_json(instance) + "\n";
+  }
   return out;
 }
 

@@ -143,7 +143,10 @@ template <typename Numbers>
 std::string doubles_npy(const InstanceBatch& instances, std::vector<size_t> axes, Numbers numbers) {
   axes.insert(axes.begin(), instances.size());
   std::string out = npy_header("<f8", axes);
+  const std::string name = ".npy";
+  LoadingWatch watch(name);
   for (const Instance& instance : instances) {
+    watch.after(instance.values.size());
     for (const double number : numbers(instance)) append_bytes(out, number);
   }
   return out;

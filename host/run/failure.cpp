@@ -34,6 +34,8 @@ Failure describe(const std::exception_ptr& error) {
     return {kExitInput, e.what(), e.file(), 0};
   } catch (const DiskError& e) {
     return {kExitResource, e.what(), e.file(), 0};
+  } catch (const OutputStopped& e) {
+    return {kExitResource, e.what(), "", 0};
   } catch (const ClusterError& e) {
     return {kExitResource, e.what(), "", 0};
   } catch (const DeviceError& e) {

@@ -15,7 +15,7 @@ enum ExitCode : int {
   kExitInternal = 1,
   kExitUsage = 2,
   kExitInput = 3,     // bad input, model or checkpoint file
-  kExitResource = 4,  // memory, disk, device
+  kExitResource = 4,  // memory, disk, device; output that was not whole when the run was over
   kExitCheck = 5,     // a verification or a bench check failed
 };
 

@@ -83,6 +83,7 @@ __global__ void __launch_bounds__(kAdamThreads) adam_update_kernel(AdamUpdateArg
   POINTSMAN_DYNAMIC_SHARED(double, values);
   const int64_t set = a.first_set + static_cast<int>(blockIdx.y);
   const AdamFactors factors = adam_factors(a, set, values);
+  if (a.steps[set] == 0) return;
   float* parameters = a.parameters.data + set * a.parameters.stride + a.offset;
   float* first_moment = a.first_moment.data + set * a.first_moment.stride + a.offset;
   float* second_moment = a.second_moment.data + set * a.second_moment.stride + a.offset;

@@ -473,7 +473,7 @@ struct AdamUpdateArgs {
   int first_set, sets;
   float max_norm;
   float learning_rate, beta1, beta2, epsilon;
-  const int64_t* steps;  // [all sets] Adam steps made, this one included
+  const int64_t* steps;  // [all sets] Adam steps made, this one included; 0: the set takes no step
   double* norms;         // [sets] out: L2 norms before clipping
   double* scratch;       // adam_update_scratch(count, sets) doubles
 };

@@ -105,7 +105,8 @@ class FakeBackend : public Backend {
     }
   }
   void critic_values(const SequenceBatch&, std::span<float>) override {}
-  void critic_gradient(const SequenceBatch&, std::span<const float>, float, std::span<float>) override {}
+  void critic_gradient(const SequenceBatch&, std::span<const float>, float, std::span<float>,
+                       const StopToken&) override {}
   void read_gradient(int, std::span<float>) const override {}
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {

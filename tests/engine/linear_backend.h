@@ -96,7 +96,7 @@ class LinearBackend : public Backend {
     }
   }
   void critic_gradient(const SequenceBatch& batch, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
+                       std::span<float> values, const StopToken&) override {
     critic_values(batch, values);
     for (int s = 0; s < batch.count; ++s) {
       const float slope = 2.0f * weight * (values[s] - targets[s]);

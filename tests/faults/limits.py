@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time limits and signals: a grid of mode x n x rows x threads, and streams whose producer is late.
+"""Time limits and signals: a grid of mode x n x rows x threads, streams whose producer is late, trainings whose steps
+are long, `generate`, and answers that nobody reads.
 
-    python3 tests/faults/limits.py BINARY [--cases N] [--kept FILE --minutes M]    N (324) cases and the streams
-    python3 tests/faults/limits.py BINARY --quick                                  20 small ones, for ctest
+    python3 tests/faults/limits.py BINARY [--cases N] [--kept FILE --minutes M]    N (324) cases and the others
+    python3 tests/faults/limits.py BINARY --quick                                  27 small ones, for ctest
 
 A run has either `-l` (0.3, 1 or 2 s) or no limit and SIGINT, SIGTERM or SIGHUP after 0.3 to 1.5 s. It must end at most
 max(0.5 s, 10% of the limit) behind the limit, 0.5 s behind the signal, with the right exit code and a whole file of
@@ -52,7 +53,8 @@ GRACE = 0.5
 CHECKED_ITEMS = 300_000  # of a file of answers; of a larger one a sample
 HANGS = 30.0             # seconds behind the stop
 
-# stop: "limit" or a signal's name, `after` seconds. form: of the answer. feed: None for a file, else how stdin comes:
+# mode: of `solve` or `eval`, or another subcommand: "train" (rows: instances a step) or "generate".
+# stop: "limit" or a signal's name, `after` seconds. form: of the answer; "unread": JSON on a pipe that nobody reads. feed: None for a file, else how stdin comes:
 # "all" at once, "late" line by line without an end, "half" of a document.
 Case = collections.namedtuple("Case", "problem mode n rows threads stop after form feed")
 Run = collections.namedtuple("Run", "code seconds sent without_core writing log")
@@ -100,7 +102,16 @@ def streams(rng):
             yield Case(problem, mode, n, rows, rng.choice((1, 2)), name, round(rng.uniform(0.3, 1.5), 2), form, feed)
 
 
+def others(size):
+    """Trainings of steps of many seconds, instances of many seconds, answers that nobody reads."""
+    for stop in ("limit", "SIGINT"):
+        yield Case("tsp", "train", size, 200, 1, stop, 1.0, "model", None)
+        yield Case("tsp", "generate", 5, 50_000_000, 1, stop, 0.3, "npy", None)
+        yield Case("tsp", "local", 20, 10_000, 2, stop, 1.0, "unread", None)
+
+
 def quick(rng):
+    yield from others(500)
     sizes = ((1000, 1), (20, 1000), (100, 100), (10, 10_000))
     for i, (problem, mode) in enumerate(MODES):
         n, rows = sizes[i % len(sizes)]
@@ -116,6 +127,10 @@ def quick(rng):
 
 def is_rival(mode):
     return mode in ("random", "ratio")  # which only `eval` has
+
+
+def is_subcommand(mode):
+    return mode in ("train", "generate")
 
 
 def capacity(n):
@@ -134,6 +149,14 @@ def endless(case):
 
 
 def command_of(binary, case, source, output):
+    if is_subcommand(case.mode):
+        command = [binary, case.mode, case.problem, "-n", str(case.n), "-b", str(case.rows), "-f", "-t",
+                   str(case.threads), "--log-format", "json", "-o", output + "." + case.form]
+        return command + (["-l", str(case.after)] if case.stop == "limit" else [])
+    if case.form == "unread":
+        command = [binary, "solve", source, "--mode", case.mode, *endless(case), "--format", "json", "-t",
+                   str(case.threads), "--log-format", "json"]
+        return command + (["-l", str(case.after)] if case.stop == "limit" else [])
     command = [binary, "eval" if is_rival(case.mode) else "solve", source, "-f", "-o", output, "--format", case.form,
                "-t", str(case.threads), "--log-format", "json"]
     if is_rival(case.mode):
@@ -228,12 +251,15 @@ def run_case(binary, case, source, output):
     with open(log, "wb") as stderr:
         start = time.monotonic()
         process = subprocess.Popen(command, stdin=subprocess.PIPE if case.feed else subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=stderr)
+                                   stdout=subprocess.PIPE if case.form == "unread" else subprocess.DEVNULL,
+                                   stderr=stderr)
         if case.feed:
             producer = threading.Thread(target=feed, args=(process.stdin, case, bytes_in, ended))
             producer.start()
         sent, seconds, without_core = stop_and_wait(process, case, start)
     ended.set()
+    if process.stdout:
+        process.stdout.close()
     if case.feed:
         producer.join()
     lines = read_log(log)
@@ -380,12 +406,14 @@ def check_row(case, run, _, text):
 
 def is_stopped_loading(case, run):
     """A document of more than some 16,000 numbers."""
-    return case.feed is None and 2 * case.n * case.rows >= 1 << 14 and run.log and \
+    return case.feed is None and not is_subcommand(case.mode) and 2 * case.n * case.rows >= 1 << 14 and run.log and \
         "the run was stopped before the end of the input came" in run.log[-1]["message"]
 
 
 def check_code(case, run):
-    if case.stop == "limit":
+    if case.mode == "generate" or case.form == "unread":
+        wanted = {SIGNALS.get(case.stop, 4)}
+    elif case.stop == "limit":
         wanted = {3} if case.feed == "half" or is_stopped_loading(case, run) else {0}
     elif run.sent is None:
         wanted = {0}
@@ -398,6 +426,14 @@ def check_code(case, run):
 def check_files(case, run, source, output):
     if output.with_name(f".{output.name}.tmp").exists():
         yield "a temporary file is left"
+    if case.form == "unread":
+        return
+    if is_subcommand(case.mode):
+        if output.with_name(f".{output.name}.{case.form}.tmp").exists():
+            yield "a temporary file is left"
+        if output.with_name(f"{output.name}.{case.form}").exists() != (case.mode == "train"):
+            yield "a file of some instances" if case.mode == "generate" else "no model"
+        return
     if case.feed == "half" or is_stopped_loading(case, run):
         if output.exists():
             yield "a file of answers to a part of a document"
@@ -434,6 +470,8 @@ def findings_of(case, run, source, output):
 # --- the grid
 
 def make_input(binary, case, folder):
+    if is_subcommand(case.mode):
+        return folder / "none"
     suffix = ".ndjson" if case.feed in ("all", "late") else ".npy"
     path = folder / f"{case.problem}_{case.n}_{case.rows}{suffix}"
     if not path.exists():
@@ -448,7 +486,8 @@ def measure(binary, case, folder, grace):
     source, output = make_input(binary, case, folder), folder / "answers"
     result = {"case": case._asdict(), "runs": 0, "late": math.inf, "findings": []}
     while result["runs"] < 3 and result["late"] > grace:
-        output.unlink(missing_ok=True)
+        for old in folder.glob("answers*"):
+            old.unlink()
         run = run_case(binary, case, source, output)
         wrong = findings_of(case, run, source, output)
         result["runs"] += 1
@@ -490,7 +529,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no case after so many")
     flags = parser.parse_args()
     rng = random.Random(flags.seed)
-    cases = list(quick(rng)) if flags.quick else [*grid(flags.cases, rng), *streams(rng)]
+    cases = list(quick(rng)) if flags.quick else [*grid(flags.cases, rng), *streams(rng), *others(1000)]
     cases.sort(key=lambda case: (case.problem, case.n, case.rows, case.feed in ("all", "late")))
     results = []
     if flags.kept and flags.kept.exists():

@@ -797,11 +797,20 @@ TEST_CASE("learning ends early with a stop, and by what weighs its rollouts") {
     ++asked;
     return weigh(rollouts);
   };
-  step.request.rollouts.stop = StopToken([] { return true; });
   RolloutResult result;
+  backend->learn(step.request, result);  // so that a further update without a gradient would be seen
+  asked = 0;
+  const size_t size = ParameterLayout(config).size;
+  const std::vector<float> parameters = parameters_of(*backend, size, 0);
+  const OptimiserState optimiser = backend->read_optimiser(0);
+  step.request.rollouts.stop = StopToken([] { return true; });
   CHECK(backend->learn(step.request, result).empty());
   CHECK_FALSE(result.finished.empty());
   CHECK(asked == 0);
+  CHECK(parameters_of(*backend, size, 0) == parameters);
+  CHECK(backend->read_optimiser(0).first_moment == optimiser.first_moment);
+  CHECK(backend->read_optimiser(0).second_moment == optimiser.second_moment);
+  CHECK(backend->read_optimiser(0).actor_steps == optimiser.actor_steps);
   step.request.rollouts.stop = StopToken([] { return false; });
   CHECK(backend->learn(step.request, result).size() == 1);
   CHECK(result.finished.empty());

@@ -45,8 +45,8 @@ class Spoiled final : public Backend {
     spoil_values(values);
   }
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
-                       std::span<float> values) override {
-    cpu_->critic_gradient(sequences, targets, weight, values);
+                       std::span<float> values, const StopToken& stop) override {
+    cpu_->critic_gradient(sequences, targets, weight, values, stop);
     spoil_values(values);
   }
   void read_gradient(int set, std::span<float> gradient) const override {

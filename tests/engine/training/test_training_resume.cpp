@@ -3,8 +3,12 @@
 // whatever the number of threads.
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/training/trainer.h"
@@ -33,15 +37,25 @@ TrainOptions small_options(const std::filesystem::path& directory, Baseline base
   return options;
 }
 
-// Trains to `steps`, from the checkpoint of `options` when asked to, and returns the model file's sha256.
-std::string train_to(int64_t steps, TrainOptions options, bool resume, int threads) {
+// Trains to `steps`, from the checkpoint of `options` when asked to, and returns the model file's sha256. It
+// is stopped at question number `last`.
+std::string train_to(int64_t steps, TrainOptions options, bool resume, int threads,
+                     int64_t last = std::numeric_limits<int64_t>::max(),
+                     std::vector<TrainProgress>* lines = nullptr, int64_t* questions = nullptr) {
   BackendOptions cpu;
   cpu.device = "cpu";
   cpu.threads = threads;
   const auto backend = make_backend(cpu);
   options.steps = steps;
   const auto initial = initial_parameters(options.model, options.seed);
-  train(*backend, options, initial, resume ? options.checkpoint : std::filesystem::path(), {}, {});
+  std::atomic<int64_t> asked{0};
+  SearchControl control;
+  control.interrupted = [&] { return ++asked >= last; };
+  train(*backend, options, initial, resume ? options.checkpoint : std::filesystem::path(), control,
+        [&](const TrainProgress& line) {
+          if (lines != nullptr) lines->push_back(line);
+        });
+  if (questions != nullptr) *questions = asked;
   return read_model(options.output).sha256;
 }
 
@@ -57,6 +71,38 @@ TEST_CASE("stopping at any step and resuming gives the same model file", "[train
     train_to(stop, options, false, 1 + stop % 3);
     INFO("stopped after step " << stop);
     CHECK(train_to(kSteps, options, true, 1 + (stop + 1) % 3) == expected);
+  }
+}
+
+TEST_CASE("a stop within a step or a validation leaves nothing of it", "[training]") {
+  constexpr int64_t kLast = 32;
+  constexpr int kStops = 9;
+  const Baseline baseline =
+      GENERATE(Baseline::kShared, Baseline::kCritic, Baseline::kEma, Baseline::kRollout);
+  const TemporaryFolder folder;
+  const TrainOptions options = small_options(folder.path(), baseline);
+  std::vector<TrainProgress> expected_lines;
+  int64_t questions = 0;
+  const std::string expected = train_to(kLast, options, false, 1, 1 << 30, &expected_lines, &questions);
+  expected_lines.pop_back();  // at the end of the steps and of no interval
+  const std::string unbegun = train_to(0, options, false, 1);
+  CHECK(questions > 8 * kLast);  // within a step too
+  for (int k = 0; k <= kStops; ++k) {
+    const int64_t last = 2 + (questions - 2) * k / kStops;
+    INFO("stopped at question " << last << " of " << questions);
+    std::vector<TrainProgress> lines;
+    int64_t asked = 0;
+    const std::string stopped = train_to(kLast, options, false, 1, last, &lines, &asked);
+    CHECK(asked <= last + 4);  // and then not much more
+    if (k == 0) CHECK(stopped == unbegun);
+    CHECK(train_to(kLast, options, true, 1 + k % 3, 1 << 30, &lines) == expected);
+    lines.resize(std::max(lines.size(), expected_lines.size()));
+    for (size_t i = 0; i < expected_lines.size(); ++i) {
+      CHECK(lines[i].step == expected_lines[i].step);
+      CHECK(lines[i].val_cost == expected_lines[i].val_cost);
+      CHECK(lines[i].train_cost == expected_lines[i].train_cost);
+      CHECK(lines[i].baseline_loss == expected_lines[i].baseline_loss);
+    }
   }
 }
 
