@@ -75,8 +75,8 @@ TEST_CASE("no mode packs one unit more than the capacity, and verify and score r
                 "\n"
                 R"({"problem":"knapsack","weights":[0.1,0.2],"values":[1,1],"capacity":0.3})"
                 "\n");
-  for (const char* mode :
-       {"auto", "exact", "greedy -m models/knapsack50.safetensors", "sample -n 16 -m models/knapsack50.safetensors"}) {
+  for (const char* mode : {"auto", "exact", "greedy -m models/knapsack50.safetensors",
+                           "sample -n 16 -m models/knapsack50.safetensors"}) {
     INFO(mode);
     const Answer answer = sandbox.run("solve in.ndjson -o answer.json --force --mode " + std::string(mode));
     REQUIRE(answer.code == 0);
