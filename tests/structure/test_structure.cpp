@@ -117,7 +117,7 @@ const std::vector<Row> kTable = {
      true},
     {"host/python/",
      {"host/", "engine/engine.h", "engine/search/limits.h", "engine/problem/", "models/"},
-     {"nanobind/", "Python.h", "CLI/", "nlohmann/"},
+     {"nanobind/", "Python.h", "CLI/", "nlohmann/", "cxxabi.h", "pthread.h"},
      true},
     {"bench/", {""}, {""}, true},
     {"tests/", {""}, {""}, true},
