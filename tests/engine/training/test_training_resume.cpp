@@ -96,7 +96,11 @@ TEST_CASE("a stop within a step or a validation leaves nothing of it", "[trainin
     CHECK(asked <= last + 4);  // and then not much more
     if (k == 0) CHECK(stopped == unbegun);
     CHECK(train_to(kLast, options, true, 1 + k % 3, 1 << 30, &lines) == expected);
-    lines.resize(std::max(lines.size(), expected_lines.size()));
+    // A line before a t-test that was cut short is made again, and takes the place of the first in a log.
+    lines.erase(std::unique(lines.begin(), lines.end(),
+                            [](const auto& one, const auto& next) { return one.step == next.step; }),
+                lines.end());
+    REQUIRE(lines.size() >= expected_lines.size());
     for (size_t i = 0; i < expected_lines.size(); ++i) {
       CHECK(lines[i].step == expected_lines[i].step);
       CHECK(lines[i].val_cost == expected_lines[i].val_cost);
