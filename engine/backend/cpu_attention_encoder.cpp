@@ -114,22 +114,23 @@ void layer_forward(const CpuParameters& p, int l, AttentionStates& states, Atten
   }
 }
 
-void make_room(const CpuParameters& p, AttentionStates& states) {
+void make_room(const CpuParameters& p, AttentionStates& states, const StopToken& stop) {
   const int rows = states.sequences * states.n, block = sequences_of_block(states.n) * states.n,
-            kept = states.with_layers ? rows : std::min(block, rows);
+            kept = states.with_layers ? rows : std::min(block, rows),
+            hidden = states.with_layers ? rows : std::min(kBlockRows, rows);
   states.layers.resize(states.with_layers ? p.layers.size() : std::max<size_t>(states.layers.size(), 1));
   for (AttentionStates::Layer& layer : states.layers) {
-    for (Buffer* wide : {&layer.x, &layer.residual}) wide->get(floats_of(rows, kHidden));
-    for (Buffer* statistics : {&layer.norm1, &layer.norm2}) statistics->get(floats_of(kept, 2));
-    layer.attended.get(floats_of(kept, kHidden));
-    layer.qkv.get(floats_of(kept, 3 * kHidden));
-    layer.hidden.get(floats_of(kept, p.config.feed_forward));
+    for (Buffer* wide : {&layer.x, &layer.residual}) wide->get(floats_of(rows, kHidden), stop);
+    for (Buffer* statistics : {&layer.norm1, &layer.norm2}) statistics->get(floats_of(kept, 2), stop);
+    layer.attended.get(floats_of(kept, kHidden), stop);
+    layer.qkv.get(floats_of(kept, 3 * kHidden), stop);
+    layer.hidden.get(floats_of(hidden, p.config.feed_forward), stop);
   }
-  states.output.get(floats_of(rows, kHidden));
-  states.normed.get(floats_of(block, kHidden));
+  states.output.get(floats_of(rows, kHidden), stop);
+  states.normed.get(floats_of(block, kHidden), stop);
   for (Buffer* narrow : {&states.mean, &states.start_h, &states.start_c})
-    narrow->get(floats_of(states.sequences, kHidden));
-  states.scratch.get(static_cast<size_t>(cpu::self_attention_scratch(states.n)));
+    narrow->get(floats_of(states.sequences, kHidden), stop);
+  states.scratch.get(static_cast<size_t>(cpu::self_attention_scratch(states.n)), stop);
 }
 
 void start_forward(const CpuParameters& p, AttentionStates& states) {
@@ -153,7 +154,7 @@ void attention_encoder_forward(const CpuParameters& p, const SequenceBatch& batc
   states.sequences = static_cast<int>(tile.pieces.size());
   states.n = batch.n;
   states.with_layers = with_layers;
-  make_room(p, states);
+  make_room(p, states, stop);
   float* x = states.layers[0].x.data.data();
   for (int s = 0; s < states.sequences; ++s) {
     cpu::embed({batch.features_of(tile.pieces[s].sequence), p.embedding.data(),

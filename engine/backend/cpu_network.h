@@ -4,6 +4,7 @@
 // [step][row][..]. A stop ends any of it with CallStopped.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/backend/backend.h"
@@ -40,6 +41,14 @@ struct Buffer {
     if (data.size() < count) data.resize(count);
     return data.data();
   }
+  // Likewise. New memory is set to 0, which takes long where there is much of it: CallStopped when `stop`
+  // says so.
+  float* get(size_t count, const StopToken& stop) {
+    data.reserve(count);
+    for (; data.size() < count; data.resize(std::min(count, data.size() + kFloatsPerCheck))) stop.check();
+    return data.data();
+  }
+  static constexpr size_t kFloatsPerCheck = size_t{1} << 20;
   AlignedFloats data;
 };
 

@@ -4,7 +4,7 @@
 are long, `generate`, and answers that nobody reads.
 
     python3 tests/faults/limits.py BINARY [--cases N] [--kept FILE --minutes M]    N (324) cases and the others
-    python3 tests/faults/limits.py BINARY --quick                                  27 small ones, for ctest
+    python3 tests/faults/limits.py BINARY --quick                                  29 small ones, for ctest
 
 A run has either `-l` (0.3, 1 or 2 s) or no limit and SIGINT, SIGTERM or SIGHUP after 0.3 to 1.5 s. It must end at most
 max(0.5 s, 10% of the limit) behind the limit, 0.5 s behind the signal, with the right exit code and a whole file of
@@ -54,8 +54,8 @@ CHECKED_ITEMS = 300_000  # of a file of answers; of a larger one a sample
 HANGS = 30.0             # seconds behind the stop
 
 # mode: of `solve` or `eval`, or another subcommand: "train" (rows: instances a step) or "generate".
-# stop: "limit" or a signal's name, `after` seconds. form: of the answer; "unread": JSON on a pipe that nobody reads. feed: None for a file, else how stdin comes:
-# "all" at once, "late" line by line without an end, "half" of a document.
+# stop: "limit" or a signal's name, `after` seconds. form: of the answer; "unread": JSON on a pipe that nobody reads.
+# feed: None for a file, else how stdin comes: "all" at once, "late" line by line without an end, "half" of a document.
 Case = collections.namedtuple("Case", "problem mode n rows threads stop after form feed")
 Run = collections.namedtuple("Run", "code seconds sent without_core writing log")
 
@@ -103,9 +103,10 @@ def streams(rng):
 
 
 def others(size):
-    """Trainings of steps of many seconds, instances of many seconds, answers that nobody reads."""
+    """Trainings of steps of many seconds, a network on many cities, instances of many seconds, answers that nobody reads."""
     for stop in ("limit", "SIGINT"):
         yield Case("tsp", "train", size, 200, 1, stop, 1.0, "model", None)
+        yield Case("tsp", "greedy", 400 * size, 1, 2, stop, 1.0, "npy", None)
         yield Case("tsp", "generate", 5, 50_000_000, 1, stop, 0.3, "npy", None)
         yield Case("tsp", "local", 20, 10_000, 2, stop, 1.0, "unread", None)
 
