@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/problem/instance.h"
+#include "engine/search/limits.h"
 
 namespace CLI {
 class App;
