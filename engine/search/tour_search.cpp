@@ -117,7 +117,7 @@ int64_t Kicks<Length>::make(int64_t kicks, WorkerThreads* workers) {
     const int64_t of_run = kicks / runs + (run < kicks % runs ? 1 : 0);
     const int64_t made_now = make_run(of_run, seed_ ^ (static_cast<uint64_t>(run) * kSeedStep), workers);
     made += made_now;
-    if (tour_.length() < best_length) {
+    if (run == 0 || tour_.length() < best_length) {
       best_length = tour_.length();
       best = tour_.places();
     }
