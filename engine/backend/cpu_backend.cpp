@@ -27,7 +27,6 @@ namespace {
 
 constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences
 constexpr size_t kTileBytes = 900'000;      // references of a tile's sequences: about what that cache holds
-constexpr size_t kMostTileBytes = size_t{256} << 20;
 constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
 constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
 
@@ -197,7 +196,7 @@ class CpuBackend final : public Backend {
     const int projections = projections_of(config_.glimpses).count;
     const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
     // Whole register tiles of 8 rows, where those sequences take no memory to speak of.
-    const int fewest = std::clamp<int>(static_cast<int>(kMostTileBytes / sequence_bytes), 1, 8);
+    const int fewest = std::clamp<int>(static_cast<int>(kSmallBytes / sequence_bytes), 1, 8);
     const int max_sequences =
         std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, fewest, 24);
     const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();

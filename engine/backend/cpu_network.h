@@ -37,13 +37,8 @@ std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const in
 
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {
-  float* get(size_t count) {
-    if (data.size() < count) data.resize(count);
-    return data.data();
-  }
-  // Likewise. New memory is set to 0, which takes long where there is much of it: CallStopped when `stop`
-  // says so.
-  float* get(size_t count, const StopToken& stop) {
+  // New memory is set to 0, which takes long where there is much of it: `stop` ends that with CallStopped.
+  float* get(size_t count, const StopToken& stop = {}) {
     data.reserve(count);
     for (; data.size() < count; data.resize(std::min(count, data.size() + kFloatsPerCheck))) stop.check();
     return data.data();

@@ -34,11 +34,11 @@ void check(int code, const char* call) {
   throw ClusterError(std::string(call) + ": " + text);
 }
 
-// Of every call of MPI that may have others beside it: MPI serves one thread at a time. None of them waits
-// for another rank with it.
+// Held during each call of MPI, which serves one thread at a time. Waits for other ranks are many short
+// calls, but for those of shared memory.
 std::mutex mutex;
 
-// call() with it.
+// Makes the call while no other thread makes one.
 template <typename Call>
 auto alone(const Call& call) {
   const std::lock_guard lock(mutex);

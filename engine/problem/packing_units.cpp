@@ -63,11 +63,6 @@ double Unit::in_units(double number) const {
   return places >= 0 ? decimal_units(number, places) : std::ldexp(number, exponent);
 }
 
-double Unit::in_numbers(int64_t units) const {
-  const auto number = static_cast<double>(units);
-  return places >= 0 ? number / kPowersOfTen[places] : std::ldexp(number, -exponent);
-}
-
 WeightUnits weight_units(const Instance& instance) {
   const double most = instance.capacity + rounding_room(instance);
   std::vector<double> numbers{instance.capacity};

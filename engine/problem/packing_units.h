@@ -19,7 +19,6 @@ struct Unit {
   bool exact = true;  // no number has lost anything
 
   double in_units(double number) const;  // not yet rounded to an integer, unless of `places`
-  double in_numbers(int64_t units) const;
 };
 
 struct WeightUnits {

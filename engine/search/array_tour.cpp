@@ -131,7 +131,7 @@ void ArrayTour::rearrange(const Piece* pieces, int count) {
     copy_piece({first, total, false}, overwritten_.data() + overwritten_.size() - total);
   }
   write(first, scratch_.data(), total);
-  if (overwritten_.size() > tour_.size()) shorten_journal();
+  if (overwritten_.size() > kMostOverwritten * tour_.size()) shorten_journal();
 }
 
 // In place of many changes the whole tour as it was before them.

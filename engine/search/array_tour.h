@@ -57,12 +57,15 @@ class ArrayTour {
   bool apply_elsewhere(Exchange exchange);
   bool bridge_elsewhere(const int32_t (&ends)[8]);
 
-  // Undoes all exchanges since the journal was last empty. The journal holds at most 2 n cities.
+  // Undoes all exchanges since the journal was last empty. The journal holds at most kMostOverwritten n
+  // cities and one change.
   void undo();
   void keep() { journal_.clear(), overwritten_.clear(); }  // empties the journal
   void set_journal(bool on) { writes_journal_ = on; }      // off: nothing can be undone
 
  private:
+  // So many that a kick and its repair hardly ever reach it.
+  static constexpr size_t kMostOverwritten = 64;
   struct Piece {
     int first, length;  // from this position on
     bool is_reversed;

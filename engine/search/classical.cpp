@@ -38,9 +38,8 @@ Solution checked(const Instance& instance, Order order) {
 }
 
 // The items of an order that are feasible when their turn comes.
-Order feasible_part(const Instance& instance, const Order& order) {
-  const RuleNumbers numbers = rule_numbers(instance);
-  return with_rules(instance.problem, [&]<typename Rules>() {
+Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order& order) {
+  return with_rules(problem, [&]<typename Rules>() {
     Rules rules = Rules::make({numbers.weights.data(), numbers.capacity});
     Order taken;
     for (const int32_t item : order) {
@@ -158,12 +157,15 @@ Order order_by_ratio(const Instance& instance) {
   return order;
 }
 
+Order packing_by_ratio(const Instance& instance) {
+  return feasible_part(instance.problem, rule_numbers(instance), order_by_ratio(instance));
+}
+
 }  // namespace
 
 Solution quick_answer(const Instance& instance, Status status) {
-  Solution solution = checked(instance, problem_of(instance).has_local_search
-                                            ? along_curve(instance)
-                                            : feasible_part(instance, order_by_ratio(instance)));
+  Solution solution = checked(
+      instance, problem_of(instance).has_local_search ? along_curve(instance) : packing_by_ratio(instance));
   solution.status = status;
   return solution;
 }
@@ -188,14 +190,15 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
     throw std::invalid_argument("random_search: cannot draw " + std::to_string(samples) + " samples");
   }
   const Problem& problem = problem_of(instance);
+  const RuleNumbers numbers = rule_numbers(instance);
   Order best;
   double best_objective = 0.0;
   Status status = Status::kDone;
   for (int64_t sample = 0; sample < samples; ++sample) {
     if (sample > 0 && sample % kSamplesPerCheck == 0) status = control.check();
     if (status != Status::kDone) break;
-    Order order =
-        feasible_part(instance, input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
+    Order order = feasible_part(problem.kind, numbers,
+                                input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
     const double objective = problem.objective(instance, order);
     if (sample > 0 && !is_better(problem.kind, objective, best_objective)) continue;
     best = std::move(order);
@@ -208,7 +211,7 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
 
 Solution ratio_packing(const Instance& instance) {
   require(problem_of(instance).has_capacity, instance, "ratio_packing");
-  return checked(instance, feasible_part(instance, order_by_ratio(instance)));
+  return checked(instance, packing_by_ratio(instance));
 }
 
 Solution exact_packing(const Instance& instance, const SearchControl& control, int64_t most_branches) {

@@ -49,9 +49,13 @@ class ShortestPaths {
   int best_end(uint32_t set, int next) {
     const uint32_t before = set & ~bit(next);
     int best = -1;
+    Length shortest = 0;
     for (int end = 0; end < others_; ++end) {
       if ((before >> end & 1) == 0) continue;
-      if (best < 0 || through(before, end, next) < through(before, best, next)) best = end;
+      const Length length = through(before, end, next);
+      if (best >= 0 && length >= shortest) continue;
+      best = end;
+      shortest = length;
     }
     return best;
   }

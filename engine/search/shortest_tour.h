@@ -9,7 +9,8 @@
 
 namespace pointsman {
 
-inline constexpr int kMostExactCities = 12;  // as fast as the kicks that it saves
+// At 12 it takes about twice the time of the default kicks, at 10 less than half.
+inline constexpr int kMostExactCities = 12;
 
 // Of 2 to kMostExactCities places, in (n - 1)^2 2^(n - 1) steps. Length as LinKernighan has it.
 template <typename Length>

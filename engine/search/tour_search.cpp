@@ -108,8 +108,8 @@ class Kicks {
 template <typename Length>
 int64_t Kicks<Length>::make(int64_t kicks, WorkerThreads* workers) {
   const std::vector<int32_t> start = tour_.places();
-  std::vector<int32_t> best = start;
-  Length best_length = tour_.length();
+  std::vector<int32_t> best;
+  Length best_length = 0;
   const int64_t runs = std::max<int64_t>(kicks / (kKicksPerRun * n_), 1);
   int64_t made = 0;
   for (int64_t run = 0; run < runs; ++run) {
