@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The winners' answers side by side. A warp takes a sequence and copies its best row. No shared memory, no
 // arithmetic; 8 n + 60 bytes a sequence, beside the 8 bytes a row that the reduction before it reads.
+#include <cfloat>
 #include <cub/device/device_segmented_reduce.cuh>
 
 #include "kernels/common/placement.h"
@@ -17,16 +18,17 @@ __global__ void __launch_bounds__(kGatherThreads) gather_best_kernel(BestOfArgs 
   const int64_t sequence = static_cast<int64_t>(blockIdx.x) * kGatherWarps + threadIdx.x / 32;
   if (sequence >= a.sequences) return;
   const int64_t first = a.first_row[sequence];
-  const bool has_rows = first < a.first_row[sequence + 1];
-  const BestRow winner = has_rows ? best[sequence] : BestRow{-1, INFINITY};
+  // CUB starts from {1, DBL_MAX}, which is also its answer where no row costs less.
+  const bool has_best = best[sequence].value < DBL_MAX;
+  const BestRow winner = has_best ? best[sequence] : BestRow{-1, INFINITY};
   const int64_t row = first + winner.key;
   const int lane = threadIdx.x % 32;
   for (int i = lane; i < a.n; i += 32)
-    a.best_orders[sequence * a.n + i] = has_rows ? a.orders[row * a.n + i] : -1;
+    a.best_orders[sequence * a.n + i] = has_best ? a.orders[row * a.n + i] : -1;
   if (lane != 0) return;
   a.winners[sequence] = winner.key;
   a.best_costs[sequence] = winner.value;
-  a.best_log_probs[sequence] = has_rows ? a.log_probs[row] : -INFINITY;
+  a.best_log_probs[sequence] = has_best ? a.log_probs[row] : -INFINITY;
 }
 
 namespace {

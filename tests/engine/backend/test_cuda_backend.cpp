@@ -392,6 +392,8 @@ RolloutResult expect_stop(Backend& backend, RolloutRequest request, const Rollou
       CHECK(std::equal(order, order + n, whole.orders.begin() + at * n));
     }
     if (found.finished.empty()) continue;
+    INFO("sequence " << s << ", stop at question " << last << ", last cost " << found.costs[at - 1]
+                     << ", as it is without a stop " << whole.costs[at - 1]);
     if (request.best_only) CHECK((found.winners[s] >= 0) == (found.finished[s] > 0));
     CHECK(made == (request.best_only ? found.finished[s] > 0 : found.finished[s]));
   }

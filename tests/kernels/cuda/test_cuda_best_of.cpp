@@ -10,7 +10,8 @@
 namespace pointsman::cuda {
 namespace {
 
-// Sequences of rows[s] rows, with costs of `levels` different values.
+// Sequences of rows[s] rows, with costs of `levels` different values; the highest of several is infinite, and
+// so is every cost of the last sequence.
 void check_best_of(const std::vector<int>& rows, int n, int levels) {
   std::mt19937 random(n + levels);
   const int sequences = static_cast<int>(rows.size());
@@ -20,7 +21,11 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
   std::vector<int32_t> orders(all * n);
   std::vector<double> costs(all), log_probs(all);
   for (int32_t& item : orders) item = static_cast<int32_t>(random() % 1000);
-  for (double& cost : costs) cost = static_cast<int>(random() % levels) / 3.0 - 1.0;
+  for (double& cost : costs) {
+    const int level = static_cast<int>(random() % levels);
+    cost = level > 0 && level == levels - 1 ? INFINITY : level / 3.0 - 1.0;
+  }
+  std::fill_n(costs.end() - rows.back(), rows.back(), INFINITY);
   for (double& p : log_probs) p = -static_cast<double>(random());
   const DeviceArray<int32_t> device_first(first_row), device_orders(orders);
   const DeviceArray<double> device_costs(costs), device_log_probs(log_probs);
@@ -36,7 +41,7 @@ void check_best_of(const std::vector<int>& rows, int n, int levels) {
     INFO("sequence " << s << " of " << rows[s] << " rows, n = " << n << ", " << levels << " levels");
     int best = -1;
     for (int r = 0; r < rows[s]; ++r) {
-      if (best < 0 || costs[first_row[s] + r] < costs[first_row[s] + best]) best = r;
+      if (costs[first_row[s] + r] < (best < 0 ? INFINITY : costs[first_row[s] + best])) best = r;
     }
     REQUIRE(found[s] == best);
     for (int i = 0; i < n; ++i) {
@@ -52,7 +57,7 @@ TEST_CASE("cuda: the least cost of every sequence, the first of equal ones", "[r
   for (int levels : {1, 4, 1'000'000}) {
     check_best_of({1}, 1, levels);
     check_best_of({3, 0, 17, 1, 0}, 33, levels);
-    check_best_of({0, 5000, 2, 300, 1, 1, 1, 257}, 2, levels);
+    check_best_of({0, 5000, 2, 300, 1, 1, 1, 257, 1, 9}, 2, levels);
   }
 }
 

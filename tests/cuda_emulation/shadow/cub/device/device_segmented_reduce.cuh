@@ -18,7 +18,8 @@ struct KeyValuePair {
 };
 
 struct DeviceSegmentedReduce {
-  // Without scratch it only tells how much it wants. An empty segment's answer is {1, the largest value}.
+  // Without scratch it only tells how much it wants. CUB starts from {1, the largest value}: that is the
+  // answer of a segment that is empty or has nothing below, such as infinities alone.
   template <typename T>
   static cudaError_t ArgMin(void* scratch, size_t& scratch_bytes, const T* values,
                             KeyValuePair<int, T>* answers, int64_t segments, const int32_t* begins,
@@ -37,7 +38,7 @@ struct DeviceSegmentedReduce {
       for (int64_t s = 0; s < segments; ++s) {
         KeyValuePair<int, T> least{1, std::numeric_limits<T>::max()};
         for (int32_t i = begins[s]; i < ends[s]; ++i) {
-          if (i == begins[s] || values[i] < least.value) least = {i - begins[s], values[i]};
+          if (values[i] < least.value) least = {i - begins[s], values[i]};
         }
         answers[s] = least;
       }
