@@ -16,7 +16,8 @@ class AnswersInOrder {
 
   // Of the instance in place `place`, once. Hands out all whose turn has come.
   void put(size_t place, Solution&& solution) {
-    waiting_.emplace(place, std::move(solution));
+    if (place != next_) return void(waiting_.emplace(place, std::move(solution)));
+    sink_(next_++, std::move(solution));
     for (; !waiting_.empty() && waiting_.begin()->first == next_; waiting_.erase(waiting_.begin()))
       sink_(next_++, std::move(waiting_.begin()->second));
   }

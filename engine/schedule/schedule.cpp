@@ -138,17 +138,20 @@ void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, cons
   const auto count = static_cast<int64_t>(instances.size());
   const int at_once = searched_at_once(workers, count, largest);
   std::mutex mutex;
+  std::vector<char> is_searched(instances.size(), false);
   for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
+    if (control.is_over()) return;
     const Instance& instance = instances[i];
-    Solution answer = unsolved();
-    if (!control.is_over()) {
-      const double work = at_once * rollout_work(instance.n());
-      answer = search(instance, instance_key(instance, rows[i]),
-                      limit_each(share_time(control, work, work_left[i]), 1), helpers);
-    }
+    const double work = at_once * rollout_work(instance.n());
+    Solution answer = search(instance, instance_key(instance, rows[i]),
+                             limit_each(share_time(control, work, work_left[i]), 1), helpers);
+    is_searched[i] = true;
     const std::lock_guard lock(mutex);
     hand_out(plan, control, instance, static_cast<size_t>(i), std::move(answer), out);
   });
+  for (size_t i = 0; i < instances.size(); ++i) {
+    if (!is_searched[i]) hand_out(plan, control, instances[i], i, unsolved(), out);
+  }
 }
 
 // Batches on their way from search to improvement, in memory for a few. Several threads may search at once:
