@@ -34,14 +34,22 @@ std::string_view bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-uint64_t fingerprint_of(const Examples& examples) {
-  return std::max<uint64_t>(fnv1a(bytes_of(examples.orders), fnv1a(bytes_of(examples.features))), 1);
+uint64_t fingerprint_of(const Examples& examples, const std::function<void(size_t)>& after) {
+  constexpr size_t kPiece = 1 << 20;
+  uint64_t hash = kFnvStart;
+  for (std::string_view left : {bytes_of(examples.features), bytes_of(examples.orders)}) {
+    for (; !left.empty(); left.remove_prefix(std::min(kPiece, left.size()))) {
+      hash = fnv1a(left.substr(0, kPiece), hash);
+      if (after) after(kPiece);
+    }
+  }
+  return std::max<uint64_t>(hash, 1);
 }
 
 }  // namespace
 
 Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
-                       const SolutionBatch& solutions) {
+                       const SolutionBatch& solutions, const std::function<void(size_t)>& after) {
   if (!solutions.empty() && instances.size() != solutions.size()) {
     throw std::invalid_argument("examples: " + std::to_string(instances.size()) + " instances, " +
                                 std::to_string(solutions.size()) + " solutions");
@@ -51,6 +59,7 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
   examples.n = config.n;
   for (size_t row = 0; row < instances.size(); ++row) {
     const Instance& instance = instances[row];
+    if (after) after(static_cast<size_t>(instance.n()));
     if (instance.problem != examples.problem) refuse(row, std::string("expected ") + name_of(config.problem));
     if (instance.n() != config.n) {
       refuse(row, "expected n = " + std::to_string(config.n) + ", found " + std::to_string(instance.n()));
@@ -70,7 +79,7 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     examples.features.insert(examples.features.end(), features.begin(), features.end());
   }
   if (examples.features.empty()) throw std::invalid_argument("examples: nothing to learn from");
-  examples.fingerprint = fingerprint_of(examples);
+  examples.fingerprint = fingerprint_of(examples, after);
   return examples;
 }
 
@@ -87,7 +96,7 @@ Examples split_off(Examples& examples, size_t most) {
   };
   move_rows(examples.features, last.features, 2 * static_cast<size_t>(examples.n));
   move_rows(examples.orders, last.orders, static_cast<size_t>(examples.n));
-  for (Examples* part : {&examples, &last}) part->fingerprint = fingerprint_of(*part);
+  for (Examples* part : {&examples, &last}) part->fingerprint = fingerprint_of(*part, {});
   return last;
 }
 

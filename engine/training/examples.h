@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/problem/instance.h"
@@ -27,9 +28,9 @@ struct Examples {
 
 // One solution for each instance, each valid (validate.h), or no solutions at all; each instance of config.n
 // items. Throws std::invalid_argument naming the first row that is not, or when nothing is left to learn
-// from.
+// from. after(numbers): called for each instance, and for pieces of the fingerprint; it may throw.
 Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
-                       const SolutionBatch& solutions);
+                       const SolutionBatch& solutions, const std::function<void(size_t)>& after = {});
 
 // The last tenth of them, at most `most`, taken off `examples` for validation; of fewer than ten, a copy of
 // all.

@@ -10,6 +10,7 @@
 #include "host/command/flags.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
+#include "host/files/input_file.h"
 #include "host/files/text_scan.h"
 #include "host/run/model_lookup.h"
 #include "models/atomic_file.h"
@@ -132,8 +133,10 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
                      "instance " + std::to_string(i) + ": expected " + std::to_string(model.n) +
                          " items (-n), found " + std::to_string(instances[i].n()));
   }
-  Examples examples = make_examples(
-      model, instances, supervised ? load_solutions(flags.solutions, instances) : SolutionBatch{});
+  LoadingWatch watch(flags.instances);
+  Examples examples =
+      make_examples(model, instances, supervised ? load_solutions(flags.solutions, instances) : SolutionBatch{},
+                    [&](size_t numbers) { watch.after(numbers); });
   if (examples.unreachable > 0) {
     log_warning(printed(
         "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
