@@ -210,13 +210,14 @@ void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
 }
 
 DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk) {
-  DecodeLoad load;
+  DecodeLoad load{.one_each = true};
   int last_set = -1;
   bool joins = false;  // a sequence with one rollout may share the tile before it
   for (int s = 0; s < chunk.sequences; ++s) {
     const int count = chunk.first_row[s + 1] - chunk.first_row[s];
     const int set = batch.set_of(chunk.first_sequence + s);
     load.rollouts += count;
+    load.one_each &= count <= 1;
     load.sets += count > 0 && set != last_set;
     load.parts += count > 1 || (count == 1 && !(joins && set == last_set));
     if (count > 0) last_set = set;

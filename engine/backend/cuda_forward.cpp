@@ -55,7 +55,8 @@ RolloutArrays::RolloutArrays(Placement& placement, int n, int rows, int tiles, b
 TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision precision,
                      int most_samples) {
   const int samples = most_samples < 2 ? 0 : std::min(most_samples, kMostTreeSamples);
-  const DecodeTiling tiling = decode_tiling(n, load, precision == Precision::kFp32 && samples == 0);
+  const DecodeKind kind{device.config.problem, precision, projections_of(device.config.glimpses).count};
+  const DecodeTiling tiling = decode_tiling(n, load, kind, precision == Precision::kFp32 && samples == 0);
   if (tiling.rows == 0) {
     throw DeviceError("CUDA: " + std::to_string(n) + " items are too many for the shared memory of " +
                       device.properties.name);

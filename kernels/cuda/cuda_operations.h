@@ -368,6 +368,7 @@ struct DecodeRecord {
 struct DecodeTiling {
   int rows = 0;  // most of a tile
   bool in_clusters = false;
+  bool keeps_references = true;  // shared memory for those of a tile of one sequence, where they fit
 };
 
 // The persistent kernels: a block takes a tile of rollouts through all steps; device memory is touched only
@@ -419,11 +420,17 @@ struct DecodeArgs {
 struct DecodeLoad {
   int64_t rollouts = 0;
   int parts = 0, sets = 0;
+  bool one_each = false;  // no sequence has several rollouts
+};
+struct DecodeKind {
+  ProblemKind problem;
+  Precision precision;
+  int projections;  // Projections::count
 };
 // Tiles for instances of n items; of no rows when n is too large for the device's shared memory. may_cluster:
 // kFp32, and no tree.
-DecodeTiling decode_tiling(int n, const DecodeLoad& load, bool may_cluster);
-// How many blocks with tiles of so many rows, and no cluster, the device runs at once.
+DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind, bool may_cluster);
+// Most blocks with tiles of so many rows, and no cluster, that the device runs at once.
 int decode_blocks(int tile_rows);
 inline constexpr int kMostTreeSamples = 512;
 int64_t decode_tree_bytes(int n, int samples);
@@ -436,13 +443,13 @@ void decode(const DecodeArgs& args, cudaStream_t stream);
 struct BestOfArgs {
   const int32_t* first_row;  // [sequences + 1]: rows first_row[s] .. first_row[s + 1] - 1 are sequence s's
   const int32_t* orders;     // [rows][n]
-  const double* costs;       // [rows]; no NaN
+  const double* costs;       // [rows]; no NaN, finite ones below DBL_MAX
   const double* log_probs;   // [rows]
   int sequences, n;
-  void* scratch;                        // best_of_scratch(sequences) bytes
-  int32_t* winners;                     // [sequences] out: row inside the sequence, the lowest of equal ones
-  int32_t* best_orders;                 // [sequences][n] out; of a sequence without rows these two are -1,
-  double *best_costs, *best_log_probs;  // [sequences] out; and these two infinity and -infinity
+  void* scratch;         // best_of_scratch(sequences) bytes
+  int32_t* winners;      // [sequences] out: row inside the sequence, the lowest of equal ones
+  int32_t* best_orders;  // [sequences][n] out; of a sequence without a row of finite cost these two
+  double *best_costs, *best_log_probs;  // [sequences] out; are -1, and these infinity and -infinity
 };
 int64_t best_of_scratch(int sequences);
 void best_of(const BestOfArgs& args, cudaStream_t stream);

@@ -29,7 +29,6 @@
 // bytes.
 #include <type_traits>
 
-#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/decode_group.cuh"
 
@@ -134,9 +133,10 @@ __global__ void __launch_bounds__(decode_threads(kPrecision, kWhole),
   __syncthreads();
   while (memory.block->index < args.tile_count) {
     if (threadIdx.x == 0) {
-      memory.block->tile = args.tiles[memory.block->index];
+      const DecodeTile tile = args.tiles[memory.block->index];
+      memory.block->tile = tile;
       memory.block->pending = 0;
-      memory.block->has_references = references_fit && memory.block->tile.sequence_step == 0;
+      memory.block->has_references = references_fit && tile.sequence_step == 0;
     }
     __syncthreads();
     decode_tile<Rules, kPrecision, kWhole>(args, memory.block->tile, memory);
@@ -152,14 +152,14 @@ namespace {
 
 using Kernel = void (*)(DecodeArgs, bool);
 
-Kernel kernel_of(const DecodeArgs& args) {
-  return with_rules(args.problem, [&]<typename Rules>() {
-    return with_precision(args.precision, [&]<Precision kPrecision>() -> Kernel {
+Kernel kernel_of(ProblemKind problem, Precision precision, int rows) {
+  return with_rules(problem, [&]<typename Rules>() {
+    return with_precision(precision, [&]<Precision kPrecision>() -> Kernel {
       if constexpr (kPrecision == Precision::kFp32) {
         return decode_kernel<Rules, kPrecision, false>;
       } else {
-        return args.tiling.rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, true>
-                                                  : decode_kernel<Rules, kPrecision, false>;
+        return rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, true>
+                                      : decode_kernel<Rules, kPrecision, false>;
       }
     });
   });
@@ -171,24 +171,60 @@ int64_t block_bytes(int n, int rows) {
   return rows * (kStateBytes + decode_row_bytes(n)) + kDecodeBlockBytes;
 }
 
+// Of a launch; with the references of a sequence where they are wanted and fit.
+int64_t launch_bytes(int n, int rows, int projections, bool keeps_references) {
+  const int64_t own = block_bytes(n, rows), all = own + decode_reference_bytes(n, projections);
+  return keeps_references && all <= shared_limit() ? all : own;
+}
+
+// Tiles of so many rows, at most.
+int64_t tiles_of(const DecodeLoad& load, int rows) {
+  return (load.rollouts + int64_t{load.parts} * (rows - 1)) / rows;
+}
+
+// A step's time besides that of its rows, in rows: on an H100 42 at n = 20 and 50, and 19 at n = 100.
+constexpr int64_t kStepRows = 32;
+
+// What a step of all tiles takes, in rows, by how many of them run at once.
+int64_t step_time(int64_t tiles, int rows, int blocks) {
+  const int64_t multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount),
+                all = multiprocessors * blocks;
+  const int64_t waves = (tiles + all - 1) / all;
+  return waves *
+         (kStepRows + rows * std::min<int64_t>(blocks, (tiles + multiprocessors - 1) / multiprocessors));
+}
+
+// The tile of at most `most` rows with which a step takes least, the smallest of equal ones.
+int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
+  int best = 0;
+  int64_t least = 0;
+  for (int rows = kTileRows; rows <= most; rows += kTileRows) {
+    const auto kernel = reinterpret_cast<const void*>(kernel_of(kind.problem, kind.precision, rows));
+    const int blocks =
+        blocks_at_once(kernel, rows * kHalfWarp, launch_bytes(n, rows, kind.projections, !load.one_each));
+    const int64_t time = step_time(tiles_of(load, rows), rows, blocks);
+    if (best == 0 || time < least) best = rows, least = time;
+  }
+  return best;
+}
+
 }  // namespace
 
-// In clusters where all tiles run at once, with at most 4 rows a block. Else with 8 rows a block, or with 32
-// where there are enough for all multiprocessors. n is too large where 8 rows are: how many rollouts a call
-// has makes no difference.
-DecodeTiling decode_tiling(int n, const DecodeLoad& load, bool may_cluster) {
+// In clusters where all tiles run at once, with at most 4 rows a block. Else with as many rows a block as
+// there is room for, where that leaves no multiprocessor without work. n is too large where 8 rows are: how
+// many rollouts a call has makes no difference.
+DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind, bool may_cluster) {
   const int64_t limit = shared_limit();
   int most = kMaxDecodeRows;
   while (most > 0 && block_bytes(n, most) > limit) most -= kTileRows;
   if (most == 0) return {};
-  const int64_t blocks = may_cluster ? clusters_at_once() * kClusterBlocks : 0;
+  const int64_t blocks = may_cluster ? decode_clusters_at_once() * kClusterBlocks : 0;
   for (const int rows : {1, 2, 4}) {
-    const int64_t tiles = (load.rollouts + int64_t{load.parts} * (rows - 1)) / rows +
-                          (kClusterBlocks - 1) * (load.sets - 1);  // at most
+    const int64_t tiles = tiles_of(load, rows) + (kClusterBlocks - 1) * (load.sets - 1);  // at most
     if (tiles <= blocks && decode_cluster_bytes(n, rows) <= limit) return {rows, true};
   }
   const bool few = load.rollouts < int64_t{most} * device_attribute(cudaDevAttrMultiProcessorCount);
-  return {few ? kTileRows : most, false};
+  return {few ? best_rows(n, load, kind, most) : most, false, !load.one_each};
 }
 
 int decode_blocks(int tile_rows) {
@@ -208,13 +244,11 @@ void decode(const DecodeArgs& args, cudaStream_t stream) {
     }
     return decode_in_clusters(args, stream);
   }
-  const int64_t rows = block_bytes(args.n, args.tiling.rows);
-  const int64_t with_references = rows + decode_reference_bytes(args.n, args.projections.count);
-  const bool fit = with_references <= shared_limit();
-  const dim3 threads(args.tiling.rows * kHalfWarp);
-  const dim3 blocks(args.tree == nullptr ? args.tile_count
-                                         : std::min(args.tile_count, decode_blocks(args.tiling.rows)));
-  launch(kernel_of(args), blocks, threads, fit ? with_references : rows, stream, args, fit);
+  const int rows = args.tiling.rows;
+  const int64_t bytes = launch_bytes(args.n, rows, args.projections.count, args.tiling.keeps_references);
+  const dim3 blocks(args.tree == nullptr ? args.tile_count : std::min(args.tile_count, decode_blocks(rows)));
+  launch(kernel_of(args.problem, args.precision, rows), blocks, dim3(rows * kHalfWarp), bytes, stream, args,
+         bytes > block_bytes(args.n, rows));
 }
 
 }  // namespace pointsman::cuda

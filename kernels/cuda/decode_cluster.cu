@@ -335,8 +335,11 @@ __global__ void __launch_bounds__(kThreads, 1) decode_cluster_kernel(DecodeArgs 
     const DecodeMemory memory(shared + cluster_memory_bytes(rows) / sizeof(float), kClusterBlocks * rows,
                               even(rows), args.n);
     if (threadIdx.x == 0) {
-      memory.block->tile = args.tiles[blockIdx.x];
-      memory.block->has_references = sequences_of(memory.block->tile) <= fitting;
+      const DecodeTile tile = args.tiles[blockIdx.x];
+      // Of the copy: of block->tile's fields nvcc 13.0 takes sequence for sequence_step and sequence_step for
+      // rows.
+      memory.block->has_references = sequences_of(tile) <= fitting;
+      memory.block->tile = tile;
     }
     __syncthreads();
     decode_rows<Rules>(args, memory.block->tile, memory, cluster, rows);
@@ -347,6 +350,10 @@ __global__ void __launch_bounds__(kThreads, 1) decode_cluster_kernel(DecodeArgs 
 int64_t decode_cluster_bytes(int n, int tile_rows) {
   return cluster_memory_bytes(tile_rows) + kClusterBlocks * tile_rows * kStateBytes +
          even(tile_rows) * decode_row_bytes(n) + kDecodeBlockBytes;
+}
+
+int decode_clusters_at_once() {
+  return clusters_at_once(reinterpret_cast<const void*>(&decode_cluster_kernel<TspRules>), kThreads);
 }
 
 void decode_in_clusters(const DecodeArgs& args, cudaStream_t stream) {

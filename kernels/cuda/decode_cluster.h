@@ -10,6 +10,9 @@ namespace pointsman::cuda {
 // Dynamic shared memory of a block without references, whose tile has up to so many rows: 1, 2 or 4.
 int64_t decode_cluster_bytes(int n, int tile_rows);
 
+// How many of its clusters run at once; 0 where the device has none.
+int decode_clusters_at_once();
+
 void decode_in_clusters(const DecodeArgs& args, cudaStream_t stream);
 
 }  // namespace pointsman::cuda

@@ -27,17 +27,29 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
+// Lets the kernel have more than 48 KiB of shared memory: all there is, as another thread may launch it with
+// more.
+inline void allow_shared_memory(const void* kernel, size_t bytes) {
+  if (bytes <= 48 * 1024) return;
+  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
+          "shared memory of a kernel");
+}
+
+// How many blocks of a launch fit on a multiprocessor at once.
+inline int blocks_at_once(const void* kernel, int threads, size_t shared_bytes) {
+  allow_shared_memory(kernel, shared_bytes);
+  int blocks = 0;
+  require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes), "occupancy");
+  return blocks;
+}
+
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments...) in clusters of `cluster` neighbouring blocks (a
 // divisor of grid.x, at most 8), with more than 48 KiB of shared memory allowed for.
 template <typename... Parameters, typename... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
                      size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
-  if (shared_bytes > 48 * 1024) {  // all there is: another thread may launch the kernel with more
-    require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
-            "shared memory of a kernel");
-  }
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;

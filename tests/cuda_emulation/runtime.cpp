@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include "tests/cuda_emulation/emulation.h"
@@ -541,6 +542,40 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
   const std::lock_guard lock(device().mutex);
   device().shared_consent[kernel] = static_cast<size_t>(value);
   return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads,
+                                                          size_t shared_bytes) {
+  constexpr int kMostThreads = 2048, kMostBlocks = 32, kRegisters = 65536, kRegistersOfThread = 128;
+  const size_t most = std::max(emulation::consented_bytes(kernel), emulation::kSharedBytesWithoutConsent);
+  if (shared_bytes > most) {
+    return error(cudaErrorInvalidValue, "occupancy with " + std::to_string(shared_bytes) +
+                                            " bytes of shared memory, " + std::to_string(most) + " allowed");
+  }
+  const size_t shared = (emulation::family().most_shared_bytes + 1024) / (shared_bytes + 1024);
+  *blocks = static_cast<int>(std::min<size_t>(
+      {shared, size_t{kMostBlocks},
+       static_cast<size_t>(std::min(kMostThreads, kRegisters / kRegistersOfThread) / threads)}));
+  return cudaSuccess;
+}
+
+// GPCs are of unequal size, as on many devices: 31 clusters of four blocks, not 33.
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
+                                           const cudaLaunchConfig_t* config) {
+  constexpr int kGpcs[] = {18, 18, 18, 16, 16, 16, 16, 14};
+  static_assert(std::accumulate(std::begin(kGpcs), std::end(kGpcs), 0) ==
+                emulation::kFamilies[1].multiprocessors);
+  if (emulation::family().major < 9 || config->numAttrs != 1 ||
+      config->attrs[0].id != cudaLaunchAttributeClusterDimension)
+    return error(cudaErrorInvalidConfiguration, "cudaOccupancyMaxActiveClusters: no clusters");
+  int blocks = 0;
+  const cudaError_t status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, kernel, static_cast<int>(config->blockDim.x), config->dynamicSmemBytes);
+  *clusters = 0;
+  for (const int multiprocessors : kGpcs) {
+    *clusters += multiprocessors * blocks / static_cast<int>(config->attrs[0].val.clusterDim.x);
+  }
+  return status;
 }
 
 // ------------------------------------------------------------------------------ cuBLAS

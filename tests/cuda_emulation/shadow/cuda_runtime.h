@@ -376,6 +376,12 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
+// By threads, shared memory and 128 registers a thread, which no emulated kernel has a number of.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads,
+                                                          size_t shared_bytes);
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
+                                           const cudaLaunchConfig_t* config);
+
 namespace pointsman::emulation {
 // body: one thread of the kernel.
 cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel, size_t parameter_bytes,

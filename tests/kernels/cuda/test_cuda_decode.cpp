@@ -8,6 +8,7 @@
 
 #include "engine/backend/cpu_rollout.h"
 #include "kernels/common/knapsack.h"
+#include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/stream.h"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/encoded_batch.h"
@@ -481,11 +482,19 @@ TEST_CASE("decode: a hundred items") {
   expect_cpu_rollouts(c);
 }
 
-// References that do not fit into shared memory.
+// References that do not fit into shared memory: of one sequence, and of a block's two.
 TEST_CASE("decode: a thousand items") {
   Case c = small_case(ProblemKind::kKnapsack, 1000);
   c.counts = {2};
   c.capacity = 1.0;
+  expect_cpu_rollouts(c);
+}
+TEST_CASE("decode: two rows of different sequences of a hundred items") {
+  Case c = small_case(ProblemKind::kKnapsack, 100);
+  c.counts = {1, 1, 1};
+  c.capacity = 1.0;
+  c.across_sequences = true;
+  c.cluster_rows = {2};
   expect_cpu_rollouts(c);
 }
 
@@ -608,8 +617,12 @@ TEST_CASE("decode: activations recorded for a gradient", "[race]") {
   }
 }
 
+constexpr DecodeKind kTours{ProblemKind::kTsp, Precision::kFp32, 3};  // with one glimpse
+
 TEST_CASE("decode: tiles for a number of rollouts") {
-  const auto rows = [](int n, int64_t rollouts) { return decode_tiling(n, {rollouts, 1, 1}, false).rows; };
+  const auto rows = [](int n, int64_t rollouts) {
+    return decode_tiling(n, {rollouts, 1, 1}, kTours, false).rows;
+  };
   CHECK(rows(20, 1000000) == 32);
   CHECK(rows(100, 32) == 8);
   CHECK(rows(1000, 32) == 8);
@@ -617,29 +630,49 @@ TEST_CASE("decode: tiles for a number of rollouts") {
   CHECK(rows(1000000, 1) == 0);
   CHECK(rows(1000000, 1000000) == 0);
   if (cluster_tilings({}).empty()) {
-    CHECK(!decode_tiling(100, {1, 1, 1}, true).in_clusters);
+    CHECK(!decode_tiling(100, {1, 1, 1}, kTours, true).in_clusters);
     return;
   }
-  const int blocks = device_attribute(cudaDevAttrMultiProcessorCount) / 16 * 16;  // as GPCs allow
+  const int blocks = decode_clusters_at_once() * kClusterBlocks;
   for (const auto& [rollouts, in_block] : {std::pair(1, 1), std::pair(blocks, 1), std::pair(blocks + 1, 2),
                                            std::pair(2 * blocks, 2), std::pair(4 * blocks, 4)}) {
     const DecodeLoad load{rollouts, 1, 1};
-    const DecodeTiling tiling = decode_tiling(100, load, true);
+    const DecodeTiling tiling = decode_tiling(100, load, kTours, true);
     CHECK(tiling.in_clusters);
     CHECK(tiling.rows == in_block);
-    CHECK(!decode_tiling(100, load, false).in_clusters);
+    CHECK(!decode_tiling(100, load, kTours, false).in_clusters);
   }
-  CHECK(!decode_tiling(100, {4 * blocks + 1, 1, 1}, true).in_clusters);
+  const auto in_clusters = [](DecodeLoad load) { return decode_tiling(100, load, kTours, true); };
+  CHECK(!in_clusters({4 * blocks + 1, 1, 1}).in_clusters);
   // Parts and parameter sets leave tiles and clusters that are not full.
-  CHECK(decode_tiling(100, {blocks, blocks / 2, 1}, true).rows == 1);
-  CHECK(decode_tiling(100, {2 * blocks, 2, 1}, true).rows == 4);
-  CHECK(decode_tiling(100, {blocks, 2, 2}, true).rows == 2);
-  CHECK(!decode_tiling(100, {3 * blocks, 3 * blocks / 2, 1}, true).in_clusters);
-  CHECK(!decode_tiling(100, {170, 170, 170}, true).in_clusters);
+  CHECK(in_clusters({blocks, blocks / 2, 1}).rows == 1);
+  CHECK(in_clusters({2 * blocks, 2, 1}).rows == 4);
+  CHECK(in_clusters({blocks, 2, 2}).rows == 2);
+  CHECK(!in_clusters({3 * blocks, 3 * blocks / 2, 1}).in_clusters);
+  CHECK(!in_clusters({170, 170, 170}).in_clusters);
   // As many items as without clusters.
   int n = 1000;
-  while (decode_tiling(n, {1, 1, 1}, false).rows > 0) n += 16;
-  CHECK(decode_tiling(n, {1, 1, 1}, true).rows == 0);
+  while (decode_tiling(n, {1, 1, 1}, kTours, false).rows > 0) n += 16;
+  CHECK(decode_tiling(n, {1, 1, 1}, kTours, true).rows == 0);
+}
+
+// Of one sequence's references a multiprocessor has room for one block's at n = 100, for two blocks' at n
+// = 50.
+TEST_CASE("decode: tiles that run at once") {
+  if (cluster_tilings({}).empty()) return;  // of 132 multiprocessors with 227 KiB
+  if (device_attribute(cudaDevAttrMultiProcessorCount) != 132) return;
+  const auto rows = [](int n, DecodeLoad load) { return decode_tiling(n, load, kTours, false).rows; };
+  CHECK(rows(20, {1280, 1, 1}) == 8);
+  CHECK(rows(50, {1280, 1, 1}) == 8);
+  CHECK(rows(100, {1056, 1, 1}) == 8);
+  CHECK(rows(100, {1280, 1, 1}) == 16);
+  CHECK(rows(100, {2112, 1, 1}) == 16);
+  CHECK(rows(100, {3000, 1, 1}) == 24);
+  CHECK(rows(100, {4000, 1, 1}) == 32);
+  CHECK(rows(100, {1280, 640, 1}) == 8);  // two samples each: no tile would be fuller
+  const DecodeTiling greedy = decode_tiling(100, {2048, 1, 1, true}, kTours, false);
+  CHECK(greedy.rows == 8);
+  CHECK(!greedy.keeps_references);
 }
 
 }  // namespace pointsman::cuda

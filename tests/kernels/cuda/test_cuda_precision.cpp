@@ -241,7 +241,7 @@ TEST_CASE("precision: blocks of every size agree") {
     const RandomBatch batch(ProblemKind::kKnapsack, c.n, 1, 33, c.capacity);
     const ModelConfig config = config_for(ProblemKind::kKnapsack, c.n);
     const auto backend = cuda_with(c.precision, config, scaled_parameters(config, 2.0f));
-    const int rows = cuda::decode_tiling(c.n, {1000000, 1, 1}, false).rows;
+    const int rows = cuda::decode_tiling(c.n, {1000000, 1, 1}, {config.problem, c.precision, 3}, false).rows;
     if (c.n == 600 && properties.multiProcessorCount == 132) CHECK(rows == 24);
     const RolloutResult few = sample(*backend, batch, {13});
     const RolloutResult all = sample(*backend, batch, {rows * properties.multiProcessorCount + 1});
