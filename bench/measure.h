@@ -30,7 +30,7 @@ inline Statistics statistics_of(std::vector<double> values) {
 
 // How often to repeat what took `ms` once, to spend about `seconds`.
 inline int runs_for(double ms, double seconds) {
-  return static_cast<int>(std::clamp(1e3 * seconds / std::max(ms, 1e-3), 5.0, 100.0));
+  return static_cast<int>(std::clamp(1e3 * seconds / std::max(ms, 1e-3), 3.0, 100.0));
 }
 
 // The largest of the differences it was shown; one that is not a number is larger than any.

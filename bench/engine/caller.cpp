@@ -55,6 +55,15 @@ void Caller::sample_each(int count, Tape* tape) {
   backend->rollout(request, result);
 }
 
+std::vector<float> Caller::leave_one_out_weights(const RolloutResult& made, int count) const {
+  const std::vector<double> baseline = leave_one_out_baseline(made.costs, rollouts());
+  std::vector<float> of_rollouts(count);
+  for (int r = 0; r < count; ++r) {
+    of_rollouts[r] = static_cast<float>(made.costs[r] - baseline[r]) / static_cast<float>(count);
+  }
+  return of_rollouts;
+}
+
 void Caller::add_gradient(int count, Tape* from) {
   const float share = 1.0f / static_cast<float>(count);
   targets.assign(result.costs.begin(), result.costs.end());
@@ -65,10 +74,7 @@ void Caller::add_gradient(int count, Tape* from) {
     backend->critic_gradient(sequences, targets, share, values);
     for (int s = 0; s < count; ++s) weights[s] = (targets[s] - values[s]) / static_cast<float>(count);
   } else {
-    const std::vector<double> baseline = leave_one_out_baseline(result.costs, rollouts());
-    for (int r = 0; r < count; ++r) {
-      weights[r] = static_cast<float>(result.costs[r] - baseline[r]) / static_cast<float>(count);
-    }
+    weights = leave_one_out_weights(result, count);
   }
   GradientRequest request;
   request.sequences = sequences;
@@ -80,11 +86,22 @@ void Caller::add_gradient(int count, Tape* from) {
 }
 
 void Caller::train_step(int count) {
+  if (!model.config.has_critic) return learn(count);
   sample_each(count, tape_.get());
   add_gradient(count, tape_.get());
   UpdateRequest update;
   update.critic = model.config.has_critic;
   backend->update(0, 1, update);
+}
+
+// As a training makes it: in one call.
+void Caller::learn(int count) {
+  LearnRequest request;
+  request.rollouts = sampling(count / rollouts());
+  request.rollouts.counts = counts_.data();
+  request.rollouts.tape = tape_.get();
+  request.weigh = [&](const RolloutResult& made) { return leave_one_out_weights(made, count); };
+  backend->learn(request, result);
 }
 
 SequenceBatch Caller::batch(int count) const {

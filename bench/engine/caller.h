@@ -48,6 +48,8 @@ class Caller {
  private:
   static constexpr int kShared = 8;  // train's default
 
+  void learn(int count);
+  std::vector<float> leave_one_out_weights(const RolloutResult& made, int count) const;
   SequenceBatch batch(int count) const;
   void sample(int samples, bool best_only);
   RolloutRequest sampling(int count);  // of draws that were not made before

@@ -25,6 +25,8 @@ const Batches kSmall = {{128}, 32, {8}, {1, 2}, 8, 128};  // what one core bears
 
 const Batches& batches_of(const Session& session) { return session.flags.small ? kSmall : kFull; }
 
+// Beyond both a row takes as long as all others.
+constexpr int kMostN = 50, kMostSamples = 65536, kMostActive = 264;
 constexpr int kCompared = 64;  // tours of a comparison
 constexpr int kActiveSteps = 6, kWarmSteps = 2;
 
@@ -38,10 +40,14 @@ struct Device {
   }
 
   Json row(const char* name, int batch) const {
-    return row_of(name, caller.backend->info().name, caller.n, batch);
+    Json row = row_of(name, caller.backend->info().name, caller.n, batch);
+    row["encoder"] = name_of(session.model.config.encoder);
+    return row;
   }
+  // bench/floors.h counts the network with the LSTM encoder.
+  Work counted(Work work) const { return session.model.config.encoder == Encoder::kLstm ? work : Work{}; }
 
-  // Adds the row of a call; two calls warm up. work: of a network with the LSTM encoder.
+  // Adds the row of a call; two calls warm up.
   void time(const char* name, void (Caller::*call)(int), int batch, Work work) {
     if (!session.goes_on()) return;
     const auto once = [&] {
@@ -52,8 +58,7 @@ struct Device {
     once();
     std::vector<double> ms(static_cast<size_t>(runs_for(once(), session.flags.seconds)));
     for (double& value : ms) value = once();
-    const bool counted = session.model.config.encoder == Encoder::kLstm;
-    session.add(timed(row(name, batch), statistics_of(ms), counted ? work : Work{}, peaks));
+    session.add(timed(row(name, batch), statistics_of(ms), counted(work), peaks));
   }
 
   Session& session;
@@ -135,6 +140,7 @@ void bench_compare(Session& session) {
       }
     }
     Json row = row_of("same_tours", ours.backend->info().name + " against cpu", n, 2 * kCompared);
+    row["encoder"] = name_of(session.model.config.encoder);
     const bool pass = different == 0 && log_prob.value <= kLogProbBound;
     row.update(Json{{"different", different}, {"error", log_prob.value}, {"pass", pass}});
     session.add(row);
@@ -145,6 +151,7 @@ void bench_sample(Session& session) {
   for (const int n : kSizes) {
     Device device(session, n, 1);
     for (const int samples : batches_of(session).samples) {
+      if (n > kMostN && samples > kMostSamples) continue;
       const Work work = rollout_work(1, samples, n);
       device.time("search_sample", &Caller::sample, samples, work);
       device.time("search_sample_best", &Caller::sample_best, samples, work);
@@ -181,12 +188,14 @@ void bench_active(Session& session) {
     Device device(session, n, 1);
     for (const int count : batches_of(session).active) {
       if (!session.goes_on()) return;
+      if (n > kMostN && count > kMostActive) continue;
       const Json row = device.row("active_step", count);
       attempt([&](const Json& skipped) { session.add(skipped); }, row,
               [&] {
                 const double sequences = 1.0 * count * batches_of(session).replicas;
                 session.add(timed(row, time_active_steps(device, config, count),
-                                  actor_step_work(sequences, n, count, parameters), device.peaks));
+                                  device.counted(actor_step_work(sequences, n, count, parameters)),
+                                  device.peaks));
               });
     }
   }

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The CUDA half on a machine that has a GPU: builds, tests, sanitizes, measures one device, and leaves one report.
-# Needs nvcc, CMake, a C++20 compiler and python3; no network.
+# Needs nvcc, CMake, a C++20 compiler and what install.sh installs, or a tree that was built elsewhere (pack.sh), and
+# python3; no network.
 #
 #   bench/gpu/check.sh --output DIR [flags] [stage ...]
 #
 #   build      the program, its CUDA module, the device tests and the benches, Release
 #   compare    what the device is; the same tours from the same seeds on cuda and cpu
-#   test       the CUDA tests on the GPU
-#   bench      every operation beside its floor, the LSTM beside cuDNN, the engine's calls
+#   test       the CUDA tests on the GPU, each in a process of its own
+#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, every operation beside its floor
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
 #   train      a minute and a half of training, with a checkpoint
-#   profile    Nsight Compute's counters of each kernel: how busy the units are, and what its warps wait for
+#   profile    Nsight Compute's counters of the main kernels, and what their warps wait for at each instruction
 #
 # Without stages: the first five. None takes ten minutes. A stage that fails or runs out of its time stops no other and keeps
 # the rows that it had, and a stage named again replaces its part of the report: `check.sh torch train` goes on where the
-# first call ended, and a tree built elsewhere needs no stage `build`.
+# first call ended, and a tree built elsewhere (pack.sh) needs no stage `build`.
 #
 #   --output DIR         where report.md, rows.jsonl and the stages' logs go
-#   --dependencies DIR   headers and libraries of collect_dependencies.sh, where the packages are not installed
-#   --build DIR          build tree (default: build-cuda)
+#   --build DIR          build tree, or pack.sh's folder (default: build-cuda)
 #   --limit SECONDS      for the whole call (default: 570)
 # shellcheck disable=SC2317 # stages run in shells of their own, under a time limit
 set -uo pipefail
@@ -28,19 +28,18 @@ set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/build-cuda
 output=
-dependencies=
 limit=570
 stages=()
-declare -A seconds_of=([build]=300 [compare]=60 [test]=90 [bench]=260 [sanitize]=120 [torch]=400 [train]=150 [profile]=240)
+declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=120 [torch]=400 [train]=150 [profile]=240)
 
 usage() {
-  sed -n '3,24s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '3,${/^# shellcheck/q;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
   exit "$1"
 }
 
 while [ $# -gt 0 ]; do
   case $1 in
-    --dependencies | --build | --output | --limit)
+    --build | --output | --limit)
       [ $# -ge 2 ] || usage 2
       declare "${1#--}=$2"
       shift
@@ -53,17 +52,23 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ -n "$dependencies" ]; then dependencies=$(cd "$dependencies" && pwd) || exit 2; fi
 [ ${#stages[@]} -gt 0 ] || stages=(build compare test bench sanitize)
 [ -n "$output" ] || { echo "check.sh: expected --output DIR, found none" >&2 && usage 2; }
 
-mkdir -p "$build"
+mkdir -p "$build" "$output"
+output=$(cd "$output" && pwd)
 build=$(cd "$build" && pwd)
 state=$build/gpu_check # a stage's rows, log and result, until the report is made of them
 mkdir -p "$state"
-export root build state
+export root build state output
 PATH=$PATH:/usr/local/cuda/bin
-export PATH
+# NVIDIA's Python packages, which hold cuBLAS and cuDNN where the toolkit comes without.
+packages=$(python3 -c 'import nvidia; print("\n".join(nvidia.__path__))' 2>/dev/null)
+LD_LIBRARY_PATH=$build/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+while read -r package; do
+  for folder in "$package"/*/lib; do LD_LIBRARY_PATH+=:$folder; done
+done <<<"$packages"
+export PATH LD_LIBRARY_PATH packages
 
 # A row of the report: name, variant, more JSON.
 row() {
@@ -77,23 +82,18 @@ row_of_code() {
   row "$1" "$2" "\"pass\": $pass, \"error\": \"exit code $3\""
 }
 
-# Runs a program that prints rows; says so in a row when it fails.
+# Runs a program that prints rows, for so many seconds at most; says so in a row when it fails.
 measure() {
   local code=0
-  echo "--- $* ---" >&2
-  "$@" || code=$?
-  [ "$code" -eq 0 ] || row_of_code failed "$(basename "$1") ${*:2}" "$code"
+  echo "--- ${*:2} ---" >&2
+  timeout --kill-after=5 "$1" "${@:2}" || code=$?
+  [ "$code" -eq 0 ] || row_of_code failed "$(basename "$2") ${*:3}" "$code"
   return "$code"
 }
 
 # The engine's calls on the GPU, a row at a time.
 bench_engine() {
-  measure "$build/host/pointsman" bench "$@" --device cuda --format ndjson
-}
-
-# Folders of NVIDIA's Python packages, which hold cuBLAS and cuDNN where the toolkit comes without.
-python_packages() {
-  python3 -c 'import nvidia; print("\n".join(nvidia.__path__))' 2>/dev/null
+  measure "$1" "$build/host/pointsman" bench "${@:2}" --device cuda --format ndjson
 }
 
 stage_build() {
@@ -101,9 +101,6 @@ stage_build() {
   nvcc=$(command -v nvcc) || { echo "no nvcc" && return 1; }
   toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
   flags+=("-DCMAKE_CUDA_COMPILER=$nvcc")
-  if [ -n "$dependencies" ]; then
-    flags+=("-DCMAKE_PREFIX_PATH=$dependencies" "-Dhwy_DIR=$dependencies/lib/x86_64-linux-gnu/cmake/hwy")
-  fi
   while read -r package; do
     if [ -e "$package/cudnn/include/cudnn.h" ]; then flags+=("-DPOINTSMAN_CUDNN=$package/cudnn"); fi
     if ! find -L "$toolkit" -name cublas_v2.h 2>/dev/null | grep -q . && [ -e "$package/cu13/include/cublas_v2.h" ]; then
@@ -111,7 +108,7 @@ stage_build() {
       flags+=("-DCUDA_cublas_LIBRARY=$package/cu13/lib/libcublas.so.13"
         "-DCUDA_cublasLt_LIBRARY=$package/cu13/lib/libcublasLt.so.13")
     fi
-  done < <(python_packages)
+  done <<<"$packages"
   if command -v ninja >/dev/null; then flags+=(-G Ninja); fi
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPOINTSMAN_CUDA=ON -DPOINTSMAN_BUILD_BENCH=ON \
     "${flags[@]}" >&2 &&
@@ -120,42 +117,65 @@ stage_build() {
 }
 
 stage_compare() {
-  "$build/host/pointsman" info --device cuda >&2 && bench_engine compare
+  local encoder worst=0
+  "$build/host/pointsman" info --device cuda >&2 || worst=1
+  for encoder in lstm attention; do bench_engine 30 compare --encoder "$encoder" || worst=1; done
+  return "$worst"
+}
+
+# One case in a process of its own: an error that stays with a process's device, or a hang, is that case's alone.
+device_case() {
+  local name=$1 code=0 log
+  log=$(mktemp -p "$state")
+  timeout --kill-after=5 20 "$build/tests/kernels/cuda/test_cuda_device" "${name//,/\\,}" --durations yes >"$log" 2>&1 || code=$?
+  flock "$state" cat "$log" >&2
+  rm "$log"
+  row_of_code device_tests "${name//\"/}" "$code"
+}
+
+# Catch2 2 lists the names with code = their number, and 3 by other flags.
+device_cases() {
+  local test=$build/tests/kernels/cuda/test_cuda_device names
+  names=$("$test" --list-tests --verbosity quiet)
+  [[ $names != All* ]] || names=$("$test" --list-test-names-only)
+  echo "$names"
 }
 
 stage_test() {
-  local code=0
-  "$build/tests/kernels/cuda/test_cuda_device" --durations yes >&2 || code=$?
-  row_of_code device_tests test_cuda_device "$code"
-  return "$code"
+  # shellcheck disable=SC2016 # xargs' shell expands it
+  device_cases | xargs -d '\n' -P 6 -n 1 bash -c 'device_case "$0"' | tee "$state/cases"
+  ! grep -q '"pass": false' "$state/cases" && [ -s "$state/cases" ]
 }
 
 stage_bench() {
-  local part worst=0
-  for part in decode training 2opt; do measure "$build/bench/bench_operations" "$part" || worst=1; done
-  bench_engine sample greedy train active || worst=1
-  measure "$build/bench/bench_operations" lstm || worst=1
+  local part encoder worst=0
+  for encoder in lstm attention; do
+    for part in greedy train active sample; do bench_engine 40 "$part" --seconds 0.2 --encoder "$encoder" || worst=1; done
+  done
+  for part in lstm training decode 2opt; do measure 60 "$build/bench/bench_operations" "$part" || worst=1; done
   return "$worst"
 }
 
 stage_sanitize() {
-  local tool code worst=0
+  local tool
   if ! command -v compute-sanitizer >/dev/null; then
     row sanitize compute-sanitizer '"skipped": "no compute-sanitizer"'
     return 0
   fi
-  for tool in memcheck racecheck synccheck initcheck; do
-    echo "--- $tool ---" >&2
-    code=0
-    compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/cuda/test_cuda_device" '[race]' >&2 || code=$?
-    row_of_code sanitize "$tool" "$code"
-    [ "$code" -eq 0 ] || worst=1
-  done
-  return "$worst"
+  for tool in memcheck racecheck synccheck initcheck; do sanitize_with "$tool" & done | tee "$state/tools"
+  ! grep -q '"pass": false' "$state/tools" && [ -s "$state/tools" ]
+}
+
+sanitize_with() {
+  local code=0
+  timeout --kill-after=5 110 compute-sanitizer --tool "$1" --error-exitcode 9 "$build/tests/kernels/cuda/test_cuda_device" \
+    '[race]' >"$state/$1.out" 2>&1 || code=$?
+  flock "$state" cat "$state/$1.out" >&2
+  row_of_code sanitize "$1" "$code"
 }
 
 stage_torch() {
-  bench_engine torch
+  bench_engine 400 torch --twin "$root/bench/torch_twin.py"
 }
 
 stage_train() {
@@ -166,21 +186,30 @@ stage_train() {
   tail -n 3 "$folder/log.jsonl" >&2
 }
 
-# Of the first launches of each of the engine's calls; what a kernel costs there is a mean of them.
+# One launch of each of the kernels that take most of the time, as a bench calls it: Nsight Compute's counters, and
+# by instruction what warps wait for (profile.KERNEL.csv.gz).
 stage_profile() {
-  local call code worst=0
+  local kernel part code worst=0
   if ! command -v ncu >/dev/null; then
     row profile ncu '"skipped": "no ncu"'
     return 0
   fi
-  for call in sample greedy train; do
+  while read -r kernel part; do
     code=0
-    ncu --target-processes all --launch-count 60 --print-summary per-kernel --section SpeedOfLight --section Occupancy \
-      --section LaunchStats --section SchedulerStats --section WarpStateStats \
-      "$build/host/pointsman" bench "$call" --device cuda --turns 1 --seconds 0.01 --quiet >&2 || code=$?
-    row_of_code profile "$call" "$code"
+    timeout --kill-after=5 45 ncu --kernel-name "regex:$kernel" --launch-skip 3 --launch-count 1 --kill yes --set full \
+      --clock-control none --force-overwrite --export "$state/$kernel" "$build/bench/bench_operations" "$part" >&2 || code=$?
+    ncu --import "$state/$kernel.ncu-rep" --page details >&2
+    ncu --import "$state/$kernel.ncu-rep" --page source --csv 2>/dev/null | gzip -9 >"$state/profile.$kernel.csv.gz"
+    row_of_code profile "$kernel" "$code"
     [ "$code" -eq 0 ] || worst=1
-  done
+  done <<'LIST'
+decode_cluster_kernel decode
+decode_kernel decode
+lstm_forward_cluster_kernel lstm
+step_gradients_kernel training
+item_gradients_kernel training
+LIST
+  cp "$state"/profile.*.csv.gz "$output"
   return "$worst"
 }
 
@@ -195,8 +224,7 @@ machine() {
   lscpu | grep -E 'Model name|^CPU\(s\)'
 }
 
-export dependencies
-export -f row row_of_code measure bench_engine python_packages stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
+export -f row row_of_code measure bench_engine device_case device_cases sanitize_with stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
 
 machine >"$state/machine.txt"
 failed=0

@@ -15,7 +15,7 @@ STAGES = ("build", "compare", "test", "bench", "sanitize", "torch", "train", "pr
 LOG_BYTES = 1 << 20  # the end of a log that is kept
 SIZES = (20, 50, 100)
 LSTM = ("lstm_infer", "lstm_keep", "lstm_backward")
-COLUMNS = {"name": "name", "variant": "variant", "n": "n", "batch": "batch", "ms": "ms", "spread": "spread",
+COLUMNS = {"name": "name", "variant": "variant", "encoder": "encoder", "n": "n", "batch": "batch", "ms": "ms", "spread": "spread",
            "floor_ms": "floor, ms", "bound": "bound by", "of_floor": "floor / ms", "per_second": "a second"}
 
 
@@ -69,8 +69,9 @@ class Rows:
                 batch in (None, row.get("batch")) and key in row]
 
     def best(self, name, n, batch, starts, holds=""):
-        """The fastest of the variants whose name starts so and holds that; None without one."""
-        found = [row for row in self.of(name, n, batch) if row["variant"].startswith(starts) and holds in row["variant"]]
+        """The fastest of the variants whose name starts so and holds that, with the LSTM encoder; None without one."""
+        found = [row for row in self.of(name, n, batch) if row["variant"].startswith(starts) and holds in row["variant"]
+                 and row.get("encoder", "lstm") == "lstm"]
         return min(found, key=lambda row: row["ms"], default=None)
 
 
