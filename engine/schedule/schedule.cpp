@@ -26,7 +26,9 @@ constexpr double kSearchShare = 0.9;  // of a batch's time, where improvement fo
 constexpr double kStartShare = 0.25;  // the same where improvement goes on until the limit
 constexpr int kSearchersBeside = 2;   // those in calls, for each device that leaves the host free
 constexpr size_t kBatchesAhead = 2;   // of each device, searched and not yet improved
-constexpr auto kPatience = std::chrono::milliseconds(250);  // for the only instance's first answer
+// For the only instance's first answer, less what a quick one of its items would take.
+constexpr auto kPatience = std::chrono::nanoseconds(std::chrono::milliseconds(250)),
+               kQuickItem = std::chrono::nanoseconds(500);
 
 using Candidates = std::vector<Solution>;  // of one instance, best first
 
@@ -469,7 +471,8 @@ PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& conf
   if (instances.size() != 1 || !control.deadline || control.end)
     return solve_all(devices, config, plan, instances, rows, control, sink);
   SearchControl patient = control;
-  patient.end = *control.deadline + kPatience;
+  patient.end =
+      *control.deadline + std::max(kPatience - instances[0].n() * kQuickItem, std::chrono::nanoseconds(0));
   return solve_all(devices, config, plan, instances, rows, patient, [&](size_t, Solution&& solution) {
     if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit)
       solution = quick_answer(instances[0], Status::kTimeLimit);

