@@ -9,8 +9,8 @@ namespace pointsman {
 
 namespace {
 
-// Where along the Hilbert curve through a square of 2^32 x 2^32 cells a cell lies. Without branches, which nobody
-// could predict.
+// Where along the Hilbert curve through a square of 2^32 x 2^32 cells a cell lies. Without branches, which
+// nobody could predict.
 uint64_t hilbert_place(uint32_t x, uint32_t y) {
   uint64_t place = 0;
   for (int bit = 31; bit >= 0; --bit) {

@@ -134,9 +134,9 @@ void load_examples(TrainFlags& flags, const CLI::App& app) {
                          " items (-n), found " + std::to_string(instances[i].n()));
   }
   LoadingWatch watch(flags.instances);
-  Examples examples =
-      make_examples(model, instances, supervised ? load_solutions(flags.solutions, instances) : SolutionBatch{},
-                    [&](size_t numbers) { watch.after(numbers); });
+  Examples examples = make_examples(model, instances,
+                                    supervised ? load_solutions(flags.solutions, instances) : SolutionBatch{},
+                                    [&](size_t numbers) { watch.after(numbers); });
   if (examples.unreachable > 0) {
     log_warning(printed(
         "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
