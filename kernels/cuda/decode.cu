@@ -211,14 +211,14 @@ int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
 }  // namespace
 
 // In clusters where all tiles run at once, with at most 4 rows a block. Else with as many rows a block as
-// there is room for, where that leaves no multiprocessor without work. n is too large where 8 rows are: how
-// many rollouts a call has makes no difference.
+// there is room for, or with best_rows() where that would leave multiprocessors without work. n is too large
+// where 8 rows are: how many rollouts a call has makes no difference.
 DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind, bool may_cluster) {
   const int64_t limit = shared_limit();
   int most = kMaxDecodeRows;
   while (most > 0 && block_bytes(n, most) > limit) most -= kTileRows;
   if (most == 0) return {};
-  const int64_t blocks = may_cluster ? decode_clusters_at_once() * kClusterBlocks : 0;
+  const int64_t blocks = may_cluster ? clusters_at_once() * kClusterBlocks : 0;
   for (const int rows : {1, 2, 4}) {
     const int64_t tiles = tiles_of(load, rows) + (kClusterBlocks - 1) * (load.sets - 1);  // at most
     if (tiles <= blocks && decode_cluster_bytes(n, rows) <= limit) return {rows, true};

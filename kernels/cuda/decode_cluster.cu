@@ -17,6 +17,8 @@
 // memory: 7.8 KB and 12 B an item a row (a block with one row has the lists of two), and 512 B an item and
 // projection of references.
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/decode_cluster.h"
@@ -352,8 +354,29 @@ int64_t decode_cluster_bytes(int n, int tile_rows) {
          even(tile_rows) * decode_row_bytes(n) + kDecodeBlockBytes;
 }
 
-int decode_clusters_at_once() {
-  return clusters_at_once(reinterpret_cast<const void*>(&decode_cluster_kernel<TspRules>), kThreads);
+int clusters_at_once() {
+  if (device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return 0;
+  static std::mutex mutex;
+  static std::map<int, int> known;  // by device: every call of a kernel asks
+  int device = 0;
+  require(cudaGetDevice(&device), "current device");
+  const std::lock_guard lock(mutex);
+  if (const auto entry = known.find(device); entry != known.end()) return entry->second;
+  const auto kernel = reinterpret_cast<const void*>(&decode_cluster_kernel<TspRules>);
+  const int shared = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);  // two blocks do not fit
+  allow_shared_memory(kernel, shared);
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {kClusterBlocks, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(kClusterBlocks);
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = shared;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  require(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), "clusters at once");
+  return known[device] = clusters;
 }
 
 void decode_in_clusters(const DecodeArgs& args, cudaStream_t stream) {

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_operations.h"
+#include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
 #include "kernels/cuda/lstm_cluster.h"
@@ -281,7 +282,7 @@ Tiling choose_tiling(const SetRanges& ranges, Pass pass, bool clusters_allowed) 
   constexpr Choice kChoices[] = {{{false, 8}, {16100, 13800}, 3}, {{false, 32}, {28300, 27800}, 1},
                                  {{true, 4}, {4600, 4400}, 1},    {{true, 8}, {6900, 6700}, 1},
                                  {{true, 16}, {11400, 11300}, 1}, {{true, 32}, {20400, 20600}, 1}};
-  const int clusters = clusters_allowed ? lstm_clusters_at_once() : 0;
+  const int clusters = clusters_allowed ? clusters_at_once() : 0;
   const int64_t shared_limit = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   Tiling best = {};

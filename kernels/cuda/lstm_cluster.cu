@@ -335,10 +335,6 @@ int64_t lstm_cluster_bytes(bool backward, int tile_rows) {
   return backward ? backward_shared(tile_rows) : forward_shared(tile_rows);
 }
 
-int lstm_clusters_at_once() {
-  return clusters_at_once(reinterpret_cast<const void*>(&lstm_backward_cluster_kernel), kThreads);
-}
-
 void lstm_forward_in_clusters(const LstmForwardArgs& args, int tile_rows, cudaStream_t stream) {
   launch_tiles(args.cells != nullptr ? lstm_forward_cluster_kernel<true> : lstm_forward_cluster_kernel<false>,
                forward_shared(tile_rows), args, tile_rows, stream);

@@ -10,9 +10,6 @@ namespace pointsman::cuda {
 // Dynamic shared memory of a block.
 int64_t lstm_cluster_bytes(bool backward, int tile_rows);
 
-// How many of their clusters run at once; 0 where the device has none.
-int lstm_clusters_at_once();
-
 void lstm_forward_in_clusters(const LstmForwardArgs& args, int tile_rows, cudaStream_t stream);
 void lstm_backward_in_clusters(const LstmBackwardArgs& args, int tile_rows, cudaStream_t stream);
 

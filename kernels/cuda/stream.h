@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -41,7 +42,7 @@ inline int blocks_at_once(const void* kernel, int threads, size_t shared_bytes) 
   allow_shared_memory(kernel, shared_bytes);
   int blocks = 0;
   require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes), "occupancy");
-  return blocks;
+  return std::max(blocks, 1);  // one that cannot be launched says so there
 }
 
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments...) in clusters of `cluster` neighbouring blocks (a

@@ -633,7 +633,7 @@ TEST_CASE("decode: tiles for a number of rollouts") {
     CHECK(!decode_tiling(100, {1, 1, 1}, kTours, true).in_clusters);
     return;
   }
-  const int blocks = decode_clusters_at_once() * kClusterBlocks;
+  const int blocks = clusters_at_once() * kClusterBlocks;
   for (const auto& [rollouts, in_block] : {std::pair(1, 1), std::pair(blocks, 1), std::pair(blocks + 1, 2),
                                            std::pair(2 * blocks, 2), std::pair(4 * blocks, 4)}) {
     const DecodeLoad load{rollouts, 1, 1};
