@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, races of CUDA kernels in large
-# tiles, a rehearsal of bench/gpu/check.sh, a billion quotients, 20,000 packings, 100,000 tours, half an hour of changed files for the readers, the planted faults,
-# 2,200 kills and 1,400 limits, every allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
+# tiles, a rehearsal of bench/gpu/check.sh, a billion quotients, 20,000 packings, 100,000 tours, half an hour of changed files for
+# the readers, the planted faults, 2,200 kills and 1,400 limits, every allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
 # With the path of an earlier build's `pointsman` as argument also the comparison of all answers.
 #   tests/long.sh [BEFORE]
 set -euo pipefail

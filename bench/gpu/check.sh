@@ -66,6 +66,7 @@ PATH=$PATH:/usr/local/cuda/bin
 packages=$(python3 -c 'import nvidia; print("\n".join(nvidia.__path__))' 2>/dev/null)
 LD_LIBRARY_PATH=$build/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 while read -r package; do
+  [ -n "$package" ] || continue
   for folder in "$package"/*/lib; do LD_LIBRARY_PATH+=:$folder; done
 done <<<"$packages"
 export PATH LD_LIBRARY_PATH packages
@@ -123,7 +124,7 @@ stage_compare() {
   return "$worst"
 }
 
-# One case in a process of its own: an error that stays with a process's device, or a hang, is that case's alone.
+# One case in a process of its own, so that a hang or a sticky error costs no other case.
 device_case() {
   local name=$1 code=0 log
   log=$(mktemp -p "$state")
@@ -133,7 +134,7 @@ device_case() {
   row_of_code device_tests "${name//\"/}" "$code"
 }
 
-# Catch2 2 lists the names with code = their number, and 3 by other flags.
+# The names of all cases. Catch2 3 prints them for the first flags; 2 begins that list with a title, and prints them for another.
 device_cases() {
   local test=$build/tests/kernels/cuda/test_cuda_device names
   names=$("$test" --list-tests --verbosity quiet)
@@ -197,7 +198,7 @@ stage_profile() {
   while read -r kernel part; do
     code=0
     timeout --kill-after=5 45 ncu --kernel-name "regex:$kernel" --launch-skip 3 --launch-count 1 --kill yes --set full \
-      --clock-control none --force-overwrite --export "$state/$kernel" "$build/bench/bench_operations" "$part" >&2 || code=$?
+      --clock-control none --force-overwrite --export "$state/$kernel" "$build/bench/bench_operations" "$part" </dev/null >&2 || code=$?
     ncu --import "$state/$kernel.ncu-rep" --page details >&2
     ncu --import "$state/$kernel.ncu-rep" --page source --csv 2>/dev/null | gzip -9 >"$state/profile.$kernel.csv.gz"
     row_of_code profile "$kernel" "$code"

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kSizes[] = {20, 50, 100, 200};
 constexpr int kSamples[] = {128, 1280, 65536, 1280000};  // multiprocessors filled .. as many as in the paper
-constexpr int kLargestN =
-    50;  // with that many samples as in the paper: beyond, a row takes as long as all others
+// As many samples as in the paper are drawn up to this n: beyond, such a row takes as long as all others.
+constexpr int kLargestN = 50;
 constexpr int kInstances[] = {128, 10000};  // in clusters of blocks, and all multiprocessors filled
 
 Json row_with(Precision precision, const char* name, int n, int tours) {

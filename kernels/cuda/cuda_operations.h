@@ -446,10 +446,12 @@ struct BestOfArgs {
   const double* costs;       // [rows]; no NaN, finite ones below DBL_MAX
   const double* log_probs;   // [rows]
   int sequences, n;
-  void* scratch;         // best_of_scratch(sequences) bytes
-  int32_t* winners;      // [sequences] out: row inside the sequence, the lowest of equal ones
-  int32_t* best_orders;  // [sequences][n] out; of a sequence without a row of finite cost these two
-  double *best_costs, *best_log_probs;  // [sequences] out; are -1, and these infinity and -infinity
+  void* scratch;     // best_of_scratch(sequences) bytes
+  int32_t* winners;  // [sequences] out: row inside the sequence, the lowest of equal ones
+  // Out, [sequences][n], [sequences] and [sequences]: of a sequence without a row of finite cost -1 (the
+  // winner too), infinity and -infinity.
+  int32_t* best_orders;
+  double *best_costs, *best_log_probs;
 };
 int64_t best_of_scratch(int sequences);
 void best_of(const BestOfArgs& args, cudaStream_t stream);

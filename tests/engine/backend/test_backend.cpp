@@ -257,8 +257,8 @@ TEST_CASE("long calls ask often whether they should stop") {
     const ModelConfig plain = config_for(ProblemKind::kTsp, n);
     const ModelConfig config = attention ? with_attention(plain, 3) : plain;
     const auto backend = backend_with(config, scaled_parameters(config, 1.0f));
-    double longest =
-        INFINITY;  // the best of three: a virtual processor's time holds what its host took of it
+    // The best of three: a virtual processor's time includes what its host took of it.
+    double longest = INFINITY;
     for (int attempt = 0; attempt < 3 && longest > 0.05; ++attempt) {
       longest = std::min(longest, longest_between_questions(*backend, all));
     }

@@ -656,8 +656,7 @@ TEST_CASE("decode: tiles for a number of rollouts") {
   CHECK(decode_tiling(n, {1, 1, 1}, kTours, true).rows == 0);
 }
 
-// Of one sequence's references a multiprocessor has room for one block's at n = 100, for two blocks' at n
-// = 50.
+// A multiprocessor has room for the references of one block at n = 100, and of two at n = 50.
 TEST_CASE("decode: tiles that run at once") {
   if (cluster_tilings({}).empty()) return;  // of 132 multiprocessors with 227 KiB
   if (device_attribute(cudaDevAttrMultiProcessorCount) != 132) return;
