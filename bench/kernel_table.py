@@ -188,7 +188,7 @@ def tour_table(costs):
              f"{EVALUATIONS} evaluations a step.", "",
              "| precision | products | scores | readout | all | sharing prefixes |", "|---|---|---|---|---|---|"]
     for index, precision in enumerate(PRECISIONS):
-        kernel = f"decode_kernel<TspRules, (Precision){index}, false>"
+        kernel = f"decode_kernel<TspRules, (Precision){index}, (TileBlock)0>"
         product = costs[kernel, "product, tensor cores" if index > 0 else "product, weights from device"] * products
         scores, readout = 2 * costs[kernel, "scores, shared"] * elements, costs[kernel, "readout, shared"] * elements
         total = product + scores + readout
@@ -232,7 +232,7 @@ def step_table(code):
              "model of bench/latency_model.py, rows of different sequences. What stands between the loops is not counted: cells,",
              "softmax, draw and list, barriers; in clusters two of the cluster (700 clocks each, by the model).", "",
              "| taken by | rows of a block | references | products | scores | readout | all |", "|---|---|---|---|---|---|---|"]
-    block, cluster = "decode_kernel<TspRules, (Precision)0, false>", "decode_cluster_kernel<TspRules>"
+    block, cluster = "decode_kernel<TspRules, (Precision)0, (TileBlock)0>", "decode_cluster_kernel<TspRules>"
     fours = -(-STEP_ITEMS // 4)
     by_block, by_cluster = loop_clocks(code[block], block), loop_clocks(code[cluster], cluster)
     rows = [("block", 8, "device", block_products(code[block]), 2 * fours * by_block["scores, device"],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Which tiles decode_tiling() (kernels/cuda/decode.cu) chooses on an H100 or H200 without clusters, how many of their
-blocks a multiprocessor takes at once, and how many waves that makes; beside tiles of 8 and of 32 rows.
+blocks a multiprocessor takes at once, and how many waves that makes; beside blocks of 8 and of 32 rows by their own threads.
 
     python3 bench/occupancy.py              prints the table
     python3 bench/occupancy.py --write      writes it to bench/results/tables/occupancy.md
@@ -26,10 +26,10 @@ SIZES, SAMPLES, INSTANCES = (20, 50, 100), (128, 1280, 2048, 4096, 65536), (1280
 
 
 def read_registers():
-    """{(precision, has 32 rows): registers on sm_90} of the tours' decode_kernel."""
-    found = re.findall(r"`decode_kernel<TspRules, \(Precision\)(\d), (true|false)>` \|[^|]*\| \d+ / (\d+) ",
+    """{(precision, TileBlock): registers on sm_90} of the tours' decode_kernel."""
+    found = re.findall(r"`decode_kernel<TspRules, \(Precision\)(\d), \(TileBlock\)(\d)>` \|[^|]*\| \d+ / (\d+) ",
                        open(KERNELS, encoding="utf-8").read())
-    return {(int(precision), whole == "true"): int(count) for precision, whole, count in found}
+    return {(int(precision), int(block)): int(count) for precision, block, count in found}
 
 
 def shared_bytes(n, rows, keeps_references):
@@ -39,29 +39,36 @@ def shared_bytes(n, rows, keeps_references):
     return references if keeps_references and references <= SHARED else own
 
 
-def blocks_at_once(registers, rows, shared):
-    warps = rows * HALF_WARP // 32
+def blocks_at_once(registers, threads, shared):
+    warps = threads // 32
     of_warp = (registers * 32 + 255) // 256 * 256
-    return min(REGISTERS // (warps * of_warp), (SHARED + RESERVED) // (shared + RESERVED), 2048 // (rows * HALF_WARP), MOST_BLOCKS)
+    return min(REGISTERS // (warps * of_warp), (SHARED + RESERVED) // (shared + RESERVED), 2048 // threads, MOST_BLOCKS)
+
+
+OWN, WHOLE, TOGETHER = range(3)  # TileBlock
 
 
 class Choice:
-    def __init__(self, n, rollouts, rows, precision, registers, keeps_references):
-        self.rows = rows
-        own = registers[(precision, precision != 0 and rows == MOST_ROWS)]
-        self.blocks = blocks_at_once(own, rows, shared_bytes(n, rows, keeps_references))
+    def __init__(self, n, rollouts, rows, precision, registers, keeps_references, together=False):
+        self.rows, self.together = rows, together
+        block = TOGETHER if together else WHOLE if precision != 0 and rows == MOST_ROWS else OWN
+        threads = HALF_WARP * (MOST_ROWS if together else rows)
+        self.blocks = blocks_at_once(registers[(precision, block)], threads, shared_bytes(n, rows, keeps_references))
         tiles = -(-rollouts // rows)
         self.waves = -(-tiles // (MULTIPROCESSORS * self.blocks))
         self.time = self.waves * (STEP_ROWS + rows * min(self.blocks, -(-tiles // MULTIPROCESSORS)))
 
     def cell(self):
-        return f"{self.rows} x {self.blocks}, {self.waves}, {self.time}"
+        return f"{self.rows}{' together' if self.together else ''} x {self.blocks}, {self.waves}, {self.time}"
 
 
 def choose(n, rollouts, precision, registers, keeps_references):
     choices = [Choice(n, rollouts, rows, precision, registers, keeps_references)
                for rows in range(TILE_ROWS, MOST_ROWS + 1, TILE_ROWS)]
     few = rollouts < MOST_ROWS * MULTIPROCESSORS
+    for rows in (TILE_ROWS, 2 * TILE_ROWS):
+        if precision == 0 and -(-rollouts // rows) <= MULTIPROCESSORS:
+            return Choice(n, rollouts, rows, precision, registers, keeps_references, True), choices[0], choices[-1]
     return min(choices, key=lambda choice: choice.time) if few else choices[-1], choices[0], choices[-1]
 
 
@@ -81,7 +88,7 @@ def main():
                     if any(chosen.time > other.time for other in others):
                         worse.append(lines[-1])
     text = "\n".join(["<!-- Made by: python3 bench/occupancy.py --write -->", "# Tiles and waves of `decode_kernel` on an H100", "",
-                      "Each cell: rows of a tile x blocks that a multiprocessor takes at once, waves, and a step's time in rows as", 
+                      "Each cell: rows of a tile (together: 512 threads share their attention) x blocks that a multiprocessor takes at once, waves, and a step's time in rows as", 
                       "`step_time()` in `kernels/cuda/decode.cu` estimates it. Tours, one glimpse, no clusters, nothing shared between samples.", "",
                       "| what | precision | n | rollouts | chosen | 8 rows | 32 rows |", "|---|---|---|---|---|---|---|", *lines, ""])
     if write:

@@ -14,6 +14,8 @@ import sys
 STAGES = ("build", "compare", "test", "bench", "sanitize", "torch", "train", "profile")
 LOG_BYTES = 1 << 20  # the end of a log that is kept
 SIZES = (20, 50, 100)
+# Of docs/kernels.md: a step of the encoder and of the decoder with its barriers, and of each of the two backward.
+CHAIN_STEP_MS = (2.3 + 2.4 + 0.7 + 2.2 + 2.2) / 1000
 LSTM = ("lstm_infer", "lstm_keep", "lstm_backward")
 COLUMNS = {"name": "name", "variant": "variant", "encoder": "encoder", "n": "n", "batch": "batch", "ms": "ms", "spread": "spread",
            "floor_ms": "floor, ms", "bound": "bound by", "of_floor": "floor / ms", "per_second": "a second"}
@@ -109,6 +111,14 @@ def judge_floors(rows):
             yield judged(f"{what}, n = {n}, of the floor", of(shares, default=None), 0.5)
 
 
+def judge_chain(rows):
+    """No bar: dependent steps take longer than the arithmetic whose floor the other rows are judged by."""
+    for n in SIZES:
+        for row in rows.of("train_step", n, 128, key="of_floor"):
+            yield (f"training step of 128 instances, n = {n}, ms", number(row["ms"]),
+                   f"none: half of the floor is out of reach; chain of 4 n steps: {CHAIN_STEP_MS * n:.2g} predicted", "-")
+
+
 def judge_sampling(rows):
     for n in SIZES:
         for variant in ("eager", "compiled"):
@@ -157,7 +167,7 @@ def all_rows(rows):
 
 def page(machine, results, rows):
     found = Rows(rows)
-    judgements = [line for judge in (judge_checks, judge_floors, judge_sampling, judge_lstm)
+    judgements = [line for judge in (judge_checks, judge_floors, judge_chain, judge_sampling, judge_lstm)
                   for line in judge(found)]
     total = sum(result["seconds"] for result in results)
     return ["# GPU report", "", "```", machine.strip(), "```", "",

@@ -369,6 +369,7 @@ struct DecodeTiling {
   int rows = 0;  // most of a tile
   bool in_clusters = false;
   bool keeps_references = true;  // shared memory for those of a tile of one sequence, where they fit
+  bool together = false;         // 512 threads whatever the rows, 8 or 16; kFp32 only
 };
 
 // The persistent kernels: a block takes a tile of rollouts through all steps; device memory is touched only

@@ -14,8 +14,9 @@
 // and item (items rounded up to 16); when all rows are of one sequence and it fits, that sequence's
 // references, 512 B an item and projection. 32 rows of n = 100 with three projections: 232,240 B.
 //
-// Batches too small to keep the device busy this way go to decode_cluster.cu where blocks form clusters, in
-// fp32 and where samples share no prefixes.
+// With fewer tiles than multiprocessors a block of 8 or 16 rows has 512 threads all the same, in fp32: the
+// others take part in the attention (decode_together.cuh), which waits more than it computes. Batches smaller
+// still go to decode_cluster.cu where blocks form clusters, in fp32 and where samples share no prefixes.
 //
 // A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
 // elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
@@ -31,6 +32,7 @@
 
 #include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/decode_group.cuh"
+#include "kernels/cuda/decode_together.cuh"
 
 namespace pointsman::cuda {
 
@@ -69,29 +71,39 @@ __device__ __forceinline__ void plant_tree(const DecodeArgs& args, const DecodeT
   __syncthreads();
 }
 
-template <typename Rules, Precision kPrecision, bool kWhole>
+// Who has a tile.
+enum class TileBlock {
+  kOwn,       // 128 threads for every 8 rows
+  kWhole,     // the same for 32 rows, which makes a difference on tensor cores only
+  kTogether,  // 512 threads for 8 or 16 rows; fp32 only
+};
+
+template <typename Rules, Precision kPrecision, TileBlock kBlock>
 __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const DecodeTile& tile,
-                                            const DecodeMemory& memory) {
+                                            const DecodeMemory& memory, int rows) {
+  constexpr bool kTogether = kBlock == TileBlock::kTogether, kFp32 = kPrecision == Precision::kFp32;
   const HalfWarp w = this_half_warp();
+  const bool has_row = !kTogether || own_row() < rows;
   const bool shares = shares_prefixes(args, tile);
   if (shares) plant_tree(args, tile);
-  int remaining = start_rollout<Rules>(w, args, tile, shares, memory);
+  int remaining = kIdle;
+  if (has_row) remaining = start_rollout<Rules>(w, args, tile, shares, memory);
   if (memory.block->has_references) copy_references<kPrecision>(w, args, tile.sequence, memory.references);
-  std::conditional_t<kPrecision == Precision::kFp32, DecodeGroup, MmaGroup<kPrecision, kWhole>> group;
-  load_start(args, tile, shares, memory, group);
+  std::conditional_t<kFp32, DecodeGroup, MmaGroup<kPrecision, kBlock == TileBlock::kWhole>> group;
+  if (has_row) load_start(args, tile, shares, memory, group);
   Choice choice = kNoChoice;
-  for (int step = 0;; step = kPrecision == Precision::kFp32 ? step + 1 : 1) {
-    settle<Rules>(w, args, tile, shares, memory, choice, remaining);
+  for (int step = 0;; step = kFp32 ? step + 1 : 1) {
+    if (has_row) settle<Rules>(w, args, tile, shares, memory, choice, remaining);
     if (__syncthreads_or(remaining > 1) == 0) break;
     if (shares) {
-      load_popped(args, memory, group);
+      if (has_row) load_popped(args, memory, group);
       __syncthreads();
     }
-    if (w.lane == 0) {
+    if (has_row && w.lane == 0) {
       memory.rows[own_row()].slot = -1;
       memory.rows[own_row()].pushed = 0;
     }
-    const bool busy = group_chooses(memory, group);
+    const bool busy = has_row && group_chooses(memory, group);
     float new_h[kTileRows];
     if (busy) step_network(args, tile, memory, step, group, new_h);
     __syncthreads();
@@ -99,35 +111,41 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
     __syncthreads();
     if (busy) make_queries(args, tile, memory, step, group);
     __syncthreads();
+    ScoreStatistics together;
+    if constexpr (kTogether) {
+      const RowShare<kMaxDecodeThreads / kHalfWarp> share(rows);
+      together = weigh_rows<Rules>(w, args, tile, memory, rows, share);
+    }
     choice = kNoChoice;
     if (remaining > 1) {
       if (is_stopped(w, args)) {
         give_up(w, memory, remaining);
       } else {
-        const Softmax softmax = weigh_items<Rules, kPrecision>(w, args, tile, memory, remaining);
+        const Softmax softmax = kTogether ? sum_up(w, args, memory, remaining, together)
+                                          : weigh_items<Rules, kPrecision>(w, args, tile, memory, remaining);
         choice = choose(w, args, tile, shares, memory, softmax, remaining);
       }
     }
     if (!shares) continue;
     __syncthreads();
-    save_pushed(args, memory, group);
+    if (has_row) save_pushed(args, memory, group);
   }
 }
 
 // Where tensor cores do not have 32 rows, blocks are smaller and their threads may take more than 128
 // registers.
-constexpr int decode_threads(Precision precision, bool whole) {
-  return precision == Precision::kFp32 || whole ? kMaxDecodeThreads : kMaxDecodeThreads - kHidden;
+constexpr int decode_threads(Precision precision, TileBlock block) {
+  return precision == Precision::kFp32 || block == TileBlock::kWhole ? kMaxDecodeThreads
+                                                                     : kMaxDecodeThreads - kHidden;
 }
 
-// references_fit: the launch has shared memory for the references of one sequence. kWhole: blocks have 32
-// rows, which makes a difference on tensor cores only.
-template <typename Rules, Precision kPrecision, bool kWhole>
-__global__ void __launch_bounds__(decode_threads(kPrecision, kWhole),
+// references_fit: the launch has shared memory for the references of one sequence.
+template <typename Rules, Precision kPrecision, TileBlock kBlock>
+__global__ void __launch_bounds__(decode_threads(kPrecision, kBlock),
                                   1)  // 1: else nvcc spills to fit two blocks
     decode_kernel(DecodeArgs args, bool references_fit) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
-  const int rows = kWhole ? kMaxDecodeRows : blockDim.x / kHalfWarp;
+  const int rows = kBlock == TileBlock::kWhole ? kMaxDecodeRows : args.tiling.rows;
   const DecodeMemory memory(shared, rows, rows, args.n);
   if (threadIdx.x == 0) memory.block->index = static_cast<int32_t>(blockIdx.x);
   __syncthreads();
@@ -139,7 +157,7 @@ __global__ void __launch_bounds__(decode_threads(kPrecision, kWhole),
       memory.block->has_references = references_fit && tile.sequence_step == 0;
     }
     __syncthreads();
-    decode_tile<Rules, kPrecision, kWhole>(args, memory.block->tile, memory);
+    decode_tile<Rules, kPrecision, kBlock>(args, memory.block->tile, memory, rows);
     if (threadIdx.x == 0) {
       args.results.statistics[memory.block->index] = sum_statistics(memory, rows);
       memory.block->index += static_cast<int32_t>(gridDim.x);
@@ -152,14 +170,15 @@ namespace {
 
 using Kernel = void (*)(DecodeArgs, bool);
 
-Kernel kernel_of(ProblemKind problem, Precision precision, int rows) {
+Kernel kernel_of(ProblemKind problem, Precision precision, int rows, bool together) {
   return with_rules(problem, [&]<typename Rules>() {
     return with_precision(precision, [&]<Precision kPrecision>() -> Kernel {
       if constexpr (kPrecision == Precision::kFp32) {
-        return decode_kernel<Rules, kPrecision, false>;
+        return together ? decode_kernel<Rules, kPrecision, TileBlock::kTogether>
+                        : decode_kernel<Rules, kPrecision, TileBlock::kOwn>;
       } else {
-        return rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, true>
-                                      : decode_kernel<Rules, kPrecision, false>;
+        return rows == kMaxDecodeRows ? decode_kernel<Rules, kPrecision, TileBlock::kWhole>
+                                      : decode_kernel<Rules, kPrecision, TileBlock::kOwn>;
       }
     });
   });
@@ -199,7 +218,7 @@ int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
   int best = 0;
   int64_t least = 0;
   for (int rows = kTileRows; rows <= most; rows += kTileRows) {
-    const auto kernel = reinterpret_cast<const void*>(kernel_of(kind.problem, kind.precision, rows));
+    const auto kernel = reinterpret_cast<const void*>(kernel_of(kind.problem, kind.precision, rows, false));
     const int blocks =
         blocks_at_once(kernel, rows * kHalfWarp, launch_bytes(n, rows, kind.projections, !load.one_each));
     const int64_t time = step_time(tiles_of(load, rows), rows, blocks);
@@ -210,11 +229,12 @@ int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
 
 }  // namespace
 
-// In clusters where all tiles run at once, with at most 4 rows a block. Else with as many rows a block as
-// there is room for, or with best_rows() where that would leave multiprocessors without work. n is too large
-// where 8 rows are: how many rollouts a call has makes no difference.
+// In clusters where all tiles run at once, with at most 4 rows a block. Else with more threads than rows need
+// where every tile has a multiprocessor. Else with as many rows a block as there is room for, or with
+// best_rows() where that would leave multiprocessors without work. n is too large where 8 rows are: how many
+// rollouts a call has makes no difference.
 DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind, bool may_cluster) {
-  const int64_t limit = shared_limit();
+  const int64_t limit = shared_limit(), multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   int most = kMaxDecodeRows;
   while (most > 0 && block_bytes(n, most) > limit) most -= kTileRows;
   if (most == 0) return {};
@@ -223,7 +243,11 @@ DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind
     const int64_t tiles = tiles_of(load, rows) + (kClusterBlocks - 1) * (load.sets - 1);  // at most
     if (tiles <= blocks && decode_cluster_bytes(n, rows) <= limit) return {rows, true};
   }
-  const bool few = load.rollouts < int64_t{most} * device_attribute(cudaDevAttrMultiProcessorCount);
+  for (const int rows : {kTileRows, 2 * kTileRows}) {
+    if (kind.precision != Precision::kFp32 || rows > most) break;
+    if (tiles_of(load, rows) <= multiprocessors) return {rows, false, !load.one_each, true};
+  }
+  const bool few = load.rollouts < most * multiprocessors;
   return {few ? best_rows(n, load, kind, most) : most, false, !load.one_each};
 }
 
@@ -244,10 +268,11 @@ void decode(const DecodeArgs& args, cudaStream_t stream) {
     }
     return decode_in_clusters(args, stream);
   }
-  const int rows = args.tiling.rows;
-  const int64_t bytes = launch_bytes(args.n, rows, args.projections.count, args.tiling.keeps_references);
+  const auto [rows, in_clusters, keeps_references, together] = args.tiling;
+  const int64_t bytes = launch_bytes(args.n, rows, args.projections.count, keeps_references);
   const dim3 blocks(args.tree == nullptr ? args.tile_count : std::min(args.tile_count, decode_blocks(rows)));
-  launch(kernel_of(args.problem, args.precision, rows), blocks, dim3(rows * kHalfWarp), bytes, stream, args,
+  launch(kernel_of(args.problem, args.precision, rows, together), blocks,
+         dim3(together ? kMaxDecodeThreads : rows * kHalfWarp), bytes, stream, args,
          bytes > block_bytes(args.n, rows));
 }
 

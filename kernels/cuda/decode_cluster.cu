@@ -9,8 +9,8 @@
 // has the row's cells and attention, and sends the new h to all blocks. So a step is
 //   cells and h, barrier of the cluster; products, barrier of the cluster; scores, readout, choice.
 //
-// In the attention half-warp w of 20 is one of row w % rows: the row's half-warps take four items each in
-// turn, a thread reads out one element of the 128. Half-warp r < rows makes row r's choice, as in decode.cu.
+// All 20 half-warps share the attention of the block's rows (decode_together.cuh). Half-warp r < rows makes
+// row r's choice, as in decode.cu.
 //
 // A row and step costs what it costs there. Device memory: the products' weights once, 82 KB a block; the
 // cells' and v as there; references where those of the tile's sequences do not fit into shared memory. Shared
@@ -23,6 +23,7 @@
 #include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/decode_group.cuh"
+#include "kernels/cuda/decode_together.cuh"
 
 namespace pointsman::cuda {
 
@@ -31,7 +32,6 @@ inline constexpr int kBlockColumns = kColumnGroups * kBlockUnits;
 inline constexpr int kHalf = kHidden / 2;  // terms of k that a thread adds
 inline constexpr int kThreads = 2 * kBlockColumns;
 inline constexpr int kBlockHalfWarps = kThreads / kHalfWarp;
-inline constexpr int kMostRows = 4;  // of a block
 // A product takes one row of each block at a time: row r of block b is row 4 r + b of the cluster.
 inline constexpr int kRowsAtOnce = kClusterBlocks;
 
@@ -41,22 +41,19 @@ static_assert(even(1) * sizeof(DecodeRow) % sizeof(float4) == 0);
 
 // What the cluster's products leave in the block.
 struct ClusterMemory {
-  float* partial;      // [rows of the cluster][160] sums over the lower half of k
-  float* gates;        // [rows][4H] sums of the block's own rows
-  float* c;            // [rows][H]
-  int32_t* busy;       // [kClusterBlocks] does some row of that block still choose?
-  int32_t* saturated;  // [kMostRows] logits of a row's step that the tanh saturates
+  float* partial;  // [rows of the cluster][160] sums over the lower half of k
+  float* gates;    // [rows][4H] sums of the block's own rows
+  float* c;        // [rows][H]
+  int32_t* busy;   // [kClusterBlocks] does some row of that block still choose?
 
   __device__ __forceinline__ ClusterMemory(float* shared, int rows)
       : partial(shared),
         gates(partial + kClusterBlocks * rows * kBlockColumns),
         c(gates + rows * kGates),
-        busy(reinterpret_cast<int32_t*>(c + rows * kHidden)),
-        saturated(busy + kClusterBlocks) {}
+        busy(reinterpret_cast<int32_t*>(c + rows * kHidden)) {}
 };
 constexpr int64_t cluster_memory_bytes(int rows) {
-  return sizeof(float) *
-         (rows * (kClusterBlocks * kBlockColumns + kGates + kHidden) + kClusterBlocks + kMostRows);
+  return sizeof(float) * (rows * (kClusterBlocks * kBlockColumns + kGates + kHidden) + kClusterBlocks);
 }
 
 // What a thread is in the products.
@@ -159,114 +156,12 @@ __device__ __forceinline__ void step_cells(const DecodeArgs& args, const DecodeT
   }
 }
 
-// A half-warp's part in the attention: which row, and what of its items.
-struct RowShare {
-  int row;
-  Share items;
-
-  __device__ __forceinline__ explicit RowShare(int rows)
-      : row(own_row() % rows), items{own_row() / rows, kBlockHalfWarps / rows} {}
-  // Is any of a row's `count` items the half-warp's, where each takes `at_once` in turn?
-  __device__ __forceinline__ bool takes(int count, int at_once) const {
-    return items.member * at_once < count;
-  }
-};
-
-// query = sum over a row's items of e_j values[items[j]] / sum of e_j in list order, an element a thread.
-// references(row): of the row's sequence.
-template <typename References>
-__device__ __forceinline__ void read_out(const DecodeArgs& args, const DecodeMemory& memory, int rows,
-                                         int projection, const References& references) {
-  for (int i = threadIdx.x; i < rows * kHidden; i += kThreads) {
-    const int row = i / kHidden, place = i % kHidden, count = memory.rows[row].remaining;
-    if (!chooses(memory, row)) continue;
-    const float* const values = references(row) + static_cast<int64_t>(projection) * args.n * kHidden + place;
-    const float* const e = memory.prefix + row * memory.padded;
-    const int32_t* const items = memory.items + row * memory.padded;
-    float sum = 0.0f, total = 0.0f;
-#pragma unroll 8
-    for (int j = 0; j < count; ++j) {
-      total += e[j];
-      sum = fmaf(e[j], values[items[j] * kHidden], sum);
-    }
-    memory.query[row * kHidden + reference_element(place)] = sum / total;
-  }
-}
-
-// Scores of the remaining items of the rows that choose, relative to each row's first one's. Returns what
-// they have in common, to half-warps that took some of the row's items.
-template <typename References>
-__device__ __forceinline__ PointerScores score_rows(HalfWarp w, const DecodeArgs& args,
-                                                    const DecodeTile& tile, const DecodeMemory& memory,
-                                                    int rows, const RowShare& share, int step,
-                                                    const References& references) {
-  const int at = share.row * memory.padded;
-  const int count = chooses(memory, share.row) ? memory.rows[share.row].remaining : 0;
-  float* const query_of_row = memory.query + share.row * kHidden;
-  PointerScores scores{0.0f, false};
-#pragma unroll 1
-  for (int g = 0;; ++g) {
-    const bool last = g == args.attention.glimpses;
-    if (share.takes(count, 4)) {
-      const auto view = attention_view(args, tile, share.row, references(share.row));
-      float query[kOwned], v[kOwned];
-      load_owned(w, query_of_row, query);
-      if (g == 0 && share.items.member == 0 && args.record.queries != nullptr) {
-        store_owned(w, query, args.record.queries + ((tile.result + share.row) * args.n + step) * kHidden);
-      }
-      const Query q = prepare_query(w, query, last ? view.pointer_bound : view.glimpse_bound);
-      scores.direct |= q.range == TanhRange::kDirect;
-      load_owned(w, last ? view.pointer_v : view.glimpse_v, v);
-      scores.first =
-          attention_scores(w, view.slice(last ? args.projections.pointer : args.projections.glimpse), q, v,
-                           memory.items[at], {memory.items + at, count, share.items}, memory.logits + at);
-    }
-    __syncthreads();
-    if (last) return scores;
-    if (share.takes(count, kHalfWarp)) {
-      const float largest = largest_of(w, memory.logits + at, count);
-      exponentials(w, memory.logits + at, count, largest, memory.prefix + at, share.items);
-    }
-    __syncthreads();
-    read_out(args, memory, rows,
-             g + 1 < args.attention.glimpses ? args.projections.requeries : args.projections.values,
-             references);
-    __syncthreads();
-  }
-}
-
-__device__ __forceinline__ PointerScores score_rows(HalfWarp w, const DecodeArgs& args,
-                                                    const DecodeTile& tile, const DecodeMemory& memory,
-                                                    int rows, const RowShare& share, int step) {
-  // Twice, so that the compiler knows shared memory.
-  if (memory.block->has_references) {
-    return score_rows(w, args, tile, memory, rows, share, step, [&](int row) {
-      return memory.references + row * tile.sequence_step * references_size(args);
-    });
-  }
-  return score_rows(w, args, tile, memory, rows, share, step,
-                    [&](int row) { return references_of<Precision::kFp32>(args, sequence_of(tile, row)); });
-}
-
-// Scores -> logits of the rows that choose. Returns to the same half-warps.
-template <typename Rules>
-__device__ __forceinline__ ScoreStatistics weigh_rows(HalfWarp w, const DecodeArgs& args,
-                                                      const DecodeTile& tile, const DecodeMemory& memory,
-                                                      const ClusterMemory& cluster, const RowShare& share,
-                                                      const PointerScores& found) {
-  const int row = share.row, count = chooses(memory, row) ? memory.rows[row].remaining : 0;
-  const bool takes = share.takes(count, kHalfWarp);
-  ScoreStatistics scores{0.0f, found.first, 0, found.direct};
-  if (takes) scores.mean = mean_of(memory.logits + row * memory.padded, count);
-  __syncthreads();  // all have read the scores
-  if (takes) {
-    const int saturated = make_logits<Rules>(w, args, tile, memory, row, count,
-                                             scores.shift(args.attention.centre), share.items);
-    if (w.lane == 0) atomicAdd(&cluster.saturated[row], saturated);
-  }
-  __syncthreads();
-  scores.saturated = cluster.saturated[row];
-  return scores;
+// The query of the half-warp's row, before the attention goes over it.
+__device__ __forceinline__ void record_query(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
+                                             const DecodeMemory& memory, int step) {
+  float query[kOwned];
+  load_owned(w, memory.query + own_row() * kHidden, query);
+  store_owned(w, query, args.record.queries + ((tile.result + own_row()) * args.n + step) * kHidden);
 }
 
 // Does some row of the cluster still choose?
@@ -296,7 +191,7 @@ __device__ __forceinline__ void decode_rows(const DecodeArgs& args, const Decode
     }
   }
   const ColumnThread column(args, tile.set);
-  const RowShare share(rows);
+  const RowShare<kBlockHalfWarps> share(rows);
   __syncthreads();  // half-warps parted, and the cluster's barrier is of whole warps
   sync_cluster();   // nobody writes to a block that has not begun
   load_start(args, tile, memory, cluster, rows);
@@ -307,7 +202,6 @@ __device__ __forceinline__ void decode_rows(const DecodeArgs& args, const Decode
   for (int step = 0;; ++step) {
     if (has_row) settle<Rules>(w, args, tile, false, memory, choice, remaining);
     const int busy = __syncthreads_or(remaining > 1);
-    if (has_row && w.lane == 0) cluster.saturated[own_row()] = 0;
     if (threadIdx.x == 0) store_in_cluster(cluster.busy + cluster_rank(), busy);
     step_cells(args, tile, memory, cluster, rows, step);
     cluster_wait();
@@ -315,8 +209,8 @@ __device__ __forceinline__ void decode_rows(const DecodeArgs& args, const Decode
     make_products(memory, cluster, rows, column);
     sync_cluster();
     const int32_t stop = has_row ? stop_word(w, args) : 0;  // asked for early: it comes from the L2
-    const PointerScores found = score_rows(w, args, tile, memory, rows, share, step);
-    const ScoreStatistics scores = weigh_rows<Rules>(w, args, tile, memory, cluster, share, found);
+    if (remaining > 1 && args.record.queries != nullptr) record_query(w, args, tile, memory, step);
+    const ScoreStatistics scores = weigh_rows<Rules>(w, args, tile, memory, rows, share);
     choice = kNoChoice;
     if (remaining <= 1) continue;
     if (is_stop(w, stop)) {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <cxxabi.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -45,6 +47,16 @@ inline int blocks_at_once(const void* kernel, int threads, size_t shared_bytes) 
   return std::max(blocks, 1);  // one that cannot be launched says so there
 }
 
+// As it is written, with its parameters.
+inline std::string kernel_name(const void* kernel) {
+  const char* symbol = nullptr;
+  if (cudaFuncGetName(&symbol, kernel) != cudaSuccess) return "a kernel";
+  char* const readable = abi::__cxa_demangle(symbol, nullptr, nullptr, nullptr);
+  const std::string name = readable == nullptr ? symbol : readable;
+  std::free(readable);
+  return name;
+}
+
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments...) in clusters of `cluster` neighbouring blocks (a
 // divisor of grid.x, at most 8), with more than 48 KiB of shared memory allowed for.
 template <typename... Parameters, typename... Arguments>
@@ -61,7 +73,9 @@ void launch_clusters(void (*kernel)(Parameters...), unsigned cluster, dim3 grid,
   attribute.val.clusterDim = {cluster, 1, 1};
   config.attrs = &attribute;
   config.numAttrs = cluster > 1;
-  require(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launch");
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  if (error != cudaSuccess)
+    require(error, ("launch of " + kernel_name(reinterpret_cast<const void*>(kernel))).c_str());
 }
 
 template <typename... Parameters, typename... Arguments>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel's name from its address, by the symbol table of the program itself: unlike dladdr() it knows
 // templates and functions of anonymous namespaces too.
+#include <cuda_runtime.h>
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
@@ -53,6 +54,13 @@ std::map<uintptr_t, std::string> function_symbols() {
   return names;
 }
 
+// Null: none.
+const char* symbol_of(const void* kernel) {
+  static const std::map<uintptr_t, std::string> symbols = function_symbols();
+  const auto found = symbols.find(reinterpret_cast<uintptr_t>(kernel));
+  return found == symbols.end() ? nullptr : found->second.c_str();
+}
+
 std::mutex record_mutex;
 std::vector<std::string> recorded;
 std::set<std::tuple<std::string, unsigned, size_t>> configurations;
@@ -60,12 +68,11 @@ std::set<std::tuple<std::string, unsigned, size_t>> configurations;
 }  // namespace
 
 std::string kernel_name(const void* kernel) {
-  static const std::map<uintptr_t, std::string> symbols = function_symbols();
-  const auto found = symbols.find(reinterpret_cast<uintptr_t>(kernel));
-  if (found == symbols.end()) return "unnamed kernel";
+  const char* const symbol = symbol_of(kernel);
+  if (symbol == nullptr) return "unnamed kernel";
   int status = 0;
-  char* demangled = abi::__cxa_demangle(found->second.c_str(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? demangled : found->second;
+  char* demangled = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : symbol;
   std::free(demangled);
   if (name.compare(0, 5, "void ") == 0) name.erase(0, 5);  // templates come with their return type
   // The parameter list goes, too: from the first parenthesis outside template arguments.
@@ -95,3 +102,8 @@ std::vector<std::string> launched_kernels() {
 }
 
 }  // namespace pointsman::emulation
+
+cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
+  *name = pointsman::emulation::symbol_of(kernel);
+  return *name == nullptr ? cudaErrorInvalidValue : cudaSuccess;
+}

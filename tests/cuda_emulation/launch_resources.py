@@ -39,7 +39,7 @@ def short(names):
     result = []
     for name in names:
         name = re.sub(r"^void |pointsman::|cuda::|\(anonymous namespace\)::", "", name)
-        name = re.sub(r"\((int|bool|Precision)\)", "", name).replace("true", "1").replace("false", "0")
+        name = re.sub(r"\((int|bool|Precision|TileBlock)\)", "", name).replace("true", "1").replace("false", "0")
         result.append(re.sub(r"\(.*$|\s", "", name))
     return result
 

@@ -33,10 +33,10 @@ class LaunchResources(unittest.TestCase):
         self.assertIn("no such kernel", self.refused(Launch("other", 32, 0, "sm_90"), Kernel(40, 0, 32))[0])
 
     def test_names(self):
-        names = ["pointsman::cuda::decode_kernel<pointsman::TspRules, (pointsman::Precision)2, false>",
-                 "void pointsman::cuda::decode_kernel<pointsman::TspRules, (pointsman::Precision)2, false>"
+        names = ["pointsman::cuda::k<pointsman::TspRules, (pointsman::Precision)2, (pointsman::cuda::TileBlock)1, false>",
+                 "void pointsman::cuda::k<pointsman::TspRules, (pointsman::Precision)2, (pointsman::cuda::TileBlock)1, false>"
                  "(pointsman::cuda::DecodeArgs, bool)"]
-        self.assertEqual(short(names), ["decode_kernel<TspRules,2,0>"] * 2)
+        self.assertEqual(short(names), ["k<TspRules,2,1,0>"] * 2)
 
 
 if __name__ == "__main__":

@@ -358,6 +358,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* arg
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetName(const char** name, const void* kernel);
 
 enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
 union cudaLaunchAttributeValue {

@@ -256,6 +256,13 @@ std::vector<DecodeTiling> cluster_tilings(const Case& c) {
   return tilings;
 }
 
+// A block has so many rows, by their own threads and by more of them.
+std::vector<DecodeTiling> block_tilings(const Case& c) {
+  std::vector<DecodeTiling> tilings{{c.tile_rows, false}};
+  if (c.tile_rows <= 16) tilings.push_back({c.tile_rows, false, true, true});
+  return tilings;
+}
+
 RolloutResult expect_cpu_rollouts(const Case& c) {
   CAPTURE(c.n, c.glimpses, c.centre, c.scale, static_cast<int>(c.problem), static_cast<int>(c.decode));
   const Fixture fixture(c);
@@ -264,17 +271,19 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
     INFO("clusters, rows of a block: " << tiling.rows);
     check_rollouts(on_device(fixture, tiling, false).result, cpu, c.n);
   }
-  for (const int tree_samples : {0, 64, kMostTreeSamples}) {
-    CAPTURE(tree_samples);
-    const DeviceDecode device = on_device(fixture, {c.tile_rows, false}, false, kNever, tree_samples);
-    check_rollouts(device.result, cpu, c.n);
-    // The CPU evaluates each prefix of a sequence's samples once, and so does a tile that has them all.
-    const int64_t evaluations = device.result.statistics.evaluations;
-    CHECK(evaluations >= cpu.statistics.evaluations);
-    const bool all_share =
-        c.across_sequences || *std::max_element(c.counts.begin(), c.counts.end()) <= tree_samples;
-    if (all_share && c.decode == Decode::kSample) CHECK(evaluations == cpu.statistics.evaluations);
-    if (c.decode != Decode::kSample) break;
+  for (const DecodeTiling& tiling : block_tilings(c)) {
+    for (const int tree_samples : {0, 64, kMostTreeSamples}) {
+      CAPTURE(tiling.rows, tiling.together, tree_samples);
+      const DeviceDecode device = on_device(fixture, tiling, false, kNever, tree_samples);
+      check_rollouts(device.result, cpu, c.n);
+      // The CPU evaluates each prefix of a sequence's samples once, and so does a tile that has them all.
+      const int64_t evaluations = device.result.statistics.evaluations;
+      CHECK(evaluations >= cpu.statistics.evaluations);
+      const bool all_share =
+          c.across_sequences || *std::max_element(c.counts.begin(), c.counts.end()) <= tree_samples;
+      if (all_share && c.decode == Decode::kSample) CHECK(evaluations == cpu.statistics.evaluations);
+      if (c.decode != Decode::kSample) break;
+    }
   }
   return cpu;
 }
@@ -394,13 +403,14 @@ TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rol
       const Fixture fixture(c);
       for (const int tree_samples : {0, 16}) {
         if (tree_samples > 0 && decode != Decode::kSample) continue;
-        const DecodeTiling blocks{c.tile_rows, false};
-        const std::vector<bool> none = expect_some_rollouts(fixture, blocks, kStart, tree_samples);
-        CHECK(std::count(none.begin(), none.end(), true) == 0);
-        // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
-        for (int stopper = 0; stopper < (tree_samples > 0 ? 16 : 1); ++stopper) {
-          const std::vector<bool> some = expect_some_rollouts(fixture, blocks, stopper, tree_samples);
-          CHECK(some[stopper]);
+        for (const DecodeTiling& blocks : block_tilings(c)) {
+          const std::vector<bool> none = expect_some_rollouts(fixture, blocks, kStart, tree_samples);
+          CHECK(std::count(none.begin(), none.end(), true) == 0);
+          // Blocks run side by side on a GPU, so there the others may be done before they hear of it.
+          for (int stopper = 0; stopper < (tree_samples > 0 ? 16 : 1); ++stopper) {
+            const std::vector<bool> some = expect_some_rollouts(fixture, blocks, stopper, tree_samples);
+            CHECK(some[stopper]);
+          }
         }
       }
       for (const DecodeTiling& tiling : cluster_tilings(c)) {
@@ -605,6 +615,7 @@ TEST_CASE("decode: activations recorded for a gradient", "[race]") {
       const RolloutResult cpu = fixture.on_cpu();
       std::vector<DecodeTiling> tilings = cluster_tilings(c);
       tilings.push_back({8, false});
+      tilings.push_back({8, false, true, true});
       for (const DecodeTiling& tiling : tilings) {
         const DeviceDecode device = on_device(fixture, tiling, true);
         CHECK(same_answers(device.result, cpu));
@@ -656,20 +667,33 @@ TEST_CASE("decode: tiles for a number of rollouts") {
   CHECK(decode_tiling(n, {1, 1, 1}, kTours, true).rows == 0);
 }
 
+TEST_CASE("decode: a launch that fails names its kernel") {
+  DecodeArgs args{};
+  args.problem = ProblemKind::kTsp;
+  args.n = 5;
+  args.tile_count = 1;
+  args.tiling = {128, false};  // more threads than a block can have
+  CHECK_THROWS_WITH(decode(args, nullptr), has_text("launch of void pointsman::cuda::decode_kernel<"));
+}
+
 // A multiprocessor has room for the references of one block at n = 100, and of two at n = 50.
 TEST_CASE("decode: tiles that run at once") {
   if (cluster_tilings({}).empty()) return;  // of 132 multiprocessors with 227 KiB
   if (device_attribute(cudaDevAttrMultiProcessorCount) != 132) return;
-  const auto rows = [](int n, DecodeLoad load) { return decode_tiling(n, load, kTours, false).rows; };
-  CHECK(rows(20, {1280, 1, 1}) == 8);
-  CHECK(rows(50, {1280, 1, 1}) == 8);
+  const auto tiling = [](int n, DecodeLoad load) { return decode_tiling(n, load, kTours, false); };
+  const auto rows = [&](int n, DecodeLoad load) { return tiling(n, load).rows; };
+  CHECK(rows(20, {1280, 1, 1}) == 16);
   CHECK(rows(100, {1056, 1, 1}) == 8);
-  CHECK(rows(100, {1280, 1, 1}) == 16);
+  CHECK(rows(100, {1057, 1, 1}) == 16);
   CHECK(rows(100, {2112, 1, 1}) == 16);
+  CHECK(rows(50, {2113, 1, 1}) == 24);
   CHECK(rows(100, {3000, 1, 1}) == 24);
   CHECK(rows(100, {4000, 1, 1}) == 32);
   CHECK(rows(100, {1280, 640, 1}) == 8);  // two samples each: no tile would be fuller
-  const DecodeTiling greedy = decode_tiling(100, {2048, 1, 1, true}, kTours, false);
+  CHECK(tiling(100, {2112, 1, 1}).together);
+  CHECK(!tiling(100, {2113, 1, 1}).together);
+  CHECK(!decode_tiling(100, {1056, 1, 1}, {ProblemKind::kTsp, Precision::kTf32, 3}, false).together);
+  const DecodeTiling greedy = tiling(100, {2400, 1, 1, true});
   CHECK(greedy.rows == 8);
   CHECK(!greedy.keeps_references);
 }
