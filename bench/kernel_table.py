@@ -132,8 +132,8 @@ def recognised(loop, kernel):
         return ("scores, capped, " if names.count("FMNMX") > 16 else "scores, ") + place, 32
     if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (32, 4, 0):
         return "readout, " + place, 32
-    if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (8, 8, 0):
-        return "readout, an element a thread, " + ("device" if "LDG" in names else "shared"), 8
+    if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (16, 8, 0):
+        return "readout, two elements a thread, " + ("device" if "LDG" in names else "shared"), 16
     if names.count("FFMA") == 256 and "MUFU" not in names:
         return "product, weights from device", 256
     return None
@@ -213,10 +213,10 @@ def loop_clocks(code, kernel):
 
 
 def block_products(code):
-    """Clocks of the gates' and the query's products in decode.cu: 16 rounds of 8 terms."""
+    """Clocks of the gates' and the query's products in decode.cu: 16 rounds of 8 terms, and 8 of 16."""
     loops = [loop for loop in inner_loops(code) if "MUFU" not in {i.name for i in loop}]
-    return sum(16 * latency_model.clocks_of_round(loop) for loop in loops
-               if sum(i.name == "FFMA" for i in loop) in (256, 64))
+    rounds = {256: 16, 128: 8}  # by the fma of a round
+    return sum(rounds.get(sum(i.name == "FFMA" for i in loop), 0) * latency_model.clocks_of_round(loop) for loop in loops)
 
 
 def cluster_products(code, rows):
@@ -239,10 +239,10 @@ def step_table(code):
              STEP_ITEMS * by_block["readout, device"] // 4)]
     for count, place in ((1, "shared"), (1, "device"), (2, "device"), (4, "device")):
         rounds = -(-fours * count // BLOCK_HALF_WARPS)
-        passes = -(-count * HIDDEN // (BLOCK_HALF_WARPS * 16))
+        passes = -(-count * HIDDEN // 2 // (BLOCK_HALF_WARPS * 16))
         rows.append(("cluster of 4 blocks", count, place, cluster_products(code[cluster], count),
                      2 * rounds * by_cluster["scores, " + place],
-                     passes * STEP_ITEMS * by_cluster["readout, an element a thread, " + place] // 8))
+                     passes * STEP_ITEMS * by_cluster["readout, two elements a thread, " + place] // 8))
     for owner, count, place, *parts in rows:
         lines.append(f"| {owner} | {count} | {place} | " + " | ".join(f"{part:,}" for part in (*parts, sum(parts))) + " |")
     return lines

@@ -69,7 +69,7 @@ def choose(n, rollouts, precision, registers, keeps_references):
     for rows in (TILE_ROWS, 2 * TILE_ROWS):
         if precision == 0 and -(-rollouts // rows) <= MULTIPROCESSORS:
             return Choice(n, rollouts, rows, precision, registers, keeps_references, True), choices[0], choices[-1]
-    return min(choices, key=lambda choice: choice.time) if few else choices[-1], choices[0], choices[-1]
+    return min(reversed(choices), key=lambda choice: choice.time) if few else choices[-1], choices[0], choices[-1]
 
 
 def main():

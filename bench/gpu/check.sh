@@ -166,7 +166,7 @@ stage_sanitize() {
   fi
   # shellcheck disable=SC2016 # xargs' shell expands it
   for tool in racecheck memcheck synccheck initcheck; do device_cases '[race]' | sed "s/^/$tool /"; done |
-    xargs -d '\n' -P 12 -n 1 bash -c 'sanitize_case "${0%% *}" "${0#* }"' | tee "$state/tools"
+    xargs -d '\n' -P 6 -n 1 bash -c 'sanitize_case "${0%% *}" "${0#* }"' | tee "$state/tools"
   ! grep -q '"pass": false' "$state/tools" && [ -s "$state/tools" ]
 }
 

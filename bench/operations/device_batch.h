@@ -78,9 +78,10 @@ class DeviceBatch {
   void project() {  // the part of encode() after the LSTM
     const cuda::CudaParameters& parameters = *network_.parameters;
     const cuda::Activations& to = arrays.activations;
-    cuda::project_references({parameters.references, parameters.projections, to.encoder_h, to.references,
-                              to.bounds, arrays.inputs.sequence_ranges, plan_.shape.n},
-                             network_.stream.get());
+    cuda::project_references(
+        {parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
+         arrays.inputs.sequence_ranges, plan_.shape.n, cuda::packs_references(precision_)},
+        network_.stream.get());
   }
   void decode() {
     cuda::decode(network_, request_, plan_, arrays.inputs, arrays.activations, precision_, arrays.results);

@@ -196,9 +196,10 @@ int64_t launch_bytes(int n, int rows, int projections, bool keeps_references) {
   return keeps_references && all <= shared_limit() ? all : own;
 }
 
-// Tiles of so many rows, at most.
+// Tiles of so many rows, of parts of equal size.
 int64_t tiles_of(const DecodeLoad& load, int rows) {
-  return (load.rollouts + int64_t{load.parts} * (rows - 1)) / rows;
+  const int64_t parts = std::max(load.parts, 1), of_part = (load.rollouts + parts - 1) / parts;
+  return parts * ((of_part + rows - 1) / rows);
 }
 
 // A step's time besides that of its rows, in rows: on an H100 42 at n = 20 and 50, and 19 at n = 100.
@@ -213,7 +214,8 @@ int64_t step_time(int64_t tiles, int rows, int blocks) {
          (kStepRows + rows * std::min<int64_t>(blocks, (tiles + multiprocessors - 1) / multiprocessors));
 }
 
-// The tile of at most `most` rows with which a step takes least, the smallest of equal ones.
+// The tile of at most `most` rows with which a step takes least; of equal ones the largest, which reads
+// weights least often.
 int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
   int best = 0;
   int64_t least = 0;
@@ -222,7 +224,7 @@ int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
     const int blocks =
         blocks_at_once(kernel, rows * kHalfWarp, launch_bytes(n, rows, kind.projections, !load.one_each));
     const int64_t time = step_time(tiles_of(load, rows), rows, blocks);
-    if (best == 0 || time < least) best = rows, least = time;
+    if (best == 0 || time <= least) best = rows, least = time;
   }
   return best;
 }
@@ -240,7 +242,7 @@ DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind
   if (most == 0) return {};
   const int64_t blocks = may_cluster ? clusters_at_once() * kClusterBlocks : 0;
   for (const int rows : {1, 2, 4}) {
-    const int64_t tiles = tiles_of(load, rows) + (kClusterBlocks - 1) * (load.sets - 1);  // at most
+    const int64_t tiles = tiles_of(load, rows) + (kClusterBlocks - 1) * (load.sets - 1);
     if (tiles <= blocks && decode_cluster_bytes(n, rows) <= limit) return {rows, true};
   }
   for (const int rows : {kTileRows, 2 * kTileRows}) {

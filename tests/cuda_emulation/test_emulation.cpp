@@ -332,6 +332,11 @@ void check_complaint(Call call, int error) {
   CHECK(pointsman::emulation::complaints() == before + 1);
 }
 
+TEST_CASE("a launch that fails names its kernel") {
+  CHECK(contains(error_of(two_masks_kernel, 1, 2048, 0),
+                 "launch of (anonymous namespace)::two_masks_kernel()"));
+}
+
 TEST_CASE("misuse of memory") {
   DeviceArray<int> array(4);
   int host[8] = {};
