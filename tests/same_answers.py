@@ -139,7 +139,7 @@ def parts(file, data):
             return [(", header", without_times(data[8:begin])), (", parameters", data[begin:])]
     except (KeyError, struct.error) as error:
         return [(f", unreadable ({error!r})", data)]
-    return [("", data if file.endswith((".npy", ".npz", ".svg")) else without_times(data))]
+    return [("", data if file.endswith((".npy", ".npz")) else without_times(data))]
 
 
 class Build:

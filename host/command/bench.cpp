@@ -1,32 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pointsman bench`: the door to a program of its own, pointsman-bench (bench/engine).
-#include <cstdlib>
-#include <filesystem>
+// `pointsman bench`: a door to a program of its own, pointsman-bench (bench/engine), which it becomes.
+#include <unistd.h>
 
-#include "host/command/door.h"
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "host/command/command.h"
+#include "host/command/process_ranks.h"
 
 namespace pointsman {
 
 namespace {
 
-// POINTSMAN_BENCH, or where the build tree or the installation has it beside this program's folder.
+// Where the build tree or the installation has it beside this program's folder.
 std::filesystem::path bench_program() {
-  if (const char* program = std::getenv("POINTSMAN_BENCH")) return program;
   const auto prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
   const auto built = prefix / "bench/pointsman-bench";
   return std::filesystem::exists(built) ? built : prefix / "libexec/pointsman-bench";
 }
 
-Door bench() {
-  // Absolute: a bare name is a file here, not one of PATH.
-  const std::filesystem::path program = std::filesystem::absolute(bench_program());
-  return {{program, "bench"}, "the bench is a program of its own (POINTSMAN_BENCH names it)"};
+[[noreturn]] void go_through(std::vector<std::string> words) {
+  if (process_ranks().size() > 1) throw UsageError("bench: is for one process");
+  const std::string program = bench_program();
+  std::vector<char*> argv{const_cast<char*>(program.c_str()), const_cast<char*>("bench")};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  throw std::system_error(errno, std::generic_category(), "the bench is a program of its own: " + program);
 }
 
 }  // namespace
 
 Command add_bench(CLI::App& parent) {
-  return add_door(parent, "bench", "Measure this machine, beside PyTorch where it is installed", bench);
+  CLI::App* const app =
+      parent.add_subcommand("bench", "Measure this machine, beside PyTorch where it is installed");
+  app->set_help_flag();  // any words are the bench's, also --help
+  app->prefix_command();
+  return {app, std::make_shared<CommonOptions>(), [=]() -> int { go_through(app->remaining()); }};
 }
 
 }  // namespace pointsman

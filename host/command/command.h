@@ -23,8 +23,6 @@ Command add_eval(CLI::App& parent);
 Command add_generate(CLI::App& parent);
 Command add_verify(CLI::App& parent);
 Command add_bench(CLI::App& parent);
-Command add_convert(CLI::App& parent);
 Command add_info(CLI::App& parent);
-Command add_plot(CLI::App& parent);
 
 }  // namespace pointsman

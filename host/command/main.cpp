@@ -268,8 +268,7 @@ int main_program(int argc, char** argv) {
   app.require_subcommand(1);
   add_texts(app);
   const std::vector<Command> commands = {add_solve(app),    add_train(app),  add_score(app), add_eval(app),
-                                         add_generate(app), add_verify(app), add_bench(app), add_convert(app),
-                                         add_info(app),     add_plot(app)};
+                                         add_generate(app), add_verify(app), add_bench(app), add_info(app)};
   if (!parse(app, commands, argc, argv)) return kExitDone;
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;

@@ -29,8 +29,6 @@ constexpr std::pair<const char*, const char*> kVariables[] = {
     {"POINTSMAN_MPI", "off: one process, although an MPI launcher started it."},
     {"POINTSMAN_MPI_MODULE", "The MPI module."},
     {"POINTSMAN_NCCL", "NCCL's library, or off; default: libnccl.so.2."},
-    {"POINTSMAN_BENCH", "The program behind pointsman bench."},
-    {"POINTSMAN_PYTHON", "The Python behind pointsman convert; default: python3."},
     {"POINTSMAN_SIMD", "avx512, avx2 or sse4 forces an instruction set."},
     {"NO_COLOR", "Turns colour off."}};
 

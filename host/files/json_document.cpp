@@ -351,20 +351,14 @@ void JsonValue::fail_expected(const std::string& what) const {
   fail("expected " + what + ", found " + describe());
 }
 
-bool for_each_json_line(std::string_view text, const std::string& file,
-                        const std::function<void(const JsonValue&)>& visit, bool may_be_cut) {
+void for_each_json_line(std::string_view text, const std::string& file,
+                        const std::function<void(const JsonValue&)>& visit) {
   LineScanner lines(text);
   std::string_view line;
   while (lines.next_filled(line)) {
-    try {
-      const JsonDocument document(line, file, lines.number());
-      visit(document.root());
-    } catch (const InputError&) {
-      if (!may_be_cut || lines.last_line_whole()) throw;
-      return true;
-    }
+    const JsonDocument document(line, file, lines.number());
+    visit(document.root());
   }
-  return false;
 }
 
 }  // namespace pointsman

@@ -97,9 +97,8 @@ class JsonDocument {
   size_t forgotten_count_ = 0;  // of its elements
 };
 
-// Calls visit(root of the line) for each line with something on it. With may_be_cut a wrong last line that is
-// not whole is passed over, since its writer may still be at work; returns whether there was one.
-bool for_each_json_line(std::string_view text, const std::string& file,
-                        const std::function<void(const JsonValue&)>& visit, bool may_be_cut = false);
+// Calls visit(root of the line) for each line with something on it.
+void for_each_json_line(std::string_view text, const std::string& file,
+                        const std::function<void(const JsonValue&)>& visit);
 
 }  // namespace pointsman

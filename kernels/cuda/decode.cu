@@ -78,6 +78,19 @@ enum class TileBlock {
   kTogether,  // 512 threads for 8 or 16 rows; fp32 only
 };
 
+// State step + 1 and its query, of groups with a row that chooses.
+template <typename Group>
+__device__ __forceinline__ void make_products(const DecodeArgs& args, const DecodeTile& tile,
+                                              const DecodeMemory& memory, int step, bool busy, Group& group) {
+  float new_h[kTileRows];
+  if (busy) step_network(args, tile, memory, step, group, new_h);
+  __syncthreads();
+  if (busy) store_h(memory, group, new_h);
+  __syncthreads();
+  if (busy) make_queries(args, tile, memory, step, group);
+  __syncthreads();
+}
+
 template <typename Rules, Precision kPrecision, TileBlock kBlock>
 __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const DecodeTile& tile,
                                             const DecodeMemory& memory, int rows) {
@@ -104,13 +117,7 @@ __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const Decode
       memory.rows[own_row()].pushed = 0;
     }
     const bool busy = has_row && group_chooses(memory, group);
-    float new_h[kTileRows];
-    if (busy) step_network(args, tile, memory, step, group, new_h);
-    __syncthreads();
-    if (busy) store_h(memory, group, new_h);
-    __syncthreads();
-    if (busy) make_queries(args, tile, memory, step, group);
-    __syncthreads();
+    make_products(args, tile, memory, step, busy, group);
     ScoreStatistics together;
     if constexpr (kTogether) {
       const RowShare<kMaxDecodeThreads / kHalfWarp> share(rows);

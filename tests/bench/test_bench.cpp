@@ -67,16 +67,6 @@ done
   fs::path folder;
 };
 
-TEST_CASE("bench: without its program the door says so with exit code 4") {
-  for (const char* arguments : {"--help", "decode --nope"}) {
-    const Answer answer = bench(arguments, "POINTSMAN_BENCH=/nowhere/pointsman-bench");
-    INFO(arguments);
-    CHECK(answer.code == 4);
-    CHECK(json::parse(answer.out).at("code") == 4);
-    CHECK(answer.out.find("/nowhere/pointsman-bench") != std::string::npos);
-  }
-}
-
 TEST_CASE("bench: the door passes every word on") {
   const Answer help = bench("--help");
   CHECK(help.code == 0);

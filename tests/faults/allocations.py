@@ -91,7 +91,6 @@ def other_cases():
     yield Case("generate npz", "generate knapsack -n 5 -b 3 -o out.npz -f", ("out.npz",))
     yield Case("info", "info")
     yield Case("info model", "info tsp5 --format text -o out.txt -f", ("out.txt",))
-    yield Case("plot", "plot tour map.tsp map.tour -o out.svg -f", ("out.svg",))
     yield Case("help", "solve --help")
     yield Case("version", "--version")
     yield Case("usage", "solve map.tsp --no-such-flag", code=2)

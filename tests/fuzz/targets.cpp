@@ -23,7 +23,6 @@
 #include "host/files/formats.h"
 #include "host/files/input_limit.h"
 #include "host/files/npz_file.h"
-#include "host/files/read_series.h"
 #include "host/files/read_solutions.h"
 #include "kernels/common/fnv1a.h"
 #include "models/crc32c.h"
@@ -278,17 +277,6 @@ void read_reference_file(std::string_view bytes) {
   any_of(read(one_of_each()), read(first_alone()));
 }
 
-void read_rows(std::string_view bytes) {
-  const std::string path = file_of(bytes);
-  any_of([&] { promise(!read_ratios(path, {}).ratios.empty(), "there is a ratio"); },
-         [&] {
-           promise(!read_log_curve(path, {"step", true}, {"cost"}).points.empty(), "there is a point");
-         },
-         [&] {
-           promise(!read_eval_rows(path, {"samples", true}, {"gap"}, {}).rows.empty(), "there is a row");
-         });
-}
-
 // ------------------------------------------------------------------ models and checkpoints
 
 void check_model(const std::string& path) {
@@ -446,7 +434,6 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"npy_answers", accepts<InputError, read_answers<OutputFormat::kNpy>>},
       {"npz_answers", accepts<InputError, read_npz_answer_arrays>},
       {"reference", accepts<InputError, read_reference_file>},
-      {"rows", accepts<InputError, read_rows>},
       {"model", accepts<ModelFileError, read_model_file>, kModelMemory, model_seeds},
       {"model_sealed", accepts<ModelFileError, read_sealed_model>, kModelMemory, sealed_model_seeds},
       {"checkpoint", accepts<CheckpointError, read_checkpoint_file>, size_t{1} << 20, checkpoint_seeds},

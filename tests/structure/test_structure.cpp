@@ -64,7 +64,7 @@ const std::vector<Row> kTable = {
     {"kernels/common/", {"kernels/common/"}, {}},
     {"kernels/cpu/", {"kernels/common/", "kernels/cpu/"}, {"hwy/"}},
     {"kernels/cuda/best_of.", {"kernels/common/", "kernels/cuda/"}, {"cuda_runtime.h", "cub/device/"}},
-    {"kernels/cuda/", {"kernels/common/", "kernels/cuda/"}, {"cuda_runtime.h", "cublas_v2.h"}},
+    {"kernels/cuda/", {"kernels/common/", "kernels/cuda/"}, {"cuda_runtime.h", "cublas_v2.h", "cxxabi.h"}},
     {"models/", {"models/", "kernels/common/"}, {"nlohmann/", "nettle/", "dlfcn.h", "link.h"}, true},
     {"engine/problem/", {"engine/problem/", "kernels/common/"}, {}},
     {"engine/cluster/mpi_", {"engine/cluster/"}, {"mpi.h"}, true},

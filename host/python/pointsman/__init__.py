@@ -13,6 +13,16 @@ from ._core import __version__
 from ._errors import ArgumentError, Error, InputError, MissingFileError, ResourceError, UsageError
 from ._torch import from_torch, to_torch
 
+
+
+def __getattr__(name):
+    """`pointsman.plot` is loaded where it is used: it needs matplotlib."""
+    if name == "plot":
+        import importlib
+        return importlib.import_module(".plot", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "ArgumentError", "Error", "InputError", "Instances", "MissingFileError", "ResourceError", "Result",
     "Solver", "UsageError", "__version__", "from_torch", "generate", "models", "read", "read_answers",

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m pointsman convert: models between this program's files and PyTorch's.
-
-`pointsman convert` comes here, because PyTorch's files are Python's pickles.
-"""
+"""What is made in Python: pictures by matplotlib, and models as PyTorch's files."""
 import argparse
+import io
 import os
 import sys
+import warnings
 
-from . import Error, from_torch, to_torch
+from . import Error, from_torch, read, to_torch
 from ._errors import make
 from ._torch import StateDict, as_text
 
@@ -64,18 +63,99 @@ def convert(arguments):
         raise make(2, f"{path}: is there already; --force replaces it", path) from None
 
 
-def main():
-    occupy_standard_streams()
-    parser = argparse.ArgumentParser(prog="python -m pointsman", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("convert",
-                                  help="a model's file to PyTorch's, or back where OUTPUT is .safetensors")
+def draw(arguments):
+    """The figure of `plot KIND FILE..`."""
+    from . import plot
+    kind, files = arguments.kind, arguments.files
+    options = {name: getattr(arguments, name) for name in OPTIONS[kind] if getattr(arguments, name) is not None}
+    for name, flag in FLAGS.items():
+        if getattr(arguments, name) not in (None, False) and name not in OPTIONS[kind] + READING * (kind == "tour"):
+            raise make(2, f"{flag}: is not for plot {kind}")
+    if kind == "tour":
+        reading = {name: getattr(arguments, name) for name in READING}
+        axes = plot.tour(read(files[0], **{name: value for name, value in reading.items() if value is not None}), *files[1:],
+                         **options)
+        figure = (axes[0] if isinstance(axes, list) else axes).figure
+    else:
+        figure = getattr(plot, kind)(*files, **options).figure
+    if arguments.title:
+        figure.suptitle(arguments.title)
+    return figure
+
+
+def plot_command(arguments):
+    import matplotlib
+    matplotlib.use("agg")
+    # The same bytes of the same picture, and words that can be searched.
+    matplotlib.rcParams.update({"svg.hashsalt": "pointsman", "svg.fonttype": "none"})
+    path = arguments.output
+    kind = "svg" if path is None else os.path.splitext(path)[1][1:].lower()
+    if kind not in ("svg", "png", "pdf"):
+        raise make(2, f"{path}: expected a name that ends in .svg, .png or .pdf")
+    if path is not None and os.path.lexists(path) and not arguments.force:
+        raise make(2, f"{path}: is there already; --force replaces it", path)
+    picture = io.BytesIO()
+    draw(arguments).savefig(picture, format=kind, dpi=150, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind))
+    if path is None:
+        sys.stdout.buffer.write(picture.getvalue())
+        sys.stdout.flush()
+        return
+    part = f"{path}.{os.getpid()}.tmp"  # what is there is whole, the old picture or the new one
+    try:
+        with open(part, "xb") as file:
+            file.write(picture.getvalue())
+        os.replace(part, path)
+    except OSError:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
+
+
+OPTIONS = {"tour": ("labels", "index"), "ratio": ("labels", ), "curve": ("labels", "x", "y", "log_x", "log_y", "reference"),
+           "progress": ("x", "y", "log_y", "reference")}
+READING = ("input_format", "problem")
+FLAGS = {"labels": "--label", "index": "--index", "x": "--x", "y": "--y", "log_x": "--log-x", "log_y": "--log-y",
+         "reference": "--ref", "input_format": "--input-format", "problem": "--problem"}
+
+
+def add_plot(commands):
+    command = commands.add_parser("plot", help="tours, ratios to optimal, training curves and eval's rows as SVG, PNG or PDF")
+    command.add_argument("kind", metavar="KIND", choices=sorted(OPTIONS), help="tour, ratio, curve or progress")
+    command.add_argument("files", metavar="FILE", nargs="+",
+                         help="tour: instances, then their solutions, a file an answer; ratio: JSON or NDJSON of solve --ref; "
+                         "curve: logs of train; progress: rows of eval --format ndjson")
+    command.add_argument("--label", dest="labels", action="append", metavar="NAME",
+                         help="name of a file in the picture; repeat it for each, in order")
+    command.add_argument("--title", help="title above the picture")
+    command.add_argument("--x", metavar="COLUMN", help="curve, progress: column along the bottom")
+    command.add_argument("--y", metavar="COLUMN", help="curve, progress: column up the side")
+    command.add_argument("--log-x", action="store_true", default=None, help="curve: the bottom axis is logarithmic")
+    command.add_argument("--log-y", action="store_true", default=None, help="curve, progress: the side axis is logarithmic")
+    command.add_argument("--ref", dest="reference", type=float, help="curve, progress: a horizontal line here")
+    command.add_argument("--index", type=int, help="tour: only this instance, from 0")
+    command.add_argument("--input-format", help="tour: format of the instances; default: told by suffix and first bytes")
+    command.add_argument("--problem", help="tour: what the instances are, where the format does not say (.npy)")
+    command.add_argument("-o", "--output", help="FILE.svg, FILE.png or FILE.pdf instead of SVG on stdout")
+    command.add_argument("-f", "--force", action="store_true", help="replace an existing output file")
+    command.set_defaults(run=plot_command)
+
+
+def add_convert(commands):
+    command = commands.add_parser("convert", help="a model's file to PyTorch's, or back where OUTPUT is .safetensors")
     command.add_argument("input", metavar="INPUT")
     command.add_argument("output", metavar="OUTPUT")
     command.add_argument("--like", help="the model whose metadata a plain state dict gets")
     command.add_argument("-f", "--force", action="store_true", help="replace an existing OUTPUT")
     command.set_defaults(run=convert)
+
+
+def main():
+    occupy_standard_streams()
+    warnings.showwarning = lambda message, *_: print(f"pointsman: warning: {printable(str(message))}", file=sys.stderr)
+    parser = argparse.ArgumentParser(prog="python -m pointsman", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    add_plot(commands)
+    add_convert(commands)
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)

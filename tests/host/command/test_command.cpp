@@ -33,7 +33,7 @@ TEST_CASE("version and help go to stdout and end with 0") {
 
 TEST_CASE("help fits a hundred columns and tells range, default and environment of a flag") {
   const Sandbox sandbox;
-  for (const char* name : {"", "solve", "train", "score", "eval", "generate", "verify", "info", "plot"}) {
+  for (const char* name : {"", "solve", "train", "score", "eval", "generate", "verify", "info"}) {
     for (const std::string& line : lines_of(sandbox.run(std::string(name) + " --help").out)) {
       INFO(name << ": " << line);
       CHECK(line.size() <= 100);
@@ -44,16 +44,6 @@ TEST_CASE("help fits a hundred columns and tells range, default and environment 
                   "[0..4096; default 0; POINTSMAN_THREADS]\n") != std::string::npos);
   CHECK(help.find("--mode auto|greedy|") != std::string::npos);
   CHECK(sandbox.run("train --help").out.find("[required; 2..10000; ") != std::string::npos);
-}
-
-TEST_CASE("convert becomes the Python that has the package") {
-  const Sandbox sandbox;
-  const Answer words = sandbox.run("convert a.pt b.safetensors -f", "POINTSMAN_PYTHON=/bin/echo");
-  CHECK(words.code == 0);
-  CHECK_THAT(words.out, has_text("main())\n convert a.pt b.safetensors -f\n"));
-  const Answer none = sandbox.run("convert a.pt b.safetensors", "POINTSMAN_PYTHON=/no/python");
-  CHECK(none.code == 4);
-  CHECK_THAT(none.err, has_text("/no/python: No such file"));
 }
 
 TEST_CASE("a word that is unknown but near a known one suggests it") {
@@ -78,8 +68,6 @@ TEST_CASE("a word that is unknown but near a known one suggests it") {
                                    {"solve --format tuor " + kMap, "tour"},
                                    {"solve --input-format npx " + kMap, "npy"},
                                    {"train tps -n 5", "tsp"},
-                                   {"plot curv x.jsonl", "curve"},
-                                   {"plot curve --y entrpy x.jsonl", "entropy"},
                                    {"eval --modes gredy+x8 " + kMap, "greedy"},
                                    {"solve --config wrong.toml " + kMap, "samples"},
                                    {"solve -m tsp02 " + kMap, "tsp20", 3},
@@ -285,7 +273,7 @@ TEST_CASE("the wait for a file of any kind ends at the limit and at a signal") {
   for (const std::string& arguments :
        {std::string("eval pipe --modes local"), std::string("score pipe --solutions pipe"),
         "verify " + kMap + " pipe", "solve --ref pipe " + kMap, "solve --init pipe " + kMap,
-        std::string("train tsp -n 10 --instances pipe"), std::string("plot ratio pipe")}) {
+        std::string("train tsp -n 10 --instances pipe")}) {
     INFO(arguments);
     const auto start = std::chrono::steady_clock::now();
     CHECK(sandbox.run(arguments + " -l 0.3").code == 3);

@@ -13,7 +13,7 @@ using namespace pointsman;
 namespace {
 
 const std::vector<std::string> kSubcommands = {"solve",    "train",  "score", "eval",
-                                               "generate", "verify", "info",  "plot"};
+                                               "generate", "verify", "info"};
 
 // Of the help of a subcommand: "-m", "--model", ...
 std::set<std::string> flags_of(const std::string& help) {
@@ -143,14 +143,14 @@ TEST_CASE("bash completes subcommands, flags, values, files and models") {
                                                            "knap200", "knap200-lstm", "knap50", "knap50-lstm",
                                                            "knapsack50"});
   CHECK(offered(sandbox, "pointsman solve --samples ''").empty());
-  for (const char* words : {"solve ''", "solve x.tsp ''", "solve -o ''", "verify x ''", "plot tour ''",
-                            "train tsp --instances ''", "plot --title = x tour ''"}) {
+  for (const char* words : {"solve ''", "solve x.tsp ''", "solve -o ''", "verify x ''",
+                            "train tsp --instances ''", "verify --format = text x ''"}) {
     INFO(words);
     CHECK(offered(sandbox, std::string("pointsman ") + words) == files);
   }
-  CHECK(offered(sandbox, "pointsman plot ''") == Words{"tour", "ratio", "curve", "progress"});
-  for (const char* flags : {"--title x", "--title = x", "-q"})
-    CHECK(offered(sandbox, std::string("pointsman plot ") + flags + " c") == Words{"curve"});
+  CHECK(offered(sandbox, "pointsman train ''") == Words{"tsp", "knapsack"});
+  for (const char* flags : {"--log x", "--log = x", "-q"})
+    CHECK(offered(sandbox, std::string("pointsman train ") + flags + " k") == Words{"knapsack"});
 }
 
 TEST_CASE("bash quotes the names of models and runs nothing of them") {

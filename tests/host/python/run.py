@@ -41,7 +41,7 @@ def install_examples(python, build):
     constraint = build / "constraint.txt"
     constraint.write_text("numpy==" + version.decode())
     command = [python, "-m", "pip", "install", "--quiet", "--constraint", constraint]
-    for packages in (["networkx", "pandas"], ["dask", "distributed"]):
+    for packages in (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"]):
         subprocess.run([*command, *packages])
 
 
