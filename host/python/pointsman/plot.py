@@ -78,26 +78,39 @@ def _lines(path):
             objects.append((i, json.loads(line)))
         except json.JSONDecodeError as error:
             if i != lines[-1][0] or i == 1:
-                raise make(3, f"{path}:{i}: expected a line of JSON, found none: {error.msg}", path, i) from None
+                raise _wrong(path, i, f"expected a line of JSON, found none: {error.msg}") from None
             warnings.warn(f"{path}: the last line is cut short and is left out")
     return objects
 
 
+def _wrong(path, i, message):
+    """An error in line i of a file; 0: of a document that has no lines."""
+    return make(3, f"{path}:{i}: {message}" if i else f"{path}: {message}", path, i)
+
+
 def _get(path, i, row, name, kinds, expected):
-    """row[name], which must be one of these kinds of value."""
+    """row[name], which must be of one of these types."""
     value = row.get(name) if isinstance(row, dict) else None
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in np.atleast_1d(kinds)):
-        raise make(3, f"{path}:{i}: \"{name}\": expected {expected}, found {json.dumps(value)[:40]}", path, i)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        raise _wrong(path, i, f'"{name}": expected {expected}, found {json.dumps(value)[:40]}')
     if isinstance(value, (int, float)) and not abs(value) <= 1e100:
-        raise make(3, f"{path}:{i}: \"{name}\": expected at most 1e100, found {value}", path, i)
+        raise _wrong(path, i, f'"{name}": expected at most 1e100, found {value}')
     return value
 
 
 def _number(path, i, row, name, logarithmic=False):
     value = _get(path, i, row, name, (int, float), "a number")
     if logarithmic and value <= 0:
-        raise make(3, f"{path}:{i}: \"{name}\": expected a number above 0 (the axis is logarithmic), found {value}", path, i)
+        raise _wrong(path, i, f'"{name}": expected a number above 0 (the axis is logarithmic), found {value}')
     return value
+
+
+def _same_problem(path, i, row, problem):
+    """The row's problem, which must be `problem` where that is set."""
+    kind = _get(path, i, row, "problem", str, "a problem")
+    if problem not in (None, kind):
+        raise _wrong(path, i, f'"problem": expected the same problem throughout, found {kind}')
+    return kind
 
 
 class _Column:
@@ -243,7 +256,7 @@ def _solutions(path):
     except json.JSONDecodeError:
         document = None
     if isinstance(document, dict) and "solutions" in document:
-        return [(1, solution) for solution in _get(path, 1, document, "solutions", list, "a list")]
+        return [(0, solution) for solution in _get(path, 0, document, "solutions", list, "a list")]
     rows = _lines(path)
     solutions = [(i, row) for i, row in rows if not (isinstance(row, dict) and "error" in row)]
     if len(solutions) < len(rows):
@@ -259,10 +272,7 @@ def ratio(*answers, labels=(), ax=None):
     for path in _paths(answers):
         ratios = []
         for i, solution in _solutions(path):
-            kind = _get(path, i, solution, "problem", str, "a problem")
-            if problem not in (None, kind):
-                raise make(3, f"{path}:{i}: \"problem\": expected the same problem throughout, found {kind}", path, i)
-            problem = kind
+            problem = _same_problem(path, i, solution, problem)
             gap = _get(path, i, solution, "gap", (int, float), "a number (of solve --ref)")
             ratios.append(1 - gap if problem == "knapsack" else 1 + gap)
         if not ratios:
@@ -336,10 +346,7 @@ def progress(*rows, x="samples", y="gap", log_y=False, reference=None, ax=None):
         up = _Column("plot progress", "y", y, EVAL_Y, log_y, _ROUNDED_GAP if y == "gap" else 0.0)
         found = 0
         for i, row in _lines(path):
-            kind = _get(path, i, row, "problem", str, "a problem")
-            if problem not in (None, kind):
-                raise make(3, f"{path}:{i}: \"problem\": expected the same problem throughout, found {kind}", path, i)
-            problem, value = kind, up.of(path, i, row)
+            problem, value = _same_problem(path, i, row, problem), up.of(path, i, row)
             if value is None:
                 continue
             found += 1
