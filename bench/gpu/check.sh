@@ -30,7 +30,7 @@ build=$root/build-cuda
 output=
 limit=570
 stages=()
-declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=120 [torch]=400 [train]=150 [profile]=240)
+declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=200 [torch]=400 [train]=150 [profile]=240)
 
 usage() {
   sed -n '3,${/^# shellcheck/q;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
@@ -175,7 +175,7 @@ sanitize_case() {
   local tool=$1 name=$2 code=0 log flags=()
   log=$(mktemp -p "$state")
   [ "$tool" != memcheck ] || flags=(--report-api-errors no)
-  timeout --kill-after=5 100 compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9 \
+  timeout --kill-after=5 190 compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9 \
     "$build/tests/kernels/cuda/test_cuda_device" "${name//,/\\,}" >"$log" 2>&1 || code=$?
   flock "$state" cat "$log" >&2
   rm "$log"
