@@ -69,9 +69,9 @@ def _text(path):
         raise make(3, f"{path}: expected JSON, found none: {error}", path) from None
 
 
-def _lines(path):
+def _lines(path, text):
     """[(line's number, its object)] of NDJSON. A last line that is not whole is left out: its writer may be at work."""
-    lines = [(i, line) for i, line in enumerate(_text(path).split("\n"), 1) if line.strip()]
+    lines = [(i, line) for i, line in enumerate(text.split("\n"), 1) if line.strip()]
     objects = []
     for i, line in lines:
         try:
@@ -257,7 +257,7 @@ def _solutions(path):
         document = None
     if isinstance(document, dict) and "solutions" in document:
         return [(0, solution) for solution in _get(path, 0, document, "solutions", list, "a list")]
-    rows = _lines(path)
+    rows = _lines(path, text)
     solutions = [(i, row) for i, row in rows if not (isinstance(row, dict) and "error" in row)]
     if len(solutions) < len(rows):
         warnings.warn(f"{path}: {len(rows) - len(solutions)} lines hold errors and no solutions")
@@ -294,7 +294,7 @@ def curve(*logs, x="tours", y="val_cost", labels=(), log_x=False, log_y=False, r
     for name, path in zip(_names(logs, labels), _paths(logs)):
         across, up = _Column("plot curve", "x", x, LOG_X, log_x), _Column("plot curve", "y", y, LOG_Y, log_y)
         found = 0
-        for i, row in _lines(path):
+        for i, row in _lines(path, _text(path)):
             at, value = _number(path, i, row, x, log_x), up.of(path, i, row)
             if value is None:
                 continue
@@ -345,7 +345,7 @@ def progress(*rows, x="samples", y="gap", log_y=False, reference=None, ax=None):
         across = _Column("plot progress", "x", x, EVAL_X, True)
         up = _Column("plot progress", "y", y, EVAL_Y, log_y, _ROUNDED_GAP if y == "gap" else 0.0)
         found = 0
-        for i, row in _lines(path):
+        for i, row in _lines(path, _text(path)):
             problem, value = _same_problem(path, i, row, problem), up.of(path, i, row)
             if value is None:
                 continue

@@ -48,9 +48,9 @@ class PlotTest(FolderTest):
             call(*arguments, **options)
         self.assertIn(words, str(caught.exception))
 
-    def command(self, *words):
+    def command(self, *words, stdin=None):
         return subprocess.run([sys.executable, "-m", "pointsman", "plot", *map(str, words)], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, cwd=self.folder,
+                              stderr=subprocess.PIPE, cwd=self.folder, input=stdin,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])})
 
 
@@ -208,6 +208,13 @@ class CommandLine(PlotTest):
         self.assertEqual((again.returncode, (self.folder / "a.svg").read_bytes()), (2, first))
         self.assertEqual(self.command("curve", log, "--title", "words").stdout, first)  # the same bytes, on stdout
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.pdf", "a.png", "a.svg", "run.jsonl"])
+
+    def test_stdin(self):
+        rows = b'{"problem": "tsp", "gap": 0.1}\n{"problem": "tsp", "gap": 0}\n'
+        for kind, text in (("ratio", rows), ("ratio", b'{"solutions": [{"problem": "tsp", "gap": 0}]}'),
+                           ("curve", b'{"tours": 1, "val_cost": 2}\n')):
+            answer = self.command(kind, "-", stdin=text)
+            self.assertEqual((answer.returncode, answer.stderr), (0, b""))
 
     def test_exit_codes(self):
         log = self.write("run.jsonl", {"tours": 1, "val_cost": 2})
