@@ -13,8 +13,10 @@
 
 #include "engine/problem/problem.h"
 #include "engine/schedule/answers_in_order.h"
-#include "engine/search/classical.h"
+#include "engine/search/exact/branch_and_bound.h"
+#include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
+#include "engine/search/local/tour_search.h"
 #include "engine/search/sequence_packer.h"
 #include "models/parameter_layout.h"
 

@@ -18,9 +18,9 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/schedule/schedule.h"
+#include "engine/search/local/tour_search.h"
 #include "engine/search/mode.h"
 #include "engine/search/search.h"
-#include "engine/search/tour_search.h"
 #include "engine/training/trainer.h"
 #include "models/parameter_file.h"
 

@@ -16,11 +16,11 @@
 #include <new>
 
 #include "kernels/common/rules.h"
-#include "models/atomic_file.h"
-#include "models/crc32c.h"
-#include "models/json_text.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
+#include "models/tools/atomic_file.h"
+#include "models/tools/crc32c.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "models/json_text.h"
 #include "models/parameter_file.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 

@@ -10,8 +10,8 @@
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "kernels/cpu/cpu_operations.h"
-#include "models/install_prefixes.h"
 #include "models/parameter_layout.h"
+#include "models/tools/install_prefixes.h"
 
 namespace pointsman::bench {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "bench/operations/device.h"
-#include "engine/backend/cuda_forward.h"
+#include "engine/backend/cuda/forward.h"
 
 namespace pointsman::bench {
 

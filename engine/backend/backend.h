@@ -20,8 +20,8 @@
 #include "kernels/common/policy.h"
 #include "kernels/common/precision.h"
 #include "kernels/common/rules.h"
-#include "kernels/common/stop_token.h"
 #include "kernels/common/tour_limits.h"
+#include "kernels/tools/stop_token.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -316,8 +316,8 @@ std::vector<std::unique_ptr<Backend>> make_backends(const BackendOptions& option
                                                     std::string* note = nullptr);
 
 // Where the CUDA module is: the environment's POINTSMAN_CUDA_MODULE, or
-// lib/pointsman/libpointsman_cuda.so of an install prefix (models/install_prefixes.h); empty when there is
-// none.
+// lib/pointsman/libpointsman_cuda.so of an install prefix (models/tools/install_prefixes.h); empty when there
+// is none.
 std::string find_cuda_module();
 
 // What there is of CUDA on this machine.

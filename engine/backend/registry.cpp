@@ -14,7 +14,7 @@
 #include "engine/backend/backend.h"
 #include "engine/backend/backends.h"
 #include "engine/backend/module.h"
-#include "models/install_prefixes.h"
+#include "models/tools/install_prefixes.h"
 
 namespace pointsman {
 

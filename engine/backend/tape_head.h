@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/backend/rollout_request.h"
-#include "kernels/common/fnv1a.h"
+#include "kernels/tools/fnv1a.h"
 
 namespace pointsman {
 

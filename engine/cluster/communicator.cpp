@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "engine/cluster/module.h"
-#include "models/install_prefixes.h"
+#include "models/tools/install_prefixes.h"
 
 namespace pointsman {
 

@@ -100,7 +100,7 @@ std::unique_ptr<Communicator> join_ranks();
 bool is_launched();
 
 // Where the MPI module is: the environment's POINTSMAN_MPI_MODULE, or lib/pointsman/libpointsman_mpi.so of an
-// install prefix (models/install_prefixes.h); empty when there is none.
+// install prefix (models/tools/install_prefixes.h); empty when there is none.
 std::string find_mpi_module();
 
 // Sums of all ranks in one order, whatever the number of ranks: the addends of rank 0 in their order, then

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "kernels/common/stop_token.h"
+#include "kernels/tools/stop_token.h"
 
 namespace pointsman {
 

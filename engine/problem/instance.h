@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/common/fnv1a.h"
 #include "kernels/common/problem_kind.h"
+#include "kernels/tools/fnv1a.h"
 
 namespace pointsman {
 

@@ -14,9 +14,9 @@
 
 #include "engine/problem/problem.h"
 #include "engine/schedule/answers_in_order.h"
-#include "engine/search/classical.h"
+#include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
-#include "kernels/common/worker_threads.h"
+#include "kernels/tools/worker_threads.h"
 
 namespace pointsman {
 

@@ -11,8 +11,8 @@
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
+#include "engine/search/local/tour_search.h"
 #include "engine/search/search.h"
-#include "engine/search/tour_search.h"
 #include "models/config.h"
 
 namespace pointsman {

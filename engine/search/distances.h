@@ -8,7 +8,7 @@
 
 #include "engine/problem/instance.h"
 #include "engine/problem/metric.h"
-#include "kernels/common/stop_token.h"
+#include "kernels/tools/stop_token.h"
 
 namespace pointsman {
 

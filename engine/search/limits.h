@@ -12,7 +12,7 @@
 #include <string>
 
 #include "engine/problem/instance.h"
-#include "kernels/common/stop_token.h"
+#include "kernels/tools/stop_token.h"
 
 namespace pointsman {
 

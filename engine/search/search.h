@@ -16,7 +16,7 @@
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
 #include "engine/search/limits.h"
-#include "kernels/common/worker_threads.h"
+#include "kernels/tools/worker_threads.h"
 #include "models/config.h"
 
 namespace pointsman {
@@ -105,8 +105,8 @@ struct TwoOptOptions {
   bool fills_limit = true;  // false: kicks of no number do not use the time that a limit leaves
 };
 
-// A search without a network (classical.h), called for one instance at a time, from several threads at once.
-// `workers`: threads that it may use, or null.
+// A search without a network (heuristics.h, exact, local), called for one instance at a time, from several
+// threads at once. `workers`: threads that it may use, or null.
 using InstanceSearch = std::function<Solution(const Instance& instance, uint64_t key,
                                               const SearchControl& control, WorkerThreads* workers)>;
 

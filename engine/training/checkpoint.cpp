@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/common/fnv1a.h"
-#include "models/json_text.h"
+#include "kernels/tools/fnv1a.h"
 #include "models/parameter_layout.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 namespace {

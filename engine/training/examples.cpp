@@ -11,7 +11,7 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/training/training_batch.h"
-#include "kernels/common/fnv1a.h"
+#include "kernels/tools/fnv1a.h"
 
 namespace pointsman {
 namespace {

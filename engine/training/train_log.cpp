@@ -8,8 +8,8 @@
 #include <optional>
 #include <system_error>
 
-#include "models/atomic_file.h"
-#include "models/json_text.h"
+#include "models/tools/atomic_file.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 namespace {

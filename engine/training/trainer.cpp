@@ -14,9 +14,9 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/train_log.h"
 #include "engine/training/training_batch.h"
-#include "models/atomic_file.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 namespace {

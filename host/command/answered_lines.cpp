@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/problem/instance.h"
-#include "host/files/printable.h"
-#include "host/files/text_scan.h"
+#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 
 namespace pointsman {
 

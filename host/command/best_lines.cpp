@@ -7,8 +7,8 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/log.h"
-#include "host/files/text_scan.h"
-#include "host/files/write_solutions.h"
+#include "host/formats/text_scan.h"
+#include "host/formats/write_solutions.h"
 
 namespace pointsman {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 
 namespace pointsman {
 namespace {

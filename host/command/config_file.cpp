@@ -9,7 +9,7 @@
 #include <new>
 
 #include "host/command/flags.h"
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 #include "host/run/did_you_mean.h"
 
 namespace pointsman {

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "engine/problem/problem.h"
-#include "engine/search/classical.h"
 #include "engine/search/limits.h"
 #include "host/command/command.h"
 #include "host/command/eval_modes.h"
@@ -20,9 +19,9 @@
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
-#include "host/files/formats.h"
-#include "host/files/printable.h"
-#include "host/files/read_solutions.h"
+#include "host/formats/formats.h"
+#include "host/formats/printable.h"
+#include "host/formats/read_solutions.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
 

@@ -8,8 +8,8 @@
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/files/formats.h"
-#include "models/atomic_file.h"
+#include "host/formats/formats.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 
 namespace pointsman {
 namespace {

@@ -5,8 +5,8 @@
 #include "engine/problem/validate.h"
 #include "host/command/flags.h"
 #include "host/command/log.h"
-#include "host/files/formats.h"
-#include "host/files/read_solutions.h"
+#include "host/formats/formats.h"
+#include "host/formats/read_solutions.h"
 
 namespace pointsman {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/command/options.h"
-#include "host/files/read_instances.h"
+#include "host/formats/read_instances.h"
 
 namespace CLI {
 class App;

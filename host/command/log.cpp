@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "host/command/options.h"
-#include "host/files/printable.h"
-#include "models/atomic_file.h"
-#include "models/json_text.h"
+#include "host/formats/printable.h"
+#include "models/tools/atomic_file.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 

@@ -25,12 +25,12 @@
 #include "host/command/memory_failure.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
-#include "host/files/input_file.h"
-#include "host/files/printable.h"
-#include "host/files/text_scan.h"
+#include "host/formats/input_file.h"
+#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "host/run/did_you_mean.h"
 #include "host/run/model_lookup.h"
-#include "models/atomic_file.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 

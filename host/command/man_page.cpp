@@ -6,7 +6,7 @@
 
 #include "host/command/help_text.h"
 #include "host/command/options.h"
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 
 namespace pointsman {
 namespace {

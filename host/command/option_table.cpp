@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 
 namespace pointsman {
 namespace {

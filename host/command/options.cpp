@@ -10,7 +10,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/log.h"
 #include "host/command/memory_failure.h"
-#include "host/files/formats.h"
+#include "host/formats/formats.h"
 
 namespace pointsman {
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/cluster/communicator.h"
-#include "host/files/formats.h"
-#include "host/files/printable.h"
+#include "host/formats/formats.h"
+#include "host/formats/printable.h"
 #include "host/run/did_you_mean.h"
 
 namespace pointsman {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host/command/options.h"
-#include "host/files/write_solutions.h"
+#include "host/formats/write_solutions.h"
 
 namespace pointsman {
 

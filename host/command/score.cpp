@@ -9,8 +9,8 @@
 #include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
-#include "host/files/read_solutions.h"
-#include "host/files/text_scan.h"
+#include "host/formats/read_solutions.h"
+#include "host/formats/text_scan.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
 

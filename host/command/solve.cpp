@@ -14,8 +14,8 @@
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_stream.h"
-#include "host/files/formats.h"
-#include "host/files/read_solutions.h"
+#include "host/formats/formats.h"
+#include "host/formats/read_solutions.h"
 #include "host/run/solve_run.h"
 
 namespace pointsman {

@@ -13,10 +13,10 @@
 #include "host/command/answered_lines.h"
 #include "host/command/log.h"
 #include "host/command/solve_flags.h"
-#include "host/files/read_instances.h"
+#include "host/formats/read_instances.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
-#include "models/atomic_file.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 

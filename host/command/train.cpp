@@ -11,7 +11,7 @@
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/command/train_flags.h"
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 #include "host/run/model_lookup.h"
 #include "host/run/ranks.h"
 #include "host/run/solve_totals.h"

@@ -10,11 +10,11 @@
 #include "host/command/flags.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
-#include "host/files/input_file.h"
-#include "host/files/text_scan.h"
+#include "host/formats/input_file.h"
+#include "host/formats/text_scan.h"
 #include "host/run/model_lookup.h"
-#include "models/atomic_file.h"
 #include "models/parameter_layout.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 

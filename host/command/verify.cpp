@@ -11,10 +11,10 @@
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/files/printable.h"
-#include "host/files/read_solutions.h"
-#include "host/files/text_scan.h"
-#include "host/files/write_solutions.h"
+#include "host/formats/printable.h"
+#include "host/formats/read_solutions.h"
+#include "host/formats/text_scan.h"
+#include "host/formats/write_solutions.h"
 
 namespace pointsman {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "engine/search/search.h"
-#include "host/library/pointsman.h"
+#include "host/library/include/pointsman.h"
 
 namespace pointsman {
 

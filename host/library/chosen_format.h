@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "host/files/formats.h"
+#include "host/formats/formats.h"
 #include "host/run/did_you_mean.h"
 
 namespace pointsman {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "engine/problem/instance.h"
-#include "host/files/write_solutions.h"
-#include "host/library/pointsman.h"
+#include "host/formats/write_solutions.h"
+#include "host/library/include/pointsman.h"
 #include "host/run/failure.h"
 #include "host/run/solve_run.h"
 

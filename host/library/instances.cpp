@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "engine/problem/problem.h"
-#include "host/files/matrix_builder.h"
+#include "host/formats/matrix_builder.h"
 #include "host/library/chosen_format.h"
 #include "host/library/handles.h"
-#include "models/json_text.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 

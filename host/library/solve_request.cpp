@@ -9,7 +9,7 @@
 
 #include "host/library/handles.h"
 #include "host/run/solve_rules.h"
-#include "models/json_text.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 

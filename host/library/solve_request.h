@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "host/library/pointsman.h"
+#include "host/library/include/pointsman.h"
 
 namespace pointsman {
 

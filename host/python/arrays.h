@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "host/files/npy_array.h"
+#include "host/formats/npy_array.h"
 
 namespace pointsman {
 

@@ -15,7 +15,7 @@
 #include "engine/problem/problem.h"
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
-#include "host/files/formats.h"
+#include "host/formats/formats.h"
 #include "host/python/arrays.h"
 #include "host/python/call.h"
 #include "host/python/solver.h"

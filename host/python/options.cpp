@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "host/command/flags.h"
-#include "host/files/text_scan.h"
-#include "models/json_text.h"
+#include "host/formats/text_scan.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 

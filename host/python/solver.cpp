@@ -8,14 +8,14 @@
 #include "engine/search/limits.h"
 #include "host/command/output.h"
 #include "host/command/solve_stream.h"
-#include "host/files/arrays.h"
-#include "host/files/formats.h"
-#include "host/files/read_solutions.h"
+#include "host/formats/arrays.h"
+#include "host/formats/formats.h"
+#include "host/formats/read_solutions.h"
 #include "host/python/call.h"
 #include "host/run/did_you_mean.h"
 #include "host/run/given_answers.h"
 #include "host/run/solve_batch.h"
-#include "models/atomic_file.h"
+#include "models/tools/atomic_file.h"
 
 namespace nb = nanobind;
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/search/limits.h"
-#include "host/files/write_solutions.h"
+#include "host/formats/write_solutions.h"
 #include "host/python/arrays.h"
 #include "host/python/options.h"
 #include "host/run/solve_run.h"
@@ -24,7 +24,7 @@ namespace pointsman {
 // Nobody changes them, so that answers may keep their instances.
 using Instances = std::shared_ptr<const InstanceBatch>;
 
-// As the functions of host/files/arrays.h, of one array or of several.
+// As the functions of host/formats/arrays.h, of one array or of several.
 Instances instances_from_points(const std::vector<AnyArray>& points);
 Instances instances_from_matrices(const std::vector<AnyArray>& matrices);
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,

@@ -9,9 +9,9 @@
 #include "engine/backend/backend.h"
 #include "engine/cluster/communicator.h"
 #include "engine/training/trainer.h"
-#include "host/files/input_error.h"
-#include "models/atomic_file.h"
+#include "host/formats/input_error.h"
 #include "models/parameter_file.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 

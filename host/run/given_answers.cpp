@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "host/files/read_solutions.h"
+#include "host/formats/read_solutions.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {

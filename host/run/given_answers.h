@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "host/files/write_solutions.h"
+#include "host/formats/write_solutions.h"
 
 namespace pointsman {
 

@@ -13,10 +13,10 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "host/files/text_scan.h"
+#include "host/formats/text_scan.h"
 #include "host/run/did_you_mean.h"
-#include "models/install_prefixes.h"
 #include "models/parameter_layout.h"
+#include "models/tools/install_prefixes.h"
 
 namespace pointsman {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/backend/cluster_backend.h"
+#include "engine/backend/ranks/cluster_backend.h"
 
 namespace pointsman {
 

@@ -14,7 +14,7 @@ enum class RankCall : int32_t {
   kSolve,   // number of a model or -1, options, limits, rows, instances; answered with report and solutions
   kScore,   // number of a model, temperature, instances, solutions; answered with log p of each
   kCudaDevice,  // answered with the identity of the one it would take, and why there is none
-  kBackend,     // BackendOptions; then the calls of a cluster backend (engine/backend/cluster_backend.h)
+  kBackend,  // BackendOptions; then the calls of a cluster backend (engine/backend/ranks/cluster_backend.h)
   kTrainAlone,  // BackendOptions, a checkpoint of the options; then an asynchronous backend's messages
   kEnd
 };

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/backend/asynchronous_backend.h"
-#include "engine/backend/cluster_backend.h"
+#include "engine/backend/ranks/asynchronous_backend.h"
+#include "engine/backend/ranks/cluster_backend.h"
 #include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
 #include "engine/training/checkpoint.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "host/files/write_solutions.h"
+#include "host/formats/write_solutions.h"
 #include "host/run/solve_run.h"
 
 namespace pointsman {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/problem/problem.h"
-#include "host/files/write_solutions.h"
+#include "host/formats/write_solutions.h"
 #include "host/run/solve_run.h"
 
 namespace pointsman {

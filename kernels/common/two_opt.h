@@ -220,7 +220,8 @@ class TwoOpt {
 
  private:
   static constexpr int kLooksPerStop = 64;
-  // The first mean of what the tour may grow by, in its mean edges: as in engine/search/tour_search.cpp.
+  // The first mean of what the tour may grow by, in its mean edges: as in
+  // engine/search/local/tour_search.cpp.
   static constexpr float kHeat = 0.5f;
   static constexpr int kVariants =
       12;  // of moves that exchange one edge of a city for one to a given neighbour

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "kernels/common/network.h"
-#include "kernels/common/stop_token.h"
+#include "kernels/tools/stop_token.h"
 
 namespace pointsman::cpu {
 

@@ -4,9 +4,9 @@
 #include <cfloat>
 #include <cub/device/device_segmented_reduce.cuh>
 
-#include "kernels/common/placement.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
+#include "kernels/tools/placement.h"
 
 namespace pointsman::cuda {
 

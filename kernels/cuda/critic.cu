@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critic after its encoder, forward with the bits of engine/backend/cpu_critic.cpp: P = 3 glimpses over
+// The critic after its encoder, forward with the bits of engine/backend/cpu/critic.cpp: P = 3 glimpses over
 // all items with one set of weights, the encoder's last state as the first query, then two layers. The
 // references are project_references()'. A block of 128 threads takes one sequence; thread d holds element d
 // of every vector, half-warps share out the items' scores.

@@ -18,13 +18,13 @@
 // a row: 8 n^2 bytes of du a pass and of p a glimpse, written once and read once, and 1 KiB a step, pass and
 // readout for the query factors and the gradients of the readouts; references (512 n bytes a projection) are
 // read from the caches.
-#include "kernels/common/placement.h"
 #include "kernels/common/rules.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/prior.cuh"
 #include "kernels/cuda/set_ranges.cuh"
+#include "kernels/tools/placement.h"
 
 namespace pointsman::cuda {
 

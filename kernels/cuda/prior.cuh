@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model's weights make of the numbers that the rules know of a candidate (Rules::priors), with the
-// bits of engine/backend/cpu_prior.h.
+// bits of engine/backend/cpu/prior.h.
 #pragma once
 
 #include "kernels/cuda/cuda_operations.h"

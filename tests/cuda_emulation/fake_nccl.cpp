@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for NCCL where ranks are threads of one process: what engine/backend/cuda_nccl.h loads.
+// Stands in for NCCL where ranks are threads of one process: what engine/backend/cuda/nccl.h loads.
 #include <cuda_runtime.h>
 
 #include <condition_variable>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/backend/cuda_nccl.h"
+#include "engine/backend/cuda/nccl.h"
 
 using pointsman::cuda::kNcclFloat;
 using pointsman::cuda::kNcclSuccess;

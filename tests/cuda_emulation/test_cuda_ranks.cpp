@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/backend/backends.h"
-#include "engine/backend/cluster_backend.h"
+#include "engine/backend/ranks/cluster_backend.h"
 #include "engine/training/trainer.h"
 #include "models/parameter_file.h"
 #include "tests/catch.h"

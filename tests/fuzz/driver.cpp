@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/fnv1a.h"
+#include "kernels/tools/fnv1a.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/targets.h"
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "models/crc32c.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
+#include "models/tools/crc32c.h"
 #include "tests/catch.h"
 #include "tests/temporary_folder.h"
 

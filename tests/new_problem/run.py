@@ -49,7 +49,7 @@ def patched_tree(folder, left_out=None):
 
 def compiles(tree, cxx):
     """Whether the compiler takes what knows the problems: the table and the CPU's rollout."""
-    sources = (tree / "engine/problem/problem.cpp", tree / "engine/backend/cpu_rollout.cpp")
+    sources = (tree / "engine/problem/problem.cpp", tree / "engine/backend/cpu/rollout.cpp")
     command = [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror=switch", "-I", str(tree)]
     return all(subprocess.run([*command, source], stderr=subprocess.DEVNULL).returncode == 0 for source in sources)
 

@@ -14,7 +14,8 @@
 
 #include "engine/problem/validate.h"
 #include "engine/schedule/schedule.h"
-#include "engine/search/classical.h"
+#include "engine/search/heuristics.h"
+#include "engine/search/local/tour_search.h"
 #include "tests/catch.h"
 #include "tests/engine/fake_backend.h"
 #include "tests/engine/random_instances.h"

@@ -24,7 +24,7 @@
 #include "engine/training/train_log.h"
 #include "engine/training/trainer.h"
 #include "engine/training/training_batch.h"
-#include "kernels/common/fnv1a.h"
+#include "kernels/tools/fnv1a.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"

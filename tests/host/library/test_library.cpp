@@ -6,7 +6,7 @@
 #include <limits>
 #include <memory>
 
-#include "host/library/pointsman.h"
+#include "host/library/include/pointsman.h"
 #include "tests/host/command/sandbox.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "host/library/pointsman.h"
+#include "host/library/include/pointsman.h"
 #include "tests/catch.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <new>
 #include <string_view>
 
-#include "host/library/pointsman.h"
+#include "host/library/include/pointsman.h"
 #include "tests/host/command/sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

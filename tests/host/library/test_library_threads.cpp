@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/library/pointsman.h"
+#include "host/library/include/pointsman.h"
 #include "tests/catch.h"
 
 namespace {

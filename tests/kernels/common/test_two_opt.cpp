@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/fnv1a.h"
 #include "kernels/common/tsp.h"
+#include "kernels/tools/fnv1a.h"
 #include "tests/catch.h"
 #include "tests/kernels/lone_search.h"
 

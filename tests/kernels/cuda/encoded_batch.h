@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/backend/cpu_network.h"
+#include "engine/backend/cpu/network.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/engine/random_batch.h"
 #include "tests/kernels/cuda/device_test.h"

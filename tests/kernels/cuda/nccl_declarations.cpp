@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// That engine/backend/cuda_nccl.h says what NCCL's own header says. It is compiled where there is one.
+// That engine/backend/cuda/nccl.h says what NCCL's own header says. It is compiled where there is one.
 #include <nccl.h>
 
 #include <type_traits>
 
-#include "engine/backend/cuda_nccl.h"
+#include "engine/backend/cuda/nccl.h"
 
 namespace pointsman::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/backend/cpu_rollout.h"
+#include "engine/backend/cpu/rollout.h"
 #include "kernels/common/knapsack.h"
 #include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/stream.h"

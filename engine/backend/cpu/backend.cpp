@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend: cuts every call into tiles, hands them to the worker threads, and joins what they return
+// in tile order. Tiles of a gradient, and of a rollout onto a tape, are cut the same for any number of
+// threads; those of other rollouts are not, and workers share them by branches of their trees. That changes
+// no answer, only the last bits of the means in PolicyStatistics.
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "engine/backend/backends.h"
+#include "engine/backend/cpu/adam_step.h"
+#include "engine/backend/cpu/gradient.h"
+#include "engine/backend/cpu/host_memory.h"
+#include "engine/backend/cpu/part.h"
+#include "engine/backend/cpu/rollout.h"
+#include "engine/backend/cpu/two_opt.h"
+#include "engine/backend/rollout_request.h"
+#include "engine/backend/tape_head.h"
+#include "engine/backend/two_opt_request.h"
+#include "kernels/tools/worker_threads.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences
+constexpr size_t kTileBytes = 900'000;      // references of a tile's sequences: about what that cache holds
+constexpr size_t kTapeBytes = size_t{2} << 30;     // of a tape; activations beyond are computed again
+constexpr size_t kSmallBytes = size_t{256} << 20;  // so much memory there is
+
+struct CpuTape final : Tape::Storage {
+  std::vector<TileActivations> tiles;  // never fewer, for the next rollout
+  size_t count = 0;  // tiles of the last rollout that are on the tape: the first ones, as memory allows
+};
+
+TileActivations* tile_of(CpuTape* tape, size_t t) {
+  return tape != nullptr && t < tape->count ? &tape->tiles[t] : nullptr;
+}
+
+// The sums of some tiles.
+struct Segment {
+  AlignedFloats sums;
+  bool is_zero = false;  // all of them: nothing was added since they were read
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, CpuPart* part)
+      : instruction_set_(cpu::instruction_set()), workers_(threads), part_(part) {
+    rollout_workspaces_.resize(workers_.count());
+    gradient_workspaces_.resize(workers_.count());
+  }
+
+  DeviceInfo info() const override {
+    const int threads = workers_.count();
+    return {"cpu",
+            std::string(instruction_set_) + ", " + std::to_string(threads) +
+                (threads == 1 ? " thread" : " threads"),
+            threads};
+  }
+
+  void configure(const ModelConfig& config, int sets) override {
+    tape_head_.forget();
+    sets_.clear();
+    config_ = config;
+    layout_.emplace(config_);
+    for (int i = 0; i < sets; ++i) sets_.push_back(std::make_unique<CpuParameters>(config_, *layout_));
+  }
+
+  void load_parameters(int set, std::span<const float> parameters) override {
+    tape_head_.forget();
+    CpuParameters& p = *sets_.at(set);
+    if (parameters.size() != layout_->size)
+      throw std::invalid_argument("load_parameters: wrong number of parameters");
+    p.load(parameters);
+  }
+
+  void read_parameters(int set, std::span<float> parameters) const override {
+    std::copy(sets_.at(set)->flat.begin(), sets_.at(set)->flat.end(), parameters.begin());
+  }
+
+  void load_optimiser(int set, const OptimiserState& state) override {
+    CpuParameters& p = *sets_.at(set);
+    if (state.first_moment.size() != layout_->size || state.second_moment.size() != layout_->size) {
+      throw std::invalid_argument("load_optimiser: wrong number of moments");
+    }
+    p.learn();
+    p.first_moment = state.first_moment;
+    p.second_moment = state.second_moment;
+    p.actor_steps = state.actor_steps;
+    p.critic_steps = state.critic_steps;
+  }
+
+  OptimiserState read_optimiser(int set) const override {
+    const CpuParameters& p = *sets_.at(set);
+    if (!p.learns()) return {std::vector<float>(layout_->size), std::vector<float>(layout_->size), 0, 0};
+    return {p.first_moment, p.second_moment, p.actor_steps, p.critic_steps};
+  }
+
+  void read_gradient(int set, std::span<float> gradient) const override {
+    const CpuParameters& p = *sets_.at(set);
+    if (p.learns()) {
+      std::copy(p.gradient.begin(), p.gradient.end(), gradient.begin());
+    } else {
+      std::fill(gradient.begin(), gradient.end(), 0.0f);
+    }
+  }
+
+  void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    const SequenceBatch& batch = request.sequences;
+    const int64_t rollouts = count_rollouts(request);
+    clear_rollouts(rollouts, batch.n, result);
+    const auto tiles = request.tape != nullptr ? gradient_tiles(batch, request.counts)
+                                               : cut_for_rollout(batch, request.counts, rollouts);
+    CpuTape* const tape = open_tape(request, tiles.size());
+    std::vector<PolicyStatistics> statistics(tiles.size());
+    BranchQueue branches(workers_.count());
+    roll_out_tiles(request, tiles, tape, branches, statistics, result);
+    branches.rethrow();
+    const bool stopped = branches.was_stopped();
+    if (tape != nullptr && !stopped) tape_head_.fill(request, result);
+    if (tape != nullptr && part_ != nullptr) part_->take_statistics(statistics);
+    for (const PolicyStatistics& s : statistics) result.statistics += s;
+    result.statistics += branches.statistics();
+    if (stopped) count_finished(request, result);
+    if (request.best_only) choose_best(request, result);
+  }
+
+  void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
+    begin_tours(request, result);
+    const SequenceBatch& batch = request.sequences;
+    workers_.for_each(batch.count, [&](int64_t i, int) {
+      const auto s = static_cast<int>(i);
+      result.kicks[s] = search_tour(batch.features_of(s), batch.n, request.instance_keys[s], request,
+                                    &result.orders[i * batch.n]);
+    });
+  }
+
+  void gradient(const GradientRequest& request) override {
+    CpuTape* const tape = tape_head_.use(request) ? &request.tape->storage<CpuTape>() : nullptr;
+    const auto tiles = gradient_tiles(request.sequences, request.counts);
+    require_tile_memory(tiles.size(), request.sequences.n);
+    const auto folded = [&](Placement& placement) {
+      return FoldedActor(placement, *layout_, projections_of(config_.glimpses).count);
+    };
+    sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
+      gradient_tile(parameters_of(request.sequences, tiles[t]), request, tiles[t], tile_of(tape, t),
+                    gradient_workspaces_[worker], sums);
+    });
+  }
+
+  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
+    const auto tiles = gradient_tiles(sequences);
+    const StopToken never;
+    const CriticRequest request{sequences, nullptr, 0.0f, values.data(), never};
+    Placement nowhere;
+    const FoldedCritic no_sums(nowhere);
+    workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
+      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker],
+                  no_sums);
+    });
+  }
+
+  void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
+                       std::span<float> values, const StopToken& stop) override {
+    const auto tiles = gradient_tiles(sequences);
+    const CriticRequest request{sequences, targets.data(), weight, values.data(), stop};
+    const auto folded = [](Placement& placement) { return FoldedCritic(placement); };
+    sum_tiles(sequences, tiles, folded, [&](size_t t, int worker, const FoldedCritic& sums) {
+      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker], sums);
+    });
+  }
+
+  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
+    tape_head_.forget();
+    std::vector<GradientNorms> norms(count);
+    WorkerThreads* const helpers = count == 1 ? &workers_ : nullptr;
+    for_each_item(count == 1 ? nullptr : &workers_, count,
+                  [&](int64_t i) { norms[i] = update_set(*sets_.at(first_set + i), request, helpers); });
+    return norms;
+  }
+
+ private:
+  const CpuParameters& parameters_of(const SequenceBatch& batch, const RolloutTile& tile) const {
+    return *sets_.at(set_of(batch, tile));
+  }
+
+  static int set_of(const SequenceBatch& batch, const RolloutTile& tile) {
+    return batch.set_of(tile.pieces.front().sequence);
+  }
+
+  std::vector<RolloutTile> cut_for_rollout(const SequenceBatch& batch, const int32_t* counts,
+                                           int64_t rollouts) const {
+    const int projections = projections_of(config_.glimpses).count;
+    const size_t sequence_bytes = sizeof(float) * static_cast<size_t>(batch.n) * projections * kHidden;
+    // Whole register tiles of 8 rows, where those sequences take no memory to speak of.
+    const int fewest = std::clamp<int>(static_cast<int>(kSmallBytes / sequence_bytes), 1, 8);
+    const int max_sequences =
+        std::clamp<int>(static_cast<int>(kTileBytes / sequence_bytes) / 8 * 8, fewest, 24);
+    const int64_t share = (rollouts + workers_.count() - 1) / workers_.count();
+    // The rollouts of a sequence stay in one piece, where they share all their prefixes.
+    const int64_t max_piece = std::max<int64_t>(rollouts, 1);
+    return cut_into_tiles(batch, counts, max_sequences, std::clamp<int64_t>(share, 1, kMaxTileRollouts),
+                          max_piece);
+  }
+
+  // Every worker takes tiles while there are any, and then branches of others' tiles.
+  void roll_out_tiles(const RolloutRequest& request, const std::vector<RolloutTile>& tiles, CpuTape* tape,
+                      BranchQueue& branches, std::vector<PolicyStatistics>& statistics,
+                      RolloutResult& result) {
+    std::atomic<size_t> next = 0;
+    workers_.for_each(workers_.count(), [&](int64_t, int worker) {
+      RolloutWorkspace& workspace = rollout_workspaces_[worker];
+      for (size_t t = next++; t < tiles.size() && !branches.has_failed(); t = next++) {
+        branches.attempt([&] {
+          request.stop.check();
+          const CpuParameters& parameters = parameters_of(request.sequences, tiles[t]);
+          statistics[t] =
+              roll_out_tile({parameters, request, tiles[t], tile_of(tape, t), result, branches}, workspace);
+        });
+      }
+      if (tape == nullptr) branches.wait_for_all(workspace);
+    });
+  }
+
+  // The request's tape, emptied, with room for as many of its tiles as memory allows; null: not wanted.
+  CpuTape* open_tape(const RolloutRequest& request, size_t tiles) {
+    if (request.tape == nullptr) return nullptr;
+    tape_head_.forget();
+    require_tile_memory(tiles, request.sequences.n);
+    const size_t tile_bytes = tape_tile_bytes(request.sequences.n);
+    CpuTape& tape = request.tape->storage<CpuTape>();
+    tape.count = std::min(tiles, tape_room(tiles * tile_bytes) / tile_bytes);
+    if (tape.tiles.size() < tape.count) tape.tiles.resize(tape.count);
+    return &tape;
+  }
+
+  // Each worker holds the activations of a tile, from then on.
+  void require_tile_memory(size_t tiles, int n) {
+    const size_t bytes = std::min<size_t>(tiles, workers_.count()) * tape_tile_bytes(n);
+    if (bytes <= granted_bytes_) return;
+    require_memory("a gradient at n = " + std::to_string(n), bytes);
+    granted_bytes_ = bytes;
+  }
+
+  // How much of it a tape of so many bytes may have.
+  static size_t tape_room(size_t bytes) {
+    return bytes <= kSmallBytes ? bytes : std::min(kTapeBytes, available_memory() / 4);
+  }
+
+  size_t tape_tile_bytes(int n) const {
+    const int encoder = config_.encoder == Encoder::kLstm
+                            ? kLstmCell + 2 * kHidden
+                            : config_.layers * (6 * kHidden + config_.feed_forward) + 2 * kHidden;
+    const int floats = encoder + kLstmCell + 2 * kHidden +
+                       (projections_of(config_.glimpses).count + 1) * kHidden +
+                       cpu::attention_activations(n, config_.glimpses);
+    return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
+  }
+
+  // Each set's tiles are cut into kSegments segments. A segment's tiles add to one buffer in order, and the
+  // segments are added in order and unfolded. folded(placement) makes the sums' arrays; work(tile, worker,
+  // sums) adds to them.
+  template <typename Folded, typename Work>
+  void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
+                 const Work& work) {
+    if (part_ != nullptr) sets_.at(0)->learn();
+    for (const RolloutTile& tile : tiles) sets_.at(set_of(batch, tile))->learn();
+    Placement counted;
+    folded(counted);
+    const size_t size = counted.bytes() / sizeof(float);
+    const auto folded_in = [&](AlignedFloats& buffer) {
+      Placement placement(buffer.data());
+      return folded(placement);
+    };
+    const auto sum = [&](size_t t, int worker, AlignedFloats& buffer) { work(t, worker, folded_in(buffer)); };
+    if (part_ != nullptr) {
+      sum_part(part_->window(), tiles.size(), size, sum);
+      unfold(folded_in(part_sum_), *sets_.at(0));
+      return;
+    }
+    for (size_t first = 0; first < tiles.size();) {
+      const int set = set_of(batch, tiles[first]);
+      size_t last = first;
+      while (last < tiles.size() && set_of(batch, tiles[last]) == set) ++last;
+      const size_t count = last - first, segments = segments_of(count);
+      sum_segments(0, segments, count, size,
+                   [&](size_t t, int worker, AlignedFloats& buffer) { sum(first + t, worker, buffer); });
+      add_segments(segments, size);
+      unfold(folded_in(segments_[0].sums), *sets_.at(set));
+      first = last;
+    }
+  }
+
+  // Segments first .. first + segments - 1 of `tiles` tiles into segments_[0], .. sum(tile, worker, buffer).
+  template <typename Sum>
+  void sum_segments(size_t first, size_t segments, size_t tiles, size_t size, const Sum& sum) {
+    if (segments_.size() < segments) segments_.resize(segments);
+    workers_.for_each(static_cast<int64_t>(segments), [&](int64_t i, int worker) {
+      Segment& segment = segments_[i];
+      if (!std::exchange(segment.is_zero, false) || segment.sums.size() != size)
+        segment.sums.assign(size, 0.0f);
+      const size_t s = first + static_cast<size_t>(i);
+      for (size_t t = segment_begin(s, tiles); t < segment_begin(s + 1, tiles); ++t)
+        sum(t, worker, segment.sums);
+    });
+  }
+
+  // The sum of all backends' segments, of which this one's `count` tiles are some, into part_sum_.
+  template <typename Sum>
+  void sum_part(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
+    size_t first = 0, last = 0;
+    while (segment_begin(first, window.all) < window.first) ++first;
+    for (last = first;
+         last < segments_of(window.all) && segment_begin(last + 1, window.all) <= window.first + count;)
+      ++last;
+    sum_segments(first, last - first, window.all, size,
+                 [&](size_t t, int worker, AlignedFloats& buffer) { sum(t - window.first, worker, buffer); });
+    std::vector<const float*> addends;
+    for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].sums.data());
+    part_sum_.resize(size);
+    part_->add_segments(addends, part_sum_);
+  }
+
+  // Into the first. The others are zeroed where they were read, while the caches hold them.
+  void add_segments(size_t segments, size_t size) {
+    constexpr size_t kSlice = 4096;
+    float* const all = segments_[0].sums.data();
+    workers_.for_each(static_cast<int64_t>((size + kSlice - 1) / kSlice), [&](int64_t slice, int) {
+      const size_t begin = slice * kSlice, end = std::min(size, begin + kSlice);
+      for (size_t s = 1; s < segments; ++s) {
+        float* const addend = segments_[s].sums.data();
+        for (size_t i = begin; i < end; ++i) all[i] += addend[i];
+        std::fill(addend + begin, addend + end, 0.0f);
+      }
+    });
+    for (size_t s = 1; s < segments; ++s) segments_[s].is_zero = true;
+  }
+
+  GradientNorms update_set(CpuParameters& p, const UpdateRequest& request, WorkerThreads* helpers) {
+    p.learn();
+    const AdamArrays arrays{p.flat.data(), p.first_moment.data(), p.second_moment.data(), p.gradient.data()};
+    const GradientNorms norms = adam_step(*layout_, arrays, p.actor_steps, p.critic_steps, request, helpers);
+    p.prepare(helpers);
+    return norms;
+  }
+
+  const char* instruction_set_;
+  WorkerThreads workers_;
+  ModelConfig config_;
+  std::optional<ParameterLayout> layout_;
+  std::vector<std::unique_ptr<CpuParameters>> sets_;
+  std::vector<RolloutWorkspace> rollout_workspaces_;
+  std::vector<GradientWorkspace> gradient_workspaces_;
+  size_t granted_bytes_ = kSmallBytes;  // that the gradient workspaces may grow to without a question
+  TapeHead tape_head_;
+  std::vector<Segment> segments_;  // of a set
+  CpuPart* const part_;            // null: this backend computes all of each call
+  AlignedFloats part_sum_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part) {
+  try {
+    cpu::instruction_set();
+  } catch (const std::runtime_error& error) {
+    throw DeviceError(error.what());  // POINTSMAN_SIMD asks for what this processor lacks
+  }
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores, part);
+}
+
+}  // namespace pointsman

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cpu/network.h"
+
+#include <algorithm>
+
+#include "engine/backend/rollout_request.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as that many items in attention
+
+}  // namespace
+
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
+                                        int max_sequences, int64_t max_rollouts, int64_t max_piece) {
+  std::vector<RolloutTile> tiles;
+  RolloutTile tile;
+  int64_t result = 0;
+  const auto flush = [&] {
+    if (!tile.pieces.empty()) tiles.push_back(std::move(tile));
+    tile = {};
+  };
+  for (int s = 0; s < sequences.count; ++s) {
+    const int count = rollouts_of(counts, s);
+    if (!tile.pieces.empty() && sequences.set_of(tile.pieces.back().sequence) != sequences.set_of(s)) flush();
+    if (count <= max_piece && tile.rollouts + count > max_rollouts) flush();
+    for (int first = 0; first < count;) {
+      if (static_cast<int>(tile.pieces.size()) == max_sequences || tile.rollouts >= max_rollouts) flush();
+      const int64_t room = tile.pieces.empty() ? max_piece : max_rollouts - tile.rollouts;
+      const int taken = static_cast<int>(std::min<int64_t>(count - first, room));
+      tile.pieces.push_back({s, first, taken, result + first});
+      tile.rollouts += taken;
+      first += taken;
+    }
+    result += count;
+  }
+  flush();
+  return tiles;
+}
+
+std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts) {
+  return cut_into_tiles(sequences, counts, kGradientRows, kGradientRows, kGradientRows);
+}
+
+void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows, bool accumulate) {
+  cpu::multiply({x, kHidden, packed.data(), y, kHidden, rows, kHidden, kHidden, accumulate});
+}
+
+void accumulate_square(const float* x, const float* y, float* sum, int rows) {
+  cpu::accumulate_outer({x, kHidden, y, kHidden, sum, kHidden, rows, kHidden, kHidden});
+}
+
+void LstmStates::resize(int new_rows, int new_steps, bool new_with_cells) {
+  rows = new_rows;
+  steps = new_steps;
+  with_cells = new_with_cells;
+  h.get(at(steps + 1) * kHidden);
+  c.get(at(with_cells ? steps + 1 : 1) * kHidden);
+  if (with_cells) cells.get(at(steps) * kLstmCell);
+  inputs.get(at(steps) * 2);
+  products.get(at(1) * kGates);
+}
+
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states,
+                  const StopToken& stop) {
+  float* products = states.products.data.data();
+  StopMeter meter(&stop);
+  for (int step = 0; step < states.steps; ++step) {
+    meter.check(kStepItems * states.rows);
+    if (step == 0 && zero_start) {
+      std::fill_n(products, static_cast<size_t>(states.rows) * kGates, 0.0f);
+    } else {
+      cpu::multiply({states.h_before(step), kHidden, lstm.recurrent.data(), products, kGates, states.rows,
+                     kHidden, kGates, false});
+    }
+    const bool start = step == 0 && start_bias != nullptr;
+    cpu::lstm_cell({states.rows, products, kGates, lstm.fold.data(), start ? start_bias : lstm.bias.data(),
+                    start ? nullptr : states.input(step), states.c_before(step), states.h_after(step),
+                    states.c_after(step), states.cell(step)});
+  }
+}
+
+namespace {
+
+// Back through steps first .. end - 1, the later ones done.
+void steps_backward(const PackedLstm& lstm, LstmStates& states, int first, int end, float* dh, float* dc) {
+  const size_t row_floats = static_cast<size_t>(states.rows) * kHidden;
+  for (int step = end - 1; step >= first; --step) {
+    float* dh_step = dh + step * row_floats;
+    if (step + 1 < states.steps) {
+      cpu::multiply({states.cell(step + 1), kLstmCell, lstm.recurrent_t.data(), dh_step, kHidden, states.rows,
+                     kGates, kHidden, true});
+    }
+    cpu::lstm_cell_backward({states.rows, states.cell(step), states.c_before(step), dh_step, dc});
+  }
+}
+
+}  // namespace
+
+void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
+                   const LstmGradient& sums, const StopToken& stop) {
+  // The weights' gradients of a block of steps are summed while the second-level cache still holds its gates.
+  constexpr int kBlockRows = 128;
+  const int block = std::max(1, kBlockRows / states.rows);
+  for (int end = states.steps; end > 0;) {
+    const int first = std::max(0, end - block);
+    stop.check();
+    steps_backward(lstm, states, first, end, dh, dc);
+    // An encoder starts from h = 0: its first step adds nothing to W_hh.
+    const int from = first == 0 && dh_start == nullptr ? 1 : first;
+    cpu::accumulate_outer({states.cell(from), kLstmCell, states.h_before(from), kHidden, sums.recurrent,
+                           kHidden, (end - from) * states.rows, kGates, kHidden});
+    const int start_rows = first == 0 && sums.start != nullptr ? states.rows : 0;
+    cpu::accumulate_columns({states.cell(first), kLstmCell, states.input(first), start_rows,
+                             (end - first) * states.rows, sums.start, sums.bias, sums.fold});
+    end = first;
+  }
+  if (dh_start != nullptr) {
+    cpu::multiply({states.cell(0), kLstmCell, lstm.recurrent_t.data(), dh_start, kHidden, states.rows, kGates,
+                   kHidden, false});
+  }
+}
+
+void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
+                   bool with_cells, LstmStates& states, const StopToken& stop) {
+  const int rows = static_cast<int>(tile.pieces.size());
+  states.resize(rows, batch.n, with_cells);
+  std::fill_n(states.h_before(0), static_cast<size_t>(rows) * kHidden, 0.0f);
+  std::fill_n(states.c_before(0), static_cast<size_t>(rows) * kHidden, 0.0f);
+  for (int row = 0; row < rows; ++row) {
+    const float* features = batch.features_of(tile.pieces[row].sequence);
+    for (int step = 0; step < batch.n; ++step)
+      std::copy_n(features + 2 * step, 2, states.input(step) + 2 * row);
+  }
+  lstm_forward(encoder, nullptr, true, states, stop);
+}
+
+void project_states(LstmStates& states, int row, const float* packed, float* out) {
+  cpu::multiply({states.h_after(0) + row * kHidden, states.rows * kHidden, packed, out, kHidden, states.steps,
+                 kHidden, kHidden, false});
+}
+
+void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
+            bool with_cells, EncodedTile& encoded, const StopToken& stop) {
+  const bool lstm = parameters.config.encoder == Encoder::kLstm;
+  if (lstm) {
+    encode_states(parameters.encoder, batch, tile, with_cells, encoded.states, stop);
+    encoded.start_h = encoded.states.h_after(batch.n - 1);
+    encoded.start_c = encoded.states.c_after(batch.n - 1);
+  } else {
+    attention_encoder_forward(parameters, batch, tile, with_cells, encoded.attention, stop);
+    encoded.start_h = encoded.attention.start_h.data.data();
+    encoded.start_c = encoded.attention.start_c.data.data();
+  }
+  const Projections& p = parameters.projections;
+  const size_t rows = tile.pieces.size(), floats = static_cast<size_t>(batch.n) * kHidden;
+  float* storage = encoded.storage.get(rows * p.count * floats);
+  encoded.references.resize(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    const auto projected = [&](int i) { return i < 0 ? nullptr : storage + (row * p.count + i) * floats; };
+    for (int i = 0; i < p.count; ++i) {
+      stop.check();
+      const float* packed = parameters.references.data() + i * kSquare;
+      if (lstm) {
+        project_states(encoded.states, static_cast<int>(row), packed, projected(i));
+      } else {
+        cpu::multiply({encoded.attention.output.data.data() + row * floats, kHidden, packed, projected(i),
+                       kHidden, batch.n, kHidden, kHidden, false});
+      }
+    }
+    cpu::References& r = encoded.references[row];
+    r = {projected(p.glimpse), projected(p.pointer), projected(p.values), projected(p.requeries), 0.0f, 0.0f};
+    const int count = batch.n * kHidden;
+    cpu::exp_references({projected(p.pointer), count, &r.pointer_bound});
+    if (p.glimpse >= 0) cpu::exp_references({projected(p.glimpse), count, &r.glimpse_bound});
+  }
+}
+
+}  // namespace pointsman

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rollouts, gradients and the critic share on the CPU: how a call is cut into tiles, a whole LSTM
+// sequence forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
+// [step][row][..]. A stop ends any of it with CallStopped.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "engine/backend/cpu/parameters.h"
+
+namespace pointsman {
+
+// Rollouts first .. first + count - 1 of sequence `sequence`; they write to results from `result` on.
+struct RolloutPiece {
+  int sequence;
+  int first, count;
+  int64_t result;
+};
+
+// Pieces of consecutive sequences with one parameter set; a sequence may be cut into pieces of several tiles.
+struct RolloutTile {
+  std::vector<RolloutPiece> pieces;
+  int64_t rollouts = 0;
+};
+
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts. A tile of a single
+// piece may have up to max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one
+// piece.
+std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
+                                        int max_sequences, int64_t max_rollouts, int64_t max_piece);
+
+// Of a gradient, and of a rollout onto a tape: always the same, they decide the order of the sums.
+inline constexpr int kGradientRows = 16;  // rollouts of a tile, at most
+std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts = nullptr);
+
+// A growing buffer that never shrinks: the workspaces live as long as their worker.
+struct Buffer {
+  // New memory is set to 0, which takes long where there is much of it: `stop` ends that with CallStopped.
+  float* get(size_t count, const StopToken& stop = {}) {
+    data.reserve(count);
+    for (; data.size() < count; data.resize(std::min(count, data.size() + kFloatsPerCheck))) stop.check();
+    return data.data();
+  }
+  static constexpr size_t kFloatsPerCheck = size_t{1} << 20;
+  AlignedFloats data;
+};
+
+// Products with a matrix [H][H]: y = x W^T (+ y when accumulate), sum += x^T y. All rows have H floats.
+void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows,
+                     bool accumulate = false);
+void accumulate_square(const float* x, const float* y, float* sum, int rows);
+
+// States of `rows` sequences through `steps` steps. Without cells, which the backward pass reads and writes
+// over, c is the last step's only.
+struct LstmStates {
+  int rows = 0, steps = 0;
+  bool with_cells = false;
+  Buffer h, c;      // [steps + 1][rows][H]: before the first step, after the first, ..
+  Buffer cells;     // [steps][rows][5H]
+  Buffer inputs;    // [steps][rows][2]
+  Buffer products;  // [rows][4H]
+
+  void resize(int new_rows, int new_steps, bool new_with_cells);
+  float* h_before(int step) { return h.data.data() + at(step) * kHidden; }
+  float* h_after(int step) { return h_before(step + 1); }
+  float* c_before(int step) { return c.data.data() + at(with_cells ? step : 0) * kHidden; }
+  float* c_after(int step) { return c_before(step + 1); }
+  float* cell(int step) { return with_cells ? cells.data.data() + at(step) * kLstmCell : nullptr; }
+  float* input(int step) { return inputs.data.data() + at(step) * 2; }
+
+ private:
+  size_t at(int step) const { return static_cast<size_t>(step) * rows; }
+};
+
+// Runs all steps from the states before the first. start_bias, when given, replaces bias and inputs in step 0
+// (the decoder's trainable first input). A zero start state (encoder) saves step 0's product.
+void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states,
+                  const StopToken& stop);
+
+// Gradient sums of one LSTM, folded: pointers into a tile's buffer.
+struct LstmGradient {
+  float* recurrent;  // [4H][H]
+  float* bias;       // [4H]
+  float* fold;       // [2][4H]
+  float* start;      // [4H] the first step's gate gradients (decoder); null: encoder
+};
+
+// Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside,
+// overwritten, as the cells are; dc: [rows][H] starts with that of the last c and ends with that of the c
+// before the first step. dh_start: [rows][H] out, gradient of the h before it; null: not wanted.
+void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
+                   const LstmGradient& sums, const StopToken& stop);
+
+// Activations of the attention encoder for `sequences` sequences of n items; its rows are their items,
+// sequence by sequence.
+struct AttentionStates {
+  struct Layer {
+    Buffer x;                   // [rows][H] what the layer reads
+    Buffer norm1, norm2;        // [rows][2] statistics
+    Buffer qkv;                 // [rows][3H]
+    Buffer attended, residual;  // [rows][H] self-attention's output; x + its projection
+    Buffer hidden;              // [rows][F] after ReLU
+  };
+  int sequences = 0, n = 0;
+  bool with_layers = false;   // for the backward pass: all layers, and all rows of them
+  std::vector<Layer> layers;  // else one; of norms, qkv, attended and hidden a block of rows
+  Buffer output;              // [rows][H] the encoded items
+  Buffer mean;                // [sequences][H] of the encoded items
+  Buffer start_h, start_c;    // [sequences][H] the decoder's start state
+  Buffer normed, scratch;     // of a block of rows [..][H], of self-attention
+};
+
+// Encoded sequences of a tile.
+struct EncodedTile {
+  std::vector<cpu::References> references;  // [rows]
+  Buffer storage;                           // [rows][projections][n][H]
+  LstmStates states;                        // of Encoder::kLstm
+  AttentionStates attention;                // of Encoder::kAttention
+  const float *start_h, *start_c;           // [rows][H] the decoder's start state
+};
+
+// Runs an encoder over the tile's sequences from the zero state.
+void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
+                   bool with_cells, LstmStates& states, const StopToken& stop);
+
+// with_layers: all activations stay, for attention_encoder_backward().
+void attention_encoder_forward(const CpuParameters& parameters, const SequenceBatch& batch,
+                               const RolloutTile& tile, bool with_layers, AttentionStates& states,
+                               const StopToken& stop);
+
+// Gradient sums of the attention encoder.
+struct AttentionGradient {
+  float* tensors;    // of layout.attention_begin .. attention_end
+  float* embedding;  // [2][H] of E transposed
+};
+struct AttentionBackwardBuffers {
+  Buffer normed, dnormed, dhidden, dattended, dqkv, dmean;
+};
+
+// Back through the attention encoder.
+struct AttentionBackwardArgs {
+  const CpuParameters& parameters;
+  const SequenceBatch& batch;
+  const RolloutTile& tile;
+  AttentionStates& states;  // with all layers
+  float* doutput;           // [rows][H] the gradient that reaches the encoded items from outside; overwritten
+  float *dstart_h, *dstart_c;  // [sequences][H] of the start states; overwritten
+  AttentionBackwardBuffers& buffers;
+  const AttentionGradient& sums;
+  const StopToken& stop;
+};
+void attention_encoder_backward(const AttentionBackwardArgs& args);
+
+void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
+            bool with_cells, EncodedTile& encoded, const StopToken& stop);
+
+// What the backward pass of a tile needs of its forward pass.
+struct TileActivations {
+  EncodedTile encoded;
+  LstmStates decoder;  // row: rollout of the tile
+  Buffer queries;      // [steps][rows][H] W_q h
+  Buffer attention;    // [steps][rows][cpu::attention_activations]
+};
+
+// Projects one row's states, after each step, with a packed matrix [H][H]. out: [steps][H].
+void project_states(LstmStates& states, int row, const float* packed, float* out);
+
+}  // namespace pointsman

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// One parameter set as the CPU kernels read it: the flat vector, and its matrices folded, stacked and packed.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/backend/network.h"
+#include "kernels/cpu/aligned_floats.h"
+#include "kernels/cpu/cpu_operations.h"
+#include "kernels/tools/worker_threads.h"
+
+namespace pointsman {
+
+// An LSTM with its input half folded to [4H, 2] (algebra identity 1).
+struct PackedLstm {
+  AlignedFloats recurrent;    // W_hh packed [4H][H]
+  AlignedFloats recurrent_t;  // its transpose, packed [H][4H]; for the backward pass
+  AlignedFloats fold;         // [2][4H] W_ih E
+  AlignedFloats bias;         // [4H]
+};
+
+// A matrix as multiply() reads it, and its transpose for the backward pass (of a set that learns).
+struct PackedMatrix {
+  AlignedFloats forward, backward;
+};
+
+struct PackedEncoderLayer {
+  PackedMatrix in, out, linear1, linear2;
+};
+
+class CpuParameters {
+ public:
+  // config and layout must outlive it.
+  CpuParameters(const ModelConfig& config, const ParameterLayout& layout);
+
+  // Other parameters [layout.size]; zeroes what they have learned.
+  void load(std::span<const float> parameters);
+
+  // Must be called after `flat` changed, before the set is used. helpers: null, or threads that are free.
+  void prepare(WorkerThreads* helpers = nullptr);
+
+  // Makes what only gradients and updates need: moments and gradient, all zero, and the transposes. Must be
+  // called before those; does nothing the second time.
+  void learn();
+  bool learns() const { return !gradient.empty(); }
+
+  cpu::AttentionWeights attention(const Policy& policy) const;
+  // The prior's weights over T [Rules::kPriors]; empty: the model has none.
+  std::vector<float> prior_weights(const Policy& policy) const;
+
+  const ModelConfig& config;
+  const ParameterLayout& layout;
+  const Projections projections;
+
+  std::vector<float> flat;                         // [layout.size]
+  std::vector<float> first_moment, second_moment;  // [layout.size]; empty before learn()
+  std::vector<float> gradient;                     // likewise
+  int64_t actor_steps = 0, critic_steps = 0;
+
+  PackedLstm encoder, decoder;  // encoder: of Encoder::kLstm; the next four: of kAttention
+  AlignedFloats embedding;      // [2][H] E transposed
+  std::vector<PackedEncoderLayer> layers;
+  PackedMatrix start_h, start_c;
+  AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start
+  AlignedFloats query, query_t;      // the step's query projection, packed [H][H], and transposed
+  // The stacked projections of encoded items [count * H][H], packed, and transposed.
+  AlignedFloats references, references_t;
+
+  PackedLstm critic_encoder;
+  AlignedFloats critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1, critic_fc1_t;
+
+ private:
+  void prepare_lstm(const LstmOffsets& from, PackedLstm& lstm);
+  void prepare_matrix(size_t offset, int columns, int k, PackedMatrix& matrix);
+  void prepare_attention_encoder();
+  void fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const;
+  void pack_both(const float* matrix, int columns, int k, AlignedFloats& packed, AlignedFloats& transposed);
+
+  std::vector<cpu::PackArgs> to_pack_;  // while prepare() gathers them
+};
+
+}  // namespace pointsman

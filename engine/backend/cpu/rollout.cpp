@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cpu/rollout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "kernels/common/scalar_math.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int kProductRows = 24;     // groups whose products are made together: four register tiles of rows
+constexpr int kBlockChildren = 512;  // of a block, at most: their states take 0.7 MB at n = 100
+constexpr int64_t kSmallestBranch = 512;  // choices; a few of them take as long as to hand a branch over
+
+// Rollouts that share a prefix: one network state, one list of remaining items.
+template <typename Rules>
+struct Group {
+  Rules rules;
+  int piece;  // index in the tile
+  int row;    // of the recorded activations
+  int remaining;
+  int first_member, members;
+  int32_t last = -1;  // item chosen last
+};
+
+struct Member {
+  int piece;
+  int index;  // rollout index inside the piece's sequence
+  int64_t result;
+  double log_prob = 0.0;
+};
+
+// Groups of one depth of the tree that have not yet chosen their next item, and their members in the groups'
+// order. The last ones choose first.
+template <typename Rules>
+struct Level {
+  GroupStates* states = nullptr;
+  int step = 0;  // items that each has chosen
+  std::vector<Group<Rules>> groups;
+  std::vector<Member> members;
+
+  // Members of the groups from `group` on.
+  int64_t members_from(size_t group) const {
+    return static_cast<int64_t>(members.size()) - groups[group].first_member;
+  }
+  void drop_from(size_t group) {
+    members.resize(groups[group].first_member);
+    groups.resize(group);
+  }
+};
+
+// What a member of a group chose, and its log p then.
+struct Chosen {
+  int position, member;
+  double log_prob;
+};
+
+constexpr int kEnded = -1, kImpossible = -2;  // in the place of a position: of forced orders
+
+template <typename Rules>
+class TileRollout {
+ public:
+  TileRollout(const TileRolloutArgs& args, BranchQueue::Tree& tree, const EncodedTile& encoded,
+              RolloutWorkspace& workspace)
+      : args_(args),
+        parameters_(args.parameters),
+        weights_(parameters_.attention(args.request.policy)),
+        request_(args.request),
+        batch_(request_.sequences),
+        tile_(args.tile),
+        want_entropy_(request_.wants_entropy()),
+        w_(workspace),
+        tree_(tree),
+        encoded_(encoded),
+        recorded_(args.recorded),
+        result_(args.result),
+        n_(batch_.n),
+        meter_(&request_.stop) {
+    w_.products.get(static_cast<size_t>(kProductRows) * (kGates + kHidden));
+    w_.logits.get(cpu::padded(n_));
+    w_.prefix.get(cpu::padded(n_));
+    w_.attention.get(attention_size());
+    w_.prior.start(parameters_.prior_weights(request_.policy), n_);
+    child_of_.assign(n_, -1);
+  }
+
+  PolicyStatistics run() {
+    start();
+    return walk();
+  }
+
+  PolicyStatistics run(Level<Rules>& branch) {
+    std::swap(level_at(0), branch);
+    return walk();
+  }
+
+ private:
+  PolicyStatistics walk() {
+    for (size_t depth = 0; !args_.branches.has_failed();) {
+      Level<Rules>& parents = level_at(depth);
+      if (!parents.groups.empty()) {
+        Level<Rules>& children = level_at(depth + 1);
+        advance(parents, children);
+        if (parents.groups.empty()) {
+          std::swap(parents, children);
+        } else {
+          ++depth;
+        }
+        if (request_.tape == nullptr && args_.branches.is_wanted()) give_branch(depth);
+      } else if (depth > 0) {
+        --depth;
+      } else {
+        break;
+      }
+    }
+    return statistics_;
+  }
+
+  // Half of the groups of the least depth where that is worth it. At the last depth one stays.
+  void give_branch(size_t depth) {
+    while (depth > 0 && levels_[depth].groups.empty()) --depth;
+    for (size_t d = 0; d <= depth; ++d) {
+      Level<Rules>& level = levels_[d];
+      const size_t count = level.groups.size(), kept = d < depth ? count / 2 : (count + 1) / 2;
+      if (kept == count || level.members_from(kept) * (n_ - level.step) < kSmallestBranch) continue;
+      give_branch(level, kept);
+      return;
+    }
+  }
+
+  // The groups from `first` on.
+  void give_branch(Level<Rules>& from, size_t first) {
+    struct Branch {
+      GroupStates states;
+      Level<Rules> level;
+    };
+    auto branch = std::make_shared<Branch>();
+    Level<Rules>& to = branch->level;
+    to.states = &branch->states;
+    to.step = from.step;
+    to.groups.assign(from.groups.begin() + static_cast<int64_t>(first), from.groups.end());
+    to.members.assign(from.members.end() - from.members_from(first), from.members.end());
+    to.states->make_room(to.groups.size(), n_);
+    for (size_t g = 0; g < to.groups.size(); ++g) {
+      to.groups[g].first_member -= from.groups[first].first_member;
+      copy_states(from, first + g, to, g);
+    }
+    from.drop_from(first);
+    args_.branches.put(
+        tree_, [branch, &args = args_, &tree = tree_, &encoded = encoded_](RolloutWorkspace& workspace) {
+          return TileRollout(args, tree, encoded, workspace).run(branch->level);
+        });
+  }
+
+  void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
+    std::copy_n(items(from, g), n_, items(to, at));
+    std::copy_n(h_of(from, g), kHidden, h_of(to, at));
+    std::copy_n(c_of(from, g), kHidden, c_of(to, at));
+  }
+
+  const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
+
+  Level<Rules>& level_at(size_t depth) {
+    for (size_t made = levels_.size(); made <= depth; ++made) {
+      if (w_.levels.size() == made) w_.levels.emplace_back();
+      levels_.emplace_back().states = &w_.levels[made];
+    }
+    return levels_[depth];
+  }
+
+  // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's
+  // first step from the encoder's start state.
+  void start() {
+    Level<Rules>& first = level_at(0);
+    const int pieces = static_cast<int>(tile_.pieces.size());
+    for (int p = 0; p < pieces; ++p) {
+      const RolloutPiece& piece = tile_.pieces[p];
+      const int members = recorded_ == nullptr ? piece.count : 1;
+      for (int i = 0; i < piece.count; i += members) {
+        const int row = static_cast<int>(first.groups.size());
+        first.states->make_room(row + 1, n_);
+        first.groups.push_back({Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, row, 0,
+                                static_cast<int>(first.members.size()) + i, members});
+        Group<Rules>& group = first.groups.back();
+        group.remaining = initial_remaining(group.rules, items(first, row), n_);
+      }
+      for (int i = 0; i < piece.count; ++i) first.members.push_back({p, piece.first + i, piece.result + i});
+    }
+    w_.products.get(first.groups.size() * (kGates + kHidden));
+    make_first_states(first);
+    drop_finished(first, 0);  // of instances in which nothing is feasible
+  }
+
+  void make_first_states(const Level<Rules>& level) {
+    const int rows = static_cast<int>(level.groups.size());
+    const float *h = encoded_.start_h, *c = encoded_.start_c;
+    float* products = w_.products.data.data();
+    float* cells = nullptr;
+    if (recorded_ != nullptr) {
+      LstmStates& decoder = recorded_->decoder;
+      decoder.resize(rows, n_, true);
+      recorded_->queries.get(static_cast<size_t>(n_) * rows * kHidden);
+      recorded_->attention.get(static_cast<size_t>(n_) * rows * attention_size());
+      for (const Group<Rules>& group : level.groups) {
+        std::copy_n(h + group.piece * kHidden, kHidden, decoder.h_before(0) + group.row * kHidden);
+        std::copy_n(c + group.piece * kHidden, kHidden, decoder.c_before(0) + group.row * kHidden);
+      }
+      h = decoder.h_before(0);
+      c = decoder.c_before(0);
+      cells = decoder.cell(0);
+    }
+    cpu::multiply(
+        {h, kHidden, parameters_.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates, false});
+    cpu::lstm_cell({rows, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c,
+                    h_of(level, 0), c_of(level, 0), cells});
+    for (int row = 0; recorded_ != nullptr && row < rows; ++row) record_state(level, row, row);
+  }
+
+  // The state that the level's group `group` chooses from goes to the activations' row.
+  void record_state(const Level<Rules>& level, size_t group, int row) {
+    LstmStates& states = recorded_->decoder;
+    std::copy_n(h_of(level, group), kHidden, states.h_after(level.step) + row * kHidden);
+    std::copy_n(c_of(level, group), kHidden, states.c_after(level.step) + row * kHidden);
+  }
+
+  // Of the groups from `first` on those that have nothing left to choose end here; the others close the gaps.
+  void drop_finished(Level<Rules>& level, size_t first) {
+    size_t end = first;
+    for (size_t g = first; g < level.groups.size(); ++g) {
+      const Group<Rules>& group = level.groups[g];
+      if (group.remaining == 0) {
+        for (int m = 0; m < group.members; ++m) finish(level.members[group.first_member + m]);
+      } else {
+        move_group(level, g, end++);
+      }
+    }
+    level.groups.resize(end);
+  }
+
+  static float* h_of(const Level<Rules>& level, size_t group) {
+    return level.states->h.data.data() + group * kHidden;
+  }
+  static float* c_of(const Level<Rules>& level, size_t group) {
+    return level.states->c.data.data() + group * kHidden;
+  }
+  int32_t* items(const Level<Rules>& level, size_t group) const {
+    return level.states->items.data() + group * n_;
+  }
+  size_t attention_size() const { return cpu::attention_activations(n_, weights_.glimpses); }
+
+  // The last block of the parents chooses, and is then gone.
+  void advance(Level<Rules>& parents, Level<Rules>& children) {
+    children.groups.clear();
+    children.members.clear();
+    children.step = parents.step + 1;
+    const size_t begin = last_block(parents), end = parents.groups.size();
+    for (size_t first = begin; first < end; first += kProductRows) {
+      const size_t last = std::min(first + kProductRows, end);
+      const bool states = make_products(parents, first, last);
+      if (request_.decode == Decode::kSample) make_uniforms(parents, first, last);
+      for (size_t g = first; g < last; ++g) {
+        meter_.check(parents.groups[g].remaining);
+        choose(parents, children, g, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
+      }
+    }
+    parents.drop_from(begin);
+  }
+
+  // Where it begins: one group at least, and no more than surely have that few children.
+  static size_t last_block(const Level<Rules>& parents) {
+    int room = kBlockChildren;
+    size_t begin = parents.groups.size();
+    while (begin > 0) {
+      const Group<Rules>& group = parents.groups[begin - 1];
+      room -= std::min(group.members, group.remaining);
+      if (room < 0 && begin < parents.groups.size()) break;
+      --begin;
+    }
+    return begin;
+  }
+
+  // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once
+  // every group is left with at most two items, since the last item needs no network.
+  bool make_products(const Level<Rules>& level, size_t first, size_t last) {
+    int most = 0;
+    for (size_t g = first; g < last; ++g) most = std::max(most, level.groups[g].remaining);
+    if (most < 2) return false;
+    const int rows = static_cast<int>(last - first);
+    const float* h = h_of(level, first);
+    float* products = w_.products.data.data();
+    constexpr int kWidth = kGates + kHidden;
+    cpu::multiply(
+        {h, kHidden, parameters_.query.data(), products + kGates, kWidth, rows, kHidden, kHidden, false});
+    if (most < 3) return false;
+    cpu::multiply(
+        {h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, rows, kHidden, kGates, false});
+    return true;
+  }
+
+  // The uniforms of this step, for the members of a block of groups.
+  void make_uniforms(const Level<Rules>& level, size_t first, size_t last) {
+    Draws& draws = w_.draws;
+    const Member* members = level.members.data() + level.groups[first].first_member;
+    const Group<Rules>& end = level.groups[last - 1];
+    const int count = end.first_member + end.members - level.groups[first].first_member;
+    draws.first_member = level.groups[first].first_member;
+    draws.make_room(count);
+    for (int i = 0; i < count; ++i) {
+      const int sequence = tile_.pieces[members[i].piece].sequence;
+      const uint32_t before = request_.first_samples == nullptr ? 0 : request_.first_samples[sequence];
+      draws.instances[i] = static_cast<uint32_t>(request_.instance_keys[sequence]);
+      draws.samples[i] = before + static_cast<uint32_t>(members[i].index) * request_.sample_stride;
+    }
+    cpu::sampling_uniforms({request_.seed, static_cast<uint32_t>(level.step), count, draws.instances.data(),
+                            draws.samples.data(), draws.uniforms.data.data()});
+  }
+
+  // Probabilities of one group, its members' choices, and the groups they fall into.
+  void choose(const Level<Rules>& parents, Level<Rules>& children, size_t g, bool states,
+              const float* products) {
+    const Group<Rules>& group = parents.groups[g];
+    const int32_t* list = items(parents, g);
+    const int step = parents.step;
+    float* prefix = w_.prefix.data.data();
+    float largest = 0.0f, log_total = 0.0f;
+    if (group.remaining > 1) {
+      float* activations = w_.attention.data.data();
+      if (recorded_ != nullptr) {
+        const size_t row = static_cast<size_t>(step) * recorded_->decoder.rows + group.row;
+        std::copy_n(products + kGates, kHidden, recorded_->queries.data.data() + row * kHidden);
+        activations = recorded_->attention.data.data() + row * attention_size();
+      }
+      largest = evaluate(group, list, products + kGates, activations);
+      log_total = log_f32(prefix[group.remaining - 1]);
+      if (request_.decode == Decode::kSample) {
+        const float* uniforms = w_.draws.uniforms.data.data() + (group.first_member - w_.draws.first_member);
+        cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w_.draws.positions.data()});
+      }
+    }
+    statistics_.steps += group.members;
+    const size_t first_child = children.groups.size();
+    chosen_.clear();
+    for (int m = 0; m < group.members; ++m) {
+      const Member& member = parents.members[group.first_member + m];
+      const int position = pick(group, list, member, m, step);
+      // The misfit that ends an order is no part of it, nor of its log p.
+      if (position < 0 || group.rules.ends(list[position])) {
+        finish(member, position == kImpossible);
+        continue;
+      }
+      double log_prob = member.log_prob;
+      if (group.remaining > 1)
+        log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
+      result_.orders[member.result * n_ + step] = list[position];
+      if (child_of_[position] < 0)
+        child_of_[position] = add_child(parents, children, g, position, states, products);
+      ++children.groups[child_of_[position]].members;
+      chosen_.push_back({position, m, log_prob});
+    }
+    place_members(parents.members.data() + group.first_member, children, first_child);
+  }
+
+  // Logits and running sums of a group into the workspace; returns the largest logit.
+  float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
+    cpu::StepStatistics step;
+    const float* prior = w_.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
+    cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining, prior,
+                         w_.logits.data.data(), activations, &step});
+    float largest;
+    double entropy = 0.0;
+    cpu::softmax_prefix({w_.logits.data.data(), group.remaining, w_.prefix.data.data(), &largest,
+                         want_entropy_ ? &entropy : nullptr});
+    ++statistics_.evaluations;
+    statistics_.direct_rows += step.direct;
+    statistics_.entropy += group.members * entropy;
+    statistics_.mean_logit += group.members * static_cast<double>(step.mean_u);
+    statistics_.saturated += group.members * static_cast<double>(step.saturated);
+    return largest;
+  }
+
+  // Position in the list of the group's member m, or what is not one.
+  int pick(const Group<Rules>& group, const int32_t* list, const Member& member, int m, int step) const {
+    const int count = group.remaining;
+    if (request_.decode == Decode::kForced) {
+      const int32_t item = request_.forced[member.result * n_ + step];
+      if (item < 0) return kEnded;
+      const int32_t* at = std::find(list, list + count, item);
+      return at == list + count ? kImpossible : static_cast<int>(at - list);
+    }
+    if (count == 1) return 0;
+    if (request_.decode == Decode::kGreedy) {
+      const float* logits = w_.logits.data.data();
+      int best = 0;
+      for (int j = 1; j < count; ++j) {
+        if (logits[j] > logits[best] || (logits[j] == logits[best] && list[j] < list[best])) best = j;
+      }
+      return best;
+    }
+    return w_.draws.positions[m];
+  }
+
+  // The group after `position` was chosen: list, rules and, where another choice is left, network state.
+  int add_child(const Level<Rules>& parents, Level<Rules>& children, size_t g, int position, bool states,
+                const float* products) {
+    const Group<Rules>& group = parents.groups[g];
+    const size_t child = children.groups.size();
+    children.states->make_room(child + 1, n_);
+    int32_t* list = items(children, child);
+    std::copy_n(items(parents, g), group.remaining, list);
+    Group<Rules> next = group;
+    const int32_t item = list[position];
+    next.rules.step(item);
+    next.last = item;
+    next.remaining = remove_and_filter(next.rules, list, group.remaining, position);
+    next.members = 0;
+    if (next.remaining > 1 && states) {
+      const float* input = features(group.piece) + 2 * item;
+      float* cell = nullptr;
+      if (recorded_ != nullptr) {
+        cell = recorded_->decoder.cell(children.step) + group.row * kLstmCell;
+        std::copy_n(input, 2, recorded_->decoder.input(children.step) + 2 * group.row);
+      }
+      cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(),
+                      parameters_.decoder.bias.data(), input, c_of(parents, g), h_of(children, child),
+                      c_of(children, child), cell});
+      if (recorded_ != nullptr) record_state(children, child, group.row);
+    }
+    children.groups.push_back(next);
+    return static_cast<int>(child);
+  }
+
+  // The members of a group that go on, sorted by the groups that they fall into.
+  void place_members(const Member* parents, Level<Rules>& children, size_t first_child) {
+    std::vector<Group<Rules>>& groups = children.groups;
+    int at = static_cast<int>(children.members.size());
+    for (size_t c = first_child; c < groups.size(); ++c) {
+      groups[c].first_member = at;
+      at += groups[c].members;
+      groups[c].members = 0;
+    }
+    children.members.resize(at);
+    for (const Chosen& chosen : chosen_) {
+      Group<Rules>& child = groups[child_of_[chosen.position]];
+      Member& member = children.members[child.first_member + child.members++];
+      member = parents[chosen.member];
+      member.log_prob = chosen.log_prob;
+    }
+    for (const Chosen& chosen : chosen_) child_of_[chosen.position] = -1;
+    drop_finished(children, first_child);
+  }
+
+  void move_group(Level<Rules>& level, size_t from, size_t to) {
+    if (from == to) return;
+    copy_states(level, from, level, to);
+    level.groups[to] = level.groups[from];
+  }
+
+  // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
+  void finish(const Member& member, bool impossible = false) {
+    const int32_t* order = result_.orders.data() + member.result * n_;
+    const bool ended = Rules::kDropsItems || order[n_ - 1] >= 0;
+    const bool whole = ended && !impossible && !std::isnan(member.log_prob);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    result_.log_probs[member.result] = whole ? member.log_prob : nan;
+    result_.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n_) : nan;
+  }
+
+  const TileRolloutArgs& args_;
+  const CpuParameters& parameters_;
+  const cpu::AttentionWeights weights_;
+  const RolloutRequest& request_;
+  const SequenceBatch& batch_;
+  const RolloutTile& tile_;
+  const bool want_entropy_;
+  RolloutWorkspace& w_;
+  BranchQueue::Tree& tree_;
+  const EncodedTile& encoded_;
+  TileActivations* const recorded_;
+  RolloutResult& result_;
+  const int n_;
+  StopMeter meter_;
+  std::deque<Level<Rules>> levels_;  // what is left to do at each depth
+  std::vector<int> child_of_;        // by position in a group's list
+  std::vector<Chosen> chosen_;       // by the members of a group that go on
+  PolicyStatistics statistics_;
+};
+
+}  // namespace
+
+PolicyStatistics roll_out_tile(const TileRolloutArgs& args, RolloutWorkspace& workspace) {
+  const bool recorded = args.recorded != nullptr;
+  EncodedTile& encoded = recorded ? args.recorded->encoded : workspace.encoded;
+  encode(args.parameters, args.request.sequences, args.tile, recorded, encoded, args.request.stop);
+  BranchQueue::Tree tree;
+  PolicyStatistics statistics;
+  args.branches.attempt([&] {
+    statistics = with_rules(args.request.sequences.problem, [&]<typename Rules>() {
+      return TileRollout<Rules>(args, tree, encoded, workspace).run();
+    });
+  });
+  args.branches.wait_for(tree, workspace);  // they read what is encoded here
+  return statistics;
+}
+
+}  // namespace pointsman

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "engine/backend/backends.h"
+#include "engine/backend/cuda/calls.h"
+#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/rank_sum.h"
+
+namespace pointsman {
+
+namespace cuda {
+namespace {
+
+constexpr int kRolloutsPerMultiprocessor = 128;  // some 16,900 in all fill an H100
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int index, int64_t memory_limit, Precision precision)
+      : context_(index, precision), lanes_(context_), memory_limit_(memory_limit) {
+    context_.memory_budget.configure(memory_limit_);
+  }
+  ~CudaBackend() override { cudaSetDevice(context_.index); }
+
+  DeviceInfo info() const override {
+    const cudaDeviceProp& p = context_.properties;
+    return {
+        context_.index == 0 ? "cuda" : "cuda:" + std::to_string(context_.index),
+        std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
+            std::to_string(p.totalGlobalMem >> 30) + " GiB" +
+            (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency())),
+        false,
+        int64_t{kRolloutsPerMultiprocessor} * p.multiProcessorCount,
+        CudaLanes::kLanes};
+  }
+
+  void configure(const ModelConfig& config, int sets) override {
+    context_.make_current();
+    context_.parameters.reset();
+    context_.memory_budget.release();
+    context_.config = config;
+    context_.layout.emplace(context_.config);
+    context_.parameters.emplace(context_.config, *context_.layout, sets, context_.stream.get());
+    try {
+      context_.parameters->allocate();
+    } catch (const std::bad_alloc&) {
+      size_t free = 0, total = 0;
+      require(cudaMemGetInfo(&free, &total), "free memory");
+      throw DeviceError("CUDA: " + std::to_string(sets) + " parameter sets need " +
+                        mebibytes(context_.parameters->bytes()) + " of device memory, and there are " +
+                        mebibytes(free));
+    }
+    context_.stream.synchronize();
+    context_.memory_budget.configure(memory_limit_);
+  }
+
+  void load_parameters(int set, std::span<const float> parameters) override {
+    CudaParameters& p = changed(set);
+    if (parameters.size() != context_.layout->size)
+      throw std::invalid_argument("load_parameters: wrong number of parameters");
+    write(parameters, p.set(p.parameters(), set));
+    for (float* array : {p.first_moment(), p.second_moment(), p.gradient()})
+      clear(p.set(array, set), p.stride());
+    p.actor_steps[set] = p.critic_steps[set] = 0;
+    p.prepare(set, 1);
+    context_.stream.synchronize();
+  }
+
+  void read_parameters(int set, std::span<float> parameters) const override {
+    const CudaParameters& p = of(set);
+    read(p.set(p.parameters(), set), parameters);
+  }
+
+  void load_optimiser(int set, const OptimiserState& state) override {
+    of(set);
+    CudaParameters& p = *context_.parameters;
+    if (state.first_moment.size() != context_.layout->size ||
+        state.second_moment.size() != context_.layout->size)
+      throw std::invalid_argument("load_optimiser: wrong number of moments");
+    write(state.first_moment, p.set(p.first_moment(), set));
+    write(state.second_moment, p.set(p.second_moment(), set));
+    context_.stream.synchronize();
+    p.actor_steps[set] = state.actor_steps;
+    p.critic_steps[set] = state.critic_steps;
+  }
+
+  OptimiserState read_optimiser(int set) const override {
+    const CudaParameters& p = of(set);
+    const size_t size = context_.layout->size;
+    OptimiserState state{std::vector<float>(size), std::vector<float>(size), p.actor_steps[set],
+                         p.critic_steps[set]};
+    read(p.set(p.first_moment(), set), state.first_moment);
+    read(p.set(p.second_moment(), set), state.second_moment);
+    return state;
+  }
+
+  void read_gradient(int set, std::span<float> gradient) const override {
+    const CudaParameters& p = of(set);
+    read(p.set(p.gradient(), set), gradient);
+  }
+
+  void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    context_.make_current();
+    roll_out(context_, lanes_, request, result);
+  }
+
+  void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
+    context_.make_current();
+    search_tours(context_, request, result);
+  }
+
+  void gradient(const GradientRequest& request) override {
+    context_.make_current();
+    add_gradient(context_, request);
+  }
+
+  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
+    context_.make_current();
+    run_critic(context_, sequences, nullptr, 0.0f, values, {});
+  }
+
+  void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
+                       std::span<float> values, const StopToken& stop) override {
+    context_.make_current();
+    run_critic(context_, sequences, targets.data(), weight, values, stop);
+  }
+
+  void sum_gradients(Communicator& ranks, int first_set, int count) override {
+    if (count == 0) return;
+    const CudaParameters& p = of(first_set + count - 1);
+    if (!rank_sum_) rank_sum_.emplace(ranks, context_);
+    for (int s = first_set; s < first_set + count; ++s)
+      rank_sum_->add_up(p.set(p.gradient(), s), context_.layout->size);
+  }
+
+  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override;
+  std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result) override;
+
+ private:
+  // An update in three steps: its memory, work for the stream, and the norms once that is done.
+  struct Update;
+  Update place_update(int first_set, int count, const UpdateRequest& request);
+  void enqueue(const Update& update);
+  // Before the stream has come to an enqueued update: nothing is updated but the gradients, which are zeroed.
+  void withdraw(const Update& update);
+  std::vector<GradientNorms> norms_of(const Update& update);
+
+  const CudaParameters& of(int set) const {
+    if (!context_.parameters || set < 0 || set >= context_.parameters->sets())
+      throw std::out_of_range("no parameter set " + std::to_string(set));
+    context_.make_current();
+    return *context_.parameters;
+  }
+
+  // For calls that change parameters: a tape's activations are those of the old ones.
+  CudaParameters& changed(int set) {
+    of(set);
+    context_.memory.let_go();
+    return *context_.parameters;
+  }
+
+  void write(std::span<const float> from, float* to) const {
+    require(
+        cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, context_.stream.get()),
+        "upload");
+  }
+  void read(const float* from, std::span<float> to) const {
+    require(cudaMemcpyAsync(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost, context_.stream.get()),
+            "download");
+    context_.stream.synchronize();
+  }
+  void clear(float* array, int64_t floats) const {
+    require(cudaMemsetAsync(array, 0, sizeof(float) * floats, context_.stream.get()), "clearing");
+  }
+
+  CudaContext context_;
+  CudaLanes lanes_;
+  std::optional<RankSum> rank_sum_;  // of the ranks that asked for it
+  PinnedBuffer update_copies_;
+  bool update_is_under_way_ = false;
+  const int64_t memory_limit_;
+};
+
+// What an update copies, to the device and back.
+struct UpdateCopies {
+  UpdateCopies(Placement& placement, int all_sets, int count) {
+    steps = placement.take<int64_t>(2 * all_sets);
+    norms = placement.take<double>(2 * count);
+  }
+  int64_t* steps;  // [actor, critic][all sets]
+  double* norms;   // [actor, critic][count]
+};
+
+// Device memory of an update.
+struct UpdateArrays : UpdateCopies {
+  UpdateArrays(Placement& placement, int all_sets, int count, const ParameterLayout& layout)
+      : UpdateCopies(placement, all_sets, count),
+        scratch(placement.take<double>(adam_update_scratch(
+            static_cast<int64_t>(std::max(layout.actor_size, layout.size - layout.actor_size)), count))) {}
+  double* scratch;
+};
+
+struct CudaBackend::Update {
+  int first_set, count;
+  const UpdateRequest& request;
+  bool critic;
+  UpdateArrays arrays;
+  UpdateCopies host;  // page-locked, so that no copy waits for the work before it
+};
+
+CudaBackend::Update CudaBackend::place_update(int first_set, int count, const UpdateRequest& request) {
+  of(first_set + count - 1);
+  const CudaParameters& p = *context_.parameters;
+  Placement counted;
+  UpdateCopies(counted, p.sets(), count);
+  if (std::exchange(update_is_under_way_, true)) context_.synchronize();  // it ended by an exception
+  Placement placed(update_copies_.reserve(counted.bytes()));
+  return {first_set,
+          count,
+          request,
+          request.critic && context_.config.has_critic,
+          context_.memory.place<UpdateArrays>(p.sets(), count, *context_.layout),
+          UpdateCopies(placed, p.sets(), count)};
+}
+
+void CudaBackend::enqueue(const Update& update) {
+  CudaParameters& p = *context_.parameters;
+  const UpdateRequest& request = update.request;
+  const int first_set = update.first_set, count = update.count;
+  const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
+  const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
+    for (int s = first_set; s < first_set + count; ++s) ++steps[s];
+    int64_t* const device_steps = update.arrays.steps + network * p.sets();
+    double* const device_norms = update.arrays.norms + network * count;
+    int64_t* const host_steps = update.host.steps + network * p.sets();
+    std::copy(steps.begin(), steps.end(), host_steps);
+    require(cudaMemcpyAsync(device_steps, host_steps, steps.size() * sizeof(int64_t), cudaMemcpyHostToDevice,
+                            context_.stream.get()),
+            "upload");
+    adam_update({p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()),
+                 p.all(p.gradient()), static_cast<int64_t>(offset), static_cast<int64_t>(size), first_set,
+                 count, request.max_norm, request.learning_rate, request.beta1, request.beta2,
+                 request.epsilon, device_steps, device_norms, update.arrays.scratch},
+                context_.stream.get());
+  };
+  if (request.actor) step(0, p.actor_steps, 0, actor_size);
+  if (update.critic) step(1, p.critic_steps, actor_size, critic_size);
+  clear(p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
+  p.prepare(first_set, count);
+  const int first_norm = request.actor ? 0 : count, norm_count = (request.actor + update.critic) * count;
+  require(cudaMemcpyAsync(update.host.norms + first_norm, update.arrays.norms + first_norm,
+                          sizeof(double) * norm_count, cudaMemcpyDeviceToHost, context_.stream.get()),
+          "download");
+}
+
+void CudaBackend::withdraw(const Update& update) {
+  CudaParameters& p = *context_.parameters;
+  std::fill_n(update.host.steps, 2 * p.sets(), 0);
+  for (int s = update.first_set; s < update.first_set + update.count; ++s) {
+    if (update.request.actor) --p.actor_steps[s];
+    if (update.critic) --p.critic_steps[s];
+  }
+}
+
+std::vector<GradientNorms> CudaBackend::norms_of(const Update& update) {
+  update_is_under_way_ = false;
+  std::vector<GradientNorms> norms(update.count);
+  for (int i = 0; i < update.count; ++i) {
+    norms[i] = {update.request.actor ? update.host.norms[i] : 0.0,
+                update.critic ? update.host.norms[update.count + i] : 0.0};
+  }
+  return norms;
+}
+
+std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const UpdateRequest& request) {
+  if (count == 0) return {};
+  changed(first_set);
+  const Update update = place_update(first_set, count, request);
+  enqueue(update);
+  context_.synchronize();
+  return norms_of(update);
+}
+
+// One graph: the rollouts, their weights by a call of the host, the gradient, and the update. After a stop
+// the weights are zeros, and the update is withdrawn.
+std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, RolloutResult& result) {
+  of(request.first_set);
+  const RolloutRequest& rollouts = request.rollouts;
+  if (rollouts.sequences.n < 2 || request.sets == 0) return learn_in_calls(*this, request, result);
+  std::vector<float> weights(count_rollouts(rollouts));  // they stay where they are, as the result does
+  GradientRequest of_these;
+  std::unique_ptr<HeldGradient> gradient;
+  std::optional<Update> update;
+  Placement update_bytes;
+  UpdateArrays(update_bytes, context_.parameters->sets(), request.sets, *context_.layout);
+  const AfterRollouts after{update_bytes.bytes(),
+                            [&] {
+                              of_these = gradient_of(rollouts, result, weights);
+                              of_these.learned = request.learned;
+                              gradient = gradient_of_held(context_, of_these);
+                              update.emplace(place_update(request.first_set, request.sets, request.update));
+                            },
+                            [&] {
+                              std::exception_ptr failure;
+                              if (result.finished.empty()) {
+                                try {
+                                  const std::vector<float> given = request.weigh(result);
+                                  if (given.size() != weights.size())
+                                    throw std::invalid_argument("learn: expected a weight a rollout");
+                                  std::copy(given.begin(), given.end(), weights.begin());
+                                } catch (...) {
+                                  failure = std::current_exception();
+                                }
+                              }
+                              if (!result.finished.empty()) withdraw(*update);
+                              gradient->stage();  // in any case: what follows reads it
+                              if (failure) std::rethrow_exception(failure);
+                            },
+                            [&] {
+                              gradient->enqueue();
+                              enqueue(*update);
+                            }};
+  if (!roll_out_and_go_on(context_, rollouts, result, after)) return learn_in_calls(*this, request, result);
+  const std::vector<GradientNorms> norms = norms_of(*update);
+  return result.finished.empty() ? norms : std::vector<GradientNorms>();
+}
+
+}  // namespace
+}  // namespace cuda
+
+std::unique_ptr<Backend> make_cuda_backend(int index, int64_t memory_limit, Precision precision) {
+  return std::make_unique<cuda::CudaBackend>(index, memory_limit, precision);
+}
+
+}  // namespace pointsman

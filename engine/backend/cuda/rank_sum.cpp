@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cuda/rank_sum.h"
+
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "engine/backend/backend.h"
+#include "engine/cluster/message.h"
+#include "kernels/cuda/cuda_operations.h"
+
+namespace pointsman::cuda {
+
+namespace {
+
+// What rank 0 must know of each rank to choose the way.
+struct Candidate {
+  int nccl_version = 0;  // 0: none
+  std::string device;
+};
+
+// What it answers.
+struct Choice {
+  bool nccl = false;
+  NcclId id{};
+};
+
+Candidate own_candidate(const CudaContext& context) {
+  Candidate own{0, identity_of(context.properties)};
+  if (const Nccl* const nccl = find_nccl()) nccl->version(&own.nccl_version);
+  return own;
+}
+
+Candidate receive_candidate(Communicator& ranks, int rank) {
+  const Communicator::Received received = ranks.receive(rank);
+  Candidate theirs;
+  MessageReader(received.bytes).get(theirs.nccl_version).get(theirs.device);
+  return theirs;
+}
+
+bool may_use_nccl(const std::vector<Candidate>& ranks) {
+  std::set<std::string> devices;
+  for (const Candidate& rank : ranks) {
+    devices.insert(rank.device);
+    if (rank.nccl_version == 0 || rank.nccl_version != ranks[0].nccl_version) return false;
+  }
+  return ranks.size() > 1 && devices.size() == ranks.size();
+}
+
+void require_nccl(NcclResult result, const char* call) {
+  if (result != kNcclSuccess)
+    throw ClusterError(std::string(call) + ": " + find_nccl()->error_text(result) +
+                       " (POINTSMAN_NCCL=off in the environment goes through the hosts' memory)");
+}
+
+// The same on every rank.
+Choice choose(Communicator& ranks, const Candidate& own) {
+  Choice choice;
+  if (ranks.rank() > 0) {
+    ranks.send(0, MessageWriter().put(own.nccl_version).put(own.device).bytes());
+  } else {
+    std::vector<Candidate> all{own};
+    for (int rank = 1; rank < ranks.size(); ++rank) all.push_back(receive_candidate(ranks, rank));
+    choice.nccl = may_use_nccl(all) && find_nccl()->get_id(&choice.id) == kNcclSuccess;
+  }
+  ranks.broadcast(0, {reinterpret_cast<char*>(&choice), sizeof choice});
+  return choice;
+}
+
+}  // namespace
+
+std::string identity_of(const cudaDeviceProp& device) {
+  std::string machine;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
+  return machine + ":" + std::to_string(device.pciDomainID) + ":" + std::to_string(device.pciBusID) + ":" +
+         std::to_string(device.pciDeviceID);
+}
+
+RankSum::RankSum(Communicator& ranks, const CudaContext& context) : ranks_(ranks), stream_(context.stream) {
+  const Choice choice = choose(ranks, own_candidate(context));
+  if (!choice.nccl) return;
+  nccl_ = find_nccl();
+  require_nccl(nccl_->join(&communicator_, ranks.size(), choice.id, ranks.rank()), "ncclCommInitRank");
+}
+
+// After a failure the others do not leave, and the process ends soon: nobody may wait for them here. But work
+// that waits for them must end before its memory can be freed.
+RankSum::~RankSum() {
+  if (communicator_ == nullptr) return;
+  if (!ranks_.is_broken()) {
+    nccl_->leave(communicator_);
+  } else if (cudaStreamQuery(stream_.get()) == cudaErrorNotReady) {
+    nccl_->abort(communicator_);
+  }
+}
+
+void RankSum::add_up(float* array, size_t size) {
+  if (nccl_ != nullptr) {
+    gather_and_add(array, size);
+  } else {
+    add_on_hosts(array, size);
+  }
+}
+
+void RankSum::gather_and_add(float* array, size_t size) {
+  const size_t bytes = size * ranks_.size() * sizeof(float);
+  float* rows = nullptr;
+  try {
+    rows = reinterpret_cast<float*>(gathered_.reserve(bytes));
+  } catch (const std::bad_alloc&) {
+    throw DeviceError("CUDA: the gradients of " + std::to_string(ranks_.size()) + " ranks need " +
+                      mebibytes(bytes) + " of device memory");
+  }
+  require_nccl(nccl_->all_gather(array, rows, size, kNcclFloat, communicator_, stream_.get()),
+               "ncclAllGather");
+  wait_for_gather();
+  add_rows({rows, ranks_.size(), static_cast<int64_t>(size), array}, stream_.get());
+}
+
+// A rank that is gone, or a network, would keep the stream from ever being done.
+void RankSum::wait_for_gather() const {
+  while (!stream_.is_done()) {
+    NcclResult error = kNcclSuccess;
+    require_nccl(nccl_->later_error(communicator_, &error), "ncclCommGetAsyncError");
+    require_nccl(error, "ncclAllGather");
+    std::this_thread::yield();
+  }
+}
+
+void RankSum::add_on_hosts(float* array, size_t size) {
+  own_.resize(size);
+  sum_.resize(size);
+  require(cudaMemcpyAsync(own_.data(), array, size * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()),
+          "download");
+  stream_.synchronize();
+  const float* const addend = own_.data();
+  sum_in_rank_order(ranks_, {&addend, 1}, sum_);
+  require(cudaMemcpyAsync(array, sum_.data(), size * sizeof(float), cudaMemcpyHostToDevice, stream_.get()),
+          "upload");
+  stream_.synchronize();
+}
+
+}  // namespace pointsman::cuda

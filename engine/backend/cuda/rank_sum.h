@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the devices of several ranks, in rank order: NCCL gathers the addends on every device, which adds
+// them. Where a rank lacks NCCL or two ranks share a device, they go through the hosts' memory. The same bits
+// either way.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/nccl.h"
+#include "engine/cluster/communicator.h"
+#include "kernels/cuda/device_buffer.h"
+#include "kernels/cuda/stream.h"
+
+namespace pointsman::cuda {
+
+// What no other device of any machine has. The slices of one GPU (MIG) share it: NCCL takes them for one.
+std::string identity_of(const cudaDeviceProp& device);
+
+class RankSum {
+ public:
+  // Called by all ranks, each with its device as the thread's current one. ranks and context must outlive it.
+  // Throws ClusterError; here and below what fails on CUDA is std::runtime_error.
+  RankSum(Communicator& ranks, const CudaContext& context);
+  ~RankSum();
+  RankSum(const RankSum&) = delete;
+  RankSum& operator=(const RankSum&) = delete;
+
+  // Called by all ranks. array: [size] of device memory, which the context's work makes: it becomes the sum,
+  // at the latest when the context is waited for. Throws ClusterError, and DeviceError where the addends of
+  // all ranks do not fit the device.
+  void add_up(float* array, size_t size);
+
+ private:
+  void gather_and_add(float* array, size_t size);
+  void wait_for_gather() const;
+  void add_on_hosts(float* array, size_t size);
+
+  Communicator& ranks_;
+  const Stream& stream_;
+  const Nccl* nccl_ = nullptr;  // null: through the hosts
+  NcclCommunicator communicator_ = nullptr;
+  DeviceBuffer gathered_;
+  std::vector<float> own_, sum_;  // through the hosts
+};
+
+}  // namespace pointsman::cuda

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "engine/backend/cuda/calls.h"
+#include "engine/backend/rollout_request.h"
+
+namespace pointsman::cuda {
+
+namespace {
+
+// A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
+struct RolloutWork {
+  RolloutWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape,
+              const TileShape& tiles, bool record, bool best_only)
+      : activations(placement, config, shape, record),
+        activation_bytes(placement.bytes()),
+        inputs(placement, shape),
+        answers(placement, shape.n, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
+        candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
+        best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
+    candidates.statistics = answers.statistics;
+    activations.tree = take_tree(placement, shape, tiles);
+  }
+
+  Activations activations;
+  size_t activation_bytes;
+  ChunkArrays inputs;
+  RolloutArrays answers, candidates;
+  std::byte* best_scratch;
+};
+
+// Most samples of a sequence that may share prefixes: without a tape, where each has its own activations.
+int most_that_share(const RolloutRequest& request) {
+  if (request.decode != Decode::kSample || request.tape != nullptr || request.counts == nullptr) return 0;
+  return *std::max_element(request.counts, request.counts + request.sequences.count);
+}
+
+// Of the whole call; of more rollouts than a chunk can have only their number.
+DecodeLoad decode_load(const RolloutRequest& request, int64_t rollouts) {
+  if (rollouts > std::numeric_limits<int>::max()) return {rollouts, 1, 1};
+  return decode_load(request.sequences, whole_batch(request.sequences, request.counts));
+}
+
+// A chunk under way.
+struct Flight {
+  CudaLane& lane;
+  CudaLanes::Lease lease;  // of the lane, unless it is the context's own
+  ChunkPlan plan;
+  RolloutWork work;
+};
+
+class Rollouts {
+ public:
+  Rollouts(CudaContext& context, const RolloutRequest& request, int64_t rollouts, RolloutResult& result)
+      : context_(context),
+        request_(request),
+        batch_(request.sequences),
+        result_(result),
+        precision_(request.tape == nullptr ? context.precision : Precision::kFp32),
+        tiles_(tile_shape(context, batch_.n, decode_load(request, rollouts), precision_,
+                          most_that_share(request))),
+        finished_(batch_.count, 0) {
+    shape_.sampling = request.decode == Decode::kSample;
+    shape_.orders = request.decode == Decode::kForced;
+  }
+
+  // In lanes. Where one has too little memory for a single rollout it is done one chunk after the other, in
+  // all memory that there is.
+  void run(CudaLanes& lanes) {
+    const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
+    const bool alone = !is_one_chunk(lanes.memory(), measure, 1, 1);
+    const auto all = alone ? lanes.take_all() : std::vector<CudaLanes::Lease>();
+    CudaMemory& memory = alone ? context_.memory : lanes.memory();
+    const auto chunks = cut_into_chunks(memory, batch_, request_.counts, measure);
+    std::deque<Flight> flights;
+    for (const CudaChunk& chunk : chunks) {
+      if (chunk.rows == 0) continue;
+      CudaLanes::Lease lease = alone ? CudaLanes::Lease() : flights.empty() ? lanes.take() : lanes.try_take();
+      if (lease.lane() == nullptr && !flights.empty()) lease = land(flights);
+      is_whole_ = is_whole_ && !request_.stop.stops();
+      if (!is_whole_) break;
+      CudaLane& lane = alone ? context_ : *lease.lane();
+      flights.push_back(start(lane, std::move(lease), chunk));
+    }
+    while (!flights.empty()) land(flights);
+    tell_finished();
+  }
+
+  // All at once and onto the tape, which a stop leaves empty; false when the activations and what a gradient
+  // adds to them do not fit.
+  bool run_onto_tape(int64_t rollouts) {
+    if (!fits_on_tape(rollouts, 0)) return false;
+    const CudaChunk chunk = whole_batch(batch_, request_.counts);
+    std::deque<Flight> flights;
+    flights.push_back(start(context_, {}, chunk));
+    const size_t bytes = flights.front().work.activation_bytes;
+    land(flights);
+    if (is_whole_) context_.memory.hold(bytes);
+    tell_finished();
+    return true;
+  }
+
+  // The same and what follows as one graph. The activations and the word that stops them stay where they are
+  // meanwhile.
+  bool run_and_go_on(int64_t rollouts, const AfterRollouts& after) {
+    if (!fits_on_tape(rollouts, after.bytes)) return false;
+    const CudaChunk chunk = whole_batch(batch_, request_.counts);
+    Flight flight = prepare(context_, {}, chunk);
+    context_.downloads.reserve(flight.work.answers.bytes);
+    context_.memory.hold(flight.work.activation_bytes + flight.work.inputs.bytes);
+    HostCall answers([&] {
+      collect(flight);
+      tell_finished();
+      after.on_host();
+    });
+    after.prepare();
+    context_.learning.launch(context_.stream, [&] {
+      enqueue(flight);
+      answers.enqueue(context_.stream);
+      after.enqueue();
+    });
+    try {
+      wait(flight);
+    } catch (...) {
+      cudaStreamSynchronize(context_.stream.get());  // which calls `answers`
+      throw;
+    }
+    answers.rethrow();
+    return true;
+  }
+
+  bool is_whole() const { return is_whole_; }  // no stop left some of the rollouts unmade
+
+ private:
+  ChunkNeed need(int sequences, int rows) const {
+    Placement counted;
+    const RolloutWork work(counted, context_.config, at_most(shape_, batch_, sequences, rows), tiles_,
+                           record_, request_.best_only);
+    const bool attends = context_.config.encoder == Encoder::kAttention;
+    return {counted.bytes(), work.inputs.bytes, work.answers.bytes,
+            attends ? static_cast<double>(sequences) * batch_.n * batch_.n : 0.0};
+  }
+
+  // Whether all rollouts and their gradient fit, and `more` bytes beside the activations and inputs.
+  bool fits_on_tape(int64_t rollouts, size_t more) {
+    record_ = true;
+    ChunkNeed whole{};
+    const auto measure = [&](int sequences, int rows) {
+      whole = need(sequences, rows);
+      whole.device = std::max(whole.device, gradient_bytes(context_, batch_, sequences, rows)) + more;
+      if (more > 0) whole.device += whole.upload;
+      return whole;
+    };
+    record_ = is_one_chunk(context_.memory, measure, batch_.count, rollouts);
+    if (record_) context_.memory.work(whole.device);
+    return record_;
+  }
+
+  // Gives the lane all of the chunk's work.
+  Flight start(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
+    Flight flight = prepare(lane, std::move(lease), chunk);
+    enqueue(flight);
+    return flight;
+  }
+
+  // The chunk's inputs, on their way to the lane.
+  Flight prepare(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
+    const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tiles_));
+    const auto work =
+        lane.memory.place<RolloutWork>(context_.config, plan.shape, tiles_, record_, request_.best_only);
+    upload(lane, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
+    lane.stop_signal.begin(lane.stream);
+    return {lane, std::move(lease), plan, work};
+  }
+
+  // The rest of its work.
+  void enqueue(const Flight& flight) const {
+    CudaLane& lane = flight.lane;
+    const ChunkPlan& plan = flight.plan;
+    const RolloutWork& work = flight.work;
+    encode(lane, plan.shape, work.inputs, work.activations, precision_);
+    if (request_.best_only) {
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates);
+      const RolloutArrays &from = work.candidates, &to = work.answers;
+      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch_.n,
+               work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
+              lane.stream.get());
+    } else {
+      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers);
+    }
+    download(lane, work.answers.block, lane.downloads.reserve(work.answers.bytes), work.answers.bytes);
+  }
+
+  static void download(const CudaLane& lane, const void* from, void* to, size_t bytes) {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, lane.stream.get()), "download");
+  }
+
+  // Waits for the first chunk and takes its answers. Returns its lane.
+  CudaLanes::Lease land(std::deque<Flight>& flights) {
+    wait(flights.front());
+    Flight landed = std::move(flights.front());
+    flights.pop_front();
+    collect(landed);
+    return std::move(landed.lease);
+  }
+
+  void wait(const Flight& flight) const { flight.lane.wait(request_.stop, flight.work.inputs.stop); }
+
+  // Of a chunk whose rollouts cost so much: those that a stop did not end.
+  void count_finished(const CudaChunk& chunk, const double* costs) {
+    for (int s = 0; s < chunk.sequences; ++s) {
+      const auto made = std::count_if(costs + chunk.first_row[s], costs + chunk.first_row[s + 1],
+                                      [](double cost) { return !std::isinf(cost); });
+      finished_[chunk.first_sequence + s] += static_cast<int32_t>(made);
+      is_whole_ = is_whole_ && made == chunk.first_row[s + 1] - chunk.first_row[s];
+    }
+  }
+  void tell_finished() {
+    if (!is_whole_) result_.finished = finished_;
+  }
+
+  void fill(const CudaChunk& chunk, const ChunkArrays& to) const {
+    if (shape_.sampling) {
+      std::copy_n(request_.instance_keys + chunk.first_sequence, chunk.sequences, to.keys);
+      if (request_.first_samples == nullptr) {
+        std::fill_n(to.first_samples, chunk.sequences, 0u);
+      } else {
+        std::copy_n(request_.first_samples + chunk.first_sequence, chunk.sequences, to.first_samples);
+      }
+    }
+    if (shape_.orders) {
+      std::copy_n(request_.forced + chunk.first_result * batch_.n, static_cast<size_t>(chunk.rows) * batch_.n,
+                  to.orders);
+    }
+  }
+
+  void collect(const Flight& flight) {
+    const CudaLane& lane = flight.lane;
+    const ChunkPlan& plan = flight.plan;
+    const CudaChunk& chunk = plan.chunk;
+    Placement placed(lane.downloads.data());
+    const RolloutArrays from(placed, batch_.n, request_.best_only ? chunk.sequences : chunk.rows,
+                             plan.shape.tiles, request_.best_only);
+    if (request_.best_only) {
+      std::vector<double> costs(chunk.rows, 0.0);
+      if (lane.stop_signal.is_sent()) read_costs(lane, flight.work.candidates, costs);
+      count_finished(chunk, costs.data());
+      for (int s = 0; s < chunk.sequences; ++s) take_best(chunk, s, from);
+    } else {
+      count_finished(chunk, from.costs);
+      for (int r = 0; r < chunk.rows; ++r) take(from, r, chunk.first_result + r);
+    }
+    for (int t = 0; t < plan.shape.tiles; ++t) result_.statistics += from.statistics[t];
+  }
+
+  // An earlier chunk may hold the first rollouts of the same sequence: the best of equal ones is there.
+  void take_best(const CudaChunk& chunk, int s, const RolloutArrays& from) {
+    const int64_t to = chunk.first_sequence + s;
+    if (std::isinf(from.costs[s])) return;  // it has none, or a stop ended all of them
+    if (result_.winners[to] >= 0 && !(from.costs[s] < result_.costs[to])) return;
+    take(from, s, to);
+    result_.winners[to] = (s == 0 ? chunk.skipped : 0) + from.winners[s];
+  }
+
+  // Entry `at` of a chunk's answers, unless a stop ended it.
+  void take(const RolloutArrays& from, int64_t at, int64_t to) {
+    if (std::isinf(from.costs[at])) return;
+    std::copy_n(from.orders + at * batch_.n, batch_.n, result_.orders.begin() + to * batch_.n);
+    result_.costs[to] = from.costs[at];
+    result_.log_probs[to] = from.log_probs[at];
+  }
+
+  static void read_costs(const CudaLane& lane, const RolloutArrays& candidates, std::vector<double>& costs) {
+    download(lane, candidates.costs, costs.data(), costs.size() * sizeof(double));
+    lane.stream.synchronize();
+  }
+
+  CudaContext& context_;
+  const RolloutRequest& request_;
+  const SequenceBatch& batch_;
+  RolloutResult& result_;
+  const Precision precision_;
+  const TileShape tiles_;
+  ChunkShape shape_;
+  bool record_ = false, is_whole_ = true;
+  std::vector<int32_t> finished_;  // [count] rollouts made
+};
+
+}  // namespace
+
+void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& request, RolloutResult& result) {
+  const SequenceBatch& batch = request.sequences;
+  const int64_t rollouts = count_rollouts(request);
+  clear_rollouts(request.best_only ? batch.count : rollouts, batch.n, result);
+  if (request.best_only) result.winners.assign(batch.count, -1);
+  if (rollouts == 0) return;
+  Rollouts calls(context, request, rollouts, result);
+  if (request.tape != nullptr) context.memory.let_go();
+  if (request.tape != nullptr && calls.run_onto_tape(rollouts)) {
+    if (calls.is_whole()) context.tape_head.fill(request, result);
+  } else {
+    calls.run(lanes);
+  }
+}
+
+bool roll_out_and_go_on(CudaContext& context, const RolloutRequest& request, RolloutResult& result,
+                        const AfterRollouts& after) {
+  const int64_t rollouts = count_rollouts(request);
+  clear_rollouts(rollouts, request.sequences.n, result);
+  if (rollouts == 0) return false;
+  struct LetGo {
+    ~LetGo() { memory.let_go(); }
+    CudaMemory& memory;
+  } const let_go{context.memory};
+  context.memory.let_go();
+  context.tape_head.forget();
+  return Rollouts(context, request, rollouts, result).run_and_go_on(rollouts, after);
+}
+
+}  // namespace pointsman::cuda

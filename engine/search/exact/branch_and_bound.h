@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best packing of a KnapSack.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "engine/problem/instance.h"
+#include "engine/search/limits.h"
+
+namespace pointsman {
+
+// The best packing that validate_solution accepts, by branch and bound. Of values that are neither integers
+// nor decimals it is the best up to n 2^-60 of the largest. Exponential at worst; of random items
+// milliseconds. Never worse than ratio_packing(). Its start says whether `most_branches` were enough. Where
+// `control` ends it early, the best so far; its status says so. Throws std::invalid_argument for an instance
+// of another problem.
+Solution exact_packing(const Instance& instance, const SearchControl& control,
+                       int64_t most_branches = std::numeric_limits<int64_t>::max());
+
+}  // namespace pointsman

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/search/heuristics.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/problem/network_input.h"
+#include "engine/problem/packing_units.h"
+#include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
+#include "engine/search/space_curve.h"
+#include "kernels/common/rules.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr int64_t kSamplesPerCheck = 64;  // random orders between two questions to the control
+
+using Order = std::vector<int32_t>;
+
+// The items of an order that are feasible when their turn comes.
+Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order& order) {
+  return with_rules(problem, [&]<typename Rules>() {
+    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity});
+    Order taken;
+    for (const int32_t item : order) {
+      if (!rules.feasible(item)) continue;
+      rules.step(item);
+      taken.push_back(item);
+    }
+    return taken;
+  });
+}
+
+Order order_by_ratio(const Instance& instance) {
+  Order order;
+  for (const RatioItem& item : items_by_ratio(instance, weight_units(instance))) order.push_back(item.number);
+  return order;
+}
+
+Order packing_by_ratio(const Instance& instance) {
+  return feasible_part(instance.problem, rule_numbers(instance), order_by_ratio(instance));
+}
+
+}  // namespace
+
+void require_problem(bool suits, const Instance& instance, const char* who) {
+  if (suits) return;
+  throw std::invalid_argument(std::string(who) + ": not for " + problem_of(instance).title);
+}
+
+Solution checked_solution(const Instance& instance, Order order) {
+  Solution solution;
+  solution.order = std::move(order);
+  solution.log_prob = solution.network_objective = std::numeric_limits<double>::quiet_NaN();
+  require_valid(instance, solution, "an invalid answer without a network: ");
+  return solution;
+}
+
+std::vector<RatioItem> items_by_ratio(const Instance& instance, const WeightUnits& packing) {
+  const std::vector<int64_t> values = value_units(instance, packing);
+  std::vector<RatioItem> items;
+  items.reserve(values.size());
+  for (int32_t item = 0; item < instance.n(); ++item)
+    items.push_back({packing.weights[item], values[item], item});
+  std::stable_sort(items.begin(), items.end(), [](const RatioItem& a, const RatioItem& b) {
+    if (a.weight == 0 || b.weight == 0) return a.weight == 0 && b.weight != 0;
+    return static_cast<Int128>(a.value) * b.weight > static_cast<Int128>(b.value) * a.weight;
+  });
+  return items;
+}
+
+Solution quick_answer(const Instance& instance, Status status) {
+  Solution solution = checked_solution(
+      instance, problem_of(instance).has_local_search ? along_curve(instance) : packing_by_ratio(instance));
+  solution.status = status;
+  return solution;
+}
+
+Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
+                       const SearchControl& control) {
+  if (samples < 1 || samples > std::numeric_limits<uint32_t>::max()) {
+    throw std::invalid_argument("random_search: cannot draw " + std::to_string(samples) + " samples");
+  }
+  const Problem& problem = problem_of(instance);
+  const RuleNumbers numbers = rule_numbers(instance);
+  Order best;
+  double best_objective = 0.0;
+  Status status = Status::kDone;
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    if (sample > 0 && sample % kSamplesPerCheck == 0) status = control.check();
+    if (status != Status::kDone) break;
+    Order order = feasible_part(problem.kind, numbers,
+                                input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
+    const double objective = problem.objective(instance, order);
+    if (sample > 0 && !is_better(problem.kind, objective, best_objective)) continue;
+    best = std::move(order);
+    best_objective = objective;
+  }
+  Solution solution = checked_solution(instance, std::move(best));
+  solution.status = status;
+  return solution;
+}
+
+Solution ratio_packing(const Instance& instance) {
+  require_problem(problem_of(instance).has_capacity, instance, "ratio_packing");
+  return checked_solution(instance, packing_by_ratio(instance));
+}
+
+}  // namespace pointsman

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solutions in one pass, without a network. All have passed validate_solution; their log_prob and
+// network_objective are NaN. std::invalid_argument for an instance of another problem.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/problem/instance.h"
+#include "engine/problem/packing_units.h"
+#include "engine/search/limits.h"
+
+namespace pointsman {
+
+// Throws std::invalid_argument, naming `who`, unless the instance's problem suits.
+void require_problem(bool suits, const Instance& instance, const char* who);
+
+// The solution of this order. Throws std::logic_error where it is invalid.
+Solution checked_solution(const Instance& instance, std::vector<int32_t> order);
+
+// A first solution in n log n time: TSP along a Hilbert curve, by number without coordinates; else
+// ratio_packing().
+Solution quick_answer(const Instance& instance, Status status = Status::kDone);
+
+// KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
+Solution ratio_packing(const Instance& instance);
+
+// An item in the units of packing_units.h.
+struct RatioItem {
+  int64_t weight, value;
+  int32_t number;
+};
+
+// KnapSack: by falling ratio of value to weight. What weighs nothing comes first; ties by number.
+std::vector<RatioItem> items_by_ratio(const Instance& instance, const WeightUnits& packing);
+
+// The best of `samples` (1 to 2^32 - 1) uniformly random orders; of each order every item is taken that is
+// feasible when its turn comes. Sample s is input_order(seed, key, s), with key from instance_key(): a
+// function of these three only. Where `control` ends it early, the best so far; its status says so.
+Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
+                       const SearchControl& control);
+
+}  // namespace pointsman

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidate lists: the cities that a good tour is likely to visit next.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/search/distances.h"
+#include "kernels/tools/stop_token.h"
+
+namespace pointsman {
+
+struct Neighbour {
+  double distance;
+  int32_t place;  // as Distances numbers the cities
+};
+
+// Lists of several cities, each nearest first, equally near ones by place.
+class NeighbourLists {
+ public:
+  // For each of the cities `among` its `nearest` nearest others of `among`; in the plane also the nearest of
+  // each quadrant that has none of them (Johnson & McGeoch 1997), so that clusters stay tied to each other.
+  // O(n log n) in the plane, by a k-d tree (Bentley 1990), else O(n^2). Throws CallStopped when `stop` says
+  // so first.
+  NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
+                 const StopToken& stop);
+
+  // Of among[i].
+  std::span<const Neighbour> operator[](size_t i) const {
+    return std::span(entries_).subspan(begins_[i], begins_[i + 1] - begins_[i]);
+  }
+
+ private:
+  void add(const Distances& distances, int place, std::vector<Neighbour>& list);
+  void add_by_scan(const Distances& distances, std::span<const int32_t> among, int count, StopMeter stop);
+  void add_in_plane(const Distances& distances, std::span<const int32_t> among, int count, StopMeter stop);
+
+  std::vector<Neighbour> entries_;
+  std::vector<size_t> begins_{0};
+};
+
+}  // namespace pointsman

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local search on TSP tours: Lin-Kernighan moves and kicks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "engine/problem/instance.h"
+#include "engine/search/distances.h"
+#include "engine/search/limits.h"
+#include "engine/search/local/lin_kernighan.h"
+#include "engine/search/local/neighbour_lists.h"
+#include "kernels/tools/worker_threads.h"
+#include "models/config.h"
+
+namespace pointsman {
+
+struct ImproveOptions {
+  static constexpr int kKicksPerCity = 4;
+
+  int neighbours = 8;  // length of each city's candidate list
+  // After the first local optimum; none: as many as a time limit allows, or without one kKicksPerCity a city.
+  std::optional<int64_t> kicks = 0;
+  uint64_t seed = kDefaultSeed;  // of the kicks
+  bool fills_limit = true;       // false: kicks of no number do not use the time that a limit leaves
+};
+
+// Iterated local search (Martin, Otto & Felten 1991): Lin-Kernighan moves to a local optimum, then kicks,
+// each with the moves that repair it; up to kMostExactCities cities their shortest tour instead. The tour
+// after a kick and its repair is kept if it is longer by at most a random number whose mean falls to 0. Many
+// kicks are several such runs; the answer is the best of all. On a large tour several searches kick a stretch
+// each, on copies, for a round; then one of them repeats what the others changed, where it still fits.
+// Threads make the rounds' searches side by side.
+//
+// Deterministic, whatever the number of threads, unless a limit strikes. The instance, of the TSP, must
+// outlive it. Throws CallStopped when `control` says so before it is ready.
+class TourSearch {
+ public:
+  TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
+
+  // Both replace the order of a valid solution by a tour that is never longer under the instance's own
+  // metric, and revalidate it. False when a limit cut it short; where all kicks were made, but by the clock's
+  // schedule, the solution's status becomes kTimeLimit. descend() goes to the next local optimum,
+  // improve() on from there by kicks, which it counts in the solution; `workers` divide the work on a large
+  // tour (null: the caller alone).
+  bool descend(Solution& solution, const SearchControl& control) {
+    return run(solution, 0, control, nullptr);
+  }
+  bool improve(Solution& solution, const SearchControl& control, WorkerThreads* workers = nullptr) {
+    return run(solution, kicks(control), control, workers);
+  }
+
+  // Whether improve() can use several threads.
+  static bool divides(int n);
+
+  // greedy_edges(), in the instance's own numbers.
+  std::vector<int32_t> greedy_tour(const SearchControl& control) const;
+
+ private:
+  int64_t kicks(const SearchControl& control) const;
+  bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers);
+  template <typename Length>
+  bool run(LinKernighan<Length>& tour, Solution& solution, int64_t kicks, const SearchControl& control,
+           WorkerThreads* workers) const;
+  std::vector<int32_t> places_of(const std::vector<int32_t>& order) const;
+
+  const Instance& instance_;
+  const ImproveOptions options_;
+  const int n_;
+  const Distances distance_;
+  const NeighbourLists neighbours_;
+  std::variant<LinKernighan<double>, LinKernighan<WideLength>> tour_;  // as distance_.is_wide() says
+};
+
+// As TourSearch::improve(), for any valid solution; that of a KnapSack is left as it is. Stops early when
+// control says so.
+void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
+                      const SearchControl& control);
+
+// TSP: the tour of greedy edges after local search and its kicks; that of quick_answer() when `control` says
+// stop before it is there. It has passed validate_solution.
+Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
+                           const SearchControl& control, WorkerThreads* workers = nullptr);
+
+}  // namespace pointsman

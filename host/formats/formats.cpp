@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/formats/formats.h"
+
+#include "host/formats/npz_file.h"
+#include "models/tools/atomic_file.h"
+
+namespace pointsman {
+
+std::span<const InstanceFormat> instance_formats() {
+  using enum InputFormat;
+  static constexpr InstanceFormat formats[] = {
+      {kTsplib, "tsplib", {".tsp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
+      {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy, write_npy, ".npy"},
+      {kNpz, "npz", {".npz"}, kZipMagic, parse_npz, write_npz, ".npz"},
+      {kJson, "json", {".json"}, "", parse_json, write_json, "JSON"},
+      {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_ndjson, write_ndjson, "NDJSON"},
+      {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"},
+      {kCsv, "csv", {".csv"}, "", parse_csv, nullptr, "CSV"},
+      {kMatrix, "matrix", {}, "", parse_matrix, nullptr, ".npy of a matrix"}};
+  return formats;
+}
+
+std::span<const AnswerFormat> answer_formats() {
+  using enum OutputFormat;
+  static constexpr AnswerFormat formats[] = {
+      {kJson, "json", {".json"}, "", parse_json_answers, write_json_answers},
+      {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_json_answers, write_ndjson_answers},
+      {kTour, "tour", {".tour"}, "", parse_tour, write_tour},
+      {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy_answers, write_npy_answers},
+      {kNpz, "npz", {".npz"}, kZipMagic, parse_npz_answers, write_npz_answers},
+      {kText, "text", {".txt", ".text"}, "", nullptr, write_text_answers}};
+  return formats;
+}
+
+ProblemKind problem_with(ItemFields fields, const ReadOptions& options) {
+  if (options.problem && problem_of(*options.problem).fields == fields) return *options.problem;
+  std::optional<ProblemKind> first;
+  for_each_problem([&](ProblemKind kind) {
+    if (!first && problem_of(kind).fields == fields) first = kind;
+  });
+  return first.value();
+}
+
+std::string solutions_wanted(const InstanceBatch& instances) {
+  return std::to_string(instances.size()) + (instances.size() == 1 ? " solution" : " solutions");
+}
+
+void check_count(size_t found, const InstanceBatch& instances, const std::string& file) {
+  if (found == instances.size()) return;
+  throw InputError(
+      file, 0,
+      "expected " + solutions_wanted(instances) + ", one for each instance, found " + std::to_string(found));
+}
+
+bool is_uniform(const InstanceBatch& instances) {
+  return std::all_of(instances.begin(), instances.end(), [&](const Instance& instance) {
+    return instance.n() == instances[0].n() && instance.problem == instances[0].problem;
+  });
+}
+
+void check_uniform(const InstanceBatch& instances) {
+  if (instances.empty()) throw OutputRefused("an array cannot be empty; use json or ndjson");
+  if (!is_uniform(instances)) {
+    throw OutputRefused("an array holds instances of one problem and one size; use json or ndjson");
+  }
+}
+
+void check_coordinates(const InstanceBatch& instances) {
+  for (const Instance& instance : instances) {
+    if (!instance.has_coordinates()) throw OutputRefused("a matrix of distances is written as TSPLIB only");
+  }
+}
+
+}  // namespace pointsman

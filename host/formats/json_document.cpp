@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/formats/json_document.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "host/formats/input_file.h"
+#include "host/formats/text_scan.h"
+#include "models/tools/json_text.h"
+
+namespace pointsman {
+namespace {
+
+constexpr size_t kDeepest = 32;
+constexpr size_t kForgottenBytes = 1 << 20;  // at least, at a time: what stays is moved
+
+// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error .." -> "syntax error .."
+std::string plain_message(const std::string& what) {
+  size_t start = what.find("] ");
+  start = start == std::string::npos ? 0 : start + 2;
+  if (what.compare(start, 14, "parse error at") == 0) {
+    const size_t colon = what.find(": ", start);
+    if (colon != std::string::npos) start = colon + 2;
+  }
+  std::string message;
+  for (const char c : what.substr(start)) message += c >= 0x20 && c < 0x7F ? c : '?';
+  return message;
+}
+
+std::string key_name(const std::string& key) {
+  const auto is_plain = [](unsigned char c) { return c < 0x80 && (std::isalnum(c) || c == '_'); };
+  return std::all_of(key.begin(), key.end(), is_plain) ? key : shown(key);
+}
+
+}  // namespace
+
+// Gives the parser its text and receives its events. A refused event ends the parse with `message` at the
+// place reached.
+struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
+  using Kind = JsonValue::Kind;
+
+  struct Text {
+    using difference_type = std::ptrdiff_t;
+    using value_type = char;
+    using pointer = const char*;
+    using reference = const char&;
+    using iterator_category = std::input_iterator_tag;
+
+    Builder* builder;  // null: the end
+
+    bool has_more() const {
+      return builder != nullptr && (builder->reached < builder->document.text_.size() || builder->fetch());
+    }
+    reference operator*() const { return builder->document.text_[builder->reached]; }
+    Text& operator++() {
+      ++builder->reached;
+      return *this;
+    }
+    bool operator==(const Text& other) const { return has_more() == other.has_more(); }
+  };
+
+  explicit Builder(JsonDocument& target) : document(target), watch(target.file_) {}
+
+  bool null() override { return add_scalar(Kind::kNull, 0.0); }
+  bool boolean(bool value) override { return add_scalar(Kind::kBoolean, value ? 1.0 : 0.0); }
+  bool number_integer(number_integer_t value) override { return add_scalar(Kind::kNumber, value); }
+  bool number_unsigned(number_unsigned_t value) override { return add_scalar(Kind::kNumber, value); }
+  bool number_float(number_float_t value, const string_t&) override {
+    return add_scalar(Kind::kNumber, value);
+  }
+  bool binary(binary_t&) override { return false; }
+  bool string(string_t& value) override {
+    add_text(value);
+    return end_value();
+  }
+
+  bool start_object(size_t) override { return open(Kind::kObject); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(Kind::kArray); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& value) override {
+    if (!keys.back().insert(value).second) {
+      message = "duplicate key " + shown(value);
+      return false;
+    }
+    add_text(value);
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
+    message = plain_message(error.what());
+    failed_at = position == 0 ? 0 : position - 1 - forgotten_bytes;
+    return false;
+  }
+
+  void add(Kind kind, double number) {
+    const size_t start = document.text_.find_first_not_of(" \t\r\n,:", behind);
+    document.nodes_.push_back({.number = number,
+                               .position = static_cast<uint32_t>(start),
+                               .end = static_cast<uint32_t>(document.nodes_.size() + 1),
+                               .kind = kind});
+    behind = reached;  // an event comes as soon as its token is read
+    watch.after(1);
+  }
+
+  bool add_scalar(Kind kind, double number) {
+    add(kind, number);
+    return end_value();
+  }
+
+  void add_text(std::string& value) {
+    add(Kind::kString, 0.0);
+    document.nodes_.back().text = static_cast<uint32_t>(document.texts_.size());
+    document.texts_.push_back(std::move(value));
+  }
+
+  bool open(Kind kind) {
+    if (open_nodes.size() == kDeepest) {
+      message = "nested deeper than " + std::to_string(kDeepest) + " levels";
+      return false;
+    }
+    const auto node = static_cast<uint32_t>(document.nodes_.size());
+    const bool is_member = open_nodes.size() == 1 && document.nodes_[0].kind == Kind::kObject;
+    const bool is_list = node == 0 || (is_member && document.texts_.back() == list);
+    if (visit && kind == Kind::kArray && is_list) document.list_ = node;
+    open_nodes.push_back(node);
+    keys.emplace_back();
+    add(kind, 0.0);
+    return true;
+  }
+
+  bool close() {
+    document.nodes_[open_nodes.back()].end = static_cast<uint32_t>(document.nodes_.size());
+    open_nodes.pop_back();
+    keys.pop_back();
+    behind = reached;
+    return end_value();
+  }
+
+  // Visits and forgets an element of the list.
+  bool end_value() {
+    if (document.list_ == kNoNode || open_nodes.empty() || open_nodes.back() != document.list_) return true;
+    auto& nodes = document.nodes_;
+    nodes[0].end = nodes[document.list_].end = static_cast<uint32_t>(nodes.size());
+    visit(JsonValue(&document, document.list_ + 1));
+    nodes.resize(document.list_ + 1);
+    // The list's key, where it has one, is the last text that stays.
+    document.texts_.resize(document.list_ == 0 ? 0 : nodes[document.list_ - 1].text + 1);
+    ++document.forgotten_count_;
+    if (behind >= std::max(kForgottenBytes, document.text_.size() / 2)) forget_text();
+    return true;
+  }
+
+  void forget_text() {
+    const std::string_view gone = document.text_.substr(0, behind);
+    document.first_column_ = document.column_of(behind);
+    document.first_line_ += std::count(gone.begin(), gone.end(), '\n');
+    forgotten_bytes += behind;
+    reached -= behind;
+    document.pieces_.erase(0, std::exchange(behind, 0));
+    document.text_ = document.pieces_;
+    for (uint32_t node = 0; node <= document.list_; ++node) document.nodes_[node].position = 0;
+  }
+
+  // The next piece; false at the end.
+  bool fetch() {
+    const std::string piece = next_piece ? next_piece() : std::string();
+    document.pieces_ += piece;
+    if (!piece.empty()) document.text_ = document.pieces_;
+    check_text(document.text_.size() - piece.size());
+    return !piece.empty();
+  }
+
+  // From `start` on.
+  void check_text(size_t start) const {
+    const std::string_view text = document.text_;
+    if (text.size() >= std::numeric_limits<uint32_t>::max())
+      document.fail_at(0, "JSON of 4 GiB or more; use .npy");
+    // The parser would take one for the end of the text.
+    const size_t nul = text.find('\0', start);
+    if (nul != std::string_view::npos) document.fail_at(nul, "a NUL byte");
+  }
+
+  JsonDocument& document;
+  LoadingWatch watch;
+  std::function<std::string()> next_piece;
+  std::string list;
+  std::function<void(const JsonValue&)> visit;  // empty: there is no list
+  size_t forgotten_bytes = 0;
+  size_t reached = 0;  // by the parser, in text_
+  size_t behind = 0;   // the last event's token; what lies between two tokens is no part of the next
+  size_t failed_at = std::numeric_limits<size_t>::max();
+  std::string message;
+  std::vector<uint32_t> open_nodes;
+  std::vector<std::set<std::string>> keys;  // of the open objects
+};
+
+JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t first_line)
+    : text_(text), file_(std::move(file)), first_line_(first_line) {
+  Builder builder(*this);
+  builder.check_text(0);
+  parse(builder);
+}
+
+JsonDocument::JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
+                           std::function<void(const JsonValue&)> visit)
+    : file_(std::move(file)), first_line_(1) {
+  Builder builder(*this);
+  builder.next_piece = std::move(next_piece);
+  builder.list = std::move(list);
+  builder.visit = std::move(visit);
+  parse(builder);
+}
+
+void JsonDocument::parse(Builder& builder) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  while (text_.size() < kByteOrderMark.size() && builder.fetch()) {
+  }
+  if (text_.starts_with(kByteOrderMark)) fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
+  if (nlohmann::json::sax_parse(Builder::Text{&builder}, Builder::Text{nullptr}, &builder)) return;
+  const size_t reached = builder.reached - (builder.reached > 0);
+  fail_at(builder.failed_at <= text_.size() ? builder.failed_at : reached, builder.message);
+}
+
+size_t JsonDocument::column_of(size_t position) const {
+  const size_t newline = text_.substr(0, position).rfind('\n');
+  return newline == std::string_view::npos ? first_column_ + position : position - newline - 1;
+}
+
+void JsonDocument::fail_at(size_t position, const std::string& message) const {
+  const std::string_view before = text_.substr(0, position);
+  throw InputError(file_, first_line_ + std::count(before.begin(), before.end(), '\n'), message,
+                   static_cast<int64_t>(column_of(position)) + 1);
+}
+
+std::string JsonDocument::path_of(uint32_t target) const {
+  std::string path;
+  uint32_t at = 0;
+  while (at != target) {
+    const bool is_object = nodes_[at].kind == JsonValue::Kind::kObject;
+    uint32_t child = at + 1;
+    size_t index = at == list_ ? forgotten_count_ : 0;
+    if (is_object) {
+      while (nodes_[child + 1].end <= target) child = nodes_[child + 1].end;
+      if (!path.empty()) path += '.';
+      path += key_name(texts_[nodes_[child].text]);
+      if (child == target) return path;
+      at = child + 1;
+    } else {
+      for (; nodes_[child].end <= target; ++index) child = nodes_[child].end;
+      path.append("[").append(std::to_string(index)).append("]");
+      at = child;
+    }
+  }
+  return path;
+}
+
+JsonValue::Kind JsonValue::kind() const { return document_->nodes_[node_].kind; }
+
+std::vector<JsonValue> JsonValue::elements() const {
+  if (!is_array()) fail_expected("an array");
+  std::vector<JsonValue> out;
+  const auto& nodes = document_->nodes_;
+  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child].end) {
+    out.push_back(JsonValue(document_, child));
+  }
+  return out;
+}
+
+uint32_t JsonValue::find(std::string_view key) const {
+  if (!is_object()) fail_expected("an object");
+  const auto& nodes = document_->nodes_;
+  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child + 1].end) {
+    if (document_->texts_[nodes[child].text] == key) return child + 1;
+  }
+  return 0;
+}
+
+bool JsonValue::has(std::string_view key) const { return find(key) != 0; }
+
+JsonValue JsonValue::get(std::string_view key) const {
+  const uint32_t found = find(key);
+  if (found == 0) fail("expected the key \"" + std::string(key) + "\", found none");
+  return JsonValue(document_, found);
+}
+
+bool JsonValue::boolean() const {
+  if (kind() != Kind::kBoolean) fail_expected("true or false");
+  return document_->nodes_[node_].number != 0;
+}
+
+double JsonValue::number() const {
+  if (!is_number()) fail_expected("a number");
+  return document_->nodes_[node_].number;
+}
+
+double JsonValue::bounded_number() const {
+  if (std::fabs(number()) > kLargestNumber) fail_expected("a number within +-1e100");
+  return number();
+}
+
+int32_t JsonValue::index() const {
+  const double value = is_number() ? number() : -1.0;
+  if (!(value >= 0.0 && value <= std::numeric_limits<int32_t>::max()) || value != std::floor(value)) {
+    fail_expected("an integer of at least 0");
+  }
+  return static_cast<int32_t>(value);
+}
+
+const std::string& JsonValue::text() const {
+  if (!is_string()) fail_expected("a string");
+  return document_->texts_[document_->nodes_[node_].text];
+}
+
+std::string_view JsonValue::word() const {
+  const std::string_view rest = document_->text_.substr(document_->nodes_[node_].position);
+  return rest.substr(0, rest.find_first_not_of("+-.0123456789eE"));
+}
+
+std::string JsonValue::describe() const {
+  switch (kind()) {
+    case Kind::kNull:
+      return "null";
+    case Kind::kBoolean:
+      return document_->nodes_[node_].number != 0.0 ? "true" : "false";
+    case Kind::kNumber:
+      return number_text(document_->nodes_[node_].number);
+    case Kind::kString:
+      return "the string " + shown(text());
+    case Kind::kArray:
+      return "an array of " + std::to_string(size());
+    case Kind::kObject:
+      return "an object";
+  }
+  return "";
+}
+
+void JsonValue::fail(const std::string& message) const {
+  const std::string path = document_->path_of(node_);
+  document_->fail_at(document_->nodes_[node_].position, path.empty() ? message : path + ": " + message);
+}
+
+void JsonValue::fail_expected(const std::string& what) const {
+  fail("expected " + what + ", found " + describe());
+}
+
+void for_each_json_line(std::string_view text, const std::string& file,
+                        const std::function<void(const JsonValue&)>& visit) {
+  LineScanner lines(text);
+  std::string_view line;
+  while (lines.next_filled(line)) {
+    const JsonDocument document(line, file, lines.number());
+    visit(document.root());
+  }
+}
+
+}  // namespace pointsman

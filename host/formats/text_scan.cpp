@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/formats/text_scan.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <new>
+
+namespace pointsman {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' || c == '\n'; }
+
+}  // namespace
+
+bool LineScanner::next(std::string_view& line) {
+  if (at_ >= text_.size()) return false;
+  const size_t end = text_.find('\n', at_);
+  last_line_whole_ = end != std::string_view::npos;
+  line = text_.substr(at_, last_line_whole_ ? end - at_ : std::string_view::npos);
+  at_ = last_line_whole_ ? end + 1 : text_.size();
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  ++number_;
+  return true;
+}
+
+bool LineScanner::next_filled(std::string_view& line) {
+  while (next(line)) {
+    if (!trim(line).empty()) return true;
+  }
+  return false;
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+size_t split_words(std::string_view line, std::span<std::string_view> words) {
+  size_t count = 0, at = 0;
+  while (count < words.size()) {
+    while (at < line.size() && is_space(line[at])) ++at;
+    if (at == line.size()) break;
+    const size_t start = at;
+    while (at < line.size() && !is_space(line[at])) ++at;
+    words[count++] = line.substr(start, at - start);
+  }
+  return count;
+}
+
+bool parse_number(std::string_view word, double& value) {
+  if (!word.empty() && word.front() == '+') {
+    word.remove_prefix(1);
+    if (!word.empty() && word.front() == '-') return false;
+  }
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size() && std::isfinite(value);
+}
+
+bool parse_integer(std::string_view word, int64_t& value) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
+std::string lost_digits(std::string_view word, double value) {
+  constexpr double kExactIntegers = 0x1p53;  // every one below it is a double
+  if (std::fabs(value) < kExactIntegers) return {};
+  std::string_view digits = word;
+  digits.remove_prefix(std::min(digits.find_first_not_of("+0"), digits.size()));
+  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+  if (printed("%.0f", value) == digits) return {};
+  return "expected an integer that a double holds exactly, found " + std::string(word);
+}
+
+std::string printed(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char* text = nullptr;
+  const int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length < 0) throw std::bad_alloc();
+  const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
+  return {text, static_cast<size_t>(length)};
+}
+
+std::string shown(std::string_view text) {
+  constexpr size_t kLongest = 40;
+  std::string out = "\"";
+  for (const char c : text.substr(0, kLongest)) {
+    if (c == '\t') {
+      out += "\\t";
+    } else if (c >= 0x20 && c < 0x7F) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    } else {
+      out += printed("\\x%02x", static_cast<unsigned char>(c));
+    }
+  }
+  return out + (text.size() > kLongest ? "..\"" : "\"");
+}
+
+// Unicode 15, table 3-7.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned lead = byte(0), next = byte(1);
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xC2 ? 0
+                        : lead < 0xE0 ? 2
+                        : lead < 0xF0 ? 3
+                        : lead < 0xF5 ? 4
+                                      : 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0u) != 0x80u) return 0;
+  }
+  // Longer than need be, half of a surrogate pair, or past the last character.
+  const bool outside = (lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
+                       (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F);
+  return outside ? 0 : length;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string unpacked_name(const std::string& path) {
+  return file_suffix(path) == ".gz" ? path.substr(0, path.size() - 3) : path;
+}
+
+std::string file_stem(const std::string& path) {
+  return std::filesystem::path(unpacked_name(path)).stem().string();
+}
+
+std::string file_suffix(const std::string& path) {
+  std::string suffix = std::filesystem::path(path).extension().string();
+  for (char& c : suffix) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return suffix;
+}
+
+}  // namespace pointsman
