@@ -6,7 +6,7 @@
 
 #include "bench/engine/session.h"
 #include "engine/problem/generate.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "models/parameter_layout.h"
 
 namespace pointsman::bench {

@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "bench/engine/session.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 
 namespace pointsman::bench {
 

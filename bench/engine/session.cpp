@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "kernels/cpu/cpu_operations.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pointsman bench`: a door to a program of its own, pointsman-bench (bench/engine), which it becomes.
+// `pointsman bench`: becomes pointsman-bench (bench/engine), a program of its own.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -21,7 +20,7 @@ std::filesystem::path bench_program() {
   return std::filesystem::exists(built) ? built : prefix / "libexec/pointsman-bench";
 }
 
-[[noreturn]] void go_through(std::vector<std::string> words) {
+[[noreturn]] void become_bench(Words words) {
   if (process_ranks().size() > 1) throw UsageError("bench: is for one process");
   const std::string program = bench_program();
   std::vector<char*> argv{const_cast<char*>(program.c_str()), const_cast<char*>("bench")};
@@ -33,12 +32,11 @@ std::filesystem::path bench_program() {
 
 }  // namespace
 
-Command add_bench(CLI::App& parent) {
-  CLI::App* const app =
-      parent.add_subcommand("bench", "Measure this machine, beside PyTorch where it is installed");
-  app->set_help_flag();  // any words are the bench's, also --help
-  app->prefix_command();
-  return {app, std::make_shared<CommonOptions>(), [=]() -> int { go_through(app->remaining()); }};
+Command bench_command() {
+  Command command{"bench", "Measure this machine, beside PyTorch where it is installed", ""};
+  command.has_own_parser = true;
+  command.run = [](const Words& words) -> int { become_bench(words); };
+  return command;
 }
 
 }  // namespace pointsman

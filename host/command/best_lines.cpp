@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/problem/problem.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"
 

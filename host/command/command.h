@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// One subcommand of the program: what it adds to the command line and what it does. Each lives in a file of
-// its own.
+// One subcommand of the program: its options and what it does. Each lives in a file of its own.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "host/command/flags.h"
+#include "host/command/options.h"
+#include "host/options/option_set.h"
 
 namespace pointsman {
 
+using Words = std::vector<std::string>;
+
 struct Command {
-  CLI::App* app = nullptr;                // the subcommand, owned by its parent
-  std::shared_ptr<CommonOptions> common;  // filled by the parse
-  std::function<int()> run;               // after the parse; returns the exit code, throws on failure
+  std::string name, description, footer;
+  std::shared_ptr<CommonOptions> common = std::make_shared<CommonOptions>();
+  std::shared_ptr<OptionSet> options = std::make_shared<OptionSet>();
+  // After the parse; returns the exit code, throws on failure. words: of `has_own_parser` all that follow.
+  std::function<int(const Words& words)> run = {};
+  bool has_own_parser = false;  // another program knows its options
 };
 
-Command add_solve(CLI::App& parent);
-Command add_train(CLI::App& parent);
-Command add_score(CLI::App& parent);
-Command add_eval(CLI::App& parent);
-Command add_generate(CLI::App& parent);
-Command add_verify(CLI::App& parent);
-Command add_bench(CLI::App& parent);
-Command add_info(CLI::App& parent);
+Command solve_command();
+Command train_command();
+Command score_command();
+Command eval_command();
+Command generate_command();
+Command verify_command();
+Command bench_command();
+Command info_command();
 
 }  // namespace pointsman

@@ -4,76 +4,66 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <new>
 
-#include "host/command/flags.h"
 #include "host/formats/text_scan.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 
 namespace pointsman {
 namespace {
 
-// What the section of another program may hold, that program knows.
-bool is_known(const CLI::App& root, const std::string& section, const std::string& key) {
-  for (const CLI::App* subcommand : root.get_subcommands([](const CLI::App*) { return true; })) {
-    const bool named = subcommand->get_name() == section;
-    if ((named || section.empty()) && subcommand->get_option_no_throw("--" + key)) return true;
-    if (named && subcommand->get_prefix_command()) return true;
-  }
-  return false;
+// Whether a section of this name, or none, may hold the key. What the section of another program may hold,
+// that program knows.
+bool is_known(const std::vector<Command>& commands, const std::string& section, const std::string& key) {
+  return std::any_of(commands.begin(), commands.end(), [&](const Command& command) {
+    const bool is_own = command.name == section;
+    if (is_own && command.has_own_parser) return true;
+    return (is_own || section.empty()) && command.options->find("--" + key) != nullptr;
+  });
 }
 
 // The keys that is_known() takes in this section.
-std::vector<std::string> known_keys(const CLI::App& root, const std::string& section) {
+std::vector<std::string> known_keys(const std::vector<Command>& commands, const std::string& section) {
   std::vector<std::string> keys;
-  for (const CLI::App* subcommand : root.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!section.empty() && subcommand->get_name() != section) continue;
-    for (const CLI::Option* option : subcommand->get_options()) {
-      for (const std::string& name : option->get_lnames()) keys.push_back(name);
-    }
+  for (const Command& command : commands) {
+    if (!section.empty() && command.name != section) continue;
+    for (const Option& option : command.options->all()) keys.push_back(option.flag().substr(2));
   }
   return keys;
 }
 
 }  // namespace
 
-std::vector<ConfigSetting> read_config(std::istream& file, const std::string& path, const CLI::App& root,
-                                       const CLI::App& subcommand) {
-  std::vector<CLI::ConfigItem> items = CLI::ConfigTOML().from_config(file);
-  // The first to reach the environment stays.
-  std::stable_sort(items.begin(), items.end(), [](const CLI::ConfigItem& a, const CLI::ConfigItem& b) {
-    return a.parents.size() > b.parents.size();
-  });
-  std::vector<ConfigSetting> settings;
-  for (const CLI::ConfigItem& item : items) {
+std::map<std::string, std::string> read_config(std::istream& file, const std::string& path,
+                                               const std::vector<Command>& commands, const Command& command) {
+  std::map<std::string, std::string> general, own;
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
     if (item.name == "++" || item.name == "--") continue;  // CLI11's own section marks
     std::string key = item.name;
     std::replace(key.begin(), key.end(), '_', '-');
     const std::string section = item.parents.empty() ? "" : item.parents.front();
-    if (item.parents.size() > 1 || !is_known(root, section, key)) {
+    if (item.parents.size() > 1 || !is_known(commands, section, key)) {
       throw UsageError("--config " + path + ": unknown key " + shown(item.fullname()) +
-                       did_you_mean(key, known_keys(root, section)));
+                       did_you_mean(key, known_keys(commands, section)));
     }
-    if (!section.empty() && section != subcommand.get_name()) continue;
-    const CLI::Option* option = subcommand.get_option_no_throw("--" + key);
-    if (!option) continue;
+    const Option* const option = command.options->find("--" + key);
+    if (option == nullptr || (!section.empty() && section != command.name)) continue;
     const std::string value = joined(item.inputs, ",");
     if (value.find('\0') != std::string::npos)
       throw UsageError("--config " + path + ": " + key + ": a NUL byte");
-    settings.push_back({option->get_envname(), value});
+    (section.empty() ? general : own).emplace(option->name(), value);
   }
-  return settings;
+  own.merge(general);
+  return own;
 }
 
-void apply_config_file(const std::string& path, const CLI::App& root, const CLI::App& subcommand) {
-  if (subcommand.get_prefix_command()) return;  // the program behind it reads the file
+std::map<std::string, std::string> load_config(const std::string& path, const std::vector<Command>& commands,
+                                               const Command& command) {
   std::ifstream file(path);
   if (!file && errno == ENOMEM) throw std::bad_alloc();
   if (!file) throw UsageError("--config " + path + ": cannot be read");
-  for (const ConfigSetting& setting : read_config(file, path, root, subcommand))
-    setenv(setting.variable.c_str(), setting.value.c_str(), 0);
+  return read_config(file, path, commands, command);
 }
 
 }  // namespace pointsman

@@ -3,28 +3,22 @@
 #pragma once
 
 #include <istream>
+#include <map>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "host/command/command.h"
 
 namespace pointsman {
 
-// The value of a flag, under the name that it has in the environment.
-struct ConfigSetting {
-  std::string variable, value;
-};
+// The values that the file has for the options of `command`, one of `commands`, by name ("first_sample"): a
+// section's own before the file's general ones. `path` names it in messages. Throws UsageError for what is no
+// config file, a section that is no subcommand or a key that no option has.
+std::map<std::string, std::string> read_config(std::istream& file, const std::string& path,
+                                               const std::vector<Command>& commands, const Command& command);
 
-// What the file sets for `subcommand`, one of those of `root`: a section's own values before the file's
-// general ones. `path` names it in messages. Throws UsageError for what is no config file, a section that is
-// no subcommand or a key that no flag has.
-std::vector<ConfigSetting> read_config(std::istream& file, const std::string& path, const CLI::App& root,
-                                       const CLI::App& subcommand);
-
-// Puts the settings into the environment where the user's own environment has none, so "flag > environment >
-// file > default" is one mechanism. UsageError also for a file that cannot be read.
-void apply_config_file(const std::string& path, const CLI::App& root, const CLI::App& subcommand);
+// Of a file, which must be readable (UsageError).
+std::map<std::string, std::string> load_config(const std::string& path, const std::vector<Command>& commands,
+                                               const Command& command);
 
 }  // namespace pointsman

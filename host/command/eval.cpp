@@ -13,15 +13,15 @@
 #include "engine/search/limits.h"
 #include "host/command/command.h"
 #include "host/command/eval_modes.h"
-#include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/formats/formats.h"
 #include "host/formats/printable.h"
 #include "host/formats/read_solutions.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
 
@@ -49,7 +49,7 @@ struct EvalFlags {
   std::vector<std::string> files;
   std::string model, ref, modes;
   int64_t samples = 128;
-  InstanceFlags input;
+  InstanceOptions input;
 };
 
 // The set, the same for every mode.
@@ -107,7 +107,7 @@ std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
 // A device does not help the rivals that search one instance after the other: their threads are the host's.
 int rival_threads(const CommonOptions& common, const EvalSet& set) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const size_t threads = common.threads > 0 ? static_cast<size_t>(common.threads) : cores;
+  const size_t threads = common.device.threads > 0 ? static_cast<size_t>(common.device.threads) : cores;
   return static_cast<int>(std::min(threads, set.instances.size()));
 }
 
@@ -228,8 +228,8 @@ std::vector<EvalMode> load_modes(const EvalFlags& flags, const EvalSet& set, uin
       parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, seed);
   for (const EvalMode& mode : modes) {
     for (const Instance& instance : set.instances) {
-      const auto [code, message] = check_instance(mode.options, instance);
-      if (code != 0) throw UsageError(message);
+      const std::string wrong = wrong_options(mode.options, instance);
+      if (!wrong.empty()) throw UsageError(wrong);
     }
   }
   return modes;
@@ -263,7 +263,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   OutputFile file = open_output(common);
   const EvalSet set = load_set(flags);
   const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);
-  SolveRun run(backend_options(common), "", false, run_log(), process_ranks());
+  SolveRun run(common.device, "", false, run_log(), process_ranks());
   const std::vector<std::string> models = load_models(flags, modes, set, run.models);
   const Json origin = json_of(
       {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});
@@ -298,25 +298,26 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
 
 }  // namespace
 
-Command add_eval(CLI::App& parent) {
+Command eval_command() {
   auto flags = std::make_shared<EvalFlags>();
-  auto common = std::make_shared<CommonOptions>();
-  CLI::App* const app = add_subcommand(
-      parent, "eval", "Mean cost, gap and speed of models and their rivals on a set, a row a mode",
-      kEvalExamples);
-  add_positional(*app, "SET", flags->files, "Instances").required();
-  add_option(*app, "-m,--model", flags->model,
-             "Model file or name, or several with commas: the best answer of all; default: same problem, "
-             "nearest size")
+  Command command{"eval", "Mean cost, gap and speed of models and their rivals on a set, a row a mode",
+                  kEvalExamples};
+  OptionSet& options = *command.options;
+  options.add("SET", flags->files, "Instances").required();
+  options
+      .add("-m,--model", flags->model,
+           "Model file or name, or several with commas: the best answer of all; default: same problem, "
+           "nearest size")
       .type_name(kModelValue);
-  add_option(*app, "--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
-  add_option(*app, "--modes", flags->modes, "Comma-separated modes, see below").type_name("MODES");
-  add_option(*app, "-n,--samples", flags->samples,
-             "Samples of the sample and random modes that name no number",
-             within(int64_t{1}, int64_t{1} << 31));
-  add_instance_options(*app, flags->input);
-  add_common_options(*app, *common, {"json", "ndjson", "text"});
-  return {app, common, [=] { return run_eval(*flags, *common); }};
+  options.add("--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
+  options.add("--modes", flags->modes, "Comma-separated modes, see below").type_name("MODES");
+  options
+      .add("-n,--samples", flags->samples, "Samples of the sample and random modes that name no number")
+      .range(int64_t{1}, int64_t{1} << 31);
+  add_instance_options(options, flags->input);
+  add_common_options(options, *command.common, {"json", "ndjson", "text"});
+  command.run = [=, common = command.common](const Words&) { return run_eval(*flags, *common); };
+  return command;
 }
 
 }  // namespace pointsman

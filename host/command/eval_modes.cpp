@@ -7,7 +7,7 @@
 #include "engine/problem/problem.h"
 #include "host/command/options.h"
 #include "host/formats/text_scan.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 
 namespace pointsman {
 

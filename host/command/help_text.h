@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "host/command/option_table.h"
+#include "host/command/command_table.h"
 
 namespace pointsman {
 

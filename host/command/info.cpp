@@ -6,9 +6,9 @@
 #include "engine/engine.h"
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/formats/printable.h"
+#include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"
@@ -73,7 +73,7 @@ std::string cuda_text(const CudaStatus& cuda) {
 }
 
 int describe_program(const CommonOptions& common, OutputFile& file) {
-  const DeviceInfo device = describe(make_backends(backend_options(common)));
+  const DeviceInfo device = describe(make_backends(common.device));
   const CudaStatus cuda = cuda_status();
   const std::string mpi_module = find_mpi_module();  // not loaded: only a launcher's process needs it
   Json json = json_of({{"code", kExitDone},
@@ -116,17 +116,16 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
 
 }  // namespace
 
-Command add_info(CLI::App& parent) {
+Command info_command() {
   auto model = std::make_shared<std::string>();
-  auto common = std::make_shared<CommonOptions>();
-  CLI::App* const app =
-      add_subcommand(parent, "info", "Version, device and models; or one model in detail", kInfoExamples);
-  add_positional(*app, "MODEL", *model, "Model file or name").type_name(kModelValue);
-  add_common_options(*app, *common, {"json", "text"});
-  return {app, common, [=] {
-            OutputFile file = open_output(*common);
-            return model->empty() ? describe_program(*common, file) : describe_model(*model, *common, file);
-          }};
+  Command command{"info", "Version, device and models; or one model in detail", kInfoExamples};
+  command.options->add("MODEL", *model, "Model file or name").type_name(kModelValue);
+  add_common_options(*command.options, *command.common, {"json", "text"});
+  command.run = [=, common = command.common](const Words&) {
+    OutputFile file = open_output(*common);
+    return model->empty() ? describe_program(*common, file) : describe_model(*model, *common, file);
+  };
+  return command;
 }
 
 }  // namespace pointsman

@@ -4,31 +4,26 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <new>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 
-#include "host/command/command.h"
 #include "host/command/completion.h"
-#include "host/command/config_file.h"
-#include "host/command/help_text.h"
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
 #include "host/command/man_page.h"
 #include "host/command/memory_failure.h"
 #include "host/command/output.h"
+#include "host/command/parser.h"
 #include "host/command/process_ranks.h"
 #include "host/formats/input_file.h"
 #include "host/formats/printable.h"
 #include "host/formats/text_scan.h"
-#include "host/run/did_you_mean.h"
+#include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "models/tools/atomic_file.h"
 
@@ -49,19 +44,6 @@ constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors       a model of your own
 `pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a --config file.)";
 
-// Flags are the same with "_" and "-": --time_limit is --time-limit. Values and everything after "--" stay.
-std::vector<std::string> normalise_flags(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (std::string& argument : arguments) {
-    if (argument == "--") break;
-    if (argument.rfind("--", 0) != 0) continue;
-    const auto end =
-        argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
-    std::replace(argument.begin(), end, '_', '-');
-  }
-  return arguments;
-}
-
 // The value of a flag before the parse (--config decides what the parse sees; --format how its failure is
 // told), null: none. Takes no memory.
 const char* raw_value(int argc, char** argv, std::string_view flag, const char* variable) {
@@ -73,19 +55,6 @@ const char* raw_value(int argc, char** argv, std::string_view flag, const char* 
   }
   const char* value = std::getenv(variable);
   return value && *value ? value : nullptr;
-}
-
-// CLI11 would only say that a subcommand is missing. Null where flags come first.
-const Command* find_command(const std::vector<std::string>& arguments, const std::vector<Command>& commands) {
-  if (arguments.empty() || arguments[0].rfind('-', 0) == 0) return nullptr;
-  const auto name = [](const Command& command) { return command.app->get_name(); };
-  for (const Command& command : commands) {
-    if (name(command) == arguments[0]) return &command;
-  }
-  std::vector<std::string> names;
-  for (const Command& command : commands) names.push_back(name(command));
-  throw UsageError("unknown subcommand \"" + arguments[0] + "\": expected one of " + joined(names, ", ") +
-                   did_you_mean(arguments[0], names));
 }
 
 // The next file that is opened would take the place of a standard stream that is closed, and what is meant
@@ -167,125 +136,66 @@ std::string version_text() {
          "\ncuda: " + (module.empty() ? "not in this build" : module);
 }
 
-// Flags of the program that print a text and end it, as --version does.
-void add_texts(CLI::App& app) {
-  app.set_version_flag("--version", version_text, "Version and what it runs on");
-  const auto list = [] {
-    std::vector<std::string> names = model_names();
+std::vector<TextFlag> text_flags() {
+  const auto models = [](const CommandTable&, const std::string&) {
+    Words names = model_names();
     std::erase_if(names, [](const std::string& name) { return printable(name) != name; });
-    throw CLI::CallForVersion(joined(names, "\n"), 0);
+    return joined(names, "\n") + "\n";
   };
-  app.add_flag_callback("--models", list, "Names of the models that -m finds, a line each");
-  app.add_flag_callback(
-      "--man", [&app] { throw CLI::CallForVersion(man_page(table_of(app)), 0); },
-      "The manual page: pointsman --man | man -l -");
-  std::vector<std::string> shells;
+  Words shells;
   for (const CompletedShell& shell : kCompletedShells) shells.emplace_back(shell.name);
-  const auto complete = [&app](const std::string& name) {
-    for (const CompletedShell& shell : kCompletedShells) {
-      if (shell.name == name) throw CLI::CallForVersion(shell.script(table_of(app)), 0);
-    }
+  const auto completion = [](const CommandTable& program, const std::string& name) {
+    const auto shell = std::find_if(std::begin(kCompletedShells), std::end(kCompletedShells),
+                                    [&](const CompletedShell& one) { return one.name == name; });
+    return shell->script(program);
   };
-  Declared(app.add_option_function<std::string>(
-               "--completion", complete, "Completion for a shell: source <(pointsman --completion bash)"))
-      .check(one_of(shells));
+  return {{"--version", "Version and what it runs on", {},
+           [](const CommandTable&, const std::string&) { return version_text() + "\n"; }},
+          {"--models", "Names of the models that -m finds, a line each", {}, models},
+          {"--man", "The manual page: pointsman --man | man -l -", {},
+           [](const CommandTable& program, const std::string&) { return man_page(program); }},
+          {"--completion", "Completion for a shell: source <(pointsman --completion bash)", shells, completion}};
 }
 
-class HelpFormatter : public CLI::FormatterBase {
- public:
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    return help_text(table_of(*app), name);
-  }
-};
+Program make_program() {
+  return {"pointsman",
+          "Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
+          std::string(kExamples) + "\n" + exit_codes_text(),
+          text_flags(),
+          {solve_command(), train_command(), score_command(), eval_command(), generate_command(),
+           verify_command(), bench_command(), info_command()}};
+}
 
-// Prints what such a flag or --help asked for; true when the error was one of them.
-bool answered(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() != 0) return false;
-  std::ostringstream text;
-  app.exit(error, text, text);
+void print(const std::string& text) {
   require_memory();
-  std::cout << text.str() << std::flush;
+  std::cout << text << std::flush;
   if (!std::cout)
     throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "standard output");
-  return true;
-}
-
-// The first flag that the parse could not place; empty: none.
-std::string unknown_flag(const CLI::App& app) {
-  for (const std::string& word : app.remaining(true)) {
-    if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
-  }
-  return {};
-}
-
-[[noreturn]] void fail_parse(const CLI::App& app, const CLI::App* subcommand, const CLI::ParseError& error) {
-  const std::string flag = unknown_flag(app);
-  const std::string see =
-      std::string(" (see ") + (subcommand ? subcommand->get_name() + " " : "") + "--help)";
-  if (flag.empty()) throw UsageError(error.what() + see);
-  std::vector<std::string> known;
-  for (const OptionRow& row : table_of(subcommand ? *subcommand : app).rows) {
-    for (const std::string& name : row.names) {
-      if (name.starts_with("--")) known.push_back(name.substr(2));
-    }
-  }
-  const std::string meant = nearest_word(std::string_view(flag).substr(flag.find_first_not_of('-')), known);
-  throw UsageError("unknown flag " + shown(flag) + (meant.empty() ? "" : "; did you mean --" + meant + "?") +
-                   see);
-}
-
-// False when --help or --version was all that was asked for.
-bool parse(CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
-  std::vector<std::string> arguments = normalise_flags(argc, argv);
-  const Command* const chosen = find_command(arguments, commands);
-  // CLI11 reads the environment for every subcommand, and what is right for one may be an error for
-  // another.
-  for (const Command& command : commands) {
-    if (&command == chosen) continue;
-    for (CLI::Option* option : command.app->get_options()) option->envname("");
-  }
-  const char* const config = raw_value(argc, argv, "--config", "POINTSMAN_CONFIG");
-  if (config && chosen) apply_config_file(config, app, *chosen->app);
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    if (answered(app, error)) return false;
-    fail_parse(app, chosen ? chosen->app : nullptr, error);
-  }
-  require_memory();
-  return true;
 }
 
 int main_program(int argc, char** argv) {
   CommonOptions guess;
   if (const char* format = raw_value(argc, argv, "--format", "POINTSMAN_FORMAT")) guess.format = format;
   as_json = is_json_on_stdout(guess);
-  CLI::App app("Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
-               "pointsman");
-  app.formatter(std::make_shared<HelpFormatter>());  // the subcommands take it over
-  app.footer(std::string(kExamples) + "\n" + exit_codes_text());
-  app.require_subcommand(1);
-  add_texts(app);
-  const std::vector<Command> commands = {add_solve(app),    add_train(app),  add_score(app), add_eval(app),
-                                         add_generate(app), add_verify(app), add_bench(app), add_info(app)};
-  if (!parse(app, commands, argc, argv)) return kExitDone;
-  for (const Command& command : commands) {
-    if (!command.app->parsed()) continue;
-    const CommonOptions& common = *command.common;
-    configure_log(common.quiet, common.verbose, common.log_format == "json");
-    as_json = is_json_on_stdout(common);
-    set_input_limit(parse_size(common.max_input).value());
-    SearchControl loading = search_control(common);
-    if (loading.deadline) loading.end = *loading.deadline + kLoadingPatience;
-    set_run_stop([control = search_control(common)] { return control.is_over(); },
-                 [loading] { return loading.is_over(); });
-    set_output_stop([control = search_control(common)] { return control.is_over(); });
-    const int code = command.run();
-    require_memory();
-    return code;
+  const Program program = make_program();
+  const Parsed parsed = parse(program, Words(argv + 1, argv + argc));
+  require_memory();
+  if (parsed.command == nullptr) {
+    print(parsed.text);
+    return kExitDone;
   }
-  return kExitUsage;
+  const CommonOptions& common = *parsed.command->common;
+  configure_log(common.quiet, common.verbose, common.log_format == "json");
+  as_json = is_json_on_stdout(common);
+  set_input_limit(parse_size(common.max_input).value());
+  SearchControl loading = search_control(common);
+  if (loading.deadline) loading.end = *loading.deadline + kLoadingPatience;
+  set_run_stop([control = search_control(common)] { return control.is_over(); },
+               [loading] { return loading.is_over(); });
+  set_output_stop([control = search_control(common)] { return control.is_over(); });
+  const int code = parsed.command->run(parsed.words);
+  require_memory();
+  return code;
 }
 
 }  // namespace

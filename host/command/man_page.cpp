@@ -101,7 +101,7 @@ std::vector<OptionRow> common_rows(const CommandTable& program) {
   for (const OptionRow& row : program.subcommands.front().rows) {
     const bool in_all =
         std::all_of(program.subcommands.begin(), program.subcommands.end(),
-                    [&](const CommandTable& one) { return one.is_door || has_row(one, row); });
+                    [&](const CommandTable& one) { return one.has_own_parser || has_row(one, row); });
     if (in_all) common.push_back(row);
   }
   return common;
@@ -110,7 +110,7 @@ std::vector<OptionRow> common_rows(const CommandTable& program) {
 std::string subcommand_section(const CommandTable& table, const std::string& name,
                                const std::vector<OptionRow>& common) {
   std::string text = ".SS " + roff(name) + "\n" + paragraph(table.description + ".");
-  if (table.is_door) return text + "Its options are those that\n" + bold(name + " --help") + "\ntells.\n";
+  if (table.has_own_parser) return text + bold(name + " --help") + "\nlists its options.\n";
   for (const OptionRow& row : table.rows) {
     if (std::find(common.begin(), common.end(), row) == common.end()) text += man_entry(row);
   }

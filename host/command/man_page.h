@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "host/command/option_table.h"
+#include "host/command/command_table.h"
 
 namespace pointsman {
 

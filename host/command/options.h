@@ -3,14 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/backend/backend.h"
-#include "engine/search/search.h"
+#include "engine/search/limits.h"
 #include "host/formats/input_limit.h"
+#include "host/options/option_set.h"
 #include "host/run/failure.h"
 
 namespace pointsman {
@@ -25,21 +25,15 @@ inline constexpr std::pair<const char*, const char*> kExitMeanings[] = {
     {"5", "a check failed"},
     {"130, 143, 129", "interrupted by SIGINT, SIGTERM or SIGHUP, the best kept"}};
 
-// A command line that asks for something impossible.
-class UsageError : public std::invalid_argument {
- public:
-  using std::invalid_argument::invalid_argument;
-};
+inline constexpr const char* kCommonGroup = "Common options";
 
 struct CommonOptions {
   std::string output;  // file; empty: stdout
   bool force = false;  // replace an existing output file
   std::string format;  // of the output; empty: see output_format()
   uint64_t seed = kDefaultSeed;
-  int threads = 0;        // 0: all
   double time_limit = 0;  // seconds from the start of the process; 0: none
-  std::string device = "auto";
-  std::string precision = "fp32";
+  BackendOptions device;
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
@@ -49,13 +43,10 @@ struct CommonOptions {
   bool answer_on_stdout = false;      // no flag: -o is something else than the answer (train: the model)
 };
 
-BackendOptions backend_options(const CommonOptions& options);
+// The flags that every subcommand has; `formats` are the values of its --format.
+void add_common_options(OptionSet& set, CommonOptions& options, const std::vector<std::string>& formats);
 
 // The deadline and the signals of this process.
 SearchControl search_control(const CommonOptions& options);
-
-// When the process started, for --time-limit and the times that are reported.
-Clock::time_point process_start();
-double milliseconds_since(Clock::time_point start);
 
 }  // namespace pointsman

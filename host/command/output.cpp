@@ -10,7 +10,7 @@
 #include "engine/cluster/communicator.h"
 #include "host/formats/formats.h"
 #include "host/formats/printable.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 
 namespace pointsman {
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/run/failure.h"
 #include "host/run/ranks.h"
 

@@ -4,13 +4,14 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
-#include "host/command/instance_flags.h"
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/formats/read_solutions.h"
 #include "host/formats/text_scan.h"
+#include "host/options/solve_options.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
 
@@ -24,7 +25,7 @@ constexpr const char* kScoreExamples = R"(Examples:
 
 struct ScoreFlags {
   std::string file, solutions, model;
-  InstanceFlags input;
+  InstanceOptions input;
   float temperature = 1.0f;
 };
 
@@ -44,7 +45,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   const InstanceBatch instances = load_instances(flags.file, flags.input);
   require_coordinates(instances, flags.file, "score");
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
-  SolveRun run(backend_options(common), flags.model, false, run_log(), process_ranks());
+  SolveRun run(common.device, flags.model, false, run_log(), process_ranks());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string text = "index  log_prob  cost\n";
   double sum = 0;
@@ -69,21 +70,21 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
 
 }  // namespace
 
-Command add_score(CLI::App& parent) {
+Command score_command() {
   auto flags = std::make_shared<ScoreFlags>();
-  auto common = std::make_shared<CommonOptions>();
-  CLI::App* const app =
-      add_subcommand(parent, "score", "Log probability of given solutions under a model", kScoreExamples);
-  add_positional(*app, "FILE", flags->file, "Instances; - is stdin").required();
-  add_option(*app, "--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
+  Command command{"score", "Log probability of given solutions under a model", kScoreExamples};
+  OptionSet& options = *command.options;
+  options.add("FILE", flags->file, "Instances; - is stdin").required();
+  options.add("--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
       .required()
       .type_name(kFileValue);
-  add_option(*app, "-m,--model", flags->model, "Model file or name; default: same problem, nearest size")
+  options.add("-m,--model", flags->model, "Model file or name; default: same problem, nearest size")
       .type_name(kModelValue);
-  add_option(*app, "--temperature", flags->temperature, "T of softmax(C tanh(u) / T)", within(1e-3, 1e3));
-  add_instance_options(*app, flags->input);
-  add_common_options(*app, *common, {"json", "text"});
-  return {app, common, [=] { return run_score(*flags, *common); }};
+  add_temperature(options, flags->temperature);
+  add_instance_options(options, flags->input);
+  add_common_options(options, *command.common, {"json", "text"});
+  command.run = [=, common = command.common](const Words&) { return run_score(*flags, *common); };
+  return command;
 }
 
 }  // namespace pointsman

@@ -9,13 +9,14 @@
 #include "host/command/best_lines.h"
 #include "host/command/command.h"
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/command/solve_stream.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_solutions.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
 #include "host/run/solve_run.h"
 
 namespace pointsman {
@@ -49,7 +50,7 @@ LoadedFiles load_all(const SolveFlags& flags) {
   }
   loaded.rows.resize(loaded.instances.size());
   std::iota(loaded.rows.begin(), loaded.rows.end(), 0);
-  check_instances(flags.options, loaded.instances);
+  check_instances(flags.request.options, loaded.instances);
   loaded.loading_ms = milliseconds_since(start);
   return loaded;
 }
@@ -106,13 +107,13 @@ void check_format(OutputFormat format, const InstanceBatch& instances) {
 // Solutions of --init, ready to answer with: checked, and improved where the run improves.
 SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& instances,
                               const SearchControl& control) {
-  if (flags.init.empty() || flags.options.untrained) return {};
-  SolutionBatch incumbents = load_solutions(flags.init, instances);
+  if (flags.request.init.empty() || flags.request.options.untrained) return {};
+  SolutionBatch incumbents = load_solutions(flags.request.init, instances);
   for (size_t i = 0; i < incumbents.size(); ++i) {
     incumbents[i].log_prob = incumbents[i].network_objective = std::nan("");
-    if (improves(flags.options)) {
+    if (improves(flags.request.options)) {
       improve_solution(instances[i], incumbents[i],
-                       {.kicks = flags.options.kicks.value_or(0), .seed = flags.options.seed}, control);
+                       {.kicks = flags.request.options.kicks.value_or(0), .seed = flags.request.options.seed}, control);
     }
     if (control.on_best) control.on_best(incumbents[i].objective);
   }
@@ -163,7 +164,7 @@ std::string step_text(const ActiveSearchProgress& at) {
 
 SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common) {
   SearchControl control = search_control(common);
-  if (flags.limit_each > 0) control.each = duration_of(flags.limit_each);
+  if (flags.request.limit_each > 0) control.each = duration_of(flags.request.limit_each);
   return control;
 }
 
@@ -176,7 +177,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   if (!flags.ref.empty()) reference = read_reference(flags.ref, instances);
   if (!flags.shard.is_all()) keep_shard(flags, loaded, reference);
   BestLines best(instances.front(), reference.empty() ? std::nan("") : reference.front());
-  if (instances.size() == 1 && flags.options.mode != Mode::kGreedy && is_log_on_terminal())
+  if (instances.size() == 1 && flags.request.options.mode != Mode::kGreedy && is_log_on_terminal())
     best.follow(control);
   SolutionBatch incumbents = load_incumbents(flags, instances, control);
   SolutionBatch solutions(instances.size());
@@ -184,7 +185,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   SolveTotals totals;
   {
     ProgressLine line;
-    SolveOptions options = flags.options;
+    SolveOptions options = flags.request.options;
     options.on_step = [&](const ActiveSearchProgress& at) {
       if (line.due()) line.update(step_text(at));
       if (control.on_best) control.on_best(at.best);
@@ -203,7 +204,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     });
   }
   best.show(true);
-  SolveSummary summary = summarise(run, totals, flags.options.seed, loaded.loading_ms);
+  SolveSummary summary = summarise(run, totals, flags.request.options.seed, loaded.loading_ms);
   summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
   const Clock::time_point written_from = Clock::now();
   file.write(
@@ -214,7 +215,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
 }
 
 int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  if (!flags.init.empty() && !flags.options.untrained) throw UsageError("--init FILE: needs --format json");
+  if (!flags.request.init.empty() && !flags.request.options.untrained) throw UsageError("--init FILE: needs --format json");
   double reference = std::nan("");
   if (!flags.ref.empty()) {
     const auto number = reference_number(flags.ref);
@@ -238,14 +239,14 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
   return stream.totals().failed > 0 ? kExitInput : kExitDone;
 }
 
-int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& common) {
-  finish_solve_flags(flags, app, common);
+int run_solve(SolveFlags& flags, const OptionSet& options, const CommonOptions& common) {
+  finish_solve_flags(flags, options, common);
   refuse_inputs(common, flags.files);
   const bool is_stream = output_format(common) == OutputFormat::kNdjson;
   CommonOptions output = common;
   output.force = common.force || flags.resume;
   OutputFile file = open_output(output, is_stream ? Appearance::kGrowing : Appearance::kWhole);
-  SolveRun run(backend_options(common), flags.model, flags.options.untrained, run_log(), process_ranks());
+  SolveRun run(common.device, flags.request.model, flags.request.options.untrained, run_log(), process_ranks());
   log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +
            ", seed " + std::to_string(common.seed));
   return is_stream ? run_stream(run, flags, common, file) : run_document(run, flags, common, file);
@@ -253,14 +254,15 @@ int run_solve(SolveFlags& flags, const CLI::App& app, const CommonOptions& commo
 
 }  // namespace
 
-Command add_solve(CLI::App& parent) {
+Command solve_command() {
   auto flags = std::make_shared<SolveFlags>();
-  auto common = std::make_shared<CommonOptions>();
-  CLI::App* const app =
-      add_subcommand(parent, "solve", "Solve instances from files or stdin", kSolveExamples);
-  add_solve_flags(*app, *flags);
-  add_common_options(*app, *common, of_formats(answer_formats(), &AnswerFormat::name));
-  return {app, common, [=] { return run_solve(*flags, *app, *common); }};
+  Command command{"solve", "Solve instances from files or stdin", kSolveExamples};
+  add_solve_flags(*command.options, *flags);
+  add_common_options(*command.options, *command.common, of_formats(answer_formats(), &AnswerFormat::name));
+  command.run = [=, options = command.options, common = command.common](const Words&) {
+    return run_solve(*flags, *options, *common);
+  };
+  return command;
 }
 
 }  // namespace pointsman

@@ -5,14 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
-#include "host/command/instance_flags.h"
 #include "host/command/options.h"
-#include "host/run/solve_rules.h"
-
-namespace CLI {
-class App;
-}
+#include "host/options/instance_options.h"
+#include "host/options/solve_options.h"
 
 namespace pointsman {
 
@@ -32,17 +27,16 @@ struct Shard {
 
 struct SolveFlags {
   std::vector<std::string> files;
-  InstanceFlags input;
-  std::string model, mode = "auto", improve, learn, init, ref, shard_text;
+  InstanceOptions input;
+  std::string ref, shard_text;
   Shard shard;
-  double limit_each = 0;  // seconds; 0: none
   bool resume = false;
-  SolveOptions options;
+  SolveRequest request;
 };
 
-void add_solve_flags(CLI::App& app, SolveFlags& flags);
+void add_solve_flags(OptionSet& options, SolveFlags& flags);
 
-// Turns the flags into `flags.options`. Throws UsageError for combinations that mean nothing.
-void finish_solve_flags(SolveFlags& flags, const CLI::App& app, const CommonOptions& common);
+// After the parse: what some flags say of others. Throws UsageError for combinations that mean nothing.
+void finish_solve_flags(SolveFlags& flags, const OptionSet& options, const CommonOptions& common);
 
 }  // namespace pointsman

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/command/options.h"
 #include "host/command/output.h"
 
@@ -145,7 +145,7 @@ void SolveStream::finish() {
 void SolveStream::solve_file(const std::string& path, const ReadOptions& options) {
   path_ = path == "-" ? "stdin" : path;
   try {
-    const auto& batch_size = flags_.options.batch_size;
+    const auto& batch_size = flags_.request.options.batch_size;
     size_t at_once = batch_size ? static_cast<size_t>(*batch_size) : kFirstLines;
     LineQueue queue(path, options, 2 * (batch_size ? at_once : kMostLines), control_);
     if (!queue.input().is_stream()) {
@@ -177,11 +177,12 @@ void SolveStream::solve_file(const std::string& path, const ReadOptions& options
 
 std::pair<int, std::string> SolveStream::check(const Instance& instance) {
   try {
-    if (needs_network(flags_.options)) run_.models.get(instance.problem, instance.n());
+    if (needs_network(flags_.request.options)) run_.models.get(instance.problem, instance.n());
   } catch (const ModelFileError& error) {
     return {kExitInput, error.what()};
   }
-  return check_instance(flags_.options, instance);
+  const std::string wrong = wrong_options(flags_.request.options, instance);
+  return {wrong.empty() ? kExitDone : kExitUsage, wrong};
 }
 
 void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
@@ -205,7 +206,7 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
     rows.push_back(static_cast<uint64_t>(index));
     indices.push_back(index);
   }
-  SolveOptions options = flags_.options;
+  SolveOptions options = flags_.request.options;
   options.fills_limit = !more || control_.each;
   run_.solve(instances, rows, options, control_, [&](size_t i, Solution&& solution) {
     write_errors_before(indices[i]);

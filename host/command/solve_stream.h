@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "host/command/answered_lines.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/command/solve_flags.h"
 #include "host/formats/read_instances.h"
 #include "host/run/solve_run.h"

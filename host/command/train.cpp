@@ -7,15 +7,12 @@
 #include "engine/engine.h"
 #include "host/command/command.h"
 #include "host/command/interrupt.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
-#include "host/command/train_flags.h"
 #include "host/formats/text_scan.h"
-#include "host/run/model_lookup.h"
+#include "host/run/log.h"
 #include "host/run/ranks.h"
-#include "host/run/solve_totals.h"
-#include "models/parameter_layout.h"
+#include "host/run/train_setup.h"
 
 namespace pointsman {
 
@@ -47,32 +44,34 @@ std::string describe(const TrainProgress& progress, int64_t steps) {
 }
 
 // What the log says that the training is.
-std::string method_of(const TrainFlags& flags) {
-  const TrainOptions& options = flags.options;
+std::string method_of(const TrainRequest& request) {
+  const TrainOptions& options = request.options;
   if (options.is_supervised()) return std::to_string(options.examples->count()) + " answers to learn from";
-  const std::string method = flags.baseline + " baseline";
+  const std::string method = std::string(name_of(options.baseline)) + " baseline";
   return !options.examples ? method
                            : printed("%s, %zu instances to train on, %zu to validate", method.c_str(),
                                      options.examples->count(), options.validation->count());
 }
 
-int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
-  const std::vector<float> initial = finish_train_flags(flags, app, common);
-  TrainOptions& options = flags.options;
+int run_train(TrainRequest& request, const OptionSet& set, CommonOptions& common) {
+  request.output = common.output;
+  request.force = common.force;
+  const std::vector<float> initial = prepare_training(request, set, common.device, common.seed);
+  const TrainOptions& options = request.options;
   RankedTraining training =
-      ranked_training(process_ranks(), backend_options(common), flags.asynchronous ? &options : nullptr);
+      ranked_training(process_ranks(), common.device, request.asynchronous ? &options : nullptr);
   Engine& engine = training.engine;
   const DeviceInfo device = engine.device();
   if (!engine.device_note().empty()) log_info(engine.device_note());
   log_info(printed(
-      "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", flags.problem.c_str(),
-      options.model.n, method_of(flags).c_str(), static_cast<long long>(options.steps), options.batch,
+      "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", request.problem.c_str(),
+      options.model.n, method_of(request).c_str(), static_cast<long long>(options.steps), options.batch,
       static_cast<unsigned long long>(options.seed), device.name.c_str(), device.detail.c_str()));
   TrainResult result;
   {
     ProgressLine line(30.0);
     result = train(
-        engine.backend(), options, initial, flags.resume, search_control(common),
+        engine.backend(), options, initial, request.resume, search_control(common),
         [&](const TrainProgress& progress) {
           if (std::isnan(progress.val_cost)) {
             if (line.due()) line.update(describe(progress, options.steps));
@@ -92,39 +91,16 @@ int run_train(TrainFlags& flags, const CLI::App& app, CommonOptions& common) {
 
 }  // namespace
 
-nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
-                                     const DeviceInfo& device) {
-  const TrainProgress& last = result.last;
-  nlohmann::ordered_json json = json_of({{"problem", name_of(result.config.problem)},
-                                         {"n", result.config.n},
-                                         {"status", name_of(result.status)},
-                                         {"steps", last.step},
-                                         {"training_tours", result.config.training_tours},
-                                         {"seconds", last.seconds},
-                                         {"tours_per_second", last.tours_per_second},
-                                         {"train_cost", last.train_cost}});
-  if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
-  if (!result.ages.empty()) {
-    json["gradient_ages"] = std::vector(result.ages.begin(), result.ages.end() - 1);
-    json["gradients_left_out"] = result.ages.back();
-  }
-  json["model"] = options.output.string();
-  json["model_sha256"] = read_model(options.output).sha256;
-  json["device"] = device_text(device);
-  json["seed"] = options.seed;
-  json["version"] = POINTSMAN_VERSION;
-  return json;
-}
-
-Command add_train(CLI::App& parent) {
-  auto flags = std::make_shared<TrainFlags>();
-  auto common = std::make_shared<CommonOptions>();
-  common->answer_on_stdout = true;
-  CLI::App* const app = add_subcommand(
-      parent, "train", "Train a model by policy gradient, or on given answers", kTrainExamples);
-  add_train_flags(*app, *flags);
-  add_common_options(*app, *common, {"json", "text"});
-  return {app, common, [=] { return run_train(*flags, *app, *common); }};
+Command train_command() {
+  auto request = std::make_shared<TrainRequest>();
+  Command command{"train", "Train a model by policy gradient, or on given answers", kTrainExamples};
+  command.common->answer_on_stdout = true;
+  add_train_options(*command.options, *request);
+  add_common_options(*command.options, *command.common, {"json", "text"});
+  command.run = [=, options = command.options, common = command.common](const Words&) {
+    return run_train(*request, *options, *common);
+  };
+  return command;
 }
 
 }  // namespace pointsman

@@ -8,13 +8,13 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
-#include "host/command/instance_flags.h"
-#include "host/command/log.h"
 #include "host/command/output.h"
 #include "host/formats/printable.h"
 #include "host/formats/read_solutions.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
 
 namespace pointsman {
 
@@ -27,7 +27,7 @@ Ends with 5 when a solution is not one or does not cost what it claims.)";
 
 struct VerifyFlags {
   std::string instances, solutions;
-  InstanceFlags input;
+  InstanceOptions input;
 };
 
 // Lengths that are no integers may come from a program that sums in another order.
@@ -132,17 +132,16 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
 
 }  // namespace
 
-Command add_verify(CLI::App& parent) {
+Command verify_command() {
   auto flags = std::make_shared<VerifyFlags>();
-  auto common = std::make_shared<CommonOptions>();
-  CLI::App* const app = add_subcommand(
-      parent, "verify", "Check solutions and their costs in double precision", kVerifyExamples);
-  add_positional(*app, "INSTANCES", flags->instances, "Instances; - is stdin").required();
-  add_positional(*app, "SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
-      .required();
-  add_instance_options(*app, flags->input);
-  add_common_options(*app, *common, {"json", "text"});
-  return {app, common, [=] { return run_verify(*flags, *common); }};
+  Command command{"verify", "Check solutions and their costs in double precision", kVerifyExamples};
+  OptionSet& options = *command.options;
+  options.add("INSTANCES", flags->instances, "Instances; - is stdin").required();
+  options.add("SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz").required();
+  add_instance_options(options, flags->input);
+  add_common_options(options, *command.common, {"json", "text"});
+  command.run = [=, common = command.common](const Words&) { return run_verify(*flags, *common); };
+  return command;
 }
 
 }  // namespace pointsman

@@ -25,10 +25,10 @@ bool CallWatch::is_cancelled() {
   return cancelled_;
 }
 
-SearchControl CallWatch::control() {
+SearchControl CallWatch::control(const SolveRequest& request) {
   SearchControl control;
-  if (options_.time_limit > 0) control.deadline = start_ + duration_of(options_.time_limit);
-  if (options_.limit_each > 0) control.each = duration_of(options_.limit_each);
+  if (request.time_limit > 0) control.deadline = start_ + duration_of(request.time_limit);
+  if (request.limit_each > 0) control.each = duration_of(request.limit_each);
   if (options_.progress != nullptr) control.interrupted = [this] { return is_cancelled(); };
   return control;
 }

@@ -7,6 +7,7 @@
 
 #include "engine/search/search.h"
 #include "host/library/include/pointsman.h"
+#include "host/options/solve_options.h"
 
 namespace pointsman {
 
@@ -26,8 +27,8 @@ class CallWatch {
   void tell_step(int step) { step_ = step; }
 
   Clock::time_point start() const { return start_; }
-  // With the call's limits; the watch must outlive it.
-  SearchControl control();
+  // With the request's limits; the watch must outlive it.
+  SearchControl control(const SolveRequest& request);
 
  private:
   const pointsman_solve_options& options_;

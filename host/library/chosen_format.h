@@ -5,7 +5,7 @@
 #include <string>
 
 #include "host/formats/formats.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 
 namespace pointsman {
 

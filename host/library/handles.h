@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -28,6 +29,7 @@ struct pointsman_answers {
 struct pointsman_solver {
   std::optional<pointsman::SolveRun> run;  // none: it could not be made
   pointsman::RunLog log;
+  std::map<std::string, std::string> settings;  // of pointsman_set_option()
   std::string device;
   std::unique_ptr<const std::string> bytes;  // of a format call: until the next call ends
   std::atomic<bool> is_busy{false};

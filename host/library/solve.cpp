@@ -17,12 +17,12 @@ int solve(pointsman_solver& solver, const InstanceBatch& instances, const points
           pointsman_answers& answers) {
   CallWatch watch(given, instances.size());
   SolveRun& run = solver.ready_run();
-  SolveOptions options = engine_options(given);
-  run.models.request(text_or_empty(given.model), options.untrained);
+  SolveRequest request = solve_request(given, solver.settings);
+  run.models.request(request.model, request.options.untrained);
   if (given.progress != nullptr)
-    options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
-  SolvedBatch solved =
-      solve_batch(run, instances, given.first_row, options, watch.control(), [&] { watch.count_answer(); });
+    request.options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
+  SolvedBatch solved = solve_batch(run, instances, given.first_row, request.options, watch.control(request),
+                                   [&] { watch.count_answer(); });
   answers = {std::move(solved.solutions), std::move(solved.summary)};
   const bool is_cancelled = solved.is_cut_short && watch.was_cancelled();
   return answers.summary.code = is_cancelled ? POINTSMAN_CANCELLED : POINTSMAN_OK;
@@ -32,15 +32,15 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
           const pointsman_solve_options& given, double* log_probs) {
   CallWatch watch(given, instances.size());
   SolveRun& run = solver.ready_run();
-  check_score_options(given);
+  const SolveRequest request = score_request(given, solver.settings);
   for (const Instance& instance : instances) {
     if (!instance.has_coordinates())
       throw std::invalid_argument("score: an instance has no coordinates, only distances");
   }
   require_answers_to(instances, solutions);
-  run.models.request(text_or_empty(given.model), given.untrained != 0);
+  run.models.request(request.model, given.untrained != 0);
   try {
-    const auto scores = run.score(instances, solutions, static_cast<float>(given.temperature),
+    const auto scores = run.score(instances, solutions, request.options.policy.temperature,
                                   StopToken([&] { return watch.is_cancelled(); }));
     std::copy(scores.begin(), scores.end(), log_probs);
     return POINTSMAN_OK;
@@ -56,6 +56,17 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
 using namespace pointsman;
 
 extern "C" {
+
+int pointsman_set_option(pointsman_solver* solver, const char* name, const char* value) {
+  return call_with(solver, [&] {
+    Settings settings = solver->settings;
+    settings.erase(required(name, "name"));
+    if (value != nullptr) settings[name] = value;
+    check_settings(settings);
+    solver->settings = std::move(settings);
+    return POINTSMAN_OK;
+  });
+}
 
 int pointsman_solve(pointsman_solver* solver, const pointsman_instances* instances,
                     const pointsman_solve_options* options, pointsman_answers** answers) {

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a call, judged as the command line judges its flags.
+// The options of a call, by the table that the command line has.
 #include "host/library/solve_request.h"
 
-#include <algorithm>
-#include <iterator>
-#include <string_view>
-#include <utility>
-
 #include "host/library/handles.h"
-#include "host/run/solve_rules.h"
-#include "models/tools/json_text.h"
+#include "host/options/run_options.h"
 
 namespace pointsman {
 
@@ -43,73 +37,62 @@ constexpr pointsman_solve_options kDefaults = {.size = sizeof(pointsman_solve_op
                                                .progress = nullptr,
                                                .progress_user = nullptr};
 
-template <typename Number>
-void check(const char* name, Number value, Number low, Number high) {
-  if (value >= low && value <= high) return;
-  throw std::invalid_argument(std::string(name) + ": expected a number from " + number_text(low) + " to " +
-                              number_text(high) + ", found " + number_text(value));
-}
+// A member of the struct beside the option of its name.
+template <typename T>
+struct Member {
+  const char* name;
+  T pointsman_solve_options::*member;
+};
 
-template <typename Number>
-void check(const char* name, Number value, const ranges::Range<Number>& range) {
-  check(name, value, range.low, range.high);
-}
+constexpr Member<int64_t> kIntegers[] = {{"samples", &pointsman_solve_options::samples},
+                                         {"first_sample", &pointsman_solve_options::first_sample},
+                                         {"kicks", &pointsman_solve_options::kicks},
+                                         {"steps", &pointsman_solve_options::steps}};
+constexpr Member<double> kReals[] = {{"time_limit", &pointsman_solve_options::time_limit},
+                                     {"limit_each", &pointsman_solve_options::limit_each},
+                                     {"temperature", &pointsman_solve_options::temperature},
+                                     {"clip", &pointsman_solve_options::clip},
+                                     {"learning_rate", &pointsman_solve_options::learning_rate},
+                                     {"entropy", &pointsman_solve_options::entropy}};
+constexpr Member<int32_t> kSmallIntegers[] = {
+    {"replicas", &pointsman_solve_options::replicas},
+    {"batch_size", &pointsman_solve_options::batch_size},
+    {"augment", &pointsman_solve_options::augment},
+    {"shuffle", &pointsman_solve_options::shuffle},
+    {"improve", &pointsman_solve_options::improve},
+    {"stop_at_first_misfit", &pointsman_solve_options::stop_at_first_misfit}};
 
-void check_numbers(const pointsman_solve_options& options) {
-  check("time_limit", options.time_limit, ranges::kSeconds);
-  check("limit_each", options.limit_each, ranges::kSeconds);
-  check("samples", options.samples, ranges::kSamples);
-  check("first_sample", options.first_sample, ranges::kSamples);
-  check("kicks", options.kicks, ranges::kKicks);
-  check("steps", options.steps, ranges::kSteps);
-  check("temperature", options.temperature, ranges::kTemperature);
-  check("clip", options.clip, ranges::kClip);
-  check("learning_rate", options.learning_rate, ranges::kLearningRate);
-  check("entropy", options.entropy, ranges::kEntropy);
-  if (options.replicas != 0) check("replicas", options.replicas, ranges::kReplicas);
-  check("batch_size", options.batch_size, ranges::kBatchSize);
-  if (options.augment != 0 && options.augment != 1) check("augment", options.augment, 8, 8);
-  check("shuffle", options.shuffle, kOwnChoice, 1);
-  check("improve", options.improve, kOwnChoice, 1);
-  check("untrained", options.untrained, 0, 1);
-  check("learn", options.learn, 0, 2);
-  check("stop_at_first_misfit", options.stop_at_first_misfit, 0, 1);
-}
-
-bool is_given(const pointsman_solve_options& options, std::string_view flag) {
-  const std::pair<std::string_view, bool> given[] = {
-      {"--model", options.model != nullptr},
-      {"--samples", options.samples != kDefaults.samples},
-      {"--first-sample", options.first_sample != kDefaults.first_sample},
-      {"--shuffle", options.shuffle != kDefaults.shuffle},
-      {"--augment", options.augment != kDefaults.augment},
-      {"--temperature", options.temperature != kDefaults.temperature},
-      {"--clip", options.clip != kDefaults.clip},
-      {"--improve", options.improve != kDefaults.improve},
-      {"--stop-at-first-misfit", options.stop_at_first_misfit != kDefaults.stop_at_first_misfit},
-      {"--kicks", options.kicks != kDefaults.kicks},
-      {"--steps", options.steps != kDefaults.steps},
-      {"--replicas", options.replicas != kDefaults.replicas},
-      {"--learn", options.learn != kDefaults.learn},
-      {"--learning-rate", options.learning_rate != kDefaults.learning_rate},
-      {"--entropy", options.entropy != kDefaults.entropy}};
-  return std::find(std::begin(given), std::end(given), std::pair(flag, true)) != std::end(given);
-}
-
-Mode mode_of(const char* name) {
-  if (name == nullptr) return Mode::kAuto;
-  const ModeInfo* const mode = find_mode(name);
-  if (mode != nullptr && !mode->only_rival) return mode->mode;
-  std::string known;
-  for (const ModeInfo& info : all_modes()) {
-    if (!info.only_rival) known += (known.empty() ? "" : ", ") + std::string(info.name);
+template <typename Value, typename T, size_t N>
+void set_members(const Member<T> (&members)[N], const pointsman_solve_options& given, OptionSet& options) {
+  for (const auto& [name, member] : members) {
+    if (given.*member != kDefaults.*member) options.set(name, Value(given.*member));
   }
-  throw std::invalid_argument("mode: expected one of " + known + ", found \"" + name + "\"");
 }
 
-template <typename To, typename From>
-void set_unless(std::optional<To>& to, From given, From unset) {
-  if (given != unset) to = static_cast<To>(given);
+void declare(OptionSet& options, SolveRequest& request) {
+  add_solve_options(options, request);
+  add_seed(options, request.options.seed);
+  add_time_limit(options, request.time_limit);
+}
+
+void set_all(const pointsman_solve_options& given, OptionSet& options) {
+  if (given.mode != nullptr) options.set("mode", given.mode);
+  if (given.model != nullptr) options.set("model", given.model);
+  if (given.seed != kDefaults.seed) options.set("seed", given.seed);
+  set_members<int64_t>(kIntegers, given, options);
+  set_members<double>(kReals, given, options);
+  set_members<int64_t>(kSmallIntegers, given, options);
+  if (given.untrained != kDefaults.untrained) {
+    if (given.untrained != 1)
+      throw UsageError("--untrained: expected 0 or 1, found " + std::to_string(given.untrained));
+    options.set("init", "random");
+  }
+  if (given.learn != kDefaults.learn) {
+    const std::vector<std::string>& words = options.find("learn")->row().choices;
+    if (given.learn < 0 || static_cast<size_t>(given.learn) > words.size())
+      throw UsageError("--learn: expected 0, 1 or 2, found " + std::to_string(given.learn));
+    options.set("learn", words[static_cast<size_t>(given.learn) - 1]);
+  }
 }
 
 }  // namespace
@@ -118,35 +101,35 @@ pointsman_solve_options solve_options_of(const pointsman_solve_options* given) {
   return taken(given, kDefaults);
 }
 
-SolveOptions engine_options(const pointsman_solve_options& options) {
-  check_numbers(options);
-  SolveOptions own;
-  own.mode = mode_of(options.mode);
-  own.seed = options.seed;
-  own.first_sample = options.first_sample;
-  own.policy.temperature = static_cast<float>(options.temperature);
-  own.policy.stop_at_first_misfit = options.stop_at_first_misfit != 0;
-  set_unless(own.policy.clip, options.clip, kDefaults.clip);
-  set_unless(own.samples, options.samples, kDefaults.samples);
-  set_unless(own.kicks, options.kicks, kDefaults.kicks);
-  set_unless(own.steps, options.steps, kDefaults.steps);
-  set_unless(own.learning_rate, options.learning_rate, kDefaults.learning_rate);
-  set_unless(own.entropy, options.entropy, kDefaults.entropy);
-  set_unless(own.replicas, options.replicas, kDefaults.replicas);
-  set_unless(own.batch_size, options.batch_size, kDefaults.batch_size);
-  set_unless(own.augment, options.augment, kDefaults.augment);
-  set_unless(own.shuffle, options.shuffle, kDefaults.shuffle);
-  set_unless(own.improve, options.improve, kDefaults.improve);
-  if (options.learn != 0) own.learned = options.learn == 1 ? Learned::kAll : Learned::kAttention;
-  own.untrained = options.untrained != 0;
-  const auto given = [&](const char* flag) { return is_given(options, flag); };
-  own.network = asks_for_network(given);
-  refuse_combinations(own, given);
-  return own;
+SolveRequest solve_request(const pointsman_solve_options& given, const Settings& settings) {
+  SolveRequest request;
+  OptionSet options;
+  declare(options, request);
+  for (const auto& [name, value] : settings) options.set(name, value);
+  set_all(given, options);
+  if (!request.init.empty() && request.init != "random")
+    throw UsageError("--init: expected \"random\", found \"" + request.init + "\"");
+  finish_solve_options(options, request);
+  return request;
 }
 
-void check_score_options(const pointsman_solve_options& options) {
-  check("temperature", options.temperature, ranges::kTemperature);
+SolveRequest score_request(const pointsman_solve_options& given, const Settings& settings) {
+  SolveRequest request;
+  OptionSet options;
+  declare(options, request);
+  for (const char* name : {"model", "temperature"}) {
+    if (const auto found = settings.find(name); found != settings.end()) options.set(name, found->second);
+  }
+  if (given.model != nullptr) options.set("model", given.model);
+  if (given.temperature != kDefaults.temperature) options.set("temperature", given.temperature);
+  return request;
+}
+
+void check_settings(const Settings& settings) {
+  SolveRequest request;
+  OptionSet options;
+  declare(options, request);
+  for (const auto& [name, value] : settings) options.set(name, value);
 }
 
 }  // namespace pointsman

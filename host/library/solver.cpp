@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Solvers: how they are made, and what they tell of a failure.
-#include <algorithm>
-#include <iterator>
 #include <new>
 
 #include "host/library/handles.h"
+#include "host/options/run_options.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {
 
 namespace {
 
-constexpr int kMostThreads = 4096;
 constexpr pointsman_solver_options kSolverDefaults = {.size = sizeof(pointsman_solver_options),
                                                       .device = nullptr,
                                                       .precision = nullptr,
@@ -20,22 +18,14 @@ constexpr pointsman_solver_options kSolverDefaults = {.size = sizeof(pointsman_s
                                                       .threads = 0,
                                                       .reserved = 0};
 
-BackendOptions backend_options(const pointsman_solver_options& options) {
-  BackendOptions backend;
-  if (options.device != nullptr) backend.device = options.device;
-  if (options.threads < 0 || options.threads > kMostThreads) {
-    throw std::invalid_argument("threads: expected a number from 0 to " + std::to_string(kMostThreads) +
-                                ", found " + std::to_string(options.threads));
-  }
-  backend.threads = options.threads;
-  const std::string precision = options.precision == nullptr ? "fp32" : options.precision;
-  const auto name = std::find(std::begin(kPrecisionNames), std::end(kPrecisionNames), precision);
-  if (name == std::end(kPrecisionNames)) {
-    throw std::invalid_argument("precision: expected fp32, tf32, tf32x3 or bf16, found \"" + precision +
-                                "\"");
-  }
-  backend.precision = static_cast<Precision>(name - std::begin(kPrecisionNames));
-  return backend;
+BackendOptions backend_options(const pointsman_solver_options& given) {
+  BackendOptions device;
+  OptionSet options;
+  add_device_options(options, device);
+  if (given.device != nullptr) options.set("device", given.device);
+  if (given.precision != nullptr) options.set("precision", given.precision);
+  options.set("threads", int64_t{given.threads});
+  return device;
 }
 
 RunLog log_of(const pointsman_solver_options& options) {
@@ -60,6 +50,7 @@ void pointsman_solver::forget_failure() noexcept {
 int pointsman_solver::remember_failure() noexcept {
   try {
     failure = failure_of(std::current_exception());
+    if (failure.code == kExitUsage) failure.message = in_library_names(failure.message);
     return failure.code;
   } catch (...) {
     memory_failed = true;

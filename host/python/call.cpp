@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "engine/engine.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/run/failure.h"
 
 namespace nb = nanobind;

@@ -13,14 +13,14 @@
 #include <utility>
 
 #include "engine/problem/problem.h"
-#include "host/command/instance_flags.h"
-#include "host/command/log.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
 #include "host/formats/formats.h"
 #include "host/python/arrays.h"
 #include "host/python/call.h"
 #include "host/python/solver.h"
 #include "host/python/training.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 #include "host/run/model_lookup.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "host/command/generate_flags.h"
-#include "host/command/instance_flags.h"
+#include "host/run/load.h"
 #include "host/command/options.h"
 #include "host/command/solve_flags.h"
-#include "host/command/train_flags.h"
+#include "host/run/train_setup.h"
 
 namespace pointsman {
 

@@ -12,7 +12,7 @@
 #include "host/formats/formats.h"
 #include "host/formats/read_solutions.h"
 #include "host/python/call.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 #include "host/run/given_answers.h"
 #include "host/run/solve_batch.h"
 #include "models/tools/atomic_file.h"

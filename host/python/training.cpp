@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "host/command/log.h"
+#include "host/run/log.h"
 #include "host/python/call.h"
 
 namespace nb = nanobind;

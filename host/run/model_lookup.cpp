@@ -14,7 +14,7 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 #include "host/formats/text_scan.h"
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 #include "models/parameter_layout.h"
 #include "models/tools/install_prefixes.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/backend/ranks/cluster_backend.h"
+#include "host/options/solve_options.h"
 
 namespace pointsman {
 
@@ -13,12 +14,10 @@ namespace {
 
 // Every field of each, in one order for both ways.
 
+// Beside those of the table of options.
 template <typename Options, typename Field>
-void each_field_of_options(Options& o, const Field& field) {
-  field(o.mode), field(o.samples), field(o.first_sample), field(o.batch_size), field(o.policy);
-  field(o.augment), field(o.shuffle), field(o.improve), field(o.kicks), field(o.fills_limit);
-  field(o.network), field(o.steps), field(o.replicas), field(o.learned), field(o.learning_rate);
-  field(o.entropy), field(o.untrained), field(o.seed);
+void each_own_field(Options& o, const Field& field) {
+  field(o.fills_limit), field(o.network), field(o.untrained), field(o.seed);
 }
 
 template <typename Answer, typename Field>
@@ -69,12 +68,21 @@ Model take_model(MessageReader& message) {
 }
 
 void put(MessageWriter& message, const SolveOptions& options) {
-  each_field_of_options(options, writes(message));
+  SolveOptions own = options;
+  OptionSet set;
+  add_engine_options(set, own);
+  for (const Option& option : set.all()) message.put(option.text());
+  each_own_field(options, writes(message));
 }
 
 SolveOptions take_solve_options(MessageReader& message) {
   SolveOptions options;
-  each_field_of_options(options, reads(message));
+  OptionSet set;
+  add_engine_options(set, options);
+  for (Option& option : set.all()) {
+    if (const auto text = message.next<std::string>(); !text.empty()) option.set_text(text);
+  }
+  each_own_field(options, reads(message));
   return options;
 }
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "host/run/solve_rules.h"
+#include "host/options/solve_options.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {

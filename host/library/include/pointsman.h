@@ -28,7 +28,7 @@
 // Of the binary interface. The major version changes when programs must be built anew, and with it the
 // soname; the minor one when functions or members are added.
 #define POINTSMAN_ABI_MAJOR 1
-#define POINTSMAN_ABI_MINOR 0
+#define POINTSMAN_ABI_MINOR 1
 
 #if defined(__GNUC__)
 #define POINTSMAN_API __attribute__((visibility("default")))
@@ -220,6 +220,12 @@ POINTSMAN_API int pointsman_write_instances(pointsman_solver* solver, const poin
 // read them, as pointsman_parse_instances() does.
 POINTSMAN_API int pointsman_format_instances(pointsman_solver* solver, const pointsman_instances* instances,
                                              const char* format, const void** bytes, size_t* size);
+
+// Sets an option of pointsman_solve() and pointsman_score() for all later calls with this solver, by its name
+// in `pointsman solve --help` with _ for -: "replicas", "first_sample". value: as the command line takes it
+// ("64", "on"); NULL: the default again. Members of pointsman_solve_options that are not as their init
+// function sets them come first. POINTSMAN_USAGE for a name or value that is none.
+POINTSMAN_API int pointsman_set_option(pointsman_solver* solver, const char* name, const char* value);
 
 // Solves. *answers become new answers with POINTSMAN_OK and POINTSMAN_CANCELLED. options: NULL for none.
 POINTSMAN_API int pointsman_solve(pointsman_solver* solver, const pointsman_instances* instances,

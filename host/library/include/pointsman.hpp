@@ -120,6 +120,11 @@ class Solver {
   std::string device() const { return pointsman_device(get()); }
   pointsman_solver* get() const { return handle_.get(); }
 
+  // pointsman_set_option(); an empty value is the default again.
+  void set_option(const std::string& name, const std::string& value) {
+    check(pointsman_set_option(get(), name.c_str(), value.empty() ? nullptr : value.c_str()));
+  }
+
   Instances instances() {
     pointsman_instances* own = nullptr;
     check(pointsman_instances_create(get(), &own));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/run/did_you_mean.h"
+#include "host/options/did_you_mean.h"
 
 #include <algorithm>
 

@@ -3,10 +3,11 @@
 // terminal.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
-#include "engine/search/search.h"
+#include "engine/search/limits.h"
 #include "host/run/run_log.h"
 
 namespace pointsman {
@@ -18,6 +19,9 @@ void configure_log(bool quiet, bool verbose, bool json);
 // "info", "warning" or "error".
 void set_log_sink(std::function<void(const char* level, const std::string& message)> sink);
 
+// When the process started, for --time-limit and the times that are reported.
+Clock::time_point process_start();
+double milliseconds_since(Clock::time_point start);
 double seconds_now();  // since the program began
 
 void log_debug(const std::string& message);  // only with -v

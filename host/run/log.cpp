@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/log.h"
+#include "host/run/log.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "host/command/options.h"
 #include "host/formats/printable.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
@@ -17,6 +16,9 @@
 namespace pointsman {
 
 namespace {
+
+// As near to the start of the process as the program itself can get: static initialisation.
+const Clock::time_point kProcessStart = Clock::now();
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
@@ -75,6 +77,12 @@ void write_line(Level level, const std::string& message) {
 void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, state.sink}; }
 
 void set_log_sink(std::function<void(const char*, const std::string&)> sink) { state.sink = std::move(sink); }
+
+Clock::time_point process_start() { return kProcessStart; }
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 double seconds_now() { return milliseconds_since(process_start()) / 1000; }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/options/instance_options.h"
+
+#include "engine/problem/problem.h"
+#include "host/formats/formats.h"
+#include "host/formats/text_scan.h"
+
+namespace pointsman {
+
+namespace {
+
+std::vector<std::string> problem_choices() {
+  std::vector<std::string> names;
+  for_each_problem([&](ProblemKind kind) { names.emplace_back(name_of(kind)); });
+  return names;
+}
+
+}  // namespace
+
+void add_problem(OptionSet& options, std::string& problem) {
+  options.add("problem", problem, problem_names()).required().choices(problem_choices());
+}
+
+void add_instance_options(OptionSet& options, InstanceOptions& instances) {
+  options.begin_group("Input");
+  std::vector<std::string> formats = of_formats(instance_formats(), &InstanceFormat::name);
+  formats.insert(formats.begin(), "auto");
+  options.add("--input-format", instances.format, "Format of the input; auto: told by suffix and first bytes")
+      .choices(formats);
+  options.add("--problem", instances.problem, "What the instances are, where the format does not say (.npy)")
+      .choices(problem_choices());
+  options
+      .add("--capacity", instances.capacity, "KnapSack: capacity, where the file has none; 0: the file's own")
+      .range(0.0, 1e300)
+      .judged_by([](const std::string& text) {
+        double capacity = 0.0;
+        return parse_number(text, capacity) ? lost_digits(text, capacity) : "";
+      });
+}
+
+ReadOptions read_options(const InstanceOptions& instances) {
+  ReadOptions options;
+  if (const InstanceFormat* format = format_named(instance_formats(), instances.format))
+    options.format = format->kind;
+  if (!instances.problem.empty()) options.problem = find_problem(instances.problem);
+  if (instances.capacity > 0) options.capacity = instances.capacity;
+  return options;
+}
+
+void add_generate_options(OptionSet& options, GenerateOptions& generate) {
+  add_problem(options, generate.problem);
+  options.add("-n,--size", generate.n, "Cities or items of an instance").required().range(1, 1000000);
+  options.add("-b,--count", generate.count, "Number of instances").range(1, 100000000);
+  options.add("--like", generate.like, "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives")
+      .choices({"numpy"});
+  options.add("--capacity", generate.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
+      .range(0.0, 1e12);
+}
+
+void refuse_capacity(ProblemKind problem, double capacity) {
+  if (!problem_of(problem).has_capacity && capacity != 0)
+    throw UsageError("--capacity: is for knapsack only");
+}
+
+}  // namespace pointsman

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/options/option_set.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "host/formats/text_scan.h"
+#include "host/options/did_you_mean.h"
+#include "models/tools/json_text.h"
+
+namespace pointsman {
+
+namespace {
+
+constexpr const char* kTypeNames[] = {"", "INT", "UINT", "FLOAT", "TEXT", "TEXT"};
+
+// As help and messages have it: short.
+std::string short_text(double number) { return printed("%g", number); }
+
+std::string text_of(const OptionValue& value) {
+  return std::visit(
+      [](const auto& held) -> std::string {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, std::monostate>) {
+          return {};
+        } else if constexpr (std::is_same_v<Held, bool>) {
+          return held ? "true" : "false";
+        } else if constexpr (std::is_same_v<Held, std::string>) {
+          return held;
+        } else if constexpr (std::is_same_v<Held, double>) {
+          return number_text(held);
+        } else {
+          return std::to_string(held);
+        }
+      },
+      value);
+}
+
+// The whole text as a number of this type; empty: it is none.
+template <typename Number>
+OptionValue parsed(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+OptionValue parsed_switch(const std::string& text) {
+  if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
+  if (text == "false" || text == "off" || text == "no" || text == "0") return false;
+  return {};
+}
+
+// A number of another type as one of this; empty where it is none.
+OptionValue converted(OptionType type, const OptionValue& value) {
+  const auto* const integer = std::get_if<int64_t>(&value);
+  const auto* const natural = std::get_if<uint64_t>(&value);
+  switch (type) {
+    case OptionType::kSwitch:
+      if (integer && (*integer == 0 || *integer == 1)) return *integer == 1;
+      return std::holds_alternative<bool>(value) ? value : OptionValue();
+    case OptionType::kInteger:
+      if (natural && *natural <= uint64_t{std::numeric_limits<int64_t>::max()})
+        return static_cast<int64_t>(*natural);
+      return integer ? value : OptionValue();
+    case OptionType::kUnsigned:
+      if (integer && *integer >= 0) return static_cast<uint64_t>(*integer);
+      return natural ? value : OptionValue();
+    case OptionType::kReal:
+      if (integer) return static_cast<double>(*integer);
+      if (natural) return static_cast<double>(*natural);
+      return std::holds_alternative<double>(value) ? value : OptionValue();
+    case OptionType::kText:
+    case OptionType::kTexts:
+      break;
+  }
+  return std::holds_alternative<std::string>(value) ? value : OptionValue();
+}
+
+template <typename T>
+constexpr OptionType type_for() {
+  if constexpr (std::is_same_v<T, bool>) return OptionType::kSwitch;
+  if constexpr (std::is_same_v<T, uint64_t>) return OptionType::kUnsigned;
+  if constexpr (std::is_floating_point_v<T>) return OptionType::kReal;
+  if constexpr (std::is_same_v<T, std::string>) return OptionType::kText;
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) return OptionType::kTexts;
+  return OptionType::kInteger;
+}
+
+template <typename T>
+struct Plain {
+  using Type = T;
+};
+template <typename T>
+struct Plain<std::optional<T>> {
+  using Type = T;
+};
+
+// What std::get() finds for a plain variable.
+template <typename T>
+using Held = std::conditional_t<
+    std::is_floating_point_v<T>, double,
+    std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, uint64_t>,
+                       int64_t, T>>;
+
+template <typename T>
+OptionValue value_of(const T& variable) {
+  if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return {};
+  else
+    return static_cast<Held<T>>(variable);
+}
+
+template <typename T>
+OptionValue value_of(const std::optional<T>& variable) {
+  return variable ? value_of(*variable) : OptionValue();
+}
+
+// "first-sample" and "first_sample" are the same.
+std::string plain_name(std::string name) {
+  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+}  // namespace
+
+std::string in_library_names(const std::string& message) {
+  std::string out;
+  for (size_t i = 0; i < message.size(); ++i) {
+    const bool begins = i == 0 || message[i - 1] == ' ' || message[i - 1] == '(';
+    if (!begins || message.compare(i, 2, "--") != 0 || i + 2 >= message.size() ||
+        !std::islower(static_cast<unsigned char>(message[i + 2]))) {
+      out += message[i];
+      continue;
+    }
+    for (i += 2;
+         i < message.size() && (std::islower(static_cast<unsigned char>(message[i])) || message[i] == '-');
+         ++i)
+      out += message[i] == '-' ? '_' : message[i];
+    --i;
+  }
+  return out;
+}
+
+std::string OptionRow::value_text() const { return choices.empty() ? value : joined(choices, "|"); }
+
+Option& Option::required() {
+  row_.is_required = true;
+  row_.default_value.clear();
+  return *this;
+}
+
+Option& Option::type_name(const char* name) {
+  row_.value = name;
+  return *this;
+}
+
+Option& Option::set_range(double low, double high) {
+  range_ = {low, high};
+  row_.range = short_text(low) + ".." + short_text(high);
+  if (type_ == OptionType::kInteger)
+    row_.range = printed("%lld..%lld", static_cast<long long>(low), static_cast<long long>(high));
+  return *this;
+}
+
+Option& Option::choices(std::vector<std::string> words) {
+  is_limited_to_choices_ = true;
+  return shown_choices(std::move(words));
+}
+
+Option& Option::shown_choices(std::vector<std::string> words) {
+  row_.choices = std::move(words);
+  return *this;
+}
+
+Option& Option::judged_by(std::function<std::string(const std::string&)> wrong) {
+  wrong_ = std::move(wrong);
+  return *this;
+}
+
+std::string Option::flag() const {
+  const auto is_long = [](const std::string& name) { return name.starts_with("--"); };
+  const auto found = std::find_if(row_.names.begin(), row_.names.end(), is_long);
+  return found == row_.names.end() ? row_.names.front() : *found;
+}
+
+std::string Option::name() const { return plain_name(flag()); }
+
+void Option::refuse(const std::string& found) const {
+  std::string expected = "text";
+  if (is_limited_to_choices_) {
+    expected = (row_.choices.size() > 1 ? "one of " : "") + joined(row_.choices, ", ");
+  } else if (type_ == OptionType::kSwitch) {
+    expected = "true or false";
+  } else if (type_ == OptionType::kInteger) {
+    expected = "a whole number";
+  } else if (type_ == OptionType::kUnsigned) {
+    expected = "a whole number from 0 to 2^64 - 1";
+  } else if (type_ == OptionType::kReal) {
+    expected = "a number";
+  }
+  if (const size_t dots = row_.range.find(".."); dots != std::string::npos)
+    expected += " from " + row_.range.substr(0, dots) + " to " + row_.range.substr(dots + 2);
+  throw UsageError(flag() + ": expected " + expected + ", found " + found +
+                   (is_limited_to_choices_ ? did_you_mean(found, row_.choices) : ""));
+}
+
+void Option::set(const OptionValue& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) return set_text(*text);
+  const auto* const is_on = std::get_if<bool>(&value);
+  if (is_on && std::count(row_.choices.begin(), row_.choices.end(), "on") > 0)
+    return set_text(*is_on ? "on" : "off");
+  const OptionValue own = converted(type_, value);
+  if (own.index() == 0) refuse(text_of(value));
+  if (is_limited_to_choices_ && std::count(row_.choices.begin(), row_.choices.end(), text_of(own)) == 0)
+    refuse(text_of(own));
+  if (range_) {
+    const auto* const integer = std::get_if<int64_t>(&own);
+    const double number = integer ? static_cast<double>(*integer) : std::get<double>(own);
+    if (!(number >= range_->first && number <= range_->second)) refuse(text_of(own));
+  }
+  store_(own);
+}
+
+void Option::set_text(const std::string& text) {
+  if (wrong_) {
+    if (const std::string wrong = wrong_(text); !wrong.empty()) throw UsageError(flag() + ": " + wrong);
+  }
+  OptionValue value;
+  switch (type_) {
+    case OptionType::kSwitch:
+      value = parsed_switch(text);
+      break;
+    case OptionType::kInteger:
+      value = parsed<int64_t>(text);
+      break;
+    case OptionType::kUnsigned:
+      value = parsed<uint64_t>(text);
+      break;
+    case OptionType::kReal:
+      value = parsed<double>(text);
+      break;
+    case OptionType::kText:
+    case OptionType::kTexts:
+      if (is_limited_to_choices_ && std::count(row_.choices.begin(), row_.choices.end(), text) == 0)
+        refuse(shown(text));
+      return store_(text);
+  }
+  if (value.index() == 0) refuse(shown(text));
+  set(value);
+}
+
+std::string Option::text() const { return text_of(load_()); }
+
+Option& OptionSet::declare(const char* names, OptionType type, std::string description) {
+  Option& option = options_.emplace_back();
+  option.type_ = type;
+  OptionRow& row = option.row_;
+  for (std::string_view left = names; !left.empty();) {
+    const size_t comma = std::min(left.find(','), left.size());
+    std::string_view name = left.substr(0, comma);
+    if (name.starts_with('!')) name.remove_prefix(1);
+    row.names.emplace_back(name);
+    left.remove_prefix(std::min(comma + 1, left.size()));
+  }
+  row.is_positional = !row.names.front().starts_with('-');
+  row.is_repeated = type == OptionType::kTexts;
+  row.value = kTypeNames[static_cast<int>(type)];
+  row.description = std::move(description);
+  row.group = group_;
+  if (!row.is_positional) {
+    row.environment = "POINTSMAN_" + option.name();
+    for (char& c : row.environment) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return option;
+}
+
+template <typename T>
+Option& OptionSet::add(const char* names, T& variable, std::string description) {
+  using Type = typename Plain<T>::Type;
+  Option& option = declare(names, type_for<Type>(), std::move(description));
+  option.load_ = [&variable] { return value_of(variable); };
+  if constexpr (std::is_same_v<Type, std::vector<std::string>>) {
+    option.store_ = [&variable](const OptionValue& value) {
+      variable.push_back(std::get<std::string>(value));
+    };
+  } else {
+    option.store_ = [&variable](const OptionValue& value) {
+      variable = static_cast<Type>(std::get<Held<Type>>(value));
+    };
+  }
+  if (option.type() != OptionType::kSwitch) option.row_.default_value = option.text();
+  if (option.type() == OptionType::kReal && !option.row_.default_value.empty())
+    option.row_.default_value = short_text(std::get<double>(option.load_()));
+  if (std::is_same_v<Type, int> && !std::is_same_v<T, std::optional<int>>)
+    option.range(std::numeric_limits<int>::min(), std::numeric_limits<int>::max()).row_.range.clear();
+  return option;
+}
+
+template <typename T>
+Option& OptionSet::add(const char* names, std::optional<T>& variable, T unset, std::string description) {
+  Option& option = add(names, variable, std::move(description));
+  option.row_.default_value = text_of(value_of(unset));
+  option.store_ = [&variable, unset](const OptionValue& value) {
+    const T given = static_cast<T>(std::get<Held<T>>(value));
+    variable = given == unset ? std::nullopt : std::optional<T>(given);
+  };
+  return option;
+}
+
+Option* OptionSet::find(const std::string& name) {
+  const std::string plain = plain_name(name);
+  for (Option& option : options_) {
+    for (const std::string& own : option.row().names) {
+      if (plain_name(own) == plain) return &option;
+    }
+  }
+  return nullptr;
+}
+
+void OptionSet::set(const std::string& name, const OptionValue& value) {
+  Option* const option = find(name);
+  if (option == nullptr || option->name() != name) {
+    std::vector<std::string> names;
+    for (const Option& one : options_) names.push_back(one.name());
+    throw UsageError(shown(name) + ": no such option" + did_you_mean(name, names));
+  }
+  option->set(value);
+  option->is_given = option->is_typed = true;
+}
+
+bool OptionSet::is_given(const char* flag) const {
+  const Option* const option = find(flag);
+  return option != nullptr && option->is_given;
+}
+
+bool OptionSet::is_typed(const char* flag) const {
+  const Option* const option = find(flag);
+  return option != nullptr && option->is_typed;
+}
+
+void OptionSet::refuse_typed(std::initializer_list<const char*> flags, const std::string& why) const {
+  for (const char* flag : flags) {
+    if (is_typed(flag)) throw UsageError(std::string(flag) + ": " + why);
+  }
+}
+
+template Option& OptionSet::add(const char*, bool&, std::string);
+template Option& OptionSet::add(const char*, std::optional<bool>&, std::string);
+template Option& OptionSet::add(const char*, int&, std::string);
+template Option& OptionSet::add(const char*, int64_t&, std::string);
+template Option& OptionSet::add(const char*, uint64_t&, std::string);
+template Option& OptionSet::add(const char*, float&, std::string);
+template Option& OptionSet::add(const char*, double&, std::string);
+template Option& OptionSet::add(const char*, std::string&, std::string);
+template Option& OptionSet::add(const char*, std::vector<std::string>&, std::string);
+template Option& OptionSet::add(const char*, std::optional<int>&, std::string);
+template Option& OptionSet::add(const char*, std::optional<double>&, std::string);
+template Option& OptionSet::add(const char*, std::optional<int>&, int, std::string);
+template Option& OptionSet::add(const char*, std::optional<int64_t>&, int64_t, std::string);
+template Option& OptionSet::add(const char*, std::optional<float>&, float, std::string);
+template Option& OptionSet::add(const char*, std::optional<double>&, double, std::string);
+
+}  // namespace pointsman

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a call: one record each, of which the command line, the C library, the Python package, the
+// messages between ranks, the help, the manual page, the completions and the type stubs are made.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pointsman {
+
+// Options that mean nothing, alone or together. The message names them as the command line does.
+class UsageError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// A message that names options as the libraries do: "--first-sample" becomes "first_sample".
+std::string in_library_names(const std::string& message);
+
+// Names of values beside TEXT, INT, UINT and FLOAT.
+inline constexpr const char* kFileValue = "FILE";
+inline constexpr const char* kModelValue = "MODEL";  // a file or a model's name
+
+// What is said of an option.
+struct OptionRow {
+  std::vector<std::string> names;    // "-m", "--model"; of a positional its one name
+  std::string value;                 // "INT"; empty: takes none
+  std::vector<std::string> choices;  // the values with a name; empty: none has
+  std::string range, default_value;  // "0..4096"; empty: none
+  std::string environment;           // its variable; empty: none
+  std::string description, group;
+  bool is_positional = false, is_required = false, is_repeated = false;
+
+  // "auto|greedy", else the kind of value.
+  std::string value_text() const;
+  bool operator==(const OptionRow&) const = default;
+};
+
+// As a front end has it. The empty one stands for an optional variable without a value.
+using OptionValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string>;
+
+enum class OptionType { kSwitch, kInteger, kUnsigned, kReal, kText, kTexts };
+
+// An option that is bound to a variable, which must outlive it.
+class Option {
+ public:
+  Option& required();
+  Option& type_name(const char* name);
+  // Both ends are in it.
+  template <typename Number>
+  Option& range(Number low, Number high) {
+    return set_range(static_cast<double>(low), static_cast<double>(high));
+  }
+  Option& choices(std::vector<std::string> words);
+  // Leaves the choices to whoever has more of them: they are shown, and `judged_by` decides.
+  Option& shown_choices(std::vector<std::string> words);
+  // `wrong` says what is wrong with the text of a value; empty: nothing.
+  Option& judged_by(std::function<std::string(const std::string&)> wrong);
+
+  const OptionRow& row() const { return row_; }
+  OptionType type() const { return type_; }
+  std::string flag() const;  // "--first-sample", or a positional's name
+  std::string name() const;  // "first_sample"
+
+  // Throw UsageError for a value that is none of its type, range or choices.
+  void set(const OptionValue& value);
+  void set_text(const std::string& text);
+  // Its variable's value, which set_text() reads back to the bit; empty: an optional variable without one.
+  std::string text() const;
+
+  bool is_given = false;  // by a caller, the environment or a configuration file
+  bool is_typed = false;  // by the caller: what is set for every run is no mistake in this one
+
+ private:
+  friend class OptionSet;
+  Option& set_range(double low, double high);
+  [[noreturn]] void refuse(const std::string& found) const;
+  void require_choice(const std::string& text) const;
+
+  OptionRow row_;
+  OptionType type_ = OptionType::kText;
+  bool is_limited_to_choices_ = false;
+  std::optional<std::pair<double, double>> range_;
+  std::function<std::string(const std::string&)> wrong_;
+  std::function<void(const OptionValue&)> store_;
+  std::function<OptionValue()> load_;
+};
+
+class OptionSet {
+ public:
+  OptionSet() = default;
+  OptionSet(const OptionSet&) = delete;
+  OptionSet& operator=(const OptionSet&) = delete;
+
+  // What is declared after it stands under this heading.
+  void begin_group(const char* heading) { group_ = heading; }
+
+  // names: "-n,--samples"; one that says no begins with "!". Its type is the variable's: bool and
+  // std::optional<bool> are switches, std::vector<std::string> takes many words.
+  template <typename T>
+  Option& add(const char* names, T& variable, std::string description);
+  // A variable that may be left to the program: the value `unset` means none.
+  template <typename T>
+  Option& add(const char* names, std::optional<T>& variable, T unset, std::string description);
+  // One of several words for the values of a variable, which may be optional.
+  template <typename T>
+  using Words = std::vector<std::pair<const char*, T>>;
+  template <typename Variable, typename T>
+  Option& add_words(const char* names, Variable& variable, const Words<T>& words, std::string description);
+  // on or off, of bool or std::optional<bool>.
+  template <typename Variable>
+  Option& add_on_off(const char* names, Variable& variable, std::string description) {
+    return add_words(names, variable, Words<bool>{{"on", true}, {"off", false}}, std::move(description));
+  }
+
+  std::deque<Option>& all() { return options_; }
+  const std::deque<Option>& all() const { return options_; }
+  // By any of its names; null: there is none.
+  Option* find(const std::string& name);
+  const Option* find(const std::string& name) const { return const_cast<OptionSet*>(this)->find(name); }
+  // Sets the option of that name of the libraries. Throws UsageError, also where there is none.
+  void set(const std::string& name, const OptionValue& value);
+
+  bool is_given(const char* flag) const;
+  bool is_typed(const char* flag) const;
+  // Throws UsageError(flag: why) for the first of the flags that the caller gave.
+  void refuse_typed(std::initializer_list<const char*> flags, const std::string& why) const;
+
+ private:
+  Option& declare(const char* names, OptionType type, std::string description);
+
+  std::deque<Option> options_;
+  std::string group_ = "Options";
+};
+
+template <typename Variable, typename T>
+Option& OptionSet::add_words(const char* names, Variable& variable, const Words<T>& words,
+                             std::string description) {
+  Option& option = declare(names, OptionType::kText, std::move(description));
+  option.load_ = [&variable, words]() -> OptionValue {
+    for (const auto& [word, meaning] : words) {
+      if (variable == meaning) return std::string(word);
+    }
+    return {};
+  };
+  option.store_ = [&variable, words](const OptionValue& value) {
+    for (const auto& [word, meaning] : words) {
+      if (std::get<std::string>(value) == word) variable = meaning;
+    }
+  };
+  std::vector<std::string> choices;
+  for (const auto& [word, meaning] : words) choices.emplace_back(word);
+  option.row_.default_value = option.text();
+  return option.choices(std::move(choices));
+}
+
+}  // namespace pointsman

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a solve, and which of them mean something together.
+#pragma once
+
+#include <string>
+
+#include "engine/engine.h"
+#include "host/options/option_set.h"
+
+namespace pointsman {
+
+struct SolveRequest {
+  SolveOptions options;
+  std::string model;                      // a file or a name; empty: by problem and size
+  std::string init;                       // "random", or a file of solutions to start from
+  double time_limit = 0, limit_each = 0;  // seconds, of the call and of an instance; 0: none
+};
+
+// All but the seed and the time limit (run_options.h), which every subcommand of the program has.
+void add_solve_options(OptionSet& options, SolveRequest& request);
+// Of a policy from which samples are drawn or whose log p is asked.
+void add_temperature(OptionSet& options, float& temperature);
+// Those of the engine alone, which messages between ranks carry.
+void add_engine_options(OptionSet& options, SolveOptions& solve);
+
+// After they are set: what some say of others. Throws UsageError for combinations that mean nothing.
+void finish_solve_options(const OptionSet& options, SolveRequest& request);
+
+// Throws UsageError for combinations that mean nothing, as far as the engine's options are concerned.
+void refuse_combinations(const SolveOptions& solve, const OptionSet& options);
+
+// Why these options cannot solve this instance; empty: they can.
+std::string wrong_options(const SolveOptions& options, const Instance& instance);
+
+// Throws UsageError where they cannot solve one of these.
+void check_instances(const SolveOptions& options, const InstanceBatch& instances);
+
+// Whether the mode improves tours without being told.
+bool improves(const SolveOptions& options);
+
+}  // namespace pointsman

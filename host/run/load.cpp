@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/run/load.h"
+
+#include <utility>
+
+#include "engine/problem/generate.h"
+#include "engine/problem/problem.h"
+#include "engine/problem/validate.h"
+#include "host/formats/read_solutions.h"
+#include "host/run/log.h"
+
+namespace pointsman {
+
+InstanceBatch load_instances(const std::string& path, const InstanceOptions& options) {
+  InstanceFile file = read_instances(path, read_options(options));
+  for (const std::string& warning : file.warnings) log_warning(warning);
+  return std::move(file.instances);
+}
+
+void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who) {
+  for (size_t i = 0; i < instances.size(); ++i) {
+    if (instances[i].has_coordinates()) continue;
+    throw UsageError(who + ": " + path + ": instance " + std::to_string(i) +
+                     " has no coordinates, only distances");
+  }
+}
+
+SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
+  SolutionBatch solutions = read_solutions(path, instances);
+  check_solutions(solutions, instances, path);
+  return solutions;
+}
+
+void check_generate_options(const GenerateOptions& options, uint64_t seed) {
+  refuse_capacity(*find_problem(options.problem), options.capacity);
+  if (options.like == "numpy" && seed > 0xffffffffu) {
+    throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
+  }
+}
+
+InstanceBatch generate(const GenerateOptions& options, uint64_t seed, const StopToken& stop) {
+  const ProblemKind problem = *find_problem(options.problem);
+  InstanceBatch instances =
+      options.like == "numpy"
+          ? generate_like_numpy(problem, options.n, static_cast<uint32_t>(seed), options.count, stop)
+          : generate_instances(problem, options.n, seed, 0, options.count, stop);
+  if (options.capacity != 0) {
+    for (Instance& instance : instances) instance.capacity = options.capacity;
+  }
+  return instances;
+}
+
+}  // namespace pointsman

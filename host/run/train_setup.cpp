@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/run/train_setup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/problem/problem.h"
+#include "host/formats/input_file.h"
+#include "host/formats/text_scan.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
+#include "host/run/model_lookup.h"
+#include "host/run/solve_totals.h"
+#include "models/parameter_layout.h"
+#include "models/tools/atomic_file.h"
+
+namespace pointsman {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
+// says.
+std::vector<float> initial_state(const TrainRequest& request, const OptionSet& options, ModelConfig& config) {
+  config.has_critic = request.options.baseline == Baseline::kCritic;
+  if (config.encoder == Encoder::kLstm && options.is_given("--layers"))
+    throw UsageError("--layers: the LSTM encoder has none; leave it out");
+  if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
+  if (request.init.empty()) return initial_parameters(config, config.seed);
+  const Model model = load_model(find_model(request.init), run_log());
+  if (model.config.problem != config.problem) {
+    throw UsageError("--init " + request.init + ": is a model for " + name_of(model.config.problem) + ", not " +
+                     name_of(config.problem));
+  }
+  for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--layers", "--prior"}) {
+    if (options.is_given(name))
+      throw UsageError(std::string(name) + ": comes from the model of --init; leave it out");
+  }
+  config.glimpses = model.config.glimpses;
+  config.encoder = model.config.encoder;
+  config.layers = model.config.layers;
+  config.heads = model.config.heads;
+  config.feed_forward = model.config.feed_forward;
+  config.has_prior = model.config.has_prior;
+  if (!options.is_given("--clip")) config.clip = model.config.clip;
+  config.centre_logits = model.config.centre_logits;
+  config.training_tours = model.config.training_tours;
+  config.learning_rate = model.config.learning_rate;
+  std::vector<float> parameters = initial_parameters(config, config.seed);
+  std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
+              parameters.begin());
+  rescale_prior(config, model.config.n, parameters);
+  return parameters;
+}
+
+// What a training writes hours later must be possible now. A continued training replaces its own earlier
+// files.
+void check_outputs(const TrainRequest& request) {
+  const std::pair<const char*, std::string> files[] = {
+      {"-o", request.output}, {"--checkpoint", request.checkpoint}, {"--log", request.log}};
+  std::map<fs::path, const char*> seen;
+  for (const auto& [flag, file] : files) {
+    if (file.empty()) continue;
+    const fs::path place = fs::weakly_canonical(fs::absolute(file));
+    for (const auto& [other, other_flag] : seen) {
+      std::error_code absent;  // a hard link is the same file by another name
+      if (place == other || fs::equivalent(place, other, absent))
+        throw UsageError(std::string(flag) + " " + file + ": is the file of " + other_flag);
+    }
+    seen.emplace(place, flag);
+    if (flag == std::string("--log") && fs::is_character_file(file)) continue;  // a terminal
+    if (fs::exists(file) && !fs::is_regular_file(file) && !fs::is_directory(file))
+      throw UsageError(std::string(flag) + " " + file + ": expected a file, found a device, socket or FIFO");
+    OutputFile refused_if_impossible(file, request.force || !request.resume.empty());
+  }
+}
+
+void prepare(TrainRequest& request, uint64_t seed) {
+  TrainOptions& options = request.options;
+  if (options.baseline == Baseline::kShared && options.rollouts < 2 && request.solutions.empty()) {
+    throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
+  }
+  if (options.rollouts % options.symmetries != 0)
+    throw UsageError("--symmetries: expected a divisor of --rollouts, found " +
+                     std::to_string(options.symmetries));
+  options.model.problem = *find_problem(request.problem);
+  const Problem& problem = problem_of(options.model.problem);
+  refuse_capacity(problem.kind, options.model.capacity);
+  if (request.output.empty()) {
+    request.output = problem.model_prefix + std::to_string(options.model.n) + ".safetensors";
+  }
+  check_outputs(request);
+  options.output = request.output;
+  options.checkpoint = request.checkpoint;
+  options.log = request.log;
+  options.seed = options.model.seed = seed;
+  options.model.version = POINTSMAN_VERSION;
+}
+
+// The instances to train on and, for supervised learning, the answers to learn from.
+void load_examples(TrainRequest& request, const OptionSet& set) {
+  if (request.instances.empty() && !request.solutions.empty())
+    throw UsageError("--solutions: needs the instances they are of, --instances");
+  if (request.instances.empty()) return;
+  const bool supervised = !request.solutions.empty();
+  if (supervised) {
+    set.refuse_typed({"--baseline", "--entropy", "--entropy-steps"},
+                 "is not for supervised learning (--solutions)");
+  }
+  const ModelConfig& model = request.options.model;
+  InstanceOptions input;
+  input.problem = request.problem;
+  input.capacity = model.capacity;
+  const InstanceBatch instances = load_instances(request.instances, input);
+  require_coordinates(instances, request.instances, "--instances");
+  for (size_t i = 0; i < instances.size(); ++i) {
+    if (instances[i].n() == model.n) continue;
+    throw InputError(request.instances, 0,
+                     "instance " + std::to_string(i) + ": expected " + std::to_string(model.n) +
+                         " items (-n), found " + std::to_string(instances[i].n()));
+  }
+  LoadingWatch watch(request.instances);
+  Examples examples = make_examples(model, instances,
+                                    supervised ? load_solutions(request.solutions, instances) : SolutionBatch{},
+                                    [&](size_t numbers) { watch.after(numbers); });
+  if (examples.unreachable > 0) {
+    log_warning(printed(
+        "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
+        request.solutions.c_str(), examples.unreachable, instances.size()));
+  }
+  if (!supervised) {
+    const auto most = static_cast<size_t>(request.options.validation_instances);
+    request.options.validation = std::make_shared<const Examples>(split_off(examples, most));
+  }
+  request.options.examples = std::make_shared<const Examples>(std::move(examples));
+}
+
+}  // namespace
+
+std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options,
+                                    const BackendOptions& device, uint64_t seed) {
+  if (device.device == "cuda:all")
+    throw UsageError("--device cuda:all: training uses one device; name it, as cuda or cuda:1");
+  if (request.asynchronous && (!request.instances.empty() || request.options.baseline == Baseline::kRollout))
+    throw UsageError("--asynchronous: is for neither --instances nor --baseline rollout");
+  prepare(request, seed);
+  TrainOptions& train = request.options;
+  std::vector<float> initial = initial_state(request, options, train.model);
+  const double rate = request.learning_rate.value_or(fresh_learning_rate(train.model.encoder));
+  train.learning_rate = static_cast<float>(rate);
+  if (request.init.empty()) train.model.learning_rate = rate;
+  load_examples(request, options);
+  return initial;
+}
+
+nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
+                                     const DeviceInfo& device) {
+  const TrainProgress& last = result.last;
+  nlohmann::ordered_json json;
+  json["problem"] = name_of(result.config.problem);
+  json["n"] = result.config.n;
+  json["status"] = name_of(result.status);
+  json["steps"] = last.step;
+  json["training_tours"] = result.config.training_tours;
+  json["seconds"] = last.seconds;
+  json["tours_per_second"] = last.tours_per_second;
+  json["train_cost"] = last.train_cost;
+  if (!std::isnan(last.val_cost)) json["val_cost"] = last.val_cost;
+  if (!result.ages.empty()) {
+    json["gradient_ages"] = std::vector(result.ages.begin(), result.ages.end() - 1);
+    json["gradients_left_out"] = result.ages.back();
+  }
+  json["model"] = options.output.string();
+  json["model_sha256"] = read_model(options.output).sha256;
+  json["device"] = device_text(device);
+  json["seed"] = options.seed;
+  json["version"] = POINTSMAN_VERSION;
+  return json;
+}
+
+}  // namespace pointsman

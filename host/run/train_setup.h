@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the options of a training to what the engine trains, and from its result to a summary.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "engine/engine.h"
+#include "host/options/train_options.h"
+
+namespace pointsman {
+
+// Completes `request.options`, reads the files that the request names, and returns the parameters to start
+// from. Throws UsageError for combinations that mean nothing and for output files that could not be written.
+std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options,
+                                    const BackendOptions& device, uint64_t seed);
+
+nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
+                                     const DeviceInfo& device);
+
+}  // namespace pointsman
