@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what the pages report beside `pointsman bench` and `pointsman eval`. Run it with nothing beside it.
+
+  measure.py service PROGRAM                 how long a line of `solve - --format ndjson` waits for its solution
+  measure.py python PROGRAM                  what a call of the Python package costs; needs the package
+  measure.py lkh PROGRAM SET.npy OPT.npy     LKH (Python package elkai), then `solve` with LKH's time and multiples of it
+  measure.py threads PROGRAM SET.npy OPT.npy two threads on one tour beside one thread with 1.8 times the time
+  measure.py ranks PROGRAM                   several MPI ranks beside the cost model of docs/cluster.md
+
+SET.npy [count][n][2], OPT.npy [count] the optima. `--turns` repeats what is compared in turns; numbers are means or medians
+over the turns, of `ranks` the least time. A solution that is no tour ends the script."""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+
+def run(options, *words, ranks=1):
+    """What the program prints, on `ranks` ranks."""
+    command = [options.program, *map(str, words)]
+    if ranks > 1:
+        command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", *command]
+    allowed = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=allowed).stdout
+
+
+def seconds_of(work):
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def require_tours(tours, n):
+    if not (np.sort(tours, axis=-1) == np.arange(n)).all():
+        sys.exit("a solution is no tour")
+
+
+def print_percentiles(what, seconds):
+    seconds.sort()
+    shares = {share: seconds[min(int(share * len(seconds)), len(seconds) - 1)] for share in (0.5, 0.99, 0.999, 1.0)}
+    print(what + ": " + ", ".join(f"{100 * share:g}% {1000 * value:.2f} ms" for share, value in shares.items()))
+
+
+# --- service ---
+
+
+def service(options):
+    """10,000 lines of 50 cities, one every 8 ms, 5 ms for each."""
+    count, cities, every, sent, waits = 10_000, 50, 0.008, [], []
+    batch = np.random.RandomState(1).uniform(size=(count, cities, 2)).tolist()
+    lines = [json.dumps({"id": str(i), "coordinates": points}).encode() + b"\n" for i, points in enumerate(batch)]
+    command = [options.program, "solve", "-", "--problem", "tsp", "--format", "ndjson", "--limit-each", "0.005", "-t", "1", "-q"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def feed():
+        begin = time.monotonic()
+        for i, line in enumerate(lines):
+            time.sleep(max(0.0, begin + i * every - time.monotonic()))
+            sent.append(time.monotonic())
+            process.stdin.write(line)
+            process.stdin.flush()
+        process.stdin.close()
+
+    threading.Thread(target=feed).start()
+    for i, line in enumerate(process.stdout):
+        waits.append(time.monotonic() - sent[i])
+        solution = json.loads(line)
+        require_tours(solution["tour"], cities)
+        if solution["id"] != str(i):
+            sys.exit(f"line {i}: a solution to line {solution['id']}")
+    if process.wait() != 0 or len(waits) != count:
+        sys.exit(f"{len(waits)} solutions to {count} lines, exit code {process.returncode}")
+    print_percentiles("from a line to its solution", waits)
+
+
+# --- python ---
+
+
+def python(options):
+    import pointsman  # pylint: disable=import-outside-toplevel
+
+    draw = np.random.RandomState(1).uniform
+    for mode, model in ("greedy", "tsp20"), ("local", ""):
+        solver, points, beyond = pointsman.Solver(model, threads=1), draw(size=(20, 2)), []
+        for _ in range(1000):
+            begin = time.perf_counter()
+            solving = solver.solve(points, mode=mode).summary["solving_ms"]
+            beyond.append(1e6 * (time.perf_counter() - begin) - 1e3 * solving)
+        print(f"{mode}, 20 cities: a call takes {statistics.median(beyond):.0f} us beyond the engine's own time")
+
+    solver, waits = pointsman.Solver(threads=1), []
+    for points in draw(size=(10_000, 50, 2)):
+        begin = time.perf_counter()
+        result = solver.solve(points, time_limit=0.005)
+        waits.append(time.perf_counter() - begin)
+        require_tours(result.tours, 50)
+    print_percentiles("time_limit=0.005, 50 cities, 10,000 calls", waits)
+
+    batch = draw(size=(100_000, 20, 2)).astype(np.float32)
+    solvers = [pointsman.Solver("tsp20", threads=1) for _ in range(2)]
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(folder + "/batch.npy", batch)
+        words = ["solve", folder + "/batch.npy", "-m", "tsp20", "--mode", "greedy", "-t", 1, "-q", "-f", "-o", folder + "/out.npy"]
+        rates, pairs = [], []
+        for _ in range(options.turns):
+            alone = seconds_of(lambda: require_tours(solvers[0].solve(batch, mode="greedy").tours, 20))
+            rates.append(seconds_of(lambda: run(options, *words)) / alone)
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                both = lambda: list(pool.map(lambda solver: solver.solve(batch, mode="greedy"), solvers))
+                pairs.append(2 * alone / seconds_of(both))
+    print(f"greedy, 100,000 x 20 cities: {statistics.median(rates):.2f} x the program's rate from a .npy file to one")
+    print(f"two Python threads: {statistics.median(pairs):.2f} x one")
+
+
+# --- lkh, threads ---
+
+
+def mean_gap(options, points, optima, threads, seconds):
+    """Mean gap in percent and kicks of `solve`, an instance a run."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for instance, optimum in zip(points, optima):
+            np.save(folder + "/one.npy", instance[None])
+            np.save(folder + "/one.opt.npy", [optimum])
+            answer = run(options, "solve", folder + "/one.npy", "--ref", folder + "/one.opt.npy", "-t", threads, "-l", seconds,
+                         "--format", "json", "-q")
+            solution = json.loads(answer)["solutions"][0]
+            rows.append((100 * solution["gap"], solution["kicks"]))
+    return np.mean(rows, axis=0)
+
+
+def lkh(options):
+    import elkai  # pylint: disable=import-outside-toplevel
+
+    points, optima, found = *read_set(options), []
+    for instance, optimum in zip(points, optima):
+        distances = np.linalg.norm(instance[:, None] - instance[None], axis=2)
+        matrix = elkai.DistanceMatrix(np.rint(1e6 * distances).astype(int).tolist())  # LKH counts in whole numbers
+        begin = time.process_time()
+        tour = matrix.solve_tsp(runs=1)[:-1]
+        found.append((100 * (distances[tour, np.roll(tour, -1)].sum() / optimum - 1), time.process_time() - begin))
+        require_tours(tour, len(instance))
+    gap, spent = np.mean(found, axis=0)
+    print(f"n = {points.shape[1]}, {len(points)} instances: LKH {gap:.4f}% in {1e3 * spent:.1f} ms", flush=True)
+    for multiple in 0.5, 1, 2, 4:
+        ours = mean_gap(options, points, optima, 1, multiple * spent)[0]
+        print(f"  pointsman in {1e3 * multiple * spent:.1f} ms ({multiple:g} x): {ours:.4f}%", flush=True)
+
+
+def two_threads(options):
+    points, optima = read_set(options)
+    sides = {(1, 1.8 * options.seconds): [], (2, options.seconds): []}
+    for _ in range(options.turns):
+        for side, means in sides.items():
+            means.append(mean_gap(options, points, optima, *side))
+    for (threads, seconds), means in sides.items():
+        gap, kicks = np.mean(means, axis=0)
+        error = np.std(means, axis=0, ddof=1)[0] / len(means) ** 0.5
+        print(f"-t {threads} -l {seconds:g}: gap {gap:.4f}% +- {error:.4f}, {kicks:.0f} kicks")
+
+
+def read_set(options):
+    return np.load(options.set)[:options.count], np.load(options.optima)[:options.count]
+
+
+# --- ranks ---
+
+SEGMENTS, SLICE, INSTANCES = 16, 65_536 * 4, 4000
+
+
+def step_seconds(options, ranks, folder, size, batch, steps):
+    """Of a training step, from the line of the log at the last one."""
+    run(options, "train", "tsp", "-n", size, "-b", batch, "--rollouts", 8, "--steps", steps, "-o", folder / "model.safetensors",
+        "--validation-every", steps, "--log", folder / "log.jsonl", "-t", 1, "-q", "-f", ranks=ranks)
+    return batch * 8 / json.loads((folder / "log.jsonl").read_text().splitlines()[0])["tours_per_second"]
+
+
+def solve_seconds(options, ranks, file, *mode):
+    """Without start and end of the program."""
+    answer = run(options, "solve", file, "-m", "tsp50", "--improve", "off", *mode, "--format", "json", "-t", 1, "-q", ranks=ranks)
+    return json.loads(answer)["summary"]["computing_times"]["solving"] / 1000
+
+
+def measure_ranks(options):
+    counts, draw = (1, *options.ranks), random.Random(1234)
+    sizes = sorted(draw.randint(5, 200) for _ in range(10_000))
+    best = lambda measure, *given: min(measure(options, *given) for _ in range(options.turns))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        run(options, "generate", "tsp", "-n", 50, "-b", INSTANCES, "-o", folder / "set.npy", "-q")
+        instances = [{"problem": "tsp", "coordinates": [[draw.random(), draw.random()] for _ in range(n)]} for n in sizes]
+        (folder / "uneven.json").write_text(json.dumps(instances))
+        train = {ranks: best(step_seconds, ranks, folder, 50, 128, 20) for ranks in counts}
+        model = json.loads(run(options, "info", folder / "model.safetensors", "--format", "json"))["model"]
+        tiny = [best(step_seconds, ranks, folder, 5, 2, 100) for ranks in (1, 2)]  # one tile of 16: its step is all reduction
+        solve = {ranks: best(solve_seconds, ranks, folder / "set.npy", "--mode", "sample", "-n", 64) for ranks in counts}
+        uneven = {ranks: best(solve_seconds, ranks, folder / "uneven.json", "--mode", "greedy") for ranks in counts}
+    floats, reduction = model["parameters"], max(tiny[1] - tiny[0], 1e-9)
+    speed = (8 * floats + 3 * SLICE) / reduction
+    print(f"t = {train[1]:.4g} s   P = {floats}   r(2) = {1e3 * reduction:.3g} ms, so b = {speed / 1e9:.3g} GB/s with d = 0   "
+          f"c = {1e3 * solve[1] / INSTANCES:.3g} ms")
+    print("ranks  step predicted  measured  speed-up   solve predicted  measured  speed-up   uneven  speed-up")
+    for ranks in options.ranks:
+        step = train[1] * -(-SEGMENTS // ranks) / SEGMENTS + (8 * floats + (ranks + 1) * SLICE) / speed
+        print(f"{ranks:5}  {step:14.4g}  {train[ranks]:8.4g}  {train[1] / train[ranks]:7.2f}x"
+              f"   {solve[1] / ranks:15.4g}  {solve[ranks]:8.4g}  {solve[1] / solve[ranks]:7.2f}x"
+              f"   {uneven[ranks]:6.4g}  {uneven[1] / uneven[ranks]:7.2f}x")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = parser.add_subparsers(dest="name", required=True)
+    for name, measure in (("service", service), ("python", python), ("lkh", lkh), ("threads", two_threads),
+                          ("ranks", measure_ranks)):
+        command = names.add_parser(name)
+        command.set_defaults(measure=measure)
+        command.add_argument("program", type=os.path.abspath)
+        command.add_argument("--turns", type=int, default=3)
+        if measure in (lkh, two_threads):
+            command.add_argument("set")
+            command.add_argument("optima")
+            command.add_argument("--count", type=int, default=16, help="of the set's instances, the first so many")
+        if measure is two_threads:
+            command.add_argument("--seconds", type=float, default=0.5)
+        if measure is measure_ranks:
+            command.add_argument("--ranks", type=int, nargs="+", default=(2, 4))
+    options = parser.parse_args()
+    options.measure(options)
+
+
+if __name__ == "__main__":
+    main()
