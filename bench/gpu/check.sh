@@ -124,14 +124,22 @@ stage_compare() {
   return "$worst"
 }
 
-# One case in a process of its own, so that a hang or a sticky error costs no other case.
-device_case() {
-  local name=$1 code=0 log
+# case_row SECONDS NAME VARIANT CASE [WRAPPER ...]: one case in a process of its own, so that a hang or a sticky error costs
+# no other case.
+case_row() {
+  local code=0 log
   log=$(mktemp -p "$state")
-  timeout --kill-after=5 20 "$build/tests/kernels/cuda/test_cuda_device" "${name//,/\\,}" --durations yes >"$log" 2>&1 || code=$?
+  timeout --kill-after=5 "$1" "${@:5}" "$build/tests/kernels/cuda/test_cuda_device" "${4//,/\\,}" --durations yes >"$log" 2>&1 || code=$?
   flock "$state" cat "$log" >&2
   rm "$log"
-  row_of_code device_tests "${name//\"/}" "$code"
+  row_of_code "$2" "${3//\"/}" "$code"
+}
+device_case() { case_row 20 device_tests "$1" "$1"; }
+sanitize_case() {
+  local flags=()
+  # The program checks the result of each call of the runtime and expects one to fail: that is no finding.
+  [ "$1" != memcheck ] || flags=(--report-api-errors no)
+  case_row 190 sanitize "$1: $2" "$2" compute-sanitizer --tool "$1" "${flags[@]}" --error-exitcode 9
 }
 
 # The names of all cases, or of those with a tag. Catch2 3 prints them for the first flags; 2 begins that list with a title,
@@ -168,18 +176,6 @@ stage_sanitize() {
   for tool in racecheck memcheck synccheck initcheck; do device_cases '[race]' | sed "s/^/$tool /"; done |
     xargs -d '\n' -P 6 -n 1 bash -c 'sanitize_case "${0%% *}" "${0#* }"' | tee "$state/tools"
   ! grep -q '"pass": false' "$state/tools" && [ -s "$state/tools" ]
-}
-
-# A call of the runtime that fails is no finding: the program asks each for its result, and expects one to fail.
-sanitize_case() {
-  local tool=$1 name=$2 code=0 log flags=()
-  log=$(mktemp -p "$state")
-  [ "$tool" != memcheck ] || flags=(--report-api-errors no)
-  timeout --kill-after=5 190 compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9 \
-    "$build/tests/kernels/cuda/test_cuda_device" "${name//,/\\,}" >"$log" 2>&1 || code=$?
-  flock "$state" cat "$log" >&2
-  rm "$log"
-  row_of_code sanitize "$tool: ${name//\"/}" "$code"
 }
 
 stage_torch() {
@@ -232,7 +228,7 @@ machine() {
   lscpu | grep -E 'Model name|^CPU\(s\)'
 }
 
-export -f row row_of_code measure bench_engine device_case device_cases sanitize_case stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
+while read -r _ _ name; do export -f "${name?}"; done < <(declare -F) # for the stages' own shells
 
 machine >"$state/machine.txt"
 failed=0

@@ -82,26 +82,21 @@ struct Ours {
         stream);
   }
 
-  void backward_data() {
+  void backward() {
     cuda::lstm_backward({weight_hh(network), cells.data(), c.data(), dh.data(), nullptr, nullptr,
                          dgates.data(), nullptr, nullptr, ranges.data(), 1, sequences, n},
                         stream);
-  }
-
-  // recurrent [4H][H] += dgates^T h over all rows.
-  void recurrent_gradient() {
+    // recurrent [4H][H] += dgates^T h over all rows.
     const cuda::SetRange all{0, 0, sequences};
     network.cublas->accumulate_outer(
         {dgates.data(), kGates, h.data(), kHidden, {recurrent.data(), 0}, kGates, kHidden, n + 1}, {&all, 1});
-  }
-
-  void input_gradient() {
+    const cuda::SetArray to_bias{bias.data(), 0}, to_fold{fold.data(), 0};
     cuda::input_gradient({dgates.data(),
                           features.data(),
                           nullptr,
                           nullptr,
-                          {bias.data(), 0},
-                          {fold.data(), 0},
+                          to_bias,
+                          to_fold,
                           {},
                           scratch.data(),
                           ranges.data(),
@@ -109,12 +104,6 @@ struct Ours {
                           sequences,
                           n},
                          stream);
-  }
-
-  void backward() {
-    backward_data();
-    recurrent_gradient();
-    input_gradient();
   }
 
   // As the peer gives it.
@@ -139,17 +128,13 @@ struct Ours {
 
 void time_ours(const Context& context, int batch, int steps) {
   Ours ours(context.network, batch, steps);
-  const auto row = [&](const char* name, const char* variant = "ours") {
-    return row_of(name, variant, steps, batch);
-  };
-  const Work data = lstm_backward_work(batch, steps), recurrent = recurrent_gradient_work(batch, steps),
-             input = input_gradient_work(batch, steps);
+  const auto row = [&](const char* name) { return row_of(name, "ours", steps, batch); };
   context.time(row("lstm_infer"), lstm_forward_work(batch, steps, false), [&] { ours.forward(false); });
   context.time(row("lstm_keep"), lstm_forward_work(batch, steps, true), [&] { ours.forward(true); });
-  context.time(row("lstm_backward"), data + recurrent + input, [&] { ours.backward(); });
-  context.time(row("lstm_backward_data"), data, [&] { ours.backward_data(); });
-  context.time(row("recurrent_gradient", "cublas"), recurrent, [&] { ours.recurrent_gradient(); });
-  context.time(row("input_gradient"), input, [&] { ours.input_gradient(); });
+  context.time(row("lstm_backward"),
+               lstm_backward_work(batch, steps) + recurrent_gradient_work(batch, steps) +
+                   input_gradient_work(batch, steps),
+               [&] { ours.backward(); });
 }
 
 // The network's encoder in the peer's layout, with random inputs and gradients.
@@ -192,18 +177,19 @@ bool agrees(const Context& context, const PeerVariant& variant, const Ours& ours
 double time_peer(const Context& context, const PeerVariant& variant, int batch, int steps) {
   const PeerInputs inputs(context.network, batch, steps);
   const auto peer = make_lstm_peer(variant, inputs.problem, context.stream);
+  const auto infer = [&] { peer->infer(); };
   const auto keep = [&] { peer->keep(); };
+  const auto backward = [&] { peer->backward(); };
   double longest = 0.0;
   const auto time = [&](const char* name, const auto& run, const auto& prepare) {
     const Statistics ms = time_on_device(context.stream, run, kPeerSeconds, prepare);
     print_row(timed(row_of(name, variant.name, steps, batch), ms));
     longest = std::max(longest, ms.median);
   };
-  time(
-      "lstm_infer", [&] { peer->infer(); }, [] {});
-  time("lstm_keep", keep, [] {});
-  time(
-      "lstm_backward", [&] { peer->backward(); }, keep);
+  const auto nothing = [] {};
+  time("lstm_infer", infer, nothing);
+  time("lstm_keep", keep, nothing);
+  time("lstm_backward", backward, keep);
   return longest;
 }
 

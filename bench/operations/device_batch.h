@@ -75,14 +75,6 @@ class DeviceBatch {
   }
 
   void encode() { cuda::encode(network_, plan_.shape, arrays.inputs, arrays.activations, precision_); }
-  void project() {  // the part of encode() after the LSTM
-    const cuda::CudaParameters& parameters = *network_.parameters;
-    const cuda::Activations& to = arrays.activations;
-    cuda::project_references(
-        {parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
-         arrays.inputs.sequence_ranges, plan_.shape.n, cuda::packs_references(precision_)},
-        network_.stream.get());
-  }
   void decode() {
     cuda::decode(network_, request_, plan_, arrays.inputs, arrays.activations, precision_, arrays.results);
   }
@@ -146,8 +138,8 @@ struct Context {
 };
 
 void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
-void bench_decode(const Context& context);    // encoder, references, decode: of one instance, 128 and 10,000
-void bench_training(const Context& context);  // attention's backward pass, critic, Adam
+void bench_decode(const Context& context);    // encoder and decode: of one instance, 128 and 10,000
+void bench_training(const Context& context);  // decode with kept activations, attention's backward pass
 void bench_two_opt(const Context& context);   // tours of 10,000 instances
 
 }  // namespace pointsman::bench

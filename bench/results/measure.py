@@ -6,16 +6,11 @@
   measure.py python PROGRAM                  what a call of the Python package costs; needs the package
   measure.py lkh PROGRAM SET.npy OPT.npy     LKH (Python package elkai), then `solve` with LKH's time and multiples of it
   measure.py threads PROGRAM SET.npy OPT.npy two threads on one tour beside one thread with 1.8 times the time
-  measure.py ranks PROGRAM                   several MPI ranks beside the cost model of docs/cluster.md
 
-SET.npy [count][n][2], OPT.npy [count] the optima. `--turns` repeats what is compared in turns; numbers are means or medians
-over the turns, of `ranks` the least time. A solution that is no tour ends the script."""
+SET.npy [count][n][2], OPT.npy [count] the optima. What is compared runs in turns. A solution that is no tour ends the script."""
 import argparse
 import concurrent.futures
 import json
-import os
-import pathlib
-import random
 import statistics
 import subprocess
 import sys
@@ -26,13 +21,9 @@ import time
 import numpy as np
 
 
-def run(options, *words, ranks=1):
-    """What the program prints, on `ranks` ranks."""
-    command = [options.program, *map(str, words)]
-    if ranks > 1:
-        command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", *command]
-    allowed = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=allowed).stdout
+def run(options, *words):
+    """What the program prints."""
+    return subprocess.run([options.program, *map(str, words)], check=True, stdout=subprocess.PIPE).stdout
 
 
 def seconds_of(work):
@@ -59,8 +50,8 @@ def service(options):
     """10,000 lines of 50 cities, one every 8 ms, 5 ms for each."""
     count, cities, every, sent, waits = 10_000, 50, 0.008, [], []
     batch = np.random.RandomState(1).uniform(size=(count, cities, 2)).tolist()
-    lines = [json.dumps({"id": str(i), "coordinates": points}).encode() + b"\n" for i, points in enumerate(batch)]
-    command = [options.program, "solve", "-", "--problem", "tsp", "--format", "ndjson", "--limit-each", "0.005", "-t", "1", "-q"]
+    lines = [json.dumps({"id": str(i), "problem": "tsp", "coordinates": points}).encode() + b"\n" for i, points in enumerate(batch)]
+    command = [options.program, "solve", "-", "--format", "ndjson", "--limit-each", "0.005", "-t", "1", "-q"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def feed():
@@ -160,7 +151,7 @@ def lkh(options):
 
 def two_threads(options):
     points, optima = read_set(options)
-    sides = {(1, 1.8 * options.seconds): [], (2, options.seconds): []}
+    sides = {(1, 0.9): [], (2, 0.5): []}  # threads, seconds
     for _ in range(options.turns):
         for side, means in sides.items():
             means.append(mean_gap(options, points, optima, *side))
@@ -174,67 +165,19 @@ def read_set(options):
     return np.load(options.set)[:options.count], np.load(options.optima)[:options.count]
 
 
-# --- ranks ---
-
-SEGMENTS, SLICE, INSTANCES = 16, 65_536 * 4, 4000
-
-
-def step_seconds(options, ranks, folder, size, batch, steps):
-    """Of a training step, from the line of the log at the last one."""
-    run(options, "train", "tsp", "-n", size, "-b", batch, "--rollouts", 8, "--steps", steps, "-o", folder / "model.safetensors",
-        "--validation-every", steps, "--log", folder / "log.jsonl", "-t", 1, "-q", "-f", ranks=ranks)
-    return batch * 8 / json.loads((folder / "log.jsonl").read_text().splitlines()[0])["tours_per_second"]
-
-
-def solve_seconds(options, ranks, file, *mode):
-    """Without start and end of the program."""
-    answer = run(options, "solve", file, "-m", "tsp50", "--improve", "off", *mode, "--format", "json", "-t", 1, "-q", ranks=ranks)
-    return json.loads(answer)["summary"]["computing_times"]["solving"] / 1000
-
-
-def measure_ranks(options):
-    counts, draw = (1, *options.ranks), random.Random(1234)
-    sizes = sorted(draw.randint(5, 200) for _ in range(10_000))
-    best = lambda measure, *given: min(measure(options, *given) for _ in range(options.turns))
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(scratch)
-        run(options, "generate", "tsp", "-n", 50, "-b", INSTANCES, "-o", folder / "set.npy", "-q")
-        instances = [{"problem": "tsp", "coordinates": [[draw.random(), draw.random()] for _ in range(n)]} for n in sizes]
-        (folder / "uneven.json").write_text(json.dumps(instances))
-        train = {ranks: best(step_seconds, ranks, folder, 50, 128, 20) for ranks in counts}
-        model = json.loads(run(options, "info", folder / "model.safetensors", "--format", "json"))["model"]
-        tiny = [best(step_seconds, ranks, folder, 5, 2, 100) for ranks in (1, 2)]  # one tile of 16: its step is all reduction
-        solve = {ranks: best(solve_seconds, ranks, folder / "set.npy", "--mode", "sample", "-n", 64) for ranks in counts}
-        uneven = {ranks: best(solve_seconds, ranks, folder / "uneven.json", "--mode", "greedy") for ranks in counts}
-    floats, reduction = model["parameters"], max(tiny[1] - tiny[0], 1e-9)
-    speed = (8 * floats + 3 * SLICE) / reduction
-    print(f"t = {train[1]:.4g} s   P = {floats}   r(2) = {1e3 * reduction:.3g} ms, so b = {speed / 1e9:.3g} GB/s with d = 0   "
-          f"c = {1e3 * solve[1] / INSTANCES:.3g} ms")
-    print("ranks  step predicted  measured  speed-up   solve predicted  measured  speed-up   uneven  speed-up")
-    for ranks in options.ranks:
-        step = train[1] * -(-SEGMENTS // ranks) / SEGMENTS + (8 * floats + (ranks + 1) * SLICE) / speed
-        print(f"{ranks:5}  {step:14.4g}  {train[ranks]:8.4g}  {train[1] / train[ranks]:7.2f}x"
-              f"   {solve[1] / ranks:15.4g}  {solve[ranks]:8.4g}  {solve[1] / solve[ranks]:7.2f}x"
-              f"   {uneven[ranks]:6.4g}  {uneven[1] / uneven[ranks]:7.2f}x")
-
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = parser.add_subparsers(dest="name", required=True)
-    for name, measure in (("service", service), ("python", python), ("lkh", lkh), ("threads", two_threads),
-                          ("ranks", measure_ranks)):
+    for name, measure in (("service", service), ("python", python), ("lkh", lkh), ("threads", two_threads)):
         command = names.add_parser(name)
         command.set_defaults(measure=measure)
-        command.add_argument("program", type=os.path.abspath)
+        command.add_argument("program")
         command.add_argument("--turns", type=int, default=3)
         if measure in (lkh, two_threads):
             command.add_argument("set")
             command.add_argument("optima")
             command.add_argument("--count", type=int, default=16, help="of the set's instances, the first so many")
-        if measure is two_threads:
-            command.add_argument("--seconds", type=float, default=0.5)
-        if measure is measure_ranks:
-            command.add_argument("--ranks", type=int, nargs="+", default=(2, 4))
     options = parser.parse_args()
     options.measure(options)
 
