@@ -60,10 +60,6 @@ inline Work cell_work(bool keep) {
   return {kH * (5.0 * (kExp + 2.0) + divisions * kDivide + 4.0 * 3.0), kH * divisions, 0.0};
 }
 
-inline Work prepare_lstm_work(double sets) {
-  return sets * Work{3.0 * 4.0 * kH * kH, 0.0, 4.0 * kRow * kH * 3.0};
-}
-
 inline Work lstm_forward_work(double rows, double steps, bool keep) {
   const Work step = cell_work(keep) + Work{4.0 * kH * kH, 0.0, 8.0 + kRow * (keep ? 7.0 : 1.0)};
   return rows * steps * step + Work{0.0, 0.0, 4.0 * kH * kRow};

@@ -7,8 +7,8 @@ inner loops, counted in the machine code.
     python3 bench/kernel_table.py --write         writes them to bench/results/tables/cuda_kernels.md
     python3 bench/kernel_table.py --tools DIR     where cuobjdump and nvdisasm lie, when PATH has them not
 
-Needs nvcc; without cuobjdump (CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm) the
-instructions are left out. Exits 1 when a kernel spills or uses a stack.
+Needs nvcc, cuobjdump and nvdisasm (CUDA toolkit; the last two also as PyPI's nvidia-cuda-cuobjdump and
+nvidia-cuda-nvdisasm). Exits 1 when a kernel spills or uses a stack.
 """
 import argparse
 import collections
@@ -187,9 +187,7 @@ def main():
     parser.add_argument("--tools", default="", help="folder of cuobjdump and nvdisasm")
     options = parser.parse_args()
     path = os.pathsep.join(filter(None, [options.tools, os.environ["PATH"], "/usr/local/cuda/bin"]))
-    nvcc, cuobjdump = shutil.which("nvcc", path=path), shutil.which("cuobjdump", path=path)
-    if nvcc is None:
-        sys.exit("no nvcc on the PATH or in /usr/local/cuda/bin")
+    nvcc, cuobjdump = (shutil.which(tool, path=path) or sys.exit(f"no {tool} on the PATH") for tool in ("nvcc", "cuobjdump"))
     sources = sorted(glob.glob(os.path.join(ROOT, "kernels", "cuda", "*.cu")))
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -198,11 +196,8 @@ def main():
         version = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout).group(1)
         lines = ["<!-- Made by: python3 bench/kernel_table.py --write -->", "# What nvcc makes of the CUDA kernels", "",
                  f"nvcc {version}. No kernel has static shared memory; docs/kernels.md lists the dynamic.", "", *lines, ""]
-        if cuobjdump is None:
-            lines.append("No cuobjdump: inner loops not counted.")
-        else:
-            lines += loop_table({kernel: code for source in ("decode.cu", "decode_cluster.cu") for kernel, code
-                                 in code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path}).items()})
+        lines += loop_table({kernel: code for source in ("decode.cu", "decode_cluster.cu") for kernel, code
+                             in code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path}).items()})
     text = "\n".join(lines)
     print(text)
     if options.write:

@@ -9,7 +9,7 @@
 #   build      the program, its CUDA module, the device tests and the benches, Release
 #   compare    what the device is; the same tours from the same seeds on cuda and cpu
 #   test       the CUDA tests on the GPU, each in a process of its own
-#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, every operation beside its floor
+#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, LSTM and decoding beside their floors, mode 2opt
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
 #   train      a minute and a half of training, with a checkpoint
@@ -158,11 +158,16 @@ stage_test() {
 }
 
 stage_bench() {
-  local part encoder worst=0
+  local part encoder n worst=0
   for encoder in lstm attention; do
     for part in greedy train active sample; do bench_engine 40 "$part" --seconds 0.2 --encoder "$encoder" || worst=1; done
   done
-  for part in lstm training decode 2opt; do measure 60 "$build/bench/bench_operations" "$part" || worst=1; done
+  for part in lstm decode; do measure 60 "$build/bench/bench_operations" "$part" || worst=1; done
+  for n in 20 50 100; do
+    "$build/host/pointsman" generate tsp -n "$n" -b 10000 -q -f -o "$state/tours.npy"
+    measure 40 "$build/host/pointsman" eval "$state/tours.npy" --modes "2opt,2opt+$((4 * n)),2opt+$((64 * n))" --device cuda \
+      --format ndjson || worst=1
+  done
   return "$worst"
 }
 
@@ -190,28 +195,29 @@ stage_train() {
   tail -n 3 "$folder/log.jsonl" >&2
 }
 
-# One launch of each of the kernels that take most of the time, as a bench calls it: Nsight Compute's counters, and
+# One launch of each of the kernels that take most of the time, with the bench that calls it: Nsight Compute's counters, and
 # by instruction what warps wait for (profile.KERNEL.csv.gz).
 stage_profile() {
-  local kernel part code worst=0
+  local kernel command code worst=0
   if ! command -v ncu >/dev/null; then
     row profile ncu '"skipped": "no ncu"'
     return 0
   fi
-  while read -r kernel part; do
+  while read -r kernel command; do
     code=0
+    # shellcheck disable=SC2086 # several words
     timeout --kill-after=5 45 ncu --kernel-name "regex:$kernel" --launch-skip 3 --launch-count 1 --kill yes --set full \
-      --clock-control none --force-overwrite --export "$state/$kernel" "$build/bench/bench_operations" "$part" </dev/null >&2 || code=$?
+      --clock-control none --force-overwrite --export "$state/$kernel" "$build/"$command </dev/null >&2 || code=$?
     ncu --import "$state/$kernel.ncu-rep" --page details >&2
     ncu --import "$state/$kernel.ncu-rep" --page source --csv 2>/dev/null | gzip -9 >"$state/profile.$kernel.csv.gz"
     row_of_code profile "$kernel" "$code"
     [ "$code" -eq 0 ] || worst=1
   done <<'LIST'
-decode_cluster_kernel decode
-decode_kernel decode
-lstm_forward_cluster_kernel lstm
-step_gradients_kernel training
-item_gradients_kernel training
+decode_cluster_kernel bench/bench_operations decode
+decode_kernel bench/bench_operations decode
+lstm_forward_cluster_kernel bench/bench_operations lstm
+step_gradients_kernel bench/pointsman-bench bench train --device cuda
+item_gradients_kernel bench/pointsman-bench bench train --device cuda
 LIST
   cp "$state"/profile.*.csv.gz "$output"
   return "$worst"
@@ -228,7 +234,7 @@ machine() {
   lscpu | grep -E 'Model name|^CPU\(s\)'
 }
 
-while read -r _ _ name; do export -f "${name?}"; done < <(declare -F) # for the stages' own shells
+export -f row row_of_code measure bench_engine case_row device_case device_cases sanitize_case stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
 
 machine >"$state/machine.txt"
 failed=0

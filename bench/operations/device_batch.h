@@ -31,9 +31,9 @@ struct DeviceNetwork : cuda::CudaContext {
 
 // What is on the device of a batch.
 struct BatchArrays {
-  BatchArrays(Placement& placement, const ModelConfig& config, const cuda::ChunkShape& shape, bool record)
+  BatchArrays(Placement& placement, const ModelConfig& config, const cuda::ChunkShape& shape)
       : inputs(placement, shape),
-        activations(placement, config, shape, record),
+        activations(placement, config, shape, false),
         results(placement, shape.n, shape.rows, shape.tiles) {}
 
   cuda::ChunkArrays inputs;
@@ -53,8 +53,7 @@ inline bool is_permutation(const int32_t* order, int n) {
 // `samples` rollouts of each of `count` random instances.
 class DeviceBatch {
  public:
-  DeviceBatch(DeviceNetwork& network, int n, int count, int samples, Decode mode,
-              Precision precision = Precision::kFp32, bool record = false)
+  DeviceBatch(DeviceNetwork& network, int n, int count, int samples, Decode mode, Precision precision)
       : network_(network),
         precision_(precision),
         features_(size_t{2} * n * count),
@@ -63,7 +62,7 @@ class DeviceBatch {
         plan_(batch_, chunk_, {.sampling = mode == Decode::kSample},
               cut_into_tiles(batch_, chunk_,
                              cuda::tile_shape(network, n, cuda::decode_load(batch_, chunk_), precision))),
-        arrays(place(record)) {
+        arrays(place()) {
     request_.decode = mode;
     std::minstd_rand random;
     for (float& feature : features_) feature = std::generate_canonical<float, 24>(random);
@@ -99,11 +98,11 @@ class DeviceBatch {
     return chunk;
   }
 
-  BatchArrays place(bool record) {
+  BatchArrays place() {
     Placement counted;
-    BatchArrays(counted, network_.config, plan_.shape, record);
+    BatchArrays(counted, network_.config, plan_.shape);
     Placement placed(block_.reserve(counted.bytes()));
-    return {placed, network_.config, plan_.shape, record};
+    return {placed, network_.config, plan_.shape};
   }
 
   DeviceNetwork& network_;
@@ -137,9 +136,7 @@ struct Context {
   }
 };
 
-void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
-void bench_decode(const Context& context);    // encoder and decode: of one instance, 128 and 10,000
-void bench_training(const Context& context);  // decode with kept activations, attention's backward pass
-void bench_two_opt(const Context& context);   // tours of 10,000 instances
+void bench_lstm(const Context& context);    // forward and backward, beside cuDNN
+void bench_decode(const Context& context);  // encoder and decode: of one instance, 128 and 10,000
 
 }  // namespace pointsman::bench

@@ -5,9 +5,8 @@
   measure.py service PROGRAM                 how long a line of `solve - --format ndjson` waits for its solution
   measure.py python PROGRAM                  what a call of the Python package costs; needs the package
   measure.py lkh PROGRAM SET.npy OPT.npy     LKH (Python package elkai), then `solve` with LKH's time and multiples of it
-  measure.py threads PROGRAM SET.npy OPT.npy two threads on one tour beside one thread with 1.8 times the time
 
-SET.npy [count][n][2], OPT.npy [count] the optima. What is compared runs in turns. A solution that is no tour ends the script."""
+SET.npy [count][n][2], OPT.npy [count] the optima. A solution that is no tour ends the script."""
 import argparse
 import concurrent.futures
 import json
@@ -104,7 +103,7 @@ def python(options):
         np.save(folder + "/batch.npy", batch)
         words = ["solve", folder + "/batch.npy", "-m", "tsp20", "--mode", "greedy", "-t", 1, "-q", "-f", "-o", folder + "/out.npy"]
         rates, pairs = [], []
-        for _ in range(options.turns):
+        for _ in range(3):
             alone = seconds_of(lambda: require_tours(solvers[0].solve(batch, mode="greedy").tours, 20))
             rates.append(seconds_of(lambda: run(options, *words)) / alone)
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -114,27 +113,13 @@ def python(options):
     print(f"two Python threads: {statistics.median(pairs):.2f} x one")
 
 
-# --- lkh, threads ---
-
-
-def mean_gap(options, points, optima, threads, seconds):
-    """Mean gap in percent and kicks of `solve`, an instance a run."""
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for instance, optimum in zip(points, optima):
-            np.save(folder + "/one.npy", instance[None])
-            np.save(folder + "/one.opt.npy", [optimum])
-            answer = run(options, "solve", folder + "/one.npy", "--ref", folder + "/one.opt.npy", "-t", threads, "-l", seconds,
-                         "--format", "json", "-q")
-            solution = json.loads(answer)["solutions"][0]
-            rows.append((100 * solution["gap"], solution["kicks"]))
-    return np.mean(rows, axis=0)
+# --- lkh ---
 
 
 def lkh(options):
     import elkai  # pylint: disable=import-outside-toplevel
 
-    points, optima, found = *read_set(options), []
+    points, optima, found = np.load(options.set)[:options.count], np.load(options.optima)[:options.count], []
     for instance, optimum in zip(points, optima):
         distances = np.linalg.norm(instance[:, None] - instance[None], axis=2)
         matrix = elkai.DistanceMatrix(np.rint(1e6 * distances).astype(int).tolist())  # LKH counts in whole numbers
@@ -144,37 +129,24 @@ def lkh(options):
         require_tours(tour, len(instance))
     gap, spent = np.mean(found, axis=0)
     print(f"n = {points.shape[1]}, {len(points)} instances: LKH {gap:.4f}% in {1e3 * spent:.1f} ms", flush=True)
-    for multiple in 0.5, 1, 2, 4:
-        ours = mean_gap(options, points, optima, 1, multiple * spent)[0]
-        print(f"  pointsman in {1e3 * multiple * spent:.1f} ms ({multiple:g} x): {ours:.4f}%", flush=True)
-
-
-def two_threads(options):
-    points, optima = read_set(options)
-    sides = {(1, 0.9): [], (2, 0.5): []}  # threads, seconds
-    for _ in range(options.turns):
-        for side, means in sides.items():
-            means.append(mean_gap(options, points, optima, *side))
-    for (threads, seconds), means in sides.items():
-        gap, kicks = np.mean(means, axis=0)
-        error = np.std(means, axis=0, ddof=1)[0] / len(means) ** 0.5
-        print(f"-t {threads} -l {seconds:g}: gap {gap:.4f}% +- {error:.4f}, {kicks:.0f} kicks")
-
-
-def read_set(options):
-    return np.load(options.set)[:options.count], np.load(options.optima)[:options.count]
-
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(folder + "/set.npy", points)
+        np.save(folder + "/optima.npy", optima)
+        for multiple in 0.5, 1, 2, 4:
+            answer = run(options, "solve", folder + "/set.npy", "--ref", folder + "/optima.npy", "-t", 1, "--limit-each",
+                         multiple * spent, "--format", "json", "-q")
+            ours = 100 * json.loads(answer)["summary"]["gap"]
+            print(f"  pointsman in {1e3 * multiple * spent:.1f} ms ({multiple:g} x): {ours:.4f}%", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = parser.add_subparsers(dest="name", required=True)
-    for name, measure in (("service", service), ("python", python), ("lkh", lkh), ("threads", two_threads)):
-        command = names.add_parser(name)
+    for measure in service, python, lkh:
+        command = names.add_parser(measure.__name__)
         command.set_defaults(measure=measure)
         command.add_argument("program")
-        command.add_argument("--turns", type=int, default=3)
-        if measure in (lkh, two_threads):
+        if measure is lkh:
             command.add_argument("set")
             command.add_argument("optima")
             command.add_argument("--count", type=int, default=16, help="of the set's instances, the first so many")
