@@ -373,10 +373,11 @@ def device(twin, command):
 
 
 @torch.no_grad()
-def judge_greedy(twin, command):
+def judge(twin, command):
     """{"do": "judge_greedy", "orders": [[..], ..]}: of a tour of each instance its log p and how far the worst of
-    its choices was from the most probable one (difference of log p)."""
+    its choices was from the most probable one (difference of log p). {"do": "score", ..}: of tours of instance 0."""
     orders = torch.tensor(command["orders"], device=twin.device)
+    instances = orders.shape[0] if command["do"] == "judge_greedy" else 1
     rows = torch.arange(orders.shape[0], device=twin.device)
     worst = torch.zeros(orders.shape[0], device=twin.device, dtype=torch.float64)
 
@@ -384,15 +385,9 @@ def judge_greedy(twin, command):
         torch.maximum(worst, log_p.max(1)[0] - log_p[rows, orders[:, t]], out=worst)
         return orders[:, t]
 
-    _, log_p = twin.exact.rollout(twin.exact.actor, twin.exact.features[:orders.shape[0]], choose)
+    features = twin.exact.features[:instances]
+    _, log_p = twin.exact.rollout(twin.exact.actor, features, choose, orders.shape[0] // instances)
     return {"worst": worst.tolist(), "log_probs": log_p.tolist()}
-
-
-@torch.no_grad()
-def score(twin, command):
-    """{"do": "score", "orders": [[..], ..]}: log p of tours of instance 0."""
-    orders = torch.tensor(command["orders"], device=twin.device)
-    return {"log_probs": twin.exact.sample(orders.shape[0], forced_choice(orders))[1].tolist()}
 
 
 def gradient(twin, command):
@@ -522,7 +517,7 @@ def time_device(twin, command):
         torch.cuda.empty_cache()
 
 
-COMMANDS = {"load": load, "device": device, "judge_greedy": judge_greedy, "score": score, "gradient": gradient,
+COMMANDS = {"load": load, "device": device, "judge_greedy": judge, "score": judge, "gradient": gradient,
             "time": time_task, "time_device": time_device}
 
 

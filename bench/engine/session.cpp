@@ -25,25 +25,9 @@ std::string processor_name() {
   return "unknown";
 }
 
-struct Column {
-  const char *key, *title;
-};
-constexpr Column kColumns[] = {{"name", "name"},
-                               {"variant", "variant"},
-                               {"encoder", "encoder"},
-                               {"n", "n"},
-                               {"batch", "batch"},
-                               {"ours", "tours/s"},
-                               {"ms", "ms"},
-                               {"per_second", "a second"},
-                               {"torch", "torch"},
-                               {"ratio", "ratio"},
-                               {"of_floor", "of floor"},
-                               {"per_gflops", "per GFLOP"},
-                               {"spread", "spread"},
-                               {"pass", "pass"},
-                               {"skipped", "skipped"},
-                               {"evaluations_per_step", "eval"}};
+constexpr const char* kColumns[] = {
+    "name",  "variant", "encoder",    "n",        "batch",  "ours", "ms",      "per_second",
+    "torch", "ratio",   "per_gflops", "of_floor", "spread", "pass", "skipped", "evaluations_per_step"};
 
 std::string text_of(const Json& value) {
   if (value.is_null()) return "-";
@@ -61,9 +45,9 @@ std::string table_of(const Json& answer) {
                      text_of(machine["device"]) + "; fma peak " + text_of(answer["fma_peak_gflops"]) +
                      " GFLOP/s\ntorch: " + text_of(answer["torch"]) + "\n";
   std::vector<std::string> lines(rows.size() + 1);
-  for (const auto& [key, title] : kColumns) {
+  for (const char* key : kColumns) {
     if (std::none_of(rows.begin(), rows.end(), [&](const Json& row) { return row.contains(key); })) continue;
-    std::vector<std::string> cells = {title};
+    std::vector<std::string> cells = {key};
     for (const Json& row : rows) cells.push_back(text_of(row.value(key, Json())));
     size_t width = 0;
     for (const std::string& cell : cells) width = std::max(width, cell.size() + 2);
@@ -71,10 +55,7 @@ std::string table_of(const Json& answer) {
       lines[k] += cells[k] + std::string(width - cells[k].size(), ' ');
   }
   for (const std::string& line : lines) text += line + "\n";
-  return text +
-         "Rows *_threads are by the wall clock, and their ratio is to one thread. eval: network evaluations "
-         "a "
-         "step, below 1 where samples share a prefix. of floor: docs/kernels.md.\n";
+  return text + "ours, torch: tours a second. Rows *_threads: by the wall clock, ratio to one thread.\n";
 }
 
 // A fresh model. Its spread-out policy shares the least work, which a prior of the weight that training

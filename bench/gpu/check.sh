@@ -12,11 +12,10 @@
 #   bench      the engine's calls with both encoders, the LSTM beside cuDNN, LSTM and decoding beside their floors, mode 2opt
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
-#   train      a minute and a half of training, with a checkpoint
 #   profile    Nsight Compute's counters of the main kernels, and what their warps wait for at each instruction
 #
 # Without stages: the first five. None takes ten minutes. A stage that fails or runs out of its time stops no other and keeps
-# the rows that it had, and a stage named again replaces its part of the report: `check.sh torch train` goes on where the
+# the rows that it had, and a stage named again replaces its part of the report: `check.sh torch` goes on where the
 # first call ended, and a tree built elsewhere (pack.sh) needs no stage `build`.
 #
 #   --output DIR         where report.md, rows.jsonl and the stages' logs go
@@ -30,7 +29,7 @@ build=$root/build-cuda
 output=
 limit=570
 stages=()
-declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=200 [torch]=400 [train]=150 [profile]=240)
+declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=200 [torch]=400 [profile]=240)
 
 usage() {
   sed -n '3,${/^# shellcheck/q;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
@@ -135,11 +134,11 @@ case_row() {
   row_of_code "$2" "${3//\"/}" "$code"
 }
 device_case() { case_row 20 device_tests "$1" "$1"; }
-sanitize_case() {
-  local flags=()
+sanitize_case() { # TOOL NAME, in one word
+  local tool=${1%% *} flags=()
   # The program checks the result of each call of the runtime and expects one to fail: that is no finding.
-  [ "$1" != memcheck ] || flags=(--report-api-errors no)
-  case_row 190 sanitize "$1: $2" "$2" compute-sanitizer --tool "$1" "${flags[@]}" --error-exitcode 9
+  [ "$tool" != memcheck ] || flags=(--report-api-errors no)
+  case_row 190 sanitize "$tool: ${1#* }" "${1#* }" compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9
 }
 
 # The names of all cases, or of those with a tag. Catch2 3 prints them for the first flags; 2 begins that list with a title,
@@ -151,11 +150,13 @@ device_cases() {
   echo "$names"
 }
 
-stage_test() {
-  # shellcheck disable=SC2016 # xargs' shell expands it
-  device_cases | xargs -d '\n' -P 6 -n 1 bash -c 'device_case "$0"' | tee "$state/cases"
+# run_cases FUNCTION: calls it with each line of stdin, six at once.
+run_cases() {
+  xargs -d '\n' -P 6 -n 1 bash -c "$1 \"\$0\"" | tee "$state/cases"
   ! grep -q '"pass": false' "$state/cases" && [ -s "$state/cases" ]
 }
+
+stage_test() { device_cases | run_cases device_case; }
 
 stage_bench() {
   local part encoder n worst=0
@@ -177,22 +178,11 @@ stage_sanitize() {
     row sanitize compute-sanitizer '"skipped": "no compute-sanitizer"'
     return 0
   fi
-  # shellcheck disable=SC2016 # xargs' shell expands it
-  for tool in racecheck memcheck synccheck initcheck; do device_cases '[race]' | sed "s/^/$tool /"; done |
-    xargs -d '\n' -P 6 -n 1 bash -c 'sanitize_case "${0%% *}" "${0#* }"' | tee "$state/tools"
-  ! grep -q '"pass": false' "$state/tools" && [ -s "$state/tools" ]
+  for tool in racecheck memcheck synccheck initcheck; do device_cases '[race]' | sed "s/^/$tool /"; done | run_cases sanitize_case
 }
 
 stage_torch() {
   bench_engine 400 torch --twin "$root/bench/torch_twin.py"
-}
-
-stage_train() {
-  local folder=$state/training
-  mkdir -p "$folder"
-  "$build/host/pointsman" train tsp -n 50 --device cuda --batch-size 512 --time-limit 90 --log "$folder/log.jsonl" \
-    --checkpoint "$folder/tsp50.ckpt" --output "$folder/tsp50.safetensors" --force >&2 || return
-  tail -n 3 "$folder/log.jsonl" >&2
 }
 
 # One launch of each of the kernels that take most of the time, with the bench that calls it: Nsight Compute's counters, and
@@ -234,7 +224,7 @@ machine() {
   lscpu | grep -E 'Model name|^CPU\(s\)'
 }
 
-export -f row row_of_code measure bench_engine case_row device_case device_cases sanitize_case stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
+export -f row row_of_code measure bench_engine case_row device_case device_cases sanitize_case run_cases stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_profile
 
 machine >"$state/machine.txt"
 failed=0

@@ -11,7 +11,7 @@ import json
 import pathlib
 import sys
 
-STAGES = ("build", "compare", "test", "bench", "sanitize", "torch", "train", "profile")
+STAGES = ("build", "compare", "test", "bench", "sanitize", "torch", "profile")
 LOG_BYTES = 1 << 20  # the end of a log that is kept
 COLUMNS = {"name": "name", "variant": "variant", "encoder": "encoder", "n": "n", "batch": "batch", "ms": "ms", "spread": "spread",
            "floor_ms": "floor, ms", "bound": "bound by", "of_floor": "floor / ms", "per_second": "a second"}

@@ -30,7 +30,7 @@ struct DecodeBench {
   bool is_sound(const char* name, int tours, const DeviceBatch& batch) const {
     if (batch.sound()) return true;
     Json row = row_with(precision, name, n, tours);
-    row.update(Json{{"error", "a tour that is no permutation or has no log p"}, {"pass", false}});
+    row["pass"] = false;
     print_row(row);
     return false;
   }

@@ -3,7 +3,7 @@
 """Measures what the pages report beside `pointsman bench` and `pointsman eval`. Run it with nothing beside it.
 
   measure.py service PROGRAM                 how long a line of `solve - --format ndjson` waits for its solution
-  measure.py python PROGRAM                  what a call of the Python package costs; needs the package
+  measure.py python                          what a call of the Python package costs; needs the package
   measure.py lkh PROGRAM SET.npy OPT.npy     LKH (Python package elkai), then `solve` with LKH's time and multiples of it
 
 SET.npy [count][n][2], OPT.npy [count] the optima. A solution that is no tour ends the script."""
@@ -77,7 +77,7 @@ def service(options):
 # --- python ---
 
 
-def python(options):
+def python(_):
     import pointsman  # pylint: disable=import-outside-toplevel
 
     draw = np.random.RandomState(1).uniform
@@ -98,19 +98,13 @@ def python(options):
     print_percentiles("time_limit=0.005, 50 cities, 10,000 calls", waits)
 
     batch = draw(size=(100_000, 20, 2)).astype(np.float32)
-    solvers = [pointsman.Solver("tsp20", threads=1) for _ in range(2)]
-    with tempfile.TemporaryDirectory() as folder:
-        np.save(folder + "/batch.npy", batch)
-        words = ["solve", folder + "/batch.npy", "-m", "tsp20", "--mode", "greedy", "-t", 1, "-q", "-f", "-o", folder + "/out.npy"]
-        rates, pairs = [], []
-        for _ in range(3):
-            alone = seconds_of(lambda: require_tours(solvers[0].solve(batch, mode="greedy").tours, 20))
-            rates.append(seconds_of(lambda: run(options, *words)) / alone)
-            with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                both = lambda: list(pool.map(lambda solver: solver.solve(batch, mode="greedy"), solvers))
-                pairs.append(2 * alone / seconds_of(both))
-    print(f"greedy, 100,000 x 20 cities: {statistics.median(rates):.2f} x the program's rate from a .npy file to one")
-    print(f"two Python threads: {statistics.median(pairs):.2f} x one")
+    solvers, ratios = [pointsman.Solver("tsp20", threads=1) for _ in range(2)], []
+    for _ in range(3):
+        alone = seconds_of(lambda: require_tours(solvers[0].solve(batch, mode="greedy").tours, 20))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            both = lambda: list(pool.map(lambda solver: solver.solve(batch, mode="greedy"), solvers))
+            ratios.append(2 * alone / seconds_of(both))
+    print(f"greedy, 100,000 x 20 cities: two Python threads have {statistics.median(ratios):.2f} x the rate of one")
 
 
 # --- lkh ---
@@ -145,7 +139,8 @@ def main():
     for measure in service, python, lkh:
         command = names.add_parser(measure.__name__)
         command.set_defaults(measure=measure)
-        command.add_argument("program")
+        if measure is not python:
+            command.add_argument("program")
         if measure is lkh:
             command.add_argument("set")
             command.add_argument("optima")
