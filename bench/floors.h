@@ -60,10 +60,6 @@ inline Work cell_work(bool keep) {
   return {kH * (5.0 * (kExp + 2.0) + divisions * kDivide + 4.0 * 3.0), kH * divisions, 0.0};
 }
 
-inline Work prepare_lstm_work(double sets) {
-  return sets * Work{3.0 * 4.0 * kH * kH, 0.0, 4.0 * kRow * kH * 3.0};
-}
-
 inline Work lstm_forward_work(double rows, double steps, bool keep) {
   const Work step = cell_work(keep) + Work{4.0 * kH * kH, 0.0, 8.0 + kRow * (keep ? 7.0 : 1.0)};
   return rows * steps * step + Work{0.0, 0.0, 4.0 * kH * kRow};
@@ -131,15 +127,10 @@ inline Work pointer_gradient_work(double rollouts, double sequences, double n) {
   return rollouts * row + sequences * Work{0.0, 0.0, 6.0 * n * kRow};
 }
 
-// The critic but its encoder: three glimpses over all items, two layers.
-inline Work critic_forward_work(double sequences, double n) {
-  const Work glimpse = {kH * kH + n * kH * (kScore + kReadout), n * kH / 4.0, 0.0};
-  return sequences * (3.0 * glimpse + Work{(n + 1.0) * kH * kH + n * kH * kExp, 0.0, n * kRow * 2.0});
-}
-
-inline Work critic_gradient_work(double sequences, double n) {
-  const Work glimpse = {kH * kH + n * kH * (kScore + kToBoth), n * kH * 1.25, 0.0};
-  return sequences * (3.0 * glimpse + Work{kH * kH, 0.0, n * kRow * 4.0});
+// The critic but its encoder, forward and backward: three glimpses over all items, two layers.
+inline Work critic_work(double sequences, double n) {
+  const Work glimpse = {2.0 * kH * kH + n * kH * (2.0 * kScore + kReadout + kToBoth), n * kH * 1.5, 0.0};
+  return sequences * (3.0 * glimpse + Work{(n + 2.0) * kH * kH + n * kH * kExp, 0.0, n * kRow * 6.0});
 }
 
 // The norm reads the gradient; the update reads and writes parameters, moments and gradient.
@@ -161,10 +152,10 @@ inline Work actor_step_work(double sequences, double n, double sets, double para
 }
 
 inline Work critic_step_work(double sequences, double n, double parameters) {
-  return lstm_forward_work(sequences, n, true) + critic_forward_work(sequences, n) +
-         critic_gradient_work(sequences, n) + lstm_backward_work(sequences, n) +
-         recurrent_gradient_work(sequences, n) + input_gradient_work(sequences, n) +
-         square_products_work(sequences * n, 2.0) + adam_update_work(parameters);
+  return lstm_forward_work(sequences, n, true) + critic_work(sequences, n) +
+         lstm_backward_work(sequences, n) + recurrent_gradient_work(sequences, n) +
+         input_gradient_work(sequences, n) + square_products_work(sequences * n, 2.0) +
+         adam_update_work(parameters);
 }
 
 }  // namespace pointsman::bench

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What nvcc makes of the CUDA kernels: registers, stack and spills of each, the instructions of the decode
-kernel's inner loops counted in the machine code, what a sampled tour makes of them, and the clocks of a step of
-decoding and of the LSTM by a model.
+"""What nvcc makes of the CUDA kernels: registers, stack and spills of each, and the instructions of the decode kernel's
+inner loops, counted in the machine code.
 
     python3 bench/kernel_table.py                 prints the tables
     python3 bench/kernel_table.py --write         writes them to bench/results/tables/cuda_kernels.md
     python3 bench/kernel_table.py --tools DIR     where cuobjdump and nvdisasm lie, when PATH has them not
 
-Needs nvcc; without cuobjdump (CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm) the
-instructions are left out. Exits 1 when a kernel spills or uses a stack.
+Needs nvcc, cuobjdump and nvdisasm (CUDA toolkit; the last two also as PyPI's nvidia-cuda-cuobjdump and
+nvidia-cuda-nvdisasm). Exits 1 when a kernel spills or uses a stack.
 """
 import argparse
 import collections
@@ -21,9 +20,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-
-import latency_model
-import machine_code
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -79,10 +75,21 @@ def resource_table(compiled):
 
 # --- Instructions of inner loops ---
 
+INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", re.MULTILINE)
+Instruction = collections.namedtuple("Instruction", "address conditional opcode name target")
 CLASSES = (("fp32", ("FFMA", "FADD", "FMUL")),
            ("compare, select", ("FMNMX", "FSEL", "FSETP", "SEL", "ISETP")), ("special", ("MUFU",)),
            ("shared or generic loads", ("LDS", "LD")), ("global loads", ("LDG",)),
            ("shuffles", ("SHFL",)), ("stores", ("STS", "STG", "ST")))
+
+
+def instruction_of(address, text):
+    words = text.split()
+    conditional = words[0].startswith("@")
+    opcode = words[conditional]
+    # BRA.DIV branches only when the lanes have parted.
+    target = re.search(r"0x([0-9a-f]+)$", text) if opcode == "BRA" else None
+    return Instruction(int(address, 16), conditional, opcode, opcode.split(".")[0], target and int(target[1], 16))
 
 
 def shortest_round(code, at, latch):
@@ -108,7 +115,9 @@ def shortest_round(code, at, latch):
 
 def inner_loops(code):
     """Rounds of the innermost loops, as lists of instructions."""
-    at, spans = machine_code.places(code), machine_code.loops(code)
+    at = {instruction.address: place for place, instruction in enumerate(code)}
+    spans = [(at[instruction.target], place) for place, instruction in enumerate(code)
+             if instruction.target is not None and instruction.target <= instruction.address]
     rounds = []
     for first, latch in spans:
         inner = any((a, b) != (first, latch) and first <= a and b <= latch for a, b in spans)
@@ -142,9 +151,10 @@ def recognised(loop, kernel):
 def code_of_source(name, compiled, cuobjdump, environment):
     """{kernel: [Instruction]} of a source for sm_90."""
     target = next(target for source, target, _ in compiled if source == name)
-    code = machine_code.functions(run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
-    names = demangled(list(code))
-    return {names[mangled]: instructions for mangled, instructions in code.items()}
+    _, *parts = re.split(r"Function : (\S+)", run([cuobjdump, "-sass", "-arch", "sm_90", target], environment).stdout)
+    names = demangled(parts[::2])
+    return {names[mangled]: [instruction_of(*match) for match in INSTRUCTION.findall(code)]
+            for mangled, code in zip(parts[::2], parts[1::2])}
 
 
 def loop_table(code):
@@ -168,84 +178,7 @@ def loop_table(code):
             counts.update({"others": len(loop) - sum(counts.values()), "all": len(loop)})
             cells = " | ".join(f"{counts[name] / elements:.2f}" for name in titles)
             rows[kernel, title] = f"| `{kernel}` | {title} | {elements} | {cells} |"
-    return lines + [rows[key] for key in sorted(rows)] + ["", *tour_table(costs)]
-
-
-# --- A sampled tour ---
-
-HIDDEN, CITIES = 128, 100
-PRECISIONS = ("fp32", "tf32", "tf32x3", "bf16")
-EVALUATIONS = 0.73  # of a step and tour, where 256 samples of tsp100 share prefixes: `bench decode -m tsp100`
-
-
-def tour_table(costs):
-    """Instructions of a lane for one tour, by the loops: the gates' and the query's product a step, and for each item left
-    H elements of two scores and a readout."""
-    products = CITIES * 5 * HIDDEN * HIDDEN
-    elements = HIDDEN * sum(range(2, CITIES + 1))
-    lines = [f"A sampled tour of {CITIES} cities with one glimpse, of a sequence whose references lie in shared memory: million",
-             "instructions of lanes in these loops, a warp issues a thirty-second. \"sharing prefixes\": with "
-             f"{EVALUATIONS} evaluations a step.", "",
-             "| precision | products | scores | readout | all | sharing prefixes |", "|---|---|---|---|---|---|"]
-    for index, precision in enumerate(PRECISIONS):
-        kernel = f"decode_kernel<TspRules, (Precision){index}, (TileBlock)0>"
-        product = costs[kernel, "product, tensor cores" if index > 0 else "product, weights from device"] * products
-        scores, readout = 2 * costs[kernel, "scores, shared"] * elements, costs[kernel, "readout, shared"] * elements
-        total = product + scores + readout
-        numbers = (product, scores, readout, total, EVALUATIONS * total)
-        lines.append(f"| {precision} | " + " | ".join(f"{number / 1e6:.1f}" for number in numbers) + " |")
-    return lines
-
-
-# --- A step of a small batch ---
-
-STEP_ITEMS, BLOCK_HALF_WARPS = 50, 20  # items left of 100; half-warps of decode_cluster.cu
-
-
-def loop_clocks(code, kernel):
-    """{title: the fewest clocks of a round} of the recognised loops."""
-    found = [(recognised(loop, kernel), loop) for loop in inner_loops(code)]
-    clocks = collections.defaultdict(lambda: 10 ** 9)
-    for title_and_elements, loop in found:
-        if title_and_elements is not None:
-            clocks[title_and_elements[0]] = min(clocks[title_and_elements[0]], latency_model.clocks_of_round(loop))
-    return clocks
-
-
-def block_products(code):
-    """Clocks of the gates' and the query's products in decode.cu: 16 rounds of 8 terms, and 8 of 16."""
-    loops = [loop for loop in inner_loops(code) if "MUFU" not in {i.name for i in loop}]
-    rounds = {256: 16, 128: 8}  # by the fma of a round
-    return sum(rounds.get(sum(i.name == "FFMA" for i in loop), 0) * latency_model.clocks_of_round(loop) for loop in loops)
-
-
-def cluster_products(code, rows):
-    """Clocks of the turns of a product in decode_cluster.cu: five warps in the first and last, ten in between."""
-    spans = [code[first:latch + 1] for first, latch in machine_code.loops(code)]
-    turns = [loop for loop in spans if sum(i.name == "FFMA" for i in loop) == 256 and any(i.name == "BAR" for i in loop)]
-    turn = min(turns, key=len)
-    return 2 * latency_model.clocks_of_round(turn, 5 / 4) + (rows - 1) * latency_model.clocks_of_round(turn, 10 / 4)
-
-
-def step_table(code):
-    lines = [f"A step of decoding on sm_90 with {STEP_ITEMS} of {CITIES} items left and one glimpse: clocks in these loops by the",
-             "model of bench/latency_model.py, rows of different sequences. What stands between the loops is not counted: cells,",
-             "softmax, draw and list, barriers; in clusters two of the cluster (700 clocks each, by the model).", "",
-             "| taken by | rows of a block | references | products | scores | readout | all |", "|---|---|---|---|---|---|---|"]
-    block, cluster = "decode_kernel<TspRules, (Precision)0, (TileBlock)0>", "decode_cluster_kernel<TspRules>"
-    fours = -(-STEP_ITEMS // 4)
-    by_block, by_cluster = loop_clocks(code[block], block), loop_clocks(code[cluster], cluster)
-    rows = [("block", 8, "device", block_products(code[block]), 2 * fours * by_block["scores, device"],
-             STEP_ITEMS * by_block["readout, device"] // 4)]
-    for count, place in ((1, "shared"), (1, "device"), (2, "device"), (4, "device")):
-        rounds = -(-fours * count // BLOCK_HALF_WARPS)
-        passes = -(-count * HIDDEN // 2 // (BLOCK_HALF_WARPS * 16))
-        rows.append(("cluster of 4 blocks", count, place, cluster_products(code[cluster], count),
-                     2 * rounds * by_cluster["scores, " + place],
-                     passes * STEP_ITEMS * by_cluster["readout, two elements a thread, " + place] // 8))
-    for owner, count, place, *parts in rows:
-        lines.append(f"| {owner} | {count} | {place} | " + " | ".join(f"{part:,}" for part in (*parts, sum(parts))) + " |")
-    return lines
+    return lines + [rows[key] for key in sorted(rows)]
 
 
 def main():
@@ -254,9 +187,7 @@ def main():
     parser.add_argument("--tools", default="", help="folder of cuobjdump and nvdisasm")
     options = parser.parse_args()
     path = os.pathsep.join(filter(None, [options.tools, os.environ["PATH"], "/usr/local/cuda/bin"]))
-    nvcc, cuobjdump = shutil.which("nvcc", path=path), shutil.which("cuobjdump", path=path)
-    if nvcc is None:
-        sys.exit("no nvcc on the PATH or in /usr/local/cuda/bin")
+    nvcc, cuobjdump = (shutil.which(tool, path=path) or sys.exit(f"no {tool} on the PATH") for tool in ("nvcc", "cuobjdump"))
     sources = sorted(glob.glob(os.path.join(ROOT, "kernels", "cuda", "*.cu")))
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -265,13 +196,8 @@ def main():
         version = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout).group(1)
         lines = ["<!-- Made by: python3 bench/kernel_table.py --write -->", "# What nvcc makes of the CUDA kernels", "",
                  f"nvcc {version}. No kernel has static shared memory; docs/kernels.md lists the dynamic.", "", *lines, ""]
-        if cuobjdump is None:
-            lines.append("No cuobjdump: inner loops not counted.")
-        else:
-            codes = [code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path})
-                     for source in ("decode.cu", "decode_cluster.cu", "lstm.cu", "lstm_cluster.cu")]
-            decode = {**codes[0], **codes[1]}
-            lines += [*loop_table(decode), "", *step_table(decode), "", *latency_model.lstm_table({**codes[2], **codes[3]})]
+        lines += loop_table({kernel: code for source in ("decode.cu", "decode_cluster.cu") for kernel, code
+                             in code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path}).items()})
     text = "\n".join(lines)
     print(text)
     if options.write:

@@ -6,13 +6,9 @@ a GPU (command "device") of `pointsman bench torch`, there also as CUDA graphs a
     python3 bench/torch_twin.py --model MODEL.safetensors
 
 One JSON command a line on stdin, one JSON answer a line on stdout (see COMMANDS); the first line out says what
-it runs on. `pointsman bench` drives it; bench/README.md shows how to by hand. Tuning: the embedding folded into
-the LSTM's input (2 -> 512); references projected once per instance; the pointer's query product folded into the
-glimpse's values; one product per step for the gates and the query; every tanh of size H or more as
-2 sigmoid(2 x) - 1 with the twos folded into weights; PyTorch's fast path of a self-attention layer, and for its
-gradient queries, keys and values in one product with the scale folded in; samples by an exponential race; buffers
-reused; the best chunk of several; one thread; the processor's own kernels in OpenBLAS and ATen; jemalloc when it
-is installed. What is compared with the engine's answers, before anything is timed, the same code computes in float64.
+it runs on. `pointsman bench` drives it; bench/README.md shows how to by hand, and how it is tuned. Every tanh of size H
+or more is 2 sigmoid(2 x) - 1 with the twos folded into weights. What is compared with the engine's answers, before
+anything is timed, the same code computes in float64.
 """
 import argparse
 import copy
@@ -311,15 +307,13 @@ class Twin:
         hidden = torch.relu(query @ p["critic.head.fc1.weight"].t() + p["critic.head.fc1.bias"])
         return (hidden @ p["critic.head.fc2.weight"].t() + p["critic.head.fc2.bias"]).squeeze(1)
 
-    def loss(self, features):
-        """Algorithm 1 of Bello et al., summed over the instances."""
-        orders, log_p = self.rollout(self.fold_actor(), features, sampled_choice)
-        cost, value = tour_length(features, orders), self.critic(features)
-        return ((cost - value.detach()) * log_p).sum() + ((value - cost)**2).sum()
-
-    def shared_loss(self, features, rollouts):
-        """Several rollouts of each instance against the mean of the others (Kool et al. 2019b)."""
+    def loss(self, features, rollouts):
+        """Summed over the instances: with one rollout of each Algorithm 1 of Bello et al., with several each against the
+        mean of the others (Kool et al. 2019b)."""
         orders, log_p = self.rollout(self.fold_actor(), features, sampled_choice, rollouts)
+        if rollouts == 1:
+            cost, value = tour_length(features, orders), self.critic(features)
+            return ((cost - value.detach()) * log_p).sum() + ((value - cost)**2).sum()
         cost = tour_length(features.repeat_interleave(rollouts, 0), orders).view(-1, rollouts)
         baseline = (cost.sum(1, keepdim=True) - cost) / (rollouts - 1)
         return ((cost - baseline).view(-1) * log_p).sum() / rollouts
@@ -331,8 +325,7 @@ class Twin:
             self.adam = torch.optim.Adam(self.p.values(), lr=1e-3, **graphs)
         self.adam.zero_grad()
         for part in features.split(chunk):
-            loss = self.loss(part) if rollouts == 1 else self.shared_loss(part, rollouts)
-            (loss / features.shape[0]).backward()
+            (self.loss(part, rollouts) / features.shape[0]).backward()
         for network in ("actor.", "critic."):
             parameters = [q for name, q in self.p.items() if name.startswith(network)]
             if parameters:
@@ -380,10 +373,11 @@ def device(twin, command):
 
 
 @torch.no_grad()
-def judge_greedy(twin, command):
+def judge(twin, command):
     """{"do": "judge_greedy", "orders": [[..], ..]}: of a tour of each instance its log p and how far the worst of
-    its choices was from the most probable one (difference of log p)."""
+    its choices was from the most probable one (difference of log p). {"do": "score", ..}: of tours of instance 0."""
     orders = torch.tensor(command["orders"], device=twin.device)
+    instances = orders.shape[0] if command["do"] == "judge_greedy" else 1
     rows = torch.arange(orders.shape[0], device=twin.device)
     worst = torch.zeros(orders.shape[0], device=twin.device, dtype=torch.float64)
 
@@ -391,15 +385,9 @@ def judge_greedy(twin, command):
         torch.maximum(worst, log_p.max(1)[0] - log_p[rows, orders[:, t]], out=worst)
         return orders[:, t]
 
-    _, log_p = twin.exact.rollout(twin.exact.actor, twin.exact.features[:orders.shape[0]], choose)
+    features = twin.exact.features[:instances]
+    _, log_p = twin.exact.rollout(twin.exact.actor, features, choose, orders.shape[0] // instances)
     return {"worst": worst.tolist(), "log_probs": log_p.tolist()}
-
-
-@torch.no_grad()
-def score(twin, command):
-    """{"do": "score", "orders": [[..], ..]}: log p of tours of instance 0."""
-    orders = torch.tensor(command["orders"], device=twin.device)
-    return {"log_probs": twin.exact.sample(orders.shape[0], forced_choice(orders))[1].tolist()}
 
 
 def gradient(twin, command):
@@ -529,7 +517,7 @@ def time_device(twin, command):
         torch.cuda.empty_cache()
 
 
-COMMANDS = {"load": load, "device": device, "judge_greedy": judge_greedy, "score": score, "gradient": gradient,
+COMMANDS = {"load": load, "device": device, "judge_greedy": judge, "score": judge, "gradient": gradient,
             "time": time_task, "time_device": time_device}
 
 

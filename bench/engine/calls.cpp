@@ -30,7 +30,7 @@ constexpr int kMostN = 50, kMostSamples = 65536, kMostActive = 264;
 constexpr int kCompared = 64;  // tours of a comparison
 constexpr int kActiveSteps = 6, kWarmSteps = 2;
 
-double now_ms() { return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count(); }
+double now_ms() { return 1e3 * wall_seconds(); }
 
 // One size on the device, and its peaks.
 struct Device {

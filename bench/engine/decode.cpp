@@ -68,8 +68,6 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-double wall_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
 // Tours a second over at least `seconds` of the clock.
 double rate_of(Caller& caller, const Task& task, int batch, double seconds, double (*clock)()) {
   const double start = clock();

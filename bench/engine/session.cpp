@@ -25,35 +25,16 @@ std::string processor_name() {
   return "unknown";
 }
 
-struct Column {
-  int width;  // below 0: to the left
-  const char *key, *title, *format;
-};
-constexpr Column kColumns[] = {{-22, "name", "name", ""},
-                               {-18, "variant", "variant", ""},
-                               {-9, "encoder", "encoder", ""},
-                               {4, "n", "n", ""},
-                               {7, "batch", "batch", ""},
-                               {12, "ours", "tours/s", "%.1f"},
-                               {12, "ms", "ms", "%.4f"},
-                               {12, "per_second", "a second", "%.1f"},
-                               {12, "torch", "torch", "%.1f"},
-                               {8, "ratio", "ratio", "%.2f"},
-                               {10, "per_gflops", "per GFLOP", "%.2f"},
-                               {8, "of_floor", "of floor", "%.2f"},
-                               {7, "spread", "spread", "%.2f"},
-                               {6, "evaluations_per_step", "eval", "%.3f"},
-                               {6, "pass", "pass", ""},
-                               {8, "skipped", "skipped", ""}};
+constexpr const char* kColumns[] = {
+    "name",  "variant", "encoder",    "n",        "batch",  "ours", "ms",      "per_second",
+    "torch", "ratio",   "per_gflops", "of_floor", "spread", "pass", "skipped", "evaluations_per_step"};
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
-std::string cell_of(const Json& row, const Column& column) {
-  const Json value = row.value(column.key, Json());
+std::string text_of(const Json& value) {
   if (value.is_null()) return "-";
-  if (!value.is_number_float()) return text_of(value);
+  if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
+  const double number = value.get<double>();
   char text[32];
-  std::snprintf(text, sizeof text, column.format, value.get<double>());
+  std::snprintf(text, sizeof text, "%.*f", number < 100.0 ? 3 : 1, number);
   return text;
 }
 
@@ -61,25 +42,20 @@ std::string cell_of(const Json& row, const Column& column) {
 std::string table_of(const Json& answer) {
   const Json &machine = answer["machine"], &rows = answer["rows"];
   std::string text = text_of(machine["cpu"]) + ", " + text_of(machine["cores"]) + " cores, " +
-                     text_of(machine["device"]) + "; fma peak " +
-                     cell_of(answer, {0, "fma_peak_gflops", "", "%.1f"}) +
+                     text_of(machine["device"]) + "; fma peak " + text_of(answer["fma_peak_gflops"]) +
                      " GFLOP/s\ntorch: " + text_of(answer["torch"]) + "\n";
   std::vector<std::string> lines(rows.size() + 1);
-  for (const Column& column : kColumns) {
-    const auto has = [&](const Json& row) { return row.contains(column.key); };
-    if (std::none_of(rows.begin(), rows.end(), has)) continue;
-    for (size_t k = 0; k < lines.size(); ++k) {
-      char cell[200];
-      std::snprintf(cell, sizeof cell, "%*s ", column.width,
-                    k == 0 ? column.title : cell_of(rows[k - 1], column).c_str());
-      lines[k] += cell;
-    }
+  for (const char* key : kColumns) {
+    if (std::none_of(rows.begin(), rows.end(), [&](const Json& row) { return row.contains(key); })) continue;
+    std::vector<std::string> cells = {key};
+    for (const Json& row : rows) cells.push_back(text_of(row.value(key, Json())));
+    size_t width = 0;
+    for (const std::string& cell : cells) width = std::max(width, cell.size() + 2);
+    for (size_t k = 0; k < lines.size(); ++k)
+      lines[k] += cells[k] + std::string(width - cells[k].size(), ' ');
   }
   for (const std::string& line : lines) text += line + "\n";
-  return text +
-         "A row *_threads is by the wall clock; its ratio is to one thread. eval: network evaluations a "
-         "step; "
-         "below 1 where samples share a prefix. of floor: docs/kernels.md.\n";
+  return text + "ours, torch: tours a second. Rows *_threads: by the wall clock, ratio to one thread.\n";
 }
 
 // A fresh model. Its spread-out policy shares the least work, which a prior of the weight that training

@@ -9,14 +9,13 @@
 #   build      the program, its CUDA module, the device tests and the benches, Release
 #   compare    what the device is; the same tours from the same seeds on cuda and cpu
 #   test       the CUDA tests on the GPU, each in a process of its own
-#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, every operation beside its floor
+#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, LSTM and decoding beside their floors, mode 2opt
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
-#   train      a minute and a half of training, with a checkpoint
 #   profile    Nsight Compute's counters of the main kernels, and what their warps wait for at each instruction
 #
 # Without stages: the first five. None takes ten minutes. A stage that fails or runs out of its time stops no other and keeps
-# the rows that it had, and a stage named again replaces its part of the report: `check.sh torch train` goes on where the
+# the rows that it had, and a stage named again replaces its part of the report: `check.sh torch` goes on where the
 # first call ended, and a tree built elsewhere (pack.sh) needs no stage `build`.
 #
 #   --output DIR         where report.md, rows.jsonl and the stages' logs go
@@ -30,7 +29,7 @@ build=$root/build-cuda
 output=
 limit=570
 stages=()
-declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=200 [torch]=400 [train]=150 [profile]=240)
+declare -A seconds_of=([build]=300 [compare]=60 [test]=120 [bench]=360 [sanitize]=200 [torch]=400 [profile]=240)
 
 usage() {
   sed -n '3,${/^# shellcheck/q;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
@@ -124,14 +123,22 @@ stage_compare() {
   return "$worst"
 }
 
-# One case in a process of its own, so that a hang or a sticky error costs no other case.
-device_case() {
-  local name=$1 code=0 log
+# case_row SECONDS NAME VARIANT CASE [WRAPPER ...]: one case in a process of its own, so that a hang or a sticky error costs
+# no other case.
+case_row() {
+  local code=0 log
   log=$(mktemp -p "$state")
-  timeout --kill-after=5 20 "$build/tests/kernels/cuda/test_cuda_device" "${name//,/\\,}" --durations yes >"$log" 2>&1 || code=$?
+  timeout --kill-after=5 "$1" "${@:5}" "$build/tests/kernels/cuda/test_cuda_device" "${4//,/\\,}" --durations yes >"$log" 2>&1 || code=$?
   flock "$state" cat "$log" >&2
   rm "$log"
-  row_of_code device_tests "${name//\"/}" "$code"
+  row_of_code "$2" "${3//\"/}" "$code"
+}
+device_case() { case_row 20 device_tests "$1" "$1"; }
+sanitize_case() { # TOOL NAME, in one word
+  local tool=${1%% *} flags=()
+  # The program checks the result of each call of the runtime and expects one to fail: that is no finding.
+  [ "$tool" != memcheck ] || flags=(--report-api-errors no)
+  case_row 190 sanitize "$tool: ${1#* }" "${1#* }" compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9
 }
 
 # The names of all cases, or of those with a tag. Catch2 3 prints them for the first flags; 2 begins that list with a title,
@@ -143,18 +150,25 @@ device_cases() {
   echo "$names"
 }
 
-stage_test() {
-  # shellcheck disable=SC2016 # xargs' shell expands it
-  device_cases | xargs -d '\n' -P 6 -n 1 bash -c 'device_case "$0"' | tee "$state/cases"
+# run_cases FUNCTION: calls it with each line of stdin, six at once.
+run_cases() {
+  xargs -d '\n' -P 6 -n 1 bash -c "$1 \"\$0\"" | tee "$state/cases"
   ! grep -q '"pass": false' "$state/cases" && [ -s "$state/cases" ]
 }
 
+stage_test() { device_cases | run_cases device_case; }
+
 stage_bench() {
-  local part encoder worst=0
+  local part encoder n worst=0
   for encoder in lstm attention; do
     for part in greedy train active sample; do bench_engine 40 "$part" --seconds 0.2 --encoder "$encoder" || worst=1; done
   done
-  for part in lstm training decode 2opt; do measure 60 "$build/bench/bench_operations" "$part" || worst=1; done
+  for part in lstm decode; do measure 60 "$build/bench/bench_operations" "$part" || worst=1; done
+  for n in 20 50 100; do
+    "$build/host/pointsman" generate tsp -n "$n" -b 10000 -q -f -o "$state/tours.npy"
+    measure 40 "$build/host/pointsman" eval "$state/tours.npy" --modes "2opt,2opt+$((4 * n)),2opt+$((64 * n))" --device cuda \
+      --format ndjson || worst=1
+  done
   return "$worst"
 }
 
@@ -164,58 +178,36 @@ stage_sanitize() {
     row sanitize compute-sanitizer '"skipped": "no compute-sanitizer"'
     return 0
   fi
-  # shellcheck disable=SC2016 # xargs' shell expands it
-  for tool in racecheck memcheck synccheck initcheck; do device_cases '[race]' | sed "s/^/$tool /"; done |
-    xargs -d '\n' -P 6 -n 1 bash -c 'sanitize_case "${0%% *}" "${0#* }"' | tee "$state/tools"
-  ! grep -q '"pass": false' "$state/tools" && [ -s "$state/tools" ]
-}
-
-# A call of the runtime that fails is no finding: the program asks each for its result, and expects one to fail.
-sanitize_case() {
-  local tool=$1 name=$2 code=0 log flags=()
-  log=$(mktemp -p "$state")
-  [ "$tool" != memcheck ] || flags=(--report-api-errors no)
-  timeout --kill-after=5 190 compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9 \
-    "$build/tests/kernels/cuda/test_cuda_device" "${name//,/\\,}" >"$log" 2>&1 || code=$?
-  flock "$state" cat "$log" >&2
-  rm "$log"
-  row_of_code sanitize "$tool: ${name//\"/}" "$code"
+  for tool in racecheck memcheck synccheck initcheck; do device_cases '[race]' | sed "s/^/$tool /"; done | run_cases sanitize_case
 }
 
 stage_torch() {
   bench_engine 400 torch --twin "$root/bench/torch_twin.py"
 }
 
-stage_train() {
-  local folder=$state/training
-  mkdir -p "$folder"
-  "$build/host/pointsman" train tsp -n 50 --device cuda --batch-size 512 --time-limit 90 --log "$folder/log.jsonl" \
-    --checkpoint "$folder/tsp50.ckpt" --output "$folder/tsp50.safetensors" --force >&2 || return
-  tail -n 3 "$folder/log.jsonl" >&2
-}
-
-# One launch of each of the kernels that take most of the time, as a bench calls it: Nsight Compute's counters, and
+# One launch of each of the kernels that take most of the time, with the bench that calls it: Nsight Compute's counters, and
 # by instruction what warps wait for (profile.KERNEL.csv.gz).
 stage_profile() {
-  local kernel part code worst=0
+  local kernel command code worst=0
   if ! command -v ncu >/dev/null; then
     row profile ncu '"skipped": "no ncu"'
     return 0
   fi
-  while read -r kernel part; do
+  while read -r kernel command; do
     code=0
+    # shellcheck disable=SC2086 # several words
     timeout --kill-after=5 45 ncu --kernel-name "regex:$kernel" --launch-skip 3 --launch-count 1 --kill yes --set full \
-      --clock-control none --force-overwrite --export "$state/$kernel" "$build/bench/bench_operations" "$part" </dev/null >&2 || code=$?
+      --clock-control none --force-overwrite --export "$state/$kernel" "$build/"$command </dev/null >&2 || code=$?
     ncu --import "$state/$kernel.ncu-rep" --page details >&2
     ncu --import "$state/$kernel.ncu-rep" --page source --csv 2>/dev/null | gzip -9 >"$state/profile.$kernel.csv.gz"
     row_of_code profile "$kernel" "$code"
     [ "$code" -eq 0 ] || worst=1
   done <<'LIST'
-decode_cluster_kernel decode
-decode_kernel decode
-lstm_forward_cluster_kernel lstm
-step_gradients_kernel training
-item_gradients_kernel training
+decode_cluster_kernel bench/bench_operations decode
+decode_kernel bench/bench_operations decode
+lstm_forward_cluster_kernel bench/bench_operations lstm
+step_gradients_kernel bench/pointsman-bench bench train --device cuda
+item_gradients_kernel bench/pointsman-bench bench train --device cuda
 LIST
   cp "$state"/profile.*.csv.gz "$output"
   return "$worst"
@@ -232,7 +224,7 @@ machine() {
   lscpu | grep -E 'Model name|^CPU\(s\)'
 }
 
-export -f row row_of_code measure bench_engine device_case device_cases sanitize_case stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_train stage_profile
+export -f row row_of_code measure bench_engine case_row device_case device_cases sanitize_case run_cases stage_build stage_compare stage_test stage_bench stage_sanitize stage_torch stage_profile
 
 machine >"$state/machine.txt"
 failed=0

@@ -30,7 +30,7 @@ struct DecodeBench {
   bool is_sound(const char* name, int tours, const DeviceBatch& batch) const {
     if (batch.sound()) return true;
     Json row = row_with(precision, name, n, tours);
-    row.update(Json{{"error", "a tour that is no permutation or has no log p"}, {"pass", false}});
+    row["pass"] = false;
     print_row(row);
     return false;
   }
@@ -49,18 +49,15 @@ struct DecodeBench {
   void greedy(int instances) const {
     DeviceBatch batch(context.network, n, instances, 1, Decode::kGreedy, precision);
     const auto encode = [&] { batch.encode(); };
-    const auto project = [&] { batch.project(); };
     const auto decode = [&] { batch.decode(); };
     const auto all = [&] { encode(), decode(); };
     all();
     if (!is_sound("greedy", instances, batch)) return;
-    const Work lstm = lstm_forward_work(instances, n, false),
-               references = project_references_work(instances, n, 3.0),
-               tours = decode_work(instances, n, false) + distinct_references_work(instances, n);
     time("greedy", instances, rollout_work(instances, instances, n), all, 0.5);
-    time("greedy_encoder", instances, lstm + references, encode);
-    time("project_references", instances, references, project);
-    time("greedy_decode", instances, tours, decode);
+    time("greedy_encoder", instances,
+         lstm_forward_work(instances, n, false) + project_references_work(instances, n, 3.0), encode);
+    time("greedy_decode", instances,
+         decode_work(instances, n, false) + distinct_references_work(instances, n), decode);
   }
 
   const Context& context;

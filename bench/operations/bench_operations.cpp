@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the CUDA operations on the first device, by CUDA events: bench_operations
-// [lstm|decode|training|2opt]...
+// Times the CUDA operations on the first device, by CUDA events: bench_operations [lstm|decode]...
 #include "bench/operations/device_batch.h"
 
 namespace {
 
 using namespace pointsman::bench;
 
-struct Bench {
-  const char* name;
-  void (*run)(const Context&);
-};
-constexpr Bench kBenches[] = {
-    {"lstm", bench_lstm}, {"decode", bench_decode}, {"training", bench_training}, {"2opt", bench_two_opt}};
-
 void run(const std::vector<std::string>& names) {
   const Peaks peaks = cuda_peaks(0);
   DeviceNetwork network;
   print_row(peaks_row(peaks));
-  for (const Bench& bench : kBenches) {
-    const bool named = std::find(names.begin(), names.end(), bench.name) != names.end();
-    if (names.empty() || named) bench.run({network, network.stream.get(), peaks});
-  }
+  const auto is_named = [&](const char* name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const Context context{network, network.stream.get(), peaks};
+  if (is_named("lstm")) bench_lstm(context);
+  if (is_named("decode")) bench_decode(context);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <stdexcept>
 
-#include "bench/operations/device.h"
 #include "bench/operations/lstm_peer.h"
 
 namespace pointsman::bench {
@@ -31,9 +30,28 @@ using Dropout = Object<cudnnDropoutDescriptor_t, cudnnCreateDropoutDescriptor, c
 using Data = Object<cudnnRNNDataDescriptor_t, cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor>;
 using Tensor = Object<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
 
-class CudnnLstm : public LstmPeer {
+constexpr double kBound = 1e-4, kTf32Bound = 1e-2;  // of relative_error
+constexpr double kSeconds = 0.05;                   // of each of the many rows
+
+struct Variant {
+  std::string name;
+  int algorithm;
+  bool tf32, padded;
+};
+
+struct LstmProblem {
+  int batch, steps;
+  const float* recurrent;  // device, [4H][H]
+  const float* input;      // device, [4H][2]
+  const float* bias;       // device, [4H]
+  const float* x;          // device, [steps][batch][2]
+  const float* dy;         // device, [steps][batch][H]
+};
+
+class CudnnLstm {
  public:
-  CudnnLstm(const PeerVariant& variant, const LstmProblem& problem, cudaStream_t stream)
+  // Throws std::runtime_error with cuDNN's own words when it does not offer this.
+  CudnnLstm(const Variant& variant, const LstmProblem& problem, cudaStream_t stream)
       : problem_(problem),
         lengths_(std::vector<int32_t>(problem.batch, problem.steps)),
         y_(outputs()),
@@ -54,10 +72,10 @@ class CudnnLstm : public LstmPeer {
     reserve_ = std::make_unique<DeviceArray<char>>(reserve_bytes);
   }
 
-  void infer() override { forward(CUDNN_FWD_MODE_INFERENCE, 0, nullptr); }
-  void keep() override { forward(CUDNN_FWD_MODE_TRAINING, reserve_->size(), reserve_->data()); }
+  void infer() { forward(CUDNN_FWD_MODE_INFERENCE, 0, nullptr); }
+  void keep() { forward(CUDNN_FWD_MODE_TRAINING, reserve_->size(), reserve_->data()); }
 
-  void backward() override {
+  void backward() {  // after keep()
     require_cudnn(cudnnRNNBackwardData_v8(library_, rnn_, lengths_.data(), y_data_, y_.data(), problem_.dy,
                                           x_data_, dx_.data(), state_, nullptr, nullptr, nullptr, state_,
                                           nullptr, nullptr, nullptr, weights_->size(), weights_->data(),
@@ -68,13 +86,12 @@ class CudnnLstm : public LstmPeer {
                                              work_->data(), reserve_->size(), reserve_->data()));
   }
 
-  LstmAnswer answer() override {
+  LstmAnswer answer() {
     gradients_->fill_bytes(0);
     keep();
     backward();
     cuda::require(cudaDeviceSynchronize(), "cuDNN");
-    LstmAnswer result;
-    result.y = download(y_);
+    LstmAnswer result{problem_.batch, problem_.steps, {}, {}, download(y_), {}, {}, {}};
     for (int gate = 0; gate < 4; ++gate) {
       const Gate recurrent = gate_of(*gradients_, 4 + gate), input = gate_of(*gradients_, gate);
       append(result.recurrent, recurrent.matrix, kHidden * kHidden);
@@ -92,7 +109,7 @@ class CudnnLstm : public LstmPeer {
 
   size_t outputs() const { return size_t{kHidden} * problem_.batch * problem_.steps; }
 
-  void describe(const PeerVariant& variant) {
+  void describe(const Variant& variant) {
     require_cudnn(cudnnSetDropoutDescriptor(dropout_, library_, 0.0f, nullptr, 0, 0));
     require_cudnn(cudnnSetRNNDescriptor_v8(
         rnn_, static_cast<cudnnRNNAlgo_t>(variant.algorithm), CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS,
@@ -164,16 +181,14 @@ class CudnnLstm : public LstmPeer {
   std::unique_ptr<DeviceArray<char>> weights_, gradients_, work_, reserve_;
 };
 
-}  // namespace
-
-std::vector<PeerVariant> peer_variants() {
+std::vector<Variant> all_variants() {
   const std::pair<const char*, int> algorithms[] = {
       {"standard", CUDNN_RNN_ALGO_STANDARD},
       {"persist_static", CUDNN_RNN_ALGO_PERSIST_STATIC},
       {"persist_dynamic", CUDNN_RNN_ALGO_PERSIST_DYNAMIC},
       {"persist_static_small_h", CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H},
   };
-  std::vector<PeerVariant> variants;
+  std::vector<Variant> variants;
   for (const bool tf32 : {false, true}) {
     for (const auto& [name, algorithm] : algorithms) {
       for (const bool padded : {false, true}) {
@@ -186,9 +201,74 @@ std::vector<PeerVariant> peer_variants() {
   return variants;
 }
 
-std::unique_ptr<LstmPeer> make_lstm_peer(const PeerVariant& variant, const LstmProblem& problem,
-                                         cudaStream_t stream) {
-  return std::make_unique<CudnnLstm>(variant, problem, stream);
+// The network's encoder in cuDNN's layout, with random inputs and gradients.
+struct Inputs {
+  Inputs(const DeviceNetwork& network, int batch, int steps)
+      : input(kGates * 2), x(size_t{2} * batch * steps), dy(size_t{kHidden} * batch * steps) {
+    const cuda::PreparedLstm& lstm = network.parameters->encoder.prepared;
+    input.upload(transposed(download(lstm.fold.data, input.size()), 2, kGates));
+    fill_random(x, 1.0f, 4);
+    fill_random(dy, 1.0f, 5);
+    problem = {batch, steps, weight_hh(network).data, input.data(), lstm.bias.data, x.data(), dy.data()};
+  }
+
+  DeviceArray<float> input, x, dy;
+  LstmProblem problem;
+};
+
+// ||a - b|| / ||b||; NaN where either has one.
+double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0.0, norm = 0.0;
+  for (size_t k = 0; k < b.size(); ++k) {
+    const double delta = static_cast<double>(a[k]) - static_cast<double>(b[k]);
+    difference += delta * delta;
+    norm += static_cast<double>(b[k]) * static_cast<double>(b[k]);
+  }
+  return std::sqrt(difference / norm);
+}
+
+// Is the variant's answer ours? Prints the row of the check. A variant that is not offered is skipped.
+bool agrees(const Context& context, const Variant& variant, const LstmAnswer& ours) {
+  Json row = row_of("lstm_equal", variant.name, ours.steps, ours.batch);
+  bool equal = false;
+  attempt(print_row, row, [&] {
+    Inputs inputs(context.network, ours.batch, ours.steps);
+    inputs.x.upload(ours.x);
+    inputs.dy.upload(ours.dy);
+    const LstmAnswer theirs = CudnnLstm(variant, inputs.problem, context.stream).answer();
+    Worst error;
+    for (const auto part : {&LstmAnswer::y, &LstmAnswer::recurrent, &LstmAnswer::input, &LstmAnswer::bias}) {
+      error.show(relative_error(ours.*part, theirs.*part));
+    }
+    equal = error.value <= (variant.tf32 ? kTf32Bound : kBound);
+    row.update(Json{{"error", error.value}, {"pass", equal}});
+    print_row(row);
+  });
+  return equal;
+}
+
+// Times one variant at one shape.
+void time_variant(const Context& context, const Variant& variant, int batch, int steps) {
+  const Inputs inputs(context.network, batch, steps);
+  CudnnLstm lstm(variant, inputs.problem, context.stream);
+  const auto time = [&](const char* name, void (CudnnLstm::*run)(), auto&& prepare) {
+    const Statistics ms = time_on_device(
+        context.stream, [&] { (lstm.*run)(); }, kSeconds, prepare);
+    print_row(timed(row_of(name, variant.name, steps, batch), ms));
+  };
+  time("lstm_infer", &CudnnLstm::infer, [] {});
+  time("lstm_keep", &CudnnLstm::keep, [] {});
+  time("lstm_backward", &CudnnLstm::backward, [&] { lstm.keep(); });
+}
+
+}  // namespace
+
+void bench_lstm_peers(const Context& context, const LstmAnswer& ours) {
+  for (const Variant& variant : all_variants()) {
+    if (!agrees(context, variant, ours)) continue;
+    for_each_lstm_shape(variant.name,
+                        [&](int batch, int steps) { time_variant(context, variant, batch, steps); });
+  }
 }
 
 }  // namespace pointsman::bench

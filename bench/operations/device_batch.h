@@ -31,9 +31,9 @@ struct DeviceNetwork : cuda::CudaContext {
 
 // What is on the device of a batch.
 struct BatchArrays {
-  BatchArrays(Placement& placement, const ModelConfig& config, const cuda::ChunkShape& shape, bool record)
+  BatchArrays(Placement& placement, const ModelConfig& config, const cuda::ChunkShape& shape)
       : inputs(placement, shape),
-        activations(placement, config, shape, record),
+        activations(placement, config, shape, false),
         results(placement, shape.n, shape.rows, shape.tiles) {}
 
   cuda::ChunkArrays inputs;
@@ -41,20 +41,10 @@ struct BatchArrays {
   cuda::RolloutArrays results;
 };
 
-inline bool is_permutation(const int32_t* order, int n) {
-  std::vector<bool> seen(n);
-  for (int i = 0; i < n; ++i) {
-    if (order[i] < 0 || order[i] >= n || seen[order[i]]) return false;
-    seen[order[i]] = true;
-  }
-  return true;
-}
-
 // `samples` rollouts of each of `count` random instances.
 class DeviceBatch {
  public:
-  DeviceBatch(DeviceNetwork& network, int n, int count, int samples, Decode mode,
-              Precision precision = Precision::kFp32, bool record = false)
+  DeviceBatch(DeviceNetwork& network, int n, int count, int samples, Decode mode, Precision precision)
       : network_(network),
         precision_(precision),
         features_(size_t{2} * n * count),
@@ -63,7 +53,7 @@ class DeviceBatch {
         plan_(batch_, chunk_, {.sampling = mode == Decode::kSample},
               cut_into_tiles(batch_, chunk_,
                              cuda::tile_shape(network, n, cuda::decode_load(batch_, chunk_), precision))),
-        arrays(place(record)) {
+        arrays(place()) {
     request_.decode = mode;
     std::minstd_rand random;
     for (float& feature : features_) feature = std::generate_canonical<float, 24>(random);
@@ -75,14 +65,6 @@ class DeviceBatch {
   }
 
   void encode() { cuda::encode(network_, plan_.shape, arrays.inputs, arrays.activations, precision_); }
-  void project() {  // the part of encode() after the LSTM
-    const cuda::CudaParameters& parameters = *network_.parameters;
-    const cuda::Activations& to = arrays.activations;
-    cuda::project_references(
-        {parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
-         arrays.inputs.sequence_ranges, plan_.shape.n, cuda::packs_references(precision_)},
-        network_.stream.get());
-  }
   void decode() {
     cuda::decode(network_, request_, plan_, arrays.inputs, arrays.activations, precision_, arrays.results);
   }
@@ -90,9 +72,12 @@ class DeviceBatch {
   // Every order a permutation and every log p a number below 0.
   bool sound() const {
     const size_t rows = plan_.shape.rows, n = plan_.shape.n;
-    const std::vector<int32_t> tours = download(arrays.results.orders, rows * n);
-    for (size_t row = 0; row < rows * n; row += n) {
-      if (!is_permutation(&tours[row], plan_.shape.n)) return false;
+    std::vector<int32_t> tours = download(arrays.results.orders, rows * n);
+    for (auto tour = tours.begin(); tour != tours.end(); tour += n) {
+      std::sort(tour, tour + n);
+      for (size_t i = 0; i < n; ++i) {
+        if (tour[i] != static_cast<int32_t>(i)) return false;
+      }
     }
     const std::vector<double> logs = download(arrays.results.log_probs, rows);
     return std::all_of(logs.begin(), logs.end(), [](double value) { return value < 0.0; });
@@ -107,11 +92,11 @@ class DeviceBatch {
     return chunk;
   }
 
-  BatchArrays place(bool record) {
+  BatchArrays place() {
     Placement counted;
-    BatchArrays(counted, network_.config, plan_.shape, record);
+    BatchArrays(counted, network_.config, plan_.shape);
     Placement placed(block_.reserve(counted.bytes()));
-    return {placed, network_.config, plan_.shape, record};
+    return {placed, network_.config, plan_.shape};
   }
 
   DeviceNetwork& network_;
@@ -145,9 +130,7 @@ struct Context {
   }
 };
 
-void bench_lstm(const Context& context);      // forward and backward, beside cuDNN
-void bench_decode(const Context& context);    // encoder, references, decode: of one instance, 128 and 10,000
-void bench_training(const Context& context);  // attention's backward pass, critic, Adam
-void bench_two_opt(const Context& context);   // tours of 10,000 instances
+void bench_lstm(const Context& context);    // forward and backward, beside cuDNN
+void bench_decode(const Context& context);  // encoder and decode: of one instance, 128 and 10,000
 
 }  // namespace pointsman::bench

@@ -1,51 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rival of the LSTM kernels: cuDNN, one variant for each algorithm and math type that it offers. Built
-// without cuDNN, there are no variants.
+// The rival of the LSTM kernels: cuDNN, one variant for each algorithm and math type that it offers.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <memory>
-#include <string>
-#include <vector>
+#include "bench/operations/device_batch.h"
 
 namespace pointsman::bench {
 
-struct LstmProblem {
-  int batch, steps;
-  const float* recurrent;  // device, [4H][H]
-  const float* input;      // device, [4H][2]
-  const float* bias;       // device, [4H]
-  const float* x;          // device, [steps][batch][2]
-  const float* dy;         // device, [steps][batch][H]
-};
-
-// In host memory, in the layout of LstmProblem.
+// In host memory: an LSTM's input and the gradient of its output, and what it gives for them.
 struct LstmAnswer {
+  int batch, steps;
+  std::vector<float> x;          // [steps][batch][2]
+  std::vector<float> dy;         // [steps][batch][H]
   std::vector<float> y;          // [steps][batch][H]
-  std::vector<float> recurrent;  // gradients
-  std::vector<float> input, bias;
+  std::vector<float> recurrent;  // gradients: [4H][H]
+  std::vector<float> input;      // [4H][2]
+  std::vector<float> bias;       // [4H]
 };
 
-class LstmPeer {
- public:
-  virtual ~LstmPeer() = default;
-  virtual void infer() = 0;         // the forward pass; enqueues only, as the other two
-  virtual void keep() = 0;          // the forward pass with what the backward pass needs
-  virtual void backward() = 0;      // after keep(): gradients of inputs and weights
-  virtual LstmAnswer answer() = 0;  // after keep() and backward()
-};
+// [rows][columns] -> [columns][rows]
+inline std::vector<float> transposed(const std::vector<float>& matrix, int rows, int columns) {
+  std::vector<float> result(matrix.size());
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) result[j * rows + i] = matrix[i * columns + j];
+  }
+  return result;
+}
 
-struct PeerVariant {
-  std::string name;
-  int algorithm;
-  bool tf32, padded;
-};
+inline cuda::SetArray weight_hh(const DeviceNetwork& network) {
+  return network.tensor(network.parameters->encoder.offsets.weight_hh);
+}
 
-std::vector<PeerVariant> peer_variants();
+// Calls `run` for each batch and number of steps; a shape that fails leaves a row that says why.
+template <typename Run>
+void for_each_lstm_shape(const std::string& variant, Run&& run) {
+  for (const int steps : {20, 50, 100}) {
+    for (const int batch : {16, 128, 1024, 4096, 65536}) {
+      attempt(print_row, row_of("lstm_keep", variant, steps, batch), [&] { run(batch, steps); });
+    }
+  }
+}
 
-// Throws std::runtime_error with the peer's own words when it does not offer this.
-std::unique_ptr<LstmPeer> make_lstm_peer(const PeerVariant& variant, const LstmProblem& problem,
-                                         cudaStream_t stream);
+// Times each variant whose answer is ours, on the network's encoder. Built without cuDNN, prints a row that
+// says so.
+void bench_lstm_peers(const Context& context, const LstmAnswer& ours);
 
 }  // namespace pointsman::bench

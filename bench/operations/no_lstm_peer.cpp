@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdexcept>
-
 #include "bench/operations/lstm_peer.h"
 
-namespace pointsman::bench {
-
-std::vector<PeerVariant> peer_variants() { return {}; }
-
-std::unique_ptr<LstmPeer> make_lstm_peer(const PeerVariant&, const LstmProblem&, cudaStream_t) {
-  throw std::logic_error("built without cuDNN");
+void pointsman::bench::bench_lstm_peers(const Context&, const LstmAnswer&) {
+  Json row = row_of("lstm_keep", "cudnn", 0, 0);
+  row["skipped"] = "no cuDNN where this was built";
+  print_row(row);
 }
-
-}  // namespace pointsman::bench

@@ -64,22 +64,14 @@ train() {
   "$program" train tsp -n "$n" ${flags/FRESH/} $start -t "$threads" -f -q >"$scratch/answer"
 }
 
-# train_by_the_clock PROBLEM N LOG FLAG ...: by policy gradient, 16 instances of 16 rollouts a step, the rate falling to a tenth.
-# LOG.steps and LOG.checkpoint let a stopped one go on.
+# train_by_the_clock PROBLEM N FLAG ...: by policy gradient, 16 instances of 16 rollouts a step, the rate falling to a tenth.
 train_by_the_clock() {
-  local problem=$1 n=$2 log=$3 seconds steps resume=() TIMEFORMAT=%U
-  local flags=(-b 16 --rollouts 16 -t 1 -f -q "${@:4}")
-  if [[ ! -f $log.steps ]]; then
-    seconds=$({ time "$program" train "$problem" -n "$n" --steps 100 "${flags[@]}" -o "$scratch/timed.safetensors" >/dev/null; } 2>&1)
-    awk "BEGIN {print int(100 * $clock / $seconds)}" >"$log.steps"
-  fi
-  steps=$(<"$log.steps")
-  if [[ -f $log.checkpoint ]]; then resume=(--resume "$log.checkpoint"); fi
-  "$program" train "$problem" -n "$n" --steps "$steps" --decay 0.825 --decay-steps $((steps / 12)) \
-    --validation-every $((steps / 12)) --checkpoint "$log.checkpoint" "${flags[@]}" "${resume[@]}" \
-    -o "$log.safetensors" --log "$log.part" >/dev/null
-  mv "$log.part" "$log"
-  rm "$log.steps" "$log.checkpoint" "$log.safetensors"
+  local seconds steps TIMEFORMAT=%U
+  local flags=("$1" -n "$2" -b 16 --rollouts 16 -t 1 -f -q -o "$scratch/model.safetensors" "${@:3}")
+  seconds=$({ time "$program" train --steps 100 "${flags[@]}" >/dev/null; } 2>&1)
+  steps=$(awk "BEGIN {print int(100 * $clock / $seconds)}")
+  "$program" train --steps "$steps" --decay 0.825 --decay-steps $((steps / 12)) --validation-every $((steps / 12)) \
+    "${flags[@]}" --log "$scratch/log" >/dev/null
 }
 
 make_start() {
@@ -97,13 +89,13 @@ while read -r variant n per_step flags; do
       problem=tsp
       if [[ $variant == knapsack* ]]; then problem=knapsack; fi
       # shellcheck disable=SC2086 # several words
-      train_by_the_clock "$problem" "$n" "$log" -s "$seed" ${flags#CLOCK}
+      train_by_the_clock "$problem" "$n" -s "$seed" ${flags#CLOCK}
     else
       make_start
       train "$n" -s "$seed" --steps $((tours / per_step)) --validation-every $((16000 / per_step)) "$flags" \
         -o "$scratch/model.safetensors" --log "$scratch/log"
-      mv "$scratch/log" "$log"
     fi
+    mv "$scratch/log" "$log"
     echo "$variant, seed $seed: $(tail -1 "$log" | grep -o '"val_cost":[^,]*')"
   done
 done <<<"$variants"

@@ -2,23 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Scores models on the evaluation sets: rows in a file for each. results.py makes the tables of them.
 #
-#   bench/results/evaluate.sh [--scratch] DATA OUTPUT [MODEL ...]
+#   bench/results/evaluate.sh DATA OUTPUT [MODEL ...]
 #
 #   DATA       folder of {tsp20,tsp50,tsp100,knap50,knap100,knap200}_test.npy and tsp200.npy, and of their optima, *.opt.npy
-#   OUTPUT     for MODEL.jsonl, a row a strategy, and MODEL_temperature.jsonl, the search for its T* on other
-#              instances. A file that is there is complete and stays; one that was interrupted starts again
+#   OUTPUT     for MODEL.jsonl.gz: a row a strategy, and the rows of the search for its T* on other instances. A file
+#              that is there is complete and stays; one that was interrupted starts again
 #   MODEL      a name (default: those of the six sets, as far as they are there); how it begins names its set
-#   --scratch  also SET_scratch.jsonl, active search from fresh parameters on 16 instances: hours
 #
-# POINTSMAN names the program (default: build/host/pointsman), SNAPSHOTS a folder of 16 models SET_*.safetensors: then
-# also SET_snapshots.jsonl, the best of their greedy tours. Needs python3.
+# POINTSMAN names the program (default: build/host/pointsman). Needs python3.
 set -euo pipefail
 shopt -s inherit_errexit
 
 pointsman=${POINTSMAN:-$(dirname "$0")/../../build/host/pointsman}
-scratch=
-if [ "${1:-}" = --scratch ]; then scratch=yes && shift; fi
-[ $# -ge 2 ] || { sed -n '3,14s/^# \{0,1\}//p' "$0" && exit 2; }
+[ $# -ge 2 ] || { sed -n '3,12s/^# \{0,1\}//p' "$0" && exit 2; }
 data=$1 output=$2
 shift 2
 folder=$(mktemp -d)
@@ -55,30 +51,29 @@ evaluate() {
   "$pointsman" eval "$2" -m "$1" --modes "$3" --format ndjson "${reference[@]}" "${capacity[@]}"
 }
 
-# tune MODEL MODE: T* is the temperature with the best mean over 30 instances that are in no test set.
+# tune MODEL MODE: rows on stdout, and in `tuned` the mode at T*, the temperature with the best mean over 30 instances that
+# are in no test set; empty where T* is 1.
 tune() {
-  local target=$output/${1}_temperature.jsonl modes=$2
-  if [ ! -f "$target" ]; then
-    "$pointsman" generate "$problem" -n "$n" -s 4321 -b 30 -o "$folder/validation.npy" --force
-    for temperature in 0.35 0.5 0.7 1.5 2; do modes+=,$2+t$temperature; done
-    evaluate "$1" "$folder/validation.npy" "$modes" >"$target.part"
-    mv "$target.part" "$target"
-  fi
-  python3 - "$target" "$problem" <<'END'
+  local modes=$2 temperature
+  "$pointsman" generate "$problem" -n "$n" -s 4321 -b 30 -o "$folder/validation.npy" --force
+  for temperature in 0.35 0.5 0.7 1.5 2; do modes+=,$2+t$temperature; done
+  evaluate "$1" "$folder/validation.npy" "$modes" | tee "$folder/validation.jsonl"
+  temperature=$(python3 - "$folder/validation.jsonl" "$problem" <<'END'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 sign = 1 if sys.argv[2] == "tsp" else -1  # a packing's mean is its value
 print(f"{min(rows, key=lambda row: sign * row['mean_cost'])['temperature']:g}")
 END
+  )
+  tuned=$([ "$temperature" = 1 ] || echo ",$2+t$temperature")
 }
 
 # After `choose_set`: the rows of a model, and of what needs none, on all instances, then on the first 100, 20 or 10.
 tsp_rows() {
-  local shuffle best temperature tuned= unshuffled=
+  local shuffle best unshuffled=
   shuffle=$(orders) best=sample+1280+x8$shuffle
   if [ -n "$shuffle" ]; then unshuffled=sample+1280+x8,; fi
-  temperature=$(tune "$1" "$best")
-  if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
+  tune "$1" "$best"
   # 16 tours: greedy ones where orders give so many, else the coldest samples.
   local sixteen=${shuffle:+greedy+16+x8+shuffle}
   sixteen=${sixteen:-sample+16+x8+t0.35}
@@ -87,41 +82,12 @@ tsp_rows() {
   evaluate "$1" "$first_few" sample+12800,sample+12800+x8,active+12800+x8 # 100 steps of 128
 }
 knapsack_rows() {
-  local shuffle best temperature tuned=
+  local shuffle best
   shuffle=$(orders) best=sample+1280$shuffle
-  temperature=$(tune "$1" "$best")
-  if [ "$temperature" != 1 ]; then tuned=,$best+t$temperature; fi
+  tune "$1" "$best"
   evaluate "$1" "$all" greedy,ratio,exact,random+1280
   evaluate "$1" "$first100" "sample+128${shuffle:+,sample+1280},$best$tuned"
   evaluate "$1" "$first_few" sample+12800,active+12800
-}
-
-# snapshot_rows SET: the best greedy tour of 16 models.
-snapshot_rows() {
-  local models
-  models=$(printf '%s,' "$SNAPSHOTS/$1"_*.safetensors)
-  evaluate "${models%,}" "$all" greedy
-}
-
-# Active search without a model, which `eval` has not: the answer of `solve` as one row.
-scratch_rows() {
-  local set=$folder/$1_first16.npy
-  first "$all" 16 "$set"
-  first "${all%.npy}.opt.npy" 16 "${set%.npy}.opt.npy"
-  "$pointsman" solve "$set" --ref "${set%.npy}.opt.npy" --mode active --init random --format json \
-    "${capacity[@]}" >"$folder/scratch.json"
-  python3 - "$folder/scratch.json" "$problem" "$n" "$1_first16.npy" <<'END'
-import json, re, statistics, sys
-source, problem, n, name = sys.argv[1:]
-with open(source, encoding="utf-8") as file:
-    answer = json.load(file)
-row, gaps = answer["summary"], [solution["gap"] for solution in answer["solutions"]]
-row.update(name="active", model="fresh parameters", temperature=1.0, problem=problem, n=int(n), set=name,
-           status="done", gap_ci95=1.96 * statistics.stdev(gaps) / len(gaps) ** 0.5,
-           ms_per_instance=row["computing_times"]["solving"] / len(gaps),
-           threads=int((re.findall(r"(\d+) threads?", row["device"]) or [1])[0]))
-print(json.dumps(row))
-END
 }
 
 # choose_set SET: problem, n, capacity and where the instances lie.
@@ -140,32 +106,20 @@ choose_set() {
   done
 }
 
-# keep FILE COMMAND ...: the command's output, unless the file is there.
-keep() {
-  if [ -f "$1" ]; then echo "$1 is there" >&2 && return; fi
-  echo "making $1" >&2
-  "${@:2}" >"$1.part"
-  mv "$1.part" "$1"
-}
-
 [ $# -gt 0 ] || set -- {tsp20,tsp50,tsp100,tsp200,knap50,knap100,knap200}{,-lstm}
 for model in "$@"; do
   if [[ ! $model =~ ^(tsp|knap)[0-9]+ ]]; then
     echo "$model: expected a name that begins with its set, as tsp50" >&2 && exit 2
   fi
-  set=${BASH_REMATCH[0]}
-  if is_there "$model"; then
-    choose_set "$set"
-    keep "$output/$model.jsonl" "${problem}_rows" "$model"
+  target=$output/$model.jsonl.gz
+  if [ -f "$target" ]; then
+    echo "$target is there" >&2
+  elif is_there "$model"; then
+    echo "making $target" >&2
+    choose_set "${BASH_REMATCH[0]}"
+    "${problem}_rows" "$model" | gzip -9n >"$target.part"
+    mv "$target.part" "$target"
   else
     echo "no model $model" >&2
-  fi
-  if [ -n "${SNAPSHOTS-}" ] && compgen -G "$SNAPSHOTS/${set}_*.safetensors" >/dev/null; then
-    choose_set "$set"
-    keep "$output/${set}_snapshots.jsonl" snapshot_rows "$set"
-  fi
-  if [ -n "$scratch" ]; then
-    choose_set "$set"
-    keep "$output/${set}_scratch.jsonl" scratch_rows "$set"
   fi
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes bench/results/tables: a file for each problem and size. A table holds the rows that bench/results/evaluate.sh
-left, each beside the paper's number where there is one. docs/results.md says what the columns mean.
+"""Writes bench/results/tables: a file for each problem and size. A table holds the rows of bench/results/evaluate.sh, each
+beside the paper's number where there is one. docs/results.md says what the columns mean.
 
     python3 bench/results/results.py                            the rows that are kept in bench/results/eval
     python3 bench/results/results.py OUTPUT --tables FOLDER     other rows, elsewhere
@@ -9,6 +9,7 @@ left, each beside the paper's number where there is one. docs/results.md says wh
 The same rows make the same bytes. Exit code 3: a file holds something else than such rows.
 """
 import argparse
+import gzip
 import json
 import pathlib
 import sys
@@ -16,6 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDED = ("name mode model improve samples temperature mean_cost gap gap_ci95 instances ms_per_instance threads "
           "problem n model_sha256 device seed version").split()
+VALIDATION = "validation.npy"  # the set on which evaluate.sh searches T*
 
 # --- The paper: Bello et al., Neural Combinatorial Optimization with Reinforcement Learning, 2017 ---
 
@@ -24,8 +26,6 @@ OPTIMAL = {("tsp", 20): 3.82, ("tsp", 50): 5.68, ("tsp", 100): 7.77,
            ("knapsack", 50): 20.07, ("knapsack", 100): 40.50, ("knapsack", 200): 57.45}
 GREEDY = {("tsp", 20): 3.89, ("tsp", 50): 5.95, ("tsp", 100): 8.30,
           ("knapsack", 50): 19.86, ("knapsack", 100): 40.27, ("knapsack", 200): 57.10}
-FROM_SCRATCH = {("tsp", 20): 3.96, ("tsp", 50): 5.87, ("tsp", 100): 8.19,
-                ("knapsack", 50): 20.07, ("knapsack", 100): 40.50, ("knapsack", 200): 57.45}
 GREEDY_OF_16 = {("tsp", 50): 5.80, ("tsp", 100): 7.97}
 # What else the two tables hold: (name, mode of the row that is the same, None: nothing here is).
 RIVALS = {("tsp", 20): [("Christofides", None, 4.30), ("OR-Tools' local search", None, 3.85)],
@@ -51,8 +51,6 @@ def paper_cell(row):
         return GREEDY[key], table
     if row["mode"] == "greedy" and models_of(row) == 16 and key in GREEDY_OF_16:
         return GREEDY_OF_16[key], 2
-    if row["model"] == "fresh parameters" and key in FROM_SCRATCH:
-        return FROM_SCRATCH[key], table
     if row["mode"] in ("sample", "active") and row["samples"] in SEARCH.get(key, {}):
         column = 2 if row["mode"] == "active" else 0 if row["temperature"] == 1 else 1
         return SEARCH[key][row["samples"]][column], 4
@@ -83,11 +81,11 @@ def model_text(row):
 
 
 def read_rows(folder):
-    """Of all files but those of the search for T*; what needs no network and is in two files counts once."""
+    """All rows but those of the search for T*. A rival without a network that is in two files counts once."""
     rows, rivals = [], set()
-    files = sorted(path for path in folder.glob("*.jsonl") if not path.stem.endswith("_temperature"))
-    for path in files:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for path in sorted(folder.glob("*.jsonl*")):
+        text = gzip.open(path, "rt").read() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
+        for number, line in enumerate(text.splitlines(), 1):
             try:
                 row = json.loads(line)
             except ValueError:
@@ -96,12 +94,13 @@ def read_rows(folder):
             if missing:
                 fail(f"{path}:{number}: expected a row of eval --format ndjson, found no {', '.join(missing)}")
             rival = row["problem"], row["n"], row["name"], row["instances"], row["device"]
-            if row["model"] or rival not in rivals:
-                rows.append(row)
+            if row.get("set") == VALIDATION or (not row["model"] and rival in rivals):
+                continue
+            rows.append(row)
             if not row["model"]:
                 rivals.add(rival)
     if not rows:
-        fail(f"{folder}: expected rows of eval in *.jsonl, found none")
+        fail(f"{folder}: expected rows of eval in *.jsonl or *.jsonl.gz, found none")
     return rows
 
 
