@@ -46,30 +46,28 @@ int run_bench(const Flags& flags, CommonOptions& common) {
 
 }  // namespace bench
 
-Command add_bench(CLI::App& parent) {
+Command bench_command() {
   auto flags = std::make_shared<bench::Flags>();
-  auto common = std::make_shared<CommonOptions>();
-  CLI::App* const app = add_subcommand(
-      parent, "bench", "Measure this machine, beside PyTorch where it is installed", bench::kExamples);
+  Command command{"bench", "Measure this machine, beside PyTorch where it is installed", bench::kExamples};
+  OptionSet& options = *command.options;
   std::vector<std::string> names;
   for (const bench::Bench& bench : bench::kBenches) names.emplace_back(bench.name);
-  add_positional(*app, "name", flags->names, "What to measure: decode; or one call of the engine on a device")
-      .check(one_of(names));
-  add_flag(*app, "--json", flags->json, "The same as --format json");
-  add_option(*app, "-m,--model", flags->model, "A TSP model (path or name); default: fresh parameters");
-  add_option(*app, "--encoder", flags->encoder, "Of fresh parameters; default: lstm, decode measures both")
-      .check(one_of({name_of(Encoder::kLstm), name_of(Encoder::kAttention)}));
-  add_option(*app, "--torch", flags->torch,
-             "Python with torch and numpy, or none; default: python3, then "
-             "/usr/bin/python3");
-  add_option(*app, "--twin", flags->twin,
-             "The twin's script; default, in a build tree: bench/torch_twin.py of the source tree");
-  add_option(*app, "--turns", flags->turns, "Times that each side is measured", within(1, 1000));
-  add_option(*app, "--seconds", flags->seconds, "CPU seconds of one measurement, at least",
-             within(0.01, 600.0));
-  add_flag(*app, "--small", flags->small, "Batches that one core bears, for all but decode");
-  add_common_options(*app, *common, {"json", "ndjson", "text"});
-  return {app, common, [=] { return bench::run_bench(*flags, *common); }};
+  options.add("name", flags->names, "What to measure: decode; or one call of the engine on a device")
+      .choices(names);
+  options.add("--json", flags->json, "The same as --format json");
+  options.add("-m,--model", flags->model, "A TSP model (path or name); default: fresh parameters");
+  options.add("--encoder", flags->encoder, "Of fresh parameters; default: lstm, decode measures both")
+      .choices({name_of(Encoder::kLstm), name_of(Encoder::kAttention)});
+  options.add("--torch", flags->torch,
+              "Python with torch and numpy, or none; default: python3, then /usr/bin/python3");
+  options.add("--twin", flags->twin,
+              "The twin's script; default, in a build tree: bench/torch_twin.py of the source tree");
+  options.add("--turns", flags->turns, "Times that each side is measured").range(1, 1000);
+  options.add("--seconds", flags->seconds, "CPU seconds of one measurement, at least").range(0.01, 600.0);
+  options.add("--small", flags->small, "Batches that one core bears, for all but decode");
+  add_common_options(options, *command.common, {"json", "ndjson", "text"});
+  command.run = [=, common = command.common](const Words&) { return bench::run_bench(*flags, *common); };
+  return command;
 }
 
 }  // namespace pointsman

@@ -6,6 +6,7 @@
 
 #include "bench/engine/session.h"
 #include "engine/problem/generate.h"
+#include "engine/search/search.h"
 #include "host/run/log.h"
 #include "models/parameter_layout.h"
 
@@ -35,7 +36,9 @@ double now_ms() { return 1e3 * wall_seconds(); }
 // One size on the device, and its peaks.
 struct Device {
   Device(Session& run, int n, int count)
-      : session(run), caller(run.caller(n, count, run.common.threads)), peaks(run.measure_peaks(caller)) {
+      : session(run),
+        caller(run.caller(n, count, run.common.device.threads)),
+        peaks(run.measure_peaks(caller)) {
     if (peaks.bytes > 0.0) session.add(peaks_row(peaks));
   }
 
@@ -127,7 +130,7 @@ bool agrees_with_twin(Device& device, TorchTwin& twin) {
 void bench_compare(Session& session) {
   for (const int n : kSizes) {
     if (!session.goes_on()) return;
-    Caller ours = session.caller(n, kCompared, session.common.threads);
+    Caller ours = session.caller(n, kCompared, session.common.device.threads);
     Caller cpu({"cpu", 0}, session.model, n, kCompared, session.common.seed);
     Worst log_prob;
     int different = 0;

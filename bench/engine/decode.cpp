@@ -159,7 +159,7 @@ void bench_one_core(Session& session) {
 
 // More threads against one, by the wall clock, of the middle size.
 void bench_threads(Session& session) {
-  const int threads = session.common.threads > 1 ? session.common.threads : 2;
+  const int threads = session.common.device.threads > 1 ? session.common.device.threads : 2;
   if (sysconf(_SC_NPROCESSORS_ONLN) < threads) return;
   const auto sizes = sizes_of(session);
   const Size& size = sizes[sizes.size() / 2];

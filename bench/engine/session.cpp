@@ -111,7 +111,7 @@ void Session::start_over(Encoder encoder) {
 }
 
 Caller Session::caller(int n, int count, int threads) {
-  BackendOptions options = backend_options(common);
+  BackendOptions options = common.device;
   options.threads = threads;
   Caller caller(options, model, n, count, common.seed);
   Json& device = answer["machine"]["device"];

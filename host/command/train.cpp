@@ -96,6 +96,10 @@ Command train_command() {
   Command command{"train", "Train a model by policy gradient, or on given answers", kTrainExamples};
   command.common->answer_on_stdout = true;
   add_train_options(*command.options, *request);
+  command.options->add(
+      "--asynchronous", request->asynchronous,
+      "Several MPI ranks: each makes steps of its own and waits for nobody (Mnih et al. 2016). "
+      "No two runs have the same bits");
   add_common_options(*command.options, *command.common, {"json", "text"});
   command.run = [=, options = command.options, common = command.common](const Words&) {
     return run_train(*request, *options, *common);

@@ -56,7 +56,9 @@ OptionValue parsed_switch(const std::string& text) {
   return {};
 }
 
-// A number of another type as one of this; empty where it is none.
+using Wide = __int128;  // holds what a rounded int64_t or uint64_t may come to
+
+// A number of another type as one of this; empty where it is none or would be rounded.
 OptionValue converted(OptionType type, const OptionValue& value) {
   const auto* const integer = std::get_if<int64_t>(&value);
   const auto* const natural = std::get_if<uint64_t>(&value);
@@ -72,8 +74,10 @@ OptionValue converted(OptionType type, const OptionValue& value) {
       if (integer && *integer >= 0) return static_cast<uint64_t>(*integer);
       return natural ? value : OptionValue();
     case OptionType::kReal:
-      if (integer) return static_cast<double>(*integer);
-      if (natural) return static_cast<double>(*natural);
+      if (integer && static_cast<Wide>(static_cast<double>(*integer)) == *integer)
+        return static_cast<double>(*integer);
+      if (natural && static_cast<Wide>(static_cast<double>(*natural)) == *natural)
+        return static_cast<double>(*natural);
       return std::holds_alternative<double>(value) ? value : OptionValue();
     case OptionType::kText:
     case OptionType::kTexts:
@@ -287,7 +291,8 @@ Option& OptionSet::add(const char* names, T& variable, std::string description) 
   Option& option = declare(names, type_for<Type>(), std::move(description));
   option.load_ = [&variable] { return value_of(variable); };
   if constexpr (std::is_same_v<Type, std::vector<std::string>>) {
-    option.store_ = [&variable](const OptionValue& value) {
+    option.store_ = [&variable, is_first = true](const OptionValue& value) mutable {
+      if (std::exchange(is_first, false)) variable.clear();
       variable.push_back(std::get<std::string>(value));
     };
   } else {

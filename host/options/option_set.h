@@ -67,6 +67,7 @@ class Option {
 
   const OptionRow& row() const { return row_; }
   OptionType type() const { return type_; }
+  bool has_all_choices() const { return is_limited_to_choices_; }
   std::string flag() const;  // "--first-sample", or a positional's name
   std::string name() const;  // "first_sample"
 

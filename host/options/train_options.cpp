@@ -43,10 +43,6 @@ void add_training_options(OptionSet& options, TrainRequest& request) {
   options.add("--entropy-steps", train.entropy_steps, "T falls linearly to 0 over so many steps")
       .range(int64_t{1}, int64_t{1} << 40);
   options.add("--max-norm", train.max_norm, "The gradient's L2 norm is clipped to this").range(1e-6, 1e6);
-  options.add(
-      "--asynchronous", request.asynchronous,
-      "Several MPI ranks: each makes steps of its own and waits for nobody (Mnih et al. 2016). No two runs "
-      "have the same bits");
   options.add("--validation-every", train.validation_every, "Steps between two greedy validations")
       .range(1.0, 1e12);
 }

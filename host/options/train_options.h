@@ -17,13 +17,12 @@ struct TrainRequest {
   }
 
   std::string problem, init, resume, checkpoint, log;
-  std::string instances, solutions;  // supervised learning; empty: policy gradient
-  bool asynchronous = false;
+  std::string instances, solutions;     // supervised learning; empty: policy gradient
   std::optional<double> learning_rate;  // kept in double for the model file's metadata
   TrainOptions options;
-  // Not declared by add_train_options(): run_options.h has them.
+  // Not declared by add_train_options().
   std::string output;
-  bool force = false;
+  bool force = false, asynchronous = false;
 };
 
 // The problem is a positional.

@@ -15,8 +15,9 @@
 #include <utility>
 
 #include "engine/engine.h"
-#include "host/run/log.h"
+#include "host/options/option_set.h"
 #include "host/run/failure.h"
+#include "host/run/log.h"
 
 namespace nb = nanobind;
 
@@ -75,8 +76,11 @@ struct Errand {
 };
 
 void raise(const Failure& failure) {
-  const nb::object error = nb::module_::import_("pointsman._errors")
-                               .attr("make")(failure.code, failure.message, failure.file, failure.line);
+  const nb::object error =
+      nb::module_::import_("pointsman._errors")
+          .attr("make")(failure.code,
+                        failure.code == kExitUsage ? in_library_names(failure.message) : failure.message,
+                        failure.file, failure.line);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointsman._core: what the Python package (host/python/pointsman) is made of. Its functions take keyword
-// arguments as flags of the command line.
+// arguments as options of the table that the command line has.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
 
@@ -13,14 +14,14 @@
 #include <utility>
 
 #include "engine/problem/problem.h"
-#include "host/run/load.h"
-#include "host/run/log.h"
 #include "host/formats/formats.h"
+#include "host/options/did_you_mean.h"
 #include "host/python/arrays.h"
 #include "host/python/call.h"
 #include "host/python/solver.h"
 #include "host/python/training.h"
-#include "host/options/did_you_mean.h"
+#include "host/run/load.h"
+#include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
@@ -79,15 +80,15 @@ nb::dict summary_dict(const SolveSummary& summary) {
   return dict;
 }
 
-Batch read_batch(const std::string& path, const Arguments& arguments) {
+Batch read_batch(const std::string& path, const Keywords& keywords) {
   const Unlocked unlocked;
-  return {std::make_shared<const InstanceBatch>(load_instances(path, parse_read(arguments)))};
+  return {std::make_shared<const InstanceBatch>(load_instances(path, read_request(keywords)))};
 }
 
-Batch generate_batch(const Arguments& arguments) {
+Batch generate_batch(const Keywords& keywords) {
   const Unlocked unlocked;
-  const GenerateRequest request = parse_generate(arguments);
-  return {std::make_shared<const InstanceBatch>(generate(request.flags, request.common.seed))};
+  const GenerateRequest request = generate_request(keywords);
+  return {std::make_shared<const InstanceBatch>(generate(request.options, request.seed))};
 }
 
 using Tensors = std::map<std::string, nb::ndarray<float, nb::ro, nb::c_contig, nb::device::cpu>>;
@@ -213,9 +214,9 @@ NB_MODULE(_core, module) {
   bind_batch(module);
   bind_answers(module);
   nb::class_<Solver>(module, "Solver")
-      .def(nb::init<std::string, Arguments>(), nb::call_guard<Unlocked>())
-      .def("solve", [](Solver& solver, const Batch& batch, const Arguments& arguments,
-                       uint64_t first_row) { return solver.solve(batch.instances, arguments, first_row); })
+      .def(nb::init<std::string, Keywords>(), nb::call_guard<Unlocked>())
+      .def("solve", [](Solver& solver, const Batch& batch, const Keywords& keywords,
+                       uint64_t first_row) { return solver.solve(batch.instances, keywords, first_row); })
       .def("score",
            [](Solver& solver, const Batch& batch, const std::vector<AnyArray>& solutions, float temperature) {
              std::vector<double> scores = solver.score(batch.instances, solutions, temperature);
@@ -223,10 +224,11 @@ NB_MODULE(_core, module) {
              return numpy_array(std::move(scores), {count});
            })
       .def_prop_ro("device", &Solver::device);
-  module.def("train", run_training, "arguments"_a, "callback"_a.none());
+  module.def("train", run_training, "keywords"_a, "callback"_a.none());
   module.def("did_you_mean", [](const std::string& word, const std::vector<std::string>& known) {
     return did_you_mean(word, known);
   });
+  module.def("keywords", keywords_of);
   module.def("model_names", model_names);
   module.def("find_model", [](const std::string& name) { return find_model(name).string(); });
   module.def("read_tensors", read_tensors);

@@ -1,82 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/python/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "host/command/flags.h"
 #include "host/formats/text_scan.h"
+#include "host/run/load.h"
+#include "host/run/train_setup.h"
 #include "models/tools/json_text.h"
 
 namespace pointsman {
 
 namespace {
 
-// The environment is the program's: a variable that sets a flag there sets none in a library.
-void parse(CLI::App& app, Arguments arguments) {
-  for (CLI::Option* const option : app.get_options()) option->envname("");
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
+void set_all(OptionSet& options, const Keywords& keywords) {
+  for (const auto& [name, value] : keywords)
+    options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
+}
+
+void declare(OptionSet& options, SolveRequest& request) {
+  add_solve_options(options, request);
+  add_seed(options, request.options.seed);
+  add_time_limit(options, request.time_limit);
+}
+
+void declare(OptionSet& options, GenerateRequest& request) {
+  add_generate_options(options, request.options);
+  add_seed(options, request.seed);
+}
+
+void declare(OptionSet& options, PreparedTraining& training) {
+  add_train_options(options, training.request);
+  add_output(options, training.request.output, training.request.force);
+  add_seed(options, training.request.options.seed);
+  add_time_limit(options, training.time_limit);
+  add_device_options(options, training.device);
+}
+
+std::string type_of(const Option& option) {
+  const OptionRow& row = option.row();
+  const auto is_choice = [&](const char* word) {
+    return std::count(row.choices.begin(), row.choices.end(), word) > 0;
+  };
+  switch (option.type()) {
+    case OptionType::kSwitch:
+      return "bool";
+    case OptionType::kInteger:
+    case OptionType::kUnsigned:
+      return row.choices.empty() ? "int" : "Literal[" + joined(row.choices, ", ") + "]";
+    case OptionType::kReal:
+      return "float";
+    case OptionType::kText:
+    case OptionType::kTexts:
+      break;
   }
+  if (row.value == kFileValue || row.value == kModelValue) return "str | os.PathLike[str]";
+  if (is_choice("on")) return "bool";
+  if (!option.has_all_choices()) return "str";
+  return "Literal[" + joined(row.choices, ", ", [](const std::string& word) { return '"' + word + '"'; }) +
+         "]";
 }
 
 }  // namespace
 
-SolveRequest parse_solve(const Arguments& arguments) {
+SolveRequest solve_request(const Keywords& keywords) {
   SolveRequest request;
-  CLI::App app;
-  add_solve_flags(app, request.flags);
-  add_common_options(app, request.common, {});
-  Arguments all = arguments;
-  all.emplace_back("array");  // the one FILE that there must be
-  parse(app, all);
-  finish_solve_flags(request.flags, app, request.common);
+  OptionSet options;
+  declare(options, request);
+  set_all(options, keywords);
+  finish_solve_options(options, request);
   return request;
 }
 
-GenerateRequest parse_generate(const Arguments& arguments) {
-  GenerateRequest request;
-  CLI::App app;
-  add_generate_flags(app, request.flags);
-  add_common_options(app, request.common, {});
-  parse(app, arguments);
-  check_generate_flags(request.flags, request.common.seed);
-  return request;
+BackendOptions device_request(const Keywords& keywords) {
+  BackendOptions device;
+  OptionSet options;
+  add_device_options(options, device);
+  set_all(options, keywords);
+  return device;
 }
 
-TrainRequest parse_train(const Arguments& arguments) {
-  TrainRequest request;
-  request.common.answer_on_stdout = true;
-  CLI::App app;
-  add_train_flags(app, request.flags);
-  add_common_options(app, request.common, {});
-  parse(app, arguments);
-  request.initial = finish_train_flags(request.flags, app, request.common);
-  return request;
-}
-
-InstanceFlags parse_read(const Arguments& arguments) {
-  InstanceFlags flags;
-  CLI::App app;
-  add_instance_options(app, flags);
-  parse(app, arguments);
-  const bool has_capacity = app.count("--capacity") > 0;  // one of 0 is the program's for none
-  if (has_capacity && !(flags.capacity > 0 && flags.capacity <= kLargestNumber)) {
+InstanceOptions read_request(const Keywords& keywords) {
+  InstanceOptions instances;
+  OptionSet options;
+  add_instance_options(options, instances);
+  set_all(options, keywords);
+  if (options.is_given("--capacity") && !(instances.capacity > 0 && instances.capacity <= kLargestNumber)) {
     throw UsageError("--capacity: expected a number above 0, up to 1e100, found " +
-                     number_text(flags.capacity));
+                     number_text(instances.capacity));
   }
-  return flags;
+  return instances;
 }
 
-CommonOptions parse_common(const Arguments& arguments) {
-  CommonOptions common;
-  CLI::App app;
-  add_common_options(app, common, {});
-  parse(app, arguments);
-  return common;
+GenerateRequest generate_request(const Keywords& keywords) {
+  GenerateRequest request;
+  OptionSet options;
+  declare(options, request);
+  set_all(options, keywords);
+  check_generate_options(request.options, request.seed);
+  return request;
+}
+
+PreparedTraining prepared_training(const Keywords& keywords) {
+  PreparedTraining training;
+  OptionSet options;
+  declare(options, training);
+  set_all(options, keywords);
+  training.initial =
+      prepare_training(training.request, options, training.device, training.request.options.seed);
+  return training;
+}
+
+std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& call) {
+  SolveRequest solve;
+  BackendOptions device;
+  InstanceOptions instances;
+  GenerateRequest generate;
+  PreparedTraining training;
+  OptionSet options;
+  if (call == "solve") declare(options, solve);
+  if (call == "device") add_device_options(options, device);
+  if (call == "read") add_instance_options(options, instances);
+  if (call == "generate") declare(options, generate);
+  if (call == "train") declare(options, training);
+  std::vector<std::pair<std::string, std::string>> keywords;
+  for (const Option& option : options.all()) keywords.emplace_back(option.name(), type_of(option));
+  return keywords;
 }
 
 }  // namespace pointsman

@@ -1,44 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keyword arguments as flags of the command line, "--samples=64": one table declares, checks and resolves
-// both.
+// Keyword arguments as options of the table that the command line has.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "host/command/generate_flags.h"
-#include "host/run/load.h"
-#include "host/command/options.h"
-#include "host/command/solve_flags.h"
-#include "host/run/train_setup.h"
+#include "host/options/instance_options.h"
+#include "host/options/run_options.h"
+#include "host/options/solve_options.h"
+#include "host/options/train_options.h"
 
 namespace pointsman {
 
-using Arguments = std::vector<std::string>;
+// By name: {"samples": 64}.
+using Keywords = std::map<std::string, std::variant<bool, int64_t, uint64_t, double, std::string>>;
 
-struct SolveRequest {
-  SolveFlags flags;
-  CommonOptions common;
-};
 // All throw UsageError for what the program would refuse.
-SolveRequest parse_solve(const Arguments& arguments);
+SolveRequest solve_request(const Keywords& keywords);
+BackendOptions device_request(const Keywords& keywords);
+InstanceOptions read_request(const Keywords& keywords);
 
 struct GenerateRequest {
-  GenerateFlags flags;
-  CommonOptions common;
+  GenerateOptions options;
+  uint64_t seed = kDefaultSeed;
 };
-GenerateRequest parse_generate(const Arguments& arguments);
+GenerateRequest generate_request(const Keywords& keywords);
 
-struct TrainRequest {
-  TrainFlags flags;
-  CommonOptions common;
+// A training, whose files are read and whose start is made.
+struct PreparedTraining {
+  TrainRequest request;
+  BackendOptions device;
+  double time_limit = 0;  // seconds; 0: none
   std::vector<float> initial;
 };
-TrainRequest parse_train(const Arguments& arguments);
+PreparedTraining prepared_training(const Keywords& keywords);
 
-InstanceFlags parse_read(const Arguments& arguments);
-
-// The device, the threads and the precision of one.
-CommonOptions parse_common(const Arguments& arguments);
+// The names of a call's keywords ("solve", "device", "read", "generate", "train") and their types as a type
+// stub has them.
+std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& call);
 
 }  // namespace pointsman

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/python/solver.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/engine.h"
 #include "engine/search/limits.h"
-#include "host/command/output.h"
-#include "host/command/solve_stream.h"
 #include "host/formats/arrays.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_solutions.h"
-#include "host/python/call.h"
 #include "host/options/did_you_mean.h"
+#include "host/python/call.h"
 #include "host/run/given_answers.h"
+#include "host/run/log.h"
 #include "host/run/solve_batch.h"
+#include "host/run/solve_totals.h"
 #include "models/tools/atomic_file.h"
 
 namespace nb = nanobind;
@@ -23,13 +22,11 @@ namespace pointsman {
 
 namespace {
 
-constexpr size_t kMostRequests = 64;  // that a solver remembers
-
 SearchControl control_of(const SolveRequest& request, Clock::time_point start,
                          const std::function<bool()>& stopped) {
   SearchControl control;
-  if (request.common.time_limit > 0) control.deadline = start + duration_of(request.common.time_limit);
-  if (request.flags.limit_each > 0) control.each = duration_of(request.flags.limit_each);
+  if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
+  if (request.limit_each > 0) control.each = duration_of(request.limit_each);
   control.interrupted = stopped;
   control.warn = log_warning;
   return control;
@@ -150,8 +147,8 @@ Answers read_answers(const Instances& instances, const std::string& path) {
   return {instances, std::move(solutions), std::move(summary)};
 }
 
-Solver::Solver(std::string model, const Arguments& arguments) : model_(std::move(model)) {
-  run_ = std::make_unique<SolveRun>(backend_options(parse_common(arguments)), model_, false, run_log());
+Solver::Solver(std::string model, const Keywords& keywords) : model_(std::move(model)) {
+  run_ = std::make_unique<SolveRun>(device_request(keywords), model_, false, run_log());
 }
 
 // A child that was forked has none of the threads: waiting for them would never end.
@@ -184,28 +181,19 @@ Solver::Turn::~Turn() {
   solver_.ended_.notify_one();
 }
 
-std::shared_ptr<const SolveRequest> Solver::request_of(const Arguments& arguments) {
-  const std::lock_guard lock(mutex_);
-  if (const auto known = requests_.find(arguments); known != requests_.end()) return known->second;
-  Arguments all = arguments;
-  if (!model_.empty()) all.push_back("--model=" + model_);
-  auto request = std::make_shared<const SolveRequest>(parse_solve(all));
-  if (requests_.size() >= kMostRequests) requests_.clear();
-  return requests_.emplace(arguments, std::move(request)).first->second;
-}
-
-Answers Solver::solve(const Instances& instances, const Arguments& arguments, uint64_t first_row) {
+Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint64_t first_row) {
   const Clock::time_point start = Clock::now();
   const bool in_handler = is_in_handler();
   require_own_process();
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
-    const std::shared_ptr<const SolveRequest> request = request_of(arguments);
-    const SolveOptions& options = request->flags.options;
-    const SearchControl control = control_of(*request, start, stopped);
+    Keywords all = keywords;
+    if (!model_.empty()) all.emplace("model", model_);
+    const SolveRequest request = solve_request(all);
+    const SearchControl control = control_of(request, start, stopped);
     const Turn turn(*this, control, in_handler);
-    run_->models.request(model_, options.untrained);
-    solved = solve_batch(*run_, *instances, first_row, options, control);
+    run_->models.request(model_, request.options.untrained);
+    solved = solve_batch(*run_, *instances, first_row, request.options, control);
   });
   return {instances, std::move(solved.solutions), std::move(solved.summary)};
 }

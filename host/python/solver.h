@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,14 +47,14 @@ Answers read_answers(const Instances& instances, const std::string& path);
 // them.
 class Solver {
  public:
-  // model: as -m; empty: by problem and size. arguments: those of parse_common().
-  Solver(std::string model, const Arguments& arguments);
+  // model: as -m; empty: by problem and size. keywords: of the device.
+  Solver(std::string model, const Keywords& keywords);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
   // first_row: of the first instance, in the run that these are a part of.
-  Answers solve(const Instances& instances, const Arguments& arguments, uint64_t first_row);
+  Answers solve(const Instances& instances, const Keywords& keywords, uint64_t first_row);
   // solutions: of the instances, (B, n) or a list of one row each. [instances]
   std::vector<double> score(const Instances& instances, const std::vector<AnyArray>& solutions,
                             float temperature);
@@ -75,14 +74,12 @@ class Solver {
     Solver& solver_;
   };
 
-  std::shared_ptr<const SolveRequest> request_of(const Arguments& arguments);
   void require_own_process() const;
 
   std::string model_;
   std::mutex mutex_;  // of what follows but run_, which is that of the call under way
   std::condition_variable ended_;
   bool is_busy_ = false;
-  std::map<Arguments, std::shared_ptr<const SolveRequest>> requests_;
   std::unique_ptr<SolveRun> run_;
   pid_t process_ = getpid();
 };

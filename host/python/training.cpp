@@ -9,8 +9,9 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "host/run/log.h"
 #include "host/python/call.h"
+#include "host/run/log.h"
+#include "host/run/train_setup.h"
 
 namespace nb = nanobind;
 
@@ -42,8 +43,7 @@ nb::dict dict_of(const TrainProgress& line) {
 // A training in Python's own thread: so its callback may do what only that thread can.
 class Training {
  public:
-  Training(const Arguments& arguments, const nb::object& callback)
-      : arguments_(arguments), callback_(callback) {}
+  Training(const Keywords& keywords, const nb::object& callback) : keywords_(keywords), callback_(callback) {}
 
   std::string run() {
     std::string summary;
@@ -58,12 +58,12 @@ class Training {
 
  private:
   std::string train_unlocked() {
-    const TrainRequest request = parse_train(arguments_);
-    const TrainOptions& options = request.flags.options;
-    Engine engine(backend_options(request.common));
+    const PreparedTraining training = prepared_training(keywords_);
+    const TrainOptions& options = training.request.options;
+    Engine engine(training.device);
     const TrainResult result =
-        train(engine.backend(), options, request.initial, request.flags.resume,
-              control(request.common.time_limit), [this](const TrainProgress& line) { tell(line); });
+        train(engine.backend(), options, training.initial, training.request.resume,
+              control(training.time_limit), [this](const TrainProgress& line) { tell(line); });
     return train_summary(options, result, engine.device()).dump();
   }
 
@@ -93,7 +93,7 @@ class Training {
     });
   }
 
-  const Arguments& arguments_;
+  const Keywords& keywords_;
   const nb::object& callback_;
   const std::thread::id caller_ = std::this_thread::get_id();
   SignalWatch watch_;
@@ -103,8 +103,8 @@ class Training {
 
 }  // namespace
 
-std::string run_training(const Arguments& arguments, const nb::object& callback) {
-  return Training(arguments, callback).run();
+std::string run_training(const Keywords& keywords, const nb::object& callback) {
+  return Training(keywords, callback).run();
 }
 
 }  // namespace pointsman

@@ -9,8 +9,8 @@
 
 namespace pointsman {
 
-// What `pointsman train` does with these flags. `callback`, unless None, gets a dict for each line of the
+// What `pointsman train` does with these options. `callback`, unless None, gets a dict for each line of the
 // log; what it throws ends the training after its model is written. Returns the program's summary as JSON.
-std::string run_training(const Arguments& arguments, const nanobind::object& callback);
+std::string run_training(const Keywords& keywords, const nanobind::object& callback);
 
 }  // namespace pointsman

@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Unpack
+
+from ._options import SampleOptions, SolveOptions, TrainOptions
 
 __version__: str
 
 _Path = str | os.PathLike[str]
-_Mode = Literal["auto", "greedy", "sample", "active", "local", "2opt", "exact"]
 _Metadata = str | int | float | bool
 
 class Error(Exception):
@@ -83,24 +85,13 @@ class Solver:
         self, points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, *,
         matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
         values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
-        mode: _Mode | None = None, samples: int | None = None,
-        first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
-        clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
-        kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
-        init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
-        learn: Literal["all", "attention"] | None = None,
-        learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
+        **options: Unpack[SolveOptions],
     ) -> Result: ...
     def sample(
         self, points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, samples: int | None = None, *,
         matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
         values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
-        first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
-        clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
-        kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
-        init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
-        learn: Literal["all", "attention"] | None = None,
-        learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
+        **options: Unpack[SampleOptions],
     ) -> Result: ...
     def score(
         self, points: ArrayLike | Sequence[ArrayLike] | Instances | None = None,
@@ -115,25 +106,14 @@ def solve(
     matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
     values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
     model: _Path | None = None, device: str = "auto", threads: int = 0, precision: str = "fp32",
-    mode: _Mode | None = None, samples: int | None = None,
-    first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
-    clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
-    kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
-    init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
-    learn: Literal["all", "attention"] | None = None,
-    learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
+    **options: Unpack[SolveOptions],
 ) -> Result: ...
 def sample(
     points: ArrayLike | Sequence[ArrayLike] | Instances | None = None, samples: int | None = None, *,
     matrix: ArrayLike | Sequence[ArrayLike] | None = None, weights: ArrayLike | Sequence[ArrayLike] | None = None,
     values: ArrayLike | Sequence[ArrayLike] | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
     model: _Path | None = None, device: str = "auto", threads: int = 0, precision: str = "fp32",
-    first_sample: int | None = None, batch_size: int | None = None, temperature: float | None = None,
-    clip: float | None = None, augment: Literal[0, 1, 8] | None = None, shuffle: bool | None = None, improve: bool | None = None,
-    kicks: int | None = None, limit_each: float | None = None, stop_at_first_misfit: bool | None = None,
-    init: Literal["random"] | None = None, steps: int | None = None, replicas: int | None = None,
-    learn: Literal["all", "attention"] | None = None,
-    learning_rate: float | None = None, entropy: float | None = None, seed: int | None = None, time_limit: float | None = None,
+    **options: Unpack[SampleOptions],
 ) -> Result: ...
 def score(
     points: ArrayLike | Sequence[ArrayLike] | Instances | None = None,
@@ -152,16 +132,7 @@ def generate(
 ) -> Instances: ...
 def train(
     problem: str, size: int, output: _Path | None = None, *, callback: Callable[[dict[str, Any]], object] | None = None,
-    force: bool = False, device: str = "auto", threads: int = 0, precision: str = "fp32", seed: int | None = None,
-    time_limit: float | None = None, capacity: float | None = None, encoder: Literal["attention", "lstm"] | None = None,
-    layers: int | None = None, prior: bool | None = None, glimpses: int | None = None, clip: float | None = None,
-    centre_logits: bool | None = None, baseline: Literal["shared", "critic", "ema", "rollout"] | None = None,
-    rollouts: int | None = None, symmetries: int | None = None, batch_size: int | None = None, steps: int | None = None,
-    learning_rate: float | None = None, decay: float | None = None, decay_steps: int | None = None,
-    entropy: float | None = None, entropy_steps: int | None = None, max_norm: float | None = None,
-    validation_every: int | None = None, instances: _Path | None = None, solutions: _Path | None = None,
-    init: _Path | None = None, resume: _Path | None = None, checkpoint: _Path | None = None,
-    checkpoint_every: int | None = None, log: _Path | None = None,
+    **options: Unpack[TrainOptions],
 ) -> dict[str, Any]: ...
 def models() -> list[str]: ...
 

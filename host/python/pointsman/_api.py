@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user calls: arrays become instances, keyword arguments become flags, answers become arrays."""
+"""What a user calls: arrays become instances, keyword arguments become options, answers become arrays."""
 import functools
 import json
 import os
@@ -11,58 +11,36 @@ import numpy as np
 from . import _core
 from ._errors import argument_error, bool_of, make, path_of
 
-_DEVICE = frozenset(("device", "threads", "precision"))
-_SOLVE = frozenset(("mode", "samples", "first_sample", "batch_size", "temperature", "clip", "augment",
-                    "shuffle", "improve", "kicks", "limit_each", "stop_at_first_misfit", "init", "steps",
-                    "replicas", "learn", "learning_rate", "entropy", "seed", "time_limit"))
-_GENERATE = frozenset(("size", "count", "like", "capacity", "seed"))
-_TRAIN = _DEVICE | frozenset(
-    ("size", "capacity", "encoder", "layers", "prior", "glimpses", "clip", "centre_logits", "baseline",
-     "rollouts", "symmetries", "batch_size", "steps", "learning_rate", "decay", "decay_steps", "entropy",
-     "entropy_steps", "max_norm", "validation_every", "instances", "solutions", "init", "resume",
-     "checkpoint", "checkpoint_every", "log", "output", "force", "seed", "time_limit"))
-_READ = frozenset(("input_format", "problem", "capacity"))
-_ON_OFF = frozenset(("improve", "prior", "centre_logits"))  # whose flags take a word
-_SWITCHES = frozenset(("shuffle", "stop_at_first_misfit", "force"))  # whose flags take none
+def _names(call):
+    """The keywords of a call, by the table of options that the program has."""
+    return frozenset(name for name, _ in _core.keywords(call))
+
+
+_DEVICE, _READ, _GENERATE = _names("device"), _names("read"), _names("generate")
+_SOLVE = _names("solve") - {"model"}  # of the Solver
+_TRAIN = _names("train")
 _PLAIN = frozenset((float, int))  # in a list of nothing else no entry is masked
 
 
-def _text_of(name, value):
-    """As the flag takes it behind its "=". Never empty: the parser would take the next flag for it."""
-    if name == "seed" and not (isinstance(value, int) and 0 <= value < 1 << 64):
-        raise make(2, f"seed: expected a whole number from 0 to 2^64 - 1, found {value!r}")
-    text = repr(value) if isinstance(value, (int, float)) else path_of(value, name)
-    if not text:
-        raise make(2, f"{name}: expected a value, found {value!r}")
-    return text
-
-
-def _switch(name, is_on):
-    """The flags of a bool."""
-    flag = "--" + name.replace("_", "-")
-    if name in _ON_OFF:
-        return [flag + ("=on" if is_on else "=off")]
-    if name not in _SWITCHES:
-        raise make(2, f"{name}: expected no bool, found {is_on}")
-    if is_on:
-        return [flag]
-    return ["--no-shuffle"] if name == "shuffle" else []
-
-
-def _flags(caller, known, options):
-    """["--samples=64", ..] of {"samples": 64, ..}; None is a flag that is not given."""
-    flags = []
+def _keywords(caller, known, options):
+    """The options that are given, as bool, int, float or text; None is an option that is not."""
+    keywords = {}
     for name, value in options.items():
         if name not in known:
             meant = _core.did_you_mean(name, sorted(known))
             raise argument_error(f"{caller}() got an unexpected keyword argument '{name}'{meant}")
         if isinstance(value, np.generic):
             value = value.item()
-        if isinstance(value, bool):
-            flags += _switch(name, value)
-        elif value is not None:
-            flags.append(f"--{name.replace('_', '-')}={_text_of(name, value)}")
-    return flags
+        if value is None:
+            continue
+        if not isinstance(value, (bool, int, float)):
+            value = path_of(value, name)
+            if not value:
+                raise make(2, f"{name}: expected a value, found {value!r}")
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            value = str(value)  # for the message that refuses it
+        keywords[name] = value
+    return keywords
 
 
 def _has_mask(value):
@@ -299,8 +277,8 @@ class Solver:
     Calls of several threads take turns."""
 
     def __init__(self, model=None, device="auto", threads=0, precision="fp32"):
-        flags = _flags("Solver", _DEVICE, {"device": device, "threads": threads, "precision": precision})
-        self._core = _core.Solver("" if model is None else path_of(model, "model"), flags)
+        keywords = _keywords("Solver", _DEVICE, {"device": device, "threads": threads, "precision": precision})
+        self._core = _core.Solver("" if model is None else path_of(model, "model"), keywords)
 
     @property
     def device(self):
@@ -316,7 +294,7 @@ class Solver:
             raise make(2, f"init: expected \"random\", found {options['init']!r}")
         if isinstance(first_row, bool) or not isinstance(first_row, (int, np.integer)) or not 0 <= first_row < 1 << 63:
             raise make(2, f"first_row: expected a whole number from 0, found {first_row!r}")
-        return Result(self._core.solve(instances._core, _flags("solve", _SOLVE, options), int(first_row)))
+        return Result(self._core.solve(instances._core, _keywords("solve", _SOLVE, options), int(first_row)))
 
     def sample(self, points=None, samples=None, **options):
         """solve() with mode="sample": the best of so many samples of the network."""
@@ -369,7 +347,7 @@ def score(points=None, solutions=None, **options):
 def read(path, *, input_format="auto", problem=None, capacity=None):
     """The instances of a file, in any format that the program reads."""
     options = {"input_format": input_format, "problem": problem, "capacity": capacity}
-    return Instances(_core.read(path_of(path, "path"), _flags("read", _READ, options)))
+    return Instances(_core.read(path_of(path, "path"), _keywords("read", _READ, options)))
 
 
 def read_answers(path, instances):
@@ -387,8 +365,8 @@ def write(path, what, *, force=False):
 
 def generate(problem, size, count=1, *, seed=None, like=None, capacity=None):
     """Random instances, the program's: `like="numpy"` gives those of numpy.random.seed(seed)."""
-    options = {"size": size, "count": count, "seed": seed, "like": like, "capacity": capacity}
-    return Instances(_core.generate([*_flags("generate", _GENERATE, options), "--", _text_of("problem", problem)]))
+    options = {"problem": problem, "size": size, "count": count, "seed": seed, "like": like, "capacity": capacity}
+    return Instances(_core.generate(_keywords("generate", _GENERATE, options)))
 
 
 def train(problem, size, output=None, *, callback=None, **options):
@@ -399,9 +377,8 @@ def train(problem, size, output=None, *, callback=None, **options):
     """
     if callback is not None and not callable(callback):
         raise argument_error(f"callback: expected a function, found {callback!r}")
-    options.update(size=size, output=output)
-    flags = [*_flags("train", _TRAIN, options), "--", _text_of("problem", problem)]  # a name is no flag
-    return json.loads(_core.train(flags, callback))
+    options.update(problem=problem, size=size, output=output)
+    return json.loads(_core.train(_keywords("train", _TRAIN, options), callback))
 
 
 def models():
