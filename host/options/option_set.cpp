@@ -196,7 +196,7 @@ std::string Option::flag() const {
 
 std::string Option::name() const { return plain_name(flag()); }
 
-void Option::refuse(const std::string& found) const {
+void Option::refuse(const std::string& text) const {
   std::string expected = "text";
   if (is_limited_to_choices_) {
     expected = (row_.choices.size() > 1 ? "one of " : "") + joined(row_.choices, ", ");
@@ -211,15 +211,16 @@ void Option::refuse(const std::string& found) const {
   }
   if (const size_t dots = row_.range.find(".."); dots != std::string::npos)
     expected += " from " + row_.range.substr(0, dots) + " to " + row_.range.substr(dots + 2);
-  throw UsageError(flag() + ": expected " + expected + ", found " + found +
-                   (is_limited_to_choices_ ? did_you_mean(found, row_.choices) : ""));
+  throw UsageError(flag() + ": expected " + expected + ", found " + shown(text) +
+                   (is_limited_to_choices_ ? did_you_mean(text, row_.choices) : ""));
 }
 
 void Option::set(const OptionValue& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return set_text(*text);
-  const auto* const is_on = std::get_if<bool>(&value);
-  if (is_on && std::count(row_.choices.begin(), row_.choices.end(), "on") > 0)
-    return set_text(*is_on ? "on" : "off");
+  if (std::count(row_.choices.begin(), row_.choices.end(), "on") > 0) {
+    const OptionValue is_on = converted(OptionType::kSwitch, value);
+    return set_text(is_on.index() == 0 ? text_of(value) : std::get<bool>(is_on) ? "on" : "off");
+  }
   const OptionValue own = converted(type_, value);
   if (own.index() == 0) refuse(text_of(value));
   if (is_limited_to_choices_ && std::count(row_.choices.begin(), row_.choices.end(), text_of(own)) == 0)
@@ -253,10 +254,10 @@ void Option::set_text(const std::string& text) {
     case OptionType::kText:
     case OptionType::kTexts:
       if (is_limited_to_choices_ && std::count(row_.choices.begin(), row_.choices.end(), text) == 0)
-        refuse(shown(text));
+        refuse(text);
       return store_(text);
   }
-  if (value.index() == 0) refuse(shown(text));
+  if (value.index() == 0) refuse(text);
   set(value);
 }
 

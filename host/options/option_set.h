@@ -83,7 +83,7 @@ class Option {
  private:
   friend class OptionSet;
   Option& set_range(double low, double high);
-  [[noreturn]] void refuse(const std::string& found) const;
+  [[noreturn]] void refuse(const std::string& text) const;
   void require_choice(const std::string& text) const;
 
   OptionRow row_;

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -379,13 +378,12 @@ class Refused : public std::runtime_error {
 };
 
 void read_config_text(std::string_view bytes) {
-  static CLI::App app;
-  static const Command solve = add_solve(app), train = add_train(app);
+  static const std::vector<Command> commands = {solve_command(), train_command()};
   std::istringstream text{std::string(bytes)};
   try {
-    for (const ConfigSetting& setting : read_config(text, kName, app, *solve.app)) {
-      promise(setting.variable.starts_with("POINTSMAN_"), "a setting is a flag's");
-      promise(setting.value.find('\0') == std::string::npos, "a value fits the environment");
+    for (const auto& [name, value] : read_config(text, kName, commands, commands[0])) {
+      promise(commands[0].options->find(name) != nullptr, "a setting is an option's");
+      promise(value.find('\0') == std::string::npos, "a value holds no NUL");
     }
   } catch (const UsageError& error) {
     throw Refused(error.what());

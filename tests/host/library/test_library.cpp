@@ -365,14 +365,24 @@ TEST_CASE("what is wrong is told, and the solver goes on") {
   CHECK(told() == "mode: expected one of auto, greedy, sample, active, local, 2opt, exact, found \"fast\"");
   CHECK(status([](auto& o) { o.mode = "ratio"; }) == POINTSMAN_USAGE);
   CHECK(status([](auto& o) { o.mode = "exact"; }) == POINTSMAN_USAGE);
-  CHECK_THAT(told(), has_text("square: --mode exact: is not for TSP"));
+  CHECK_THAT(told(), has_text("square: mode exact: is not for TSP"));
   CHECK(status([](auto& o) { o.model = "nobody"; }) == POINTSMAN_INPUT);
   CHECK_THAT(told(), has_text("nobody: expected a model file"));
   const auto prefix = pointsman::fs::path(POINTSMAN_LIBRARY).parent_path().parent_path();
   CHECK_THAT(told(), has_text((prefix / "share/pointsman/models").string()));
   CHECK(status([](auto& o) { o.model = "knapsack50"; }) == POINTSMAN_INPUT);
   CHECK(status([](auto& o) { o.mode = "local", o.samples = 5; }) == POINTSMAN_USAGE);
-  CHECK(told() == "--samples: is not for --mode local");
+  CHECK(told() == "samples: is not for mode local");
+
+  // By name, for all later calls.
+  CHECK(pointsman_set_option(s, "first-sample", "1") == POINTSMAN_USAGE);
+  CHECK(told() == "\"first-sample\": no such option; did you mean first_sample?");
+  CHECK(pointsman_set_option(s, "samples", "many") == POINTSMAN_USAGE);
+  CHECK(told() == "samples: expected a whole number from 0 to 2147483648, found \"many\"");
+  CHECK(pointsman_set_option(s, "samples", "5") == POINTSMAN_OK);
+  CHECK(status([](auto& o) { o.mode = "local"; }) == POINTSMAN_USAGE);
+  CHECK(told() == "samples: is not for mode local");
+  CHECK(pointsman_set_option(s, "samples", nullptr) == POINTSMAN_OK);
   CHECK(status([](auto& o) { o.steps = 5; }) == POINTSMAN_USAGE);
   CHECK(status([](auto& o) { o.mode = "greedy", o.samples = 5; }) == POINTSMAN_USAGE);
   for (const double wrong : {-1.0, std::nan(""), 2e9}) {
