@@ -17,12 +17,11 @@ int solve(pointsman_solver& solver, const InstanceBatch& instances, const points
           pointsman_answers& answers) {
   CallWatch watch(given, instances.size());
   SolveRun& run = solver.ready_run();
-  SolveOptions options = engine_options(given);
-  run.models.request(text_or_empty(given.model), options.untrained);
+  SolveJob job(instances, given.first_row, engine_options(given), watch.control());
+  run.models.request(text_or_empty(given.model), job.options.untrained);
   if (given.progress != nullptr)
-    options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
-  SolvedBatch solved =
-      solve_batch(run, instances, given.first_row, options, watch.control(), [&] { watch.count_answer(); });
+    job.options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
+  SolvedBatch solved = solve_batch(run, std::move(job), [&] { watch.count_answer(); });
   answers = {std::move(solved.solutions), std::move(solved.summary)};
   const bool is_cancelled = solved.is_cut_short && watch.was_cancelled();
   return answers.summary.code = is_cancelled ? POINTSMAN_CANCELLED : POINTSMAN_OK;

@@ -85,9 +85,9 @@ std::pair<int, std::string> check_instance(const SolveOptions& options, const In
   return {0, ""};
 }
 
-void check_instances(const SolveOptions& options, const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    const auto [code, message] = check_instance(options, instance);
+void check_instances(const SolveOptions& options, const InstancePointers& instances) {
+  for (const Instance* instance : instances) {
+    const auto [code, message] = check_instance(options, *instance);
     if (code != kExitDone) throw std::invalid_argument(message);
   }
 }

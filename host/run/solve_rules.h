@@ -45,7 +45,7 @@ void refuse_combinations(const SolveOptions& options, const IsGiven& is_given);
 std::pair<int, std::string> check_instance(const SolveOptions& options, const Instance& instance);
 
 // Throws std::invalid_argument where they cannot solve one of these.
-void check_instances(const SolveOptions& options, const InstanceBatch& instances);
+void check_instances(const SolveOptions& options, const InstancePointers& instances);
 
 // Whether the mode improves tours without being told.
 bool improves(const SolveOptions& options);
