@@ -342,7 +342,7 @@ TEST_CASE("the summary of several problems and sizes has a group for each") {
   const Answer answer = sandbox.run("solve --mode sample -n 4 in.ndjson " + kMap);
   REQUIRE(answer.code == 0);
   const json summary = answer.parsed().at("summary");
-  CHECK(summary.at("model") == "tsp20,knapsack50");
+  CHECK(summary.at("model") == "tsp20,knapsack50,tsp50");
   CHECK(summary.at("samples") == 4);
   CHECK(summary.at("mean_cost").is_null());
   const json& groups = summary.at("groups");
@@ -367,7 +367,7 @@ TEST_CASE("verbose runs log the model, the batches and the backend's calls") {
   const Answer plain = sandbox.run("solve " + kMap + " --mode sample -n 16");
   const Answer verbose = sandbox.run("solve " + kMap + " --mode sample -n 16 -v");
   CHECK(verbose.out.size() > 0);
-  for (const char* text : {"sha256 ", "batch: 1 instance of n = 45", "call: 16 rollouts in "}) {
+  for (const char* text : {"sha256 ", "batch: 1 instances of n = 45", "call: 16 rollouts in "}) {
     CHECK(verbose.err.find(text) != std::string::npos);
     CHECK(plain.err.find(text) == std::string::npos);
   }
