@@ -30,10 +30,10 @@ constexpr int64_t kExactBranches = int64_t{1} << 20;  // of auto: some 20 ms
 // as much for the latter makes the answers worse (docs/experiments.md).
 constexpr double kTrainedRateShare = 0.01, kAttentionRateShare = 0.2;
 
-void check_instances(const Model* model, const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    if (instance.n() < 1) throw std::invalid_argument("an instance without items");
-    if (model != nullptr && instance.problem != model->config.problem) {
+void check_instances(const Model* model, const InstancePointers& instances) {
+  for (const Instance* instance : instances) {
+    if (instance->n() < 1) throw std::invalid_argument("an instance without items");
+    if (model != nullptr && instance->problem != model->config.problem) {
       throw std::invalid_argument(std::string("the model solves ") + name_of(model->config.problem) +
                                   ", the instance is another problem");
     }
@@ -170,10 +170,10 @@ SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const 
 
 // log p of answers that the network can reach, in the instances' own order of items. All of one size.
 std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
-                                const std::vector<Instance>& instances,
+                                const InstancePointers& instances,
                                 const std::vector<const Solution*>& solutions, float temperature,
                                 const StopToken& stop) {
-  const int n = instances[0].n();
+  const int n = instances[0]->n();
   SequencePacker packer(instances, config.capacity);
   std::vector<int32_t> forced(instances.size() * n, -1);
   for (size_t i = 0; i < instances.size(); ++i) {
@@ -234,86 +234,79 @@ bool can_use_network(const SolveOptions& options, const Problem& problem) {
   return needs_network(options) || (options.mode == Mode::kAuto && !problem.has_local_search);
 }
 
-SolveReport Engine::solve(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
-                          const SolveOptions& options, const SearchControl& control,
-                          const SolutionSink& sink) {
+SolveReport Engine::solve(const Model* model, const SolveJob& job) {
   const Clock::time_point start = Clock::now();
-  check_instances(model, instances);
-  if (rows.size() != instances.size()) throw std::invalid_argument("solve: one row for each instance");
-  if (instances.empty()) return {};
-  const Problem& problem = problem_of(instances[0]);
+  const SolveOptions& options = job.options;
+  check_instances(model, job.instances);
+  if (job.rows.size() != job.size()) throw std::invalid_argument("solve: one row for each instance");
+  if (job.size() == 0) return {};
+  const Problem& problem = problem_of(*job.instances[0]);
   if (model == nullptr && needs_network(options)) {
     throw std::invalid_argument(std::string(info_of(options.mode).name) + ": needs a model");
   }
   if (!can_use_network(options, problem)) model = nullptr;
-  SolveReport report = options.mode == Mode::kAuto && !options.network && problem.has_capacity
-                           ? run_exact_first(model, instances, rows, options, control, sink)
-                           : run(model, instances, rows, options, control, sink);
+  const bool exact_first = options.mode == Mode::kAuto && !options.network && problem.has_capacity;
+  SolveReport report = exact_first ? run_exact_first(model, job) : run(model, job);
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return report;
 }
 
 // Branch and bound of a bounded work answers all but hard instances; of these the network's samples may be
 // better than what it found.
-SolveReport Engine::run_exact_first(const Model* model, const InstanceBatch& instances,
-                                    std::span<const uint64_t> rows, const SolveOptions& options,
-                                    const SearchControl& control, const SolutionSink& sink) {
-  AnswersInOrder answers(sink);
+SolveReport Engine::run_exact_first(const Model* model, const SolveJob& job) {
+  AnswersInOrder answers(job.sink);
   std::vector<size_t> open;
-  InstanceBatch open_instances;
-  std::vector<uint64_t> open_rows;
   SolutionBatch found;
   SolvePlan plan;
   plan.search = exact_search(kExactBranches);
-  solve_instances(devices(), {}, plan, instances, rows, control, [&](size_t i, Solution&& solution) {
+  SolveJob exact = job;
+  exact.sink = [&](size_t i, Solution&& solution) {
     if (model == nullptr || solution.start == Start::kExact || solution.status != Status::kDone) {
       answers.put(i, std::move(solution));
       return;
     }
     open.push_back(i);
-    open_instances.push_back(instances[i]);
-    open_rows.push_back(rows[i]);
     found.push_back(std::move(solution));
-  });
-  SolveReport report = report_of(plan, options, nullptr);
-  if (!open.empty()) {
-    report = run(model, open_instances, open_rows, options, control, [&](size_t i, Solution&& solution) {
-      const bool is_worse = solution.status == Status::kUnsolved ||
-                            !is_better(instances[open[i]].problem, solution.objective, found[i].objective);
-      if (is_worse) {  // also where the network was cut short before it found a better one
-        found[i].status = solution.status == Status::kUnsolved ? stopped_status(control) : solution.status;
-        found[i].network_objective = solution.network_objective;
-        solution = std::move(found[i]);
-      }
-      answers.put(open[i], std::move(solution));
-    });
-  }
-  return report;
+  };
+  solve_instances(devices(), {}, plan, exact);
+  if (open.empty()) return report_of(plan, job.options, nullptr);
+  SolveJob sampled = job.part(open);
+  sampled.sink = [&](size_t i, Solution&& solution) {
+    const bool is_worse = solution.status == Status::kUnsolved ||
+                          !is_better(sampled.instances[i]->problem, solution.objective, found[i].objective);
+    if (is_worse) {  // also where the network was cut short before it found a better one
+      found[i].status = solution.status == Status::kUnsolved ? stopped_status(job.control) : solution.status;
+      found[i].network_objective = solution.network_objective;
+      solution = std::move(found[i]);
+    }
+    answers.put(open[i], std::move(solution));
+  };
+  return run(model, sampled);
 }
 
-SolveReport Engine::run(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
-                        const SolveOptions& options, const SearchControl& control, const SolutionSink& sink) {
+SolveReport Engine::run(const Model* model, const SolveJob& job) {
+  const SolveOptions& options = job.options;
   Model fresh;
   if (options.untrained) {
     fresh.config = model->config;
     fresh.parameters = initial_parameters(fresh.config, options.seed);
     model = &fresh;
   }
-  const SolvePlan plan = make_plan(options, problem_of(instances[0]), model);
+  const SolvePlan plan = make_plan(options, problem_of(*job.instances[0]), model);
   if (std::holds_alternative<SamplingOptions>(plan.search)) {
     load(*model);
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
     is_loaded_ = false;
   }
   SolveReport report = report_of(plan, options, model);
-  report.statistics = solve_instances(devices(), model == nullptr ? ModelConfig() : model->config, plan,
-                                      instances, rows, control, sink);
+  report.statistics = solve_instances(devices(), model == nullptr ? ModelConfig() : model->config, plan, job);
   return report;
 }
 
-std::vector<double> Engine::score(const Model& model, const InstanceBatch& instances,
-                                  const SolutionBatch& solutions, float temperature, const StopToken& stop) {
-  check_instances(&model, instances);
+std::vector<double> Engine::score(const Model& model, std::span<const Instance> instances,
+                                  std::span<const Solution> solutions, float temperature,
+                                  const StopToken& stop) {
+  check_instances(&model, pointers_to(instances));
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: one solution for each instance");
   if (!(temperature > 0.0f)) throw std::invalid_argument("score: expected a temperature above 0");
@@ -330,10 +323,10 @@ std::vector<double> Engine::score(const Model& model, const InstanceBatch& insta
       calls.push_back(std::span(places).subspan(first, std::min(at_once, places.size() - first)));
   }
   share_out(devices(), static_cast<int64_t>(calls.size()), [&](int64_t call, Backend& device) {
-    std::vector<Instance> batch;
+    InstancePointers batch;
     std::vector<const Solution*> orders;
     for (const size_t place : calls[call]) {
-      batch.push_back(instances[place]);
+      batch.push_back(&instances[place]);
       orders.push_back(&solutions[place]);
     }
     const std::vector<double> scores = score_batch(device, model.config, batch, orders, temperature, stop);

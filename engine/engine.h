@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +17,7 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "engine/schedule/schedule.h"
+#include "engine/schedule/solve_job.h"
 #include "engine/search/local/tour_search.h"
 #include "engine/search/mode.h"
 #include "engine/search/search.h"
@@ -26,39 +26,12 @@
 
 namespace pointsman {
 
-// What none says is the mode's own choice: that of SamplingOptions, ActiveSearchOptions, TwoOptOptions or
-// ImproveOptions unless noted.
-struct SolveOptions {
-  Mode mode = Mode::kAuto;
-  std::optional<int64_t> samples;  // of an instance; greedy: 1 or `augment`
-  int64_t first_sample = 0;
-  std::optional<int> batch_size;  // instances per backend call
-  Policy policy;
-  std::optional<int> augment;  // 1 or 8; auto, and active from a model: 8 for problems with symmetries
-  std::optional<bool> shuffle, improve;  // auto: yes; else no
-  // Local search: kicks of the best tour after its local optimum; auto and local: kKicksPerCity of
-  // ImproveOptions a city, 2opt: that of TwoOptOptions, with a limit as many as it leaves time for; else
-  // none.
-  std::optional<int64_t> kicks;
-  bool fills_limit = true;       // false: more instances may come before the limit, so these do not use it up
-  bool network = false;          // auto: the samples of the network come first in any case
-  std::optional<int64_t> steps;  // active search
-  std::optional<int> replicas;   // active search
-  std::optional<Learned> learned;      // active search: from a trained model the attention, else all
-  std::optional<float> learning_rate;  // active search: from a trained model a share of the model's own, 0.2
-                                       // for the attention and 0.01 for all
-  // Active search: temperature it anneals from. From fresh parameters 0.2; of n > 20 cities 0.2 (20 / n)^1.5.
-  std::optional<double> entropy;
-  bool untrained = false;  // active search: start from fresh parameters instead of the model's
-  uint64_t seed = kDefaultSeed;
-  StepReport on_step;  // active search: after each step of each instance
-};
-
 // What was really done, for the summary.
 struct SolveReport {
   Mode mode = Mode::kAuto;
-  int64_t samples = 0;  // per instance
-  int augment = 1;
+  // Per instance, 0: nothing was solved; none: parts of the run differ in it.
+  std::optional<int64_t> samples = 0;
+  std::optional<int> augment = 1;  // likewise
   bool shuffle = false, improve = false;
   double solving_ms = 0.0;
   PolicyStatistics statistics;
@@ -88,25 +61,19 @@ class Engine {
 
   // Solves instances of one problem, of any sizes, with one model; null where the mode needs none. Auto
   // without `network` uses it for the packings that branch and bound does not finish, if there is one.
-  // rows[i] is the row number of instance i in its file or stream: its draws depend on it (or on the
-  // instance's id), never on the batch. `sink` takes the answers in input order as they become final.
-  SolveReport solve(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
-                    const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
+  SolveReport solve(const Model* model, const SolveJob& job);
 
   // log p of given solutions under the model, [instances]; NaN where the order is not feasible for the
   // network. A stop ends it with CallStopped.
-  std::vector<double> score(const Model& model, const InstanceBatch& instances,
-                            const SolutionBatch& solutions, float temperature = 1.0f,
+  std::vector<double> score(const Model& model, std::span<const Instance> instances,
+                            std::span<const Solution> solutions, float temperature = 1.0f,
                             const StopToken& stop = {});
 
  private:
   void load(const Model& model);
   Devices devices() const;
-  SolveReport run(const Model* model, const InstanceBatch& instances, std::span<const uint64_t> rows,
-                  const SolveOptions& options, const SearchControl& control, const SolutionSink& sink);
-  SolveReport run_exact_first(const Model* model, const InstanceBatch& instances,
-                              std::span<const uint64_t> rows, const SolveOptions& options,
-                              const SearchControl& control, const SolutionSink& sink);
+  SolveReport run(const Model* model, const SolveJob& job);
+  SolveReport run_exact_first(const Model* model, const SolveJob& job);
 
   std::string note_;
   std::vector<std::unique_ptr<Backend>> backends_;

@@ -88,7 +88,7 @@ Statistics time_active_steps(Device& device, const ModelConfig& config, int coun
     if (progress.step > kWarmSteps && progress.step < options.steps) ms.push_back(now_ms() - last);
     last = now_ms();
   };
-  run_search(*device.caller.backend, config, {instances, keys}, options, {});
+  run_search(*device.caller.backend, config, {pointers_to(instances), keys}, options, {});
   return statistics_of(ms);
 }
 

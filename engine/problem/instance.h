@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,15 @@ struct Instance {
 };
 
 using InstanceBatch = std::vector<Instance>;
+
+// Some instances of a batch, which must outlive it.
+using InstancePointers = std::vector<const Instance*>;
+
+inline InstancePointers pointers_to(std::span<const Instance> instances) {
+  InstancePointers pointers;
+  for (const Instance& instance : instances) pointers.push_back(&instance);
+  return pointers;
+}
 
 // kUnsolved: a limit or a signal came first; there is no order and no objective.
 enum class Status { kDone, kTimeLimit, kInterrupted, kUnsolved };

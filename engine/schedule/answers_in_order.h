@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/schedule/schedule.h"
+#include "engine/schedule/solve_job.h"
 
 namespace pointsman {
 

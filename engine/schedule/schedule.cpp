@@ -44,12 +44,12 @@ int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n, in
 
 // Instances of one size, by their places in the input, in the order of their first ones.
 std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, size_t devices, const SolvePlan& plan,
-                                             std::span<const Instance> instances) {
+                                             const InstancePointers& instances) {
   const auto share = static_cast<int64_t>((instances.size() + devices - 1) / devices);
   std::vector<std::vector<size_t>> batches;
   std::map<int, size_t> open;  // n -> the batch of that size that is not full
   for (size_t i = 0; i < instances.size(); ++i) {
-    const int n = instances[i].n();
+    const int n = instances[i]->n();
     const auto found = open.find(n);
     if (found != open.end() &&
         static_cast<int>(batches[found->second].size()) < chosen_batch_size(device, plan, n, share)) {
@@ -64,9 +64,9 @@ std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, size_t de
 
 // Instances that are handled together, and what their search found.
 struct SearchedBatch {
-  size_t number;                    // of the batch
-  std::vector<size_t> places;       // in the input
-  std::vector<Instance> instances;  // while they are searched
+  size_t number;               // of the batch
+  std::vector<size_t> places;  // in the input
+  InstancePointers instances;  // empty where no search came to them
   std::vector<uint64_t> keys;
   SearchControl control;  // with the batch's part of the time
   std::vector<Candidates> candidates;
@@ -104,10 +104,10 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
 
 // Hands out an answer. An instance that no search came to, where only its own limit was too short, gets a
 // quick one.
-void hand_out(const SolvePlan& plan, const SearchControl& control, const Instance& instance, size_t place,
-              Solution&& answer, AnswersInOrder& out) {
-  if (answer.status == Status::kUnsolved && control.each && !control.is_over())
-    answer = quick_answer(instance, Status::kTimeLimit);
+void hand_out(const SolvePlan& plan, const SolveJob& job, size_t place, Solution&& answer,
+              AnswersInOrder& out) {
+  if (answer.status == Status::kUnsolved && job.control.each && !job.control.is_over())
+    answer = quick_answer(*job.instances[place], Status::kTimeLimit);
   if (plan.start != Start::kNone && answer.status != Status::kUnsolved) answer.start = plan.start;
   out.put(place, std::move(answer));
 }
@@ -129,30 +129,29 @@ void for_each_instance(WorkerThreads& workers, int64_t count, int at_once, const
 
 // Takes instances of any sizes one by one. Each answer leaves as soon as it and those before it are there.
 void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, const SolvePlan& plan,
-                      std::span<const Instance> instances, std::span<const uint64_t> rows,
-                      const SearchControl& control, AnswersInOrder& out) {
-  std::vector<double> work_left(instances.size() + 1, 0.0);  // from each instance on
+                      const SolveJob& job, AnswersInOrder& out) {
+  std::vector<double> work_left(job.size() + 1, 0.0);  // from each instance on
   int largest = 0;
-  for (size_t i = instances.size(); i-- > 0;) {
-    work_left[i] = work_left[i + 1] + rollout_work(instances[i].n());
-    largest = std::max(largest, instances[i].n());
+  for (size_t i = job.size(); i-- > 0;) {
+    work_left[i] = work_left[i + 1] + rollout_work(job.instances[i]->n());
+    largest = std::max(largest, job.instances[i]->n());
   }
-  const auto count = static_cast<int64_t>(instances.size());
+  const auto count = static_cast<int64_t>(job.size());
   const int at_once = searched_at_once(workers, count, largest);
   std::mutex mutex;
-  std::vector<char> is_searched(instances.size(), false);
+  std::vector<char> is_searched(job.size(), false);
   for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
-    if (control.is_over()) return;
-    const Instance& instance = instances[i];
+    if (job.control.is_over()) return;
+    const Instance& instance = *job.instances[i];
     const double work = at_once * rollout_work(instance.n());
-    Solution answer = search(instance, instance_key(instance, rows[i]),
-                             limit_each(share_time(control, work, work_left[i]), 1), helpers);
+    Solution answer = search(instance, instance_key(instance, job.rows[i]),
+                             limit_each(share_time(job.control, work, work_left[i]), 1), helpers);
     is_searched[i] = true;
     const std::lock_guard lock(mutex);
-    hand_out(plan, control, instance, static_cast<size_t>(i), std::move(answer), out);
+    hand_out(plan, job, static_cast<size_t>(i), std::move(answer), out);
   });
-  for (size_t i = 0; i < instances.size(); ++i) {
-    if (!is_searched[i]) hand_out(plan, control, instances[i], i, unsolved(), out);
+  for (size_t i = 0; i < job.size(); ++i) {
+    if (!is_searched[i]) hand_out(plan, job, i, unsolved(), out);
   }
 }
 
@@ -260,25 +259,22 @@ class SharedDevice {
 
 class Scheduler {
  public:
-  Scheduler(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
-            std::span<const Instance> instances, std::span<const uint64_t> rows, const SearchControl& control)
+  Scheduler(const Devices& devices, const ModelConfig& config, const SolvePlan& plan, const SolveJob& job)
       : config_(config),
         plan_(plan),
-        instances_(instances),
-        rows_(rows),
-        control_(control),
+        job_(job),
         info_(devices.at(0)->info()),
         workers_(std::max(info_.threads, 1)),
-        cut_(cut_batches(info_, devices.size(), plan, instances)),
+        cut_(cut_batches(info_, devices.size(), plan, job.instances)),
         statistics_(cut_.size()) {
     searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, devices.size() * most_searchers()));
     const bool shared = searchers_ > static_cast<int>(devices.size());
     for (Backend* device : devices) devices_.emplace_back(*device, shared);
-    for (const Instance& instance : instances) work_left_ += rollout_work(instance.n());
+    for (const Instance* instance : job.instances) work_left_ += rollout_work(instance->n());
   }
 
-  PolicyStatistics run(const SolutionSink& sink) {
-    AnswersInOrder out(sink);
+  PolicyStatistics run() {
+    AnswersInOrder out(job_.sink);
     if (searchers_ > 1) {
       run_ahead(out);
     } else {
@@ -335,16 +331,16 @@ class Scheduler {
     SearchedBatch next;
     next.number = next_++;
     next.places = std::move(cut_[next.number]);
-    const int n = instances_[next.places[0]].n();
+    const int n = job_.instances[next.places[0]]->n();
     const double work = static_cast<double>(next.places.size()) * rollout_work(n);
-    next.control = share_time(control_, searchers_ * work, work_left_);
+    next.control = share_time(job_.control, searchers_ * work, work_left_);
     const auto count = static_cast<int64_t>(next.places.size());
     const int at_once = searched_at_once(workers_, count, n);
     next.control = limit_each(next.control, (count + at_once - 1) / at_once);
     work_left_ -= work;
-    if (control_.trace) {
-      control_.trace("batch: " + std::to_string(next.places.size()) +
-                     " instances of n = " + std::to_string(n));
+    if (job_.control.trace) {
+      job_.control.trace("batch: " + std::to_string(next.places.size()) +
+                         " instances of n = " + std::to_string(n));
     }
     return next;
   }
@@ -352,10 +348,10 @@ class Scheduler {
   SearchedBatch search(SearchedBatch searched, SharedDevice& device) {
     if (searched.control.is_over()) return searched;
     for (const size_t place : searched.places) {
-      searched.instances.push_back(instances_[place]);
-      searched.keys.push_back(instance_key(instances_[place], rows_[place]));
+      searched.instances.push_back(job_.instances[place]);
+      searched.keys.push_back(instance_key(*job_.instances[place], job_.rows[place]));
     }
-    const SearchControl searching = improves(searched.instances[0])
+    const SearchControl searching = improves(*searched.instances[0])
                                         ? share_time(searched.control, search_share(), 1.0)
                                         : searched.control;
     if (const auto* active = std::get_if<ActiveSearchOptions>(&plan_.search)) {
@@ -408,32 +404,27 @@ class Scheduler {
   void finish(SearchedBatch&& searched, AnswersInOrder& out) {
     statistics_[searched.number] = searched.statistics;
     if (searched.instances.empty()) {  // the end of the run came before its search
-      for (const size_t place : searched.places)
-        hand_out(plan_, control_, instances_[place], place, unsolved(), out);
+      for (const size_t place : searched.places) hand_out(plan_, job_, place, unsolved(), out);
       return;
     }
     SolutionBatch answers(searched.candidates.size());
     const auto count = static_cast<int64_t>(answers.size());
-    const int at_once = searched_at_once(workers_, count, searched.instances[0].n());
+    const int at_once = searched_at_once(workers_, count, searched.instances[0]->n());
     for_each_instance(workers_, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
-      const Instance& instance = instances_[searched.places[i]];
+      const Instance& instance = *searched.instances[i];
       Candidates& found = searched.candidates[i];
       const SearchControl turn = share_time(searched.control, at_once, static_cast<double>(count - i));
       answers[i] = improves(instance)
                        ? improve_candidates(instance, std::move(found), *plan_.improve, turn, helpers)
                        : std::move(found.front());
     });
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const size_t place = searched.places[i];
-      hand_out(plan_, control_, instances_[place], place, std::move(answers[i]), out);
-    }
+    for (size_t i = 0; i < answers.size(); ++i)
+      hand_out(plan_, job_, searched.places[i], std::move(answers[i]), out);
   }
 
   const ModelConfig& config_;
   const SolvePlan& plan_;
-  const std::span<const Instance> instances_;
-  const std::span<const uint64_t> rows_;
-  const SearchControl& control_;
+  const SolveJob& job_;
   const DeviceInfo info_;  // of the first device
   WorkerThreads workers_;
   std::deque<SharedDevice> devices_;
@@ -447,13 +438,12 @@ class Scheduler {
 };
 
 PolicyStatistics solve_all(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
-                           std::span<const Instance> instances, std::span<const uint64_t> rows,
-                           const SearchControl& control, const SolutionSink& sink) {
+                           const SolveJob& job) {
   const auto* const one_by_one = std::get_if<InstanceSearch>(&plan.search);
-  if (one_by_one == nullptr) return Scheduler(devices, config, plan, instances, rows, control).run(sink);
+  if (one_by_one == nullptr) return Scheduler(devices, config, plan, job).run();
   WorkerThreads workers(std::max(devices.front()->info().threads, 1));
-  AnswersInOrder out(sink);
-  solve_one_by_one(workers, *one_by_one, plan, instances, rows, control, out);
+  AnswersInOrder out(job.sink);
+  solve_one_by_one(workers, *one_by_one, plan, job, out);
   return {};
 }
 
@@ -466,18 +456,19 @@ void share_out(const Devices& devices, int64_t items,
 }
 
 PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
-                                 std::span<const Instance> instances, std::span<const uint64_t> rows,
-                                 const SearchControl& control, const SolutionSink& sink) {
-  if (instances.size() != 1 || !control.deadline || control.end)
-    return solve_all(devices, config, plan, instances, rows, control, sink);
-  SearchControl patient = control;
-  patient.end =
-      *control.deadline + std::max(kPatience - instances[0].n() * kQuickItem, std::chrono::nanoseconds(0));
-  return solve_all(devices, config, plan, instances, rows, patient, [&](size_t, Solution&& solution) {
-    if (solution.status == Status::kUnsolved && control.check() == Status::kTimeLimit)
-      solution = quick_answer(instances[0], Status::kTimeLimit);
-    sink(0, std::move(solution));
-  });
+                                 const SolveJob& job) {
+  if (job.size() != 1 || !job.control.deadline || job.control.end)
+    return solve_all(devices, config, plan, job);
+  SolveJob patient = job;
+  const Instance& instance = *job.instances[0];
+  patient.control.end =
+      *job.control.deadline + std::max(kPatience - instance.n() * kQuickItem, std::chrono::nanoseconds(0));
+  patient.sink = [&](size_t, Solution&& solution) {
+    if (solution.status == Status::kUnsolved && job.control.check() == Status::kTimeLimit)
+      solution = quick_answer(instance, Status::kTimeLimit);
+    job.sink(0, std::move(solution));
+  };
+  return solve_all(devices, config, plan, patient);
 }
 
 }  // namespace pointsman

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
+#include "engine/schedule/solve_job.h"
 #include "engine/search/local/tour_search.h"
 #include "engine/search/search.h"
 #include "models/config.h"
@@ -26,9 +26,6 @@ struct SolvePlan {
   std::optional<int> batch_size;  // instances handled together; none: chosen
 };
 
-// Takes the answer of the instance in place `index`, in input order; from any thread, one at a time.
-using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
-
 // Devices that hold the same parameters where a network is asked, at least one. What is asked of them is
 // independent of who answers.
 using Devices = std::vector<Backend*>;
@@ -41,13 +38,12 @@ void share_out(const Devices& devices, int64_t items,
 // Solves instances of one problem. Every answer is valid: where a limit strikes first it is the best
 // so far, and its status says so. Instances that no search came to are unsolved; one that is alone, in a run
 // and not in a part of one (SearchControl::end), is so only after a signal. A deadline is shared among the
-// batches by their work. The instance in place i draws with instance_key(instance, rows[i]).
-// ActiveSearchProgress::instance is a place too. control.interrupted may be asked from several threads at
-// once. Batches are cut as for the first device alone, tours without a network (TwoOptOptions) so that
-// each device has its share, and go to whichever device is free: the answers are those of one device. What a
-// device throws ends the run; what was handed out before stays. Returns what the devices counted.
+// batches by their work. The plan stands for the job's options. ActiveSearchProgress::instance is a place in
+// the job. control.interrupted may be asked from several threads at once. Batches are cut as for the first
+// device alone, tours without a network (TwoOptOptions) so that each device has its share, and go to
+// whichever device is free: the answers are those of one device. What a device throws ends the run; what was
+// handed out before stays. Returns what the devices counted.
 PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
-                                 std::span<const Instance> instances, std::span<const uint64_t> rows,
-                                 const SearchControl& control, const SolutionSink& sink);
+                                 const SolveJob& job);
 
 }  // namespace pointsman

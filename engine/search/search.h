@@ -23,7 +23,7 @@ namespace pointsman {
 
 // What a search is asked about: instances of one size and problem, at least one.
 struct SearchBatch {
-  std::span<const Instance> instances;
+  std::span<const Instance* const> instances;
   std::span<const uint64_t> keys;  // [instances] from instance_key(): what their draws depend on
 };
 

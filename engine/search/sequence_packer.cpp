@@ -24,21 +24,21 @@ SequenceBatch Sequences::view() const {
   return batch;
 }
 
-SequencePacker::SequencePacker(std::span<const Instance> instances, double trained_capacity)
-    : instances_(instances), n_(instances.empty() ? 0 : instances[0].n()) {
+SequencePacker::SequencePacker(std::span<const Instance* const> instances, double trained_capacity)
+    : instances_(instances), n_(instances.empty() ? 0 : instances[0]->n()) {
   if (n_ < 1) throw std::invalid_argument("no instance, or one without items");
-  for (const Instance& instance : instances) {
-    if (instance.n() != n_ || instance.problem != instances[0].problem) {
+  for (const Instance* instance : instances) {
+    if (instance->n() != n_ || instance->problem != instances[0]->problem) {
       throw std::invalid_argument("instances of several sizes or problems in one batch");
     }
-    inputs_.push_back(problem_of(instance).features(instance, trained_capacity));
-    if (problem_of(instance).has_capacity) rule_numbers_.push_back(rule_numbers(instance));
+    inputs_.push_back(problem_of(*instance).features(*instance, trained_capacity));
+    if (problem_of(*instance).has_capacity) rule_numbers_.push_back(rule_numbers(*instance));
   }
   clear();
 }
 
 void SequencePacker::clear() {
-  sequences_ = {instances_[0].problem, n_};
+  sequences_ = {instances_[0]->problem, n_};
   orders_.clear();
 }
 

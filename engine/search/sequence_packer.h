@@ -27,9 +27,9 @@ struct Sequences {
 
 class SequencePacker {
  public:
-  // `instances` must outlive the packer and all have the n and the problem of the first.
-  // Throws std::invalid_argument when they do not, or when there is none.
-  SequencePacker(std::span<const Instance> instances, double trained_capacity);
+  // What `instances` points to, and the pointers, must outlive the packer and all have the n and the problem
+  // of the first. Throws std::invalid_argument when they do not, or when there is none.
+  SequencePacker(std::span<const Instance* const> instances, double trained_capacity);
 
   void clear();
   // One more sequence: position i holds item order[i] of the instance (an empty order: item i) in dihedral
@@ -42,7 +42,7 @@ class SequencePacker {
   std::vector<int32_t> original_order(size_t s, const int32_t* chosen) const;
 
  private:
-  std::span<const Instance> instances_;
+  std::span<const Instance* const> instances_;
   const int n_;
   std::vector<std::vector<float>> inputs_;  // of each instance, [n][2]
   std::vector<RuleNumbers> rule_numbers_;   // of each instance; empty without capacities

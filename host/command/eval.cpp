@@ -4,10 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "engine/problem/problem.h"
 #include "engine/search/limits.h"
@@ -56,7 +57,6 @@ struct EvalFlags {
 struct EvalSet {
   std::string name;  // of its files, without folders
   InstanceBatch instances;
-  std::vector<uint64_t> rows;     // 0, 1, ..
   std::vector<double> reference;  // [instances], or empty
 };
 
@@ -114,17 +114,17 @@ int rival_threads(const CommonOptions& common, const EvalSet& set) {
 // Every model in turn, each with its share of the time.
 SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode,
                        const EvalSet& set, const SearchControl& control, Answers& answers) {
-  int64_t samples = 0;
+  SolveReport all;
   for (size_t k = 0; k < models.size(); ++k) {
     run.models.request(models[k]);
-    run.solve(set.instances, set.rows, mode.options,
-              share_time(control, 1.0, static_cast<double>(models.size() - k)),
-              [&](size_t i, Solution&& solution) { answers.add(i, solution); });
-    samples += run.report.samples;
+    run.report = {};
+    run.solve(SolveJob(set.instances, 0, mode.options,
+                       share_time(control, 1.0, static_cast<double>(models.size() - k)),
+                       [&](size_t i, Solution&& solution) { answers.add(i, solution); }));
+    const auto earlier = std::exchange(all, run.report).samples;
+    all.samples = earlier && all.samples ? std::optional(*earlier + *all.samples) : std::nullopt;
   }
-  SolveReport report = run.report;
-  report.samples = samples;
-  return report;
+  return all;
 }
 
 void add_mean(Json& row, const std::string& key, const std::vector<double>& values) {
@@ -172,10 +172,10 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
                       {"mode", mode.strategy},
                       {"problem", name_of(set.instances.front().problem)},
                       {"n", is_uniform(set.instances) ? Json(set.instances.front().n()) : Json()},
-                      {"augment", report.augment},
+                      {"augment", report.augment ? Json(*report.augment) : Json()},
                       {"shuffle", report.shuffle},
                       {"improve", report.improve},
-                      {"samples", report.samples},
+                      {"samples", report.samples ? Json(*report.samples) : Json()},
                       {"temperature", mode.temperature},
                       {"mean_cost", sum / count}});
   add_quality(row, set, answers.objectives);
@@ -184,7 +184,9 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   row["ms_per_instance"] = 1000 * seconds / count;
   // A limit leaves fewer samples than were asked for.
   const bool done = answers.status == Status::kDone;
-  row["tours_per_second"] = done ? count * static_cast<double>(report.samples) / seconds : std::nan("");
+  const bool is_counted = done && report.samples;
+  row["tours_per_second"] =
+      is_counted ? count * static_cast<double>(*report.samples) / seconds : std::nan("");
   row["threads"] = threads;
   row["model"] = rival ? Json() : Json(run.used.names);
   row["model_sha256"] = rival ? Json() : Json(run.used.sha256);
@@ -201,10 +203,10 @@ std::string row_text(const Json& row) {
   const auto number = [&](const char* key) { return row[key].get<double>(); };
   std::string quality = std::isnan(number("gap")) ? "-" : printed("%8.3f%%", 100 * number("gap"));
   if (!std::isnan(number("gap_ci95"))) quality += printed(" +- %-5.3f", 100 * number("gap_ci95"));
-  return printed("%-32s %8lld %12.6g %18s %10.3f %9.2f s %11.0f\n",
-                 printable(row["name"].get<std::string>()).c_str(), row["samples"].get<long long>(),
-                 number("mean_cost"), quality.c_str(), number("ms_per_instance"), number("seconds"),
-                 number("tours_per_second"));
+  return printed("%-32s %8s %12.6g %18s %10.3f %9.2f s %11.0f\n",
+                 printable(row["name"].get<std::string>()).c_str(),
+                 row["samples"].is_null() ? "-" : row["samples"].dump().c_str(), number("mean_cost"),
+                 quality.c_str(), number("ms_per_instance"), number("seconds"), number("tours_per_second"));
 }
 
 EvalSet load_set(const EvalFlags& flags) {
@@ -217,8 +219,6 @@ EvalSet load_set(const EvalFlags& flags) {
     if (instance.problem != set.instances.front().problem)
       throw UsageError("eval: the set mixes TSP and KnapSack");
   }
-  set.rows.resize(set.instances.size());
-  std::iota(set.rows.begin(), set.rows.end(), 0);
   if (!flags.ref.empty()) set.reference = read_reference(flags.ref, set.instances);
   return set;
 }

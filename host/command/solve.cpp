@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
 
 #include "engine/problem/problem.h"
 #include "host/command/best_lines.h"
@@ -37,7 +36,7 @@ Ctrl-C keeps the best so far, writes it and ends with 130; a second one ends at 
 // All instances of a run whose answer is one document.
 struct LoadedFiles {
   InstanceBatch instances;
-  std::vector<uint64_t> rows;  // of each instance, counted through all files
+  uint64_t first_row = 0;  // of the instances, counted through all files
   double loading_ms = 0;
 };
 
@@ -48,9 +47,7 @@ LoadedFiles load_all(const SolveFlags& flags) {
     InstanceBatch instances = load_instances(path, flags.input);
     std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
   }
-  loaded.rows.resize(loaded.instances.size());
-  std::iota(loaded.rows.begin(), loaded.rows.end(), 0);
-  check_instances(flags.request.options, loaded.instances);
+  check_instances(flags.request.options, pointers_to(loaded.instances));
   loaded.loading_ms = milliseconds_since(start);
   return loaded;
 }
@@ -64,11 +61,13 @@ void keep_shard(const SolveFlags& flags, LoadedFiles& loaded, std::vector<double
                      std::to_string(count) + " instances");
   }
   const auto keep = [&](auto& values) {
-    if (!values.empty()) values = {values.begin() + begin, values.begin() + end};
+    if (values.empty()) return;
+    values.erase(values.begin() + end, values.end());
+    values.erase(values.begin(), values.begin() + begin);
   };
   keep(loaded.instances);
-  keep(loaded.rows);
   keep(reference);
+  loaded.first_row = static_cast<uint64_t>(begin);
 }
 
 // As many as the stream's indices will be: lines that are no instance count too, and so does a bad file.
@@ -131,29 +130,16 @@ void keep_incumbent(const Instance& instance, Solution&& incumbent, const Search
 }
 
 // A limit holds for the search, so what writing took behind it is told apart.
-void log_end(const SolveRun& run, const SolveTotals& totals, double writing_seconds = 0) {
-  const SolveReport& report = run.report;
-  std::string text = std::to_string(totals.solved()) + " solved";
-  const auto add = [&](const std::string& format, double value) {
-    if (!std::isnan(value)) text += printed(format.c_str(), value);
-  };
-  if (totals.unsolved > 0) text += ", " + std::to_string(totals.unsolved) + " not";
-  if (totals.failed > 0) text += ", " + std::to_string(totals.failed) + " could not be";
-  if (totals.problem) {
-    add(std::string(", mean ") + problem_of(*totals.problem).objective_key + " %.6g",
-        totals.mean_objective());
+void log_end(const SolveSummary& summary, const SolveTotals& totals, double writing_seconds = 0) {
+  std::string text = summary_text(summary) + printed(", %.2f s", seconds_now());
+  if (writing_seconds >= 0.01) text += printed(" (writing %.2f s)", writing_seconds);
+  if (totals.failed > 0) text += ", " + std::to_string(totals.failed) + " failed";
+  if (totals.is_cut_short())
+    text += interrupt_exit_code() != 0 ? ", interrupted" : ", stopped by the time limit";
+  log_info(text);
+  for (const SummaryGroup& group : summary.groups) {
+    if (summary.groups.size() > 1) (totals.problem ? log_debug : log_info)(group_text(group));
   }
-  if (report.improve) add(" (the network alone %.6g)", totals.mean_network_objective());
-  add(", gap %.3f%%", 100 * totals.mean_gap());
-  add(", %.2f s", seconds_now());
-  if (writing_seconds >= 0.01) add(" (writing %.2f s)", writing_seconds);
-  if (totals.kicks > 0) text += ", " + std::to_string(totals.kicks) + " kicks";
-  text += !totals.is_cut_short()       ? ""
-          : interrupt_exit_code() != 0 ? ", interrupted"
-                                       : ", stopped by the time limit";
-  log_info(text + printed("; mode %s, %lld samples, augment %d, shuffle %s, improve %s",
-                          info_of(report.mode).name, static_cast<long long>(report.samples), report.augment,
-                          report.shuffle ? "on" : "off", report.improve ? "on" : "off"));
 }
 
 // One line for the running step of an active search.
@@ -183,14 +169,14 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   SolutionBatch solutions(instances.size());
   std::vector<double> gaps;
   SolveTotals totals;
+  SolveJob job(instances, loaded.first_row, flags.request.options, control);
   {
     ProgressLine line;
-    SolveOptions options = flags.request.options;
-    options.on_step = [&](const ActiveSearchProgress& at) {
+    job.options.on_step = [&](const ActiveSearchProgress& at) {
       if (line.due()) line.update(step_text(at));
       if (control.on_best) control.on_best(at.best);
     };
-    run.solve(instances, loaded.rows, options, control, [&](size_t i, Solution&& found) {
+    job.sink = [&](size_t i, Solution&& found) {
       const bool is_solved = found.status != Status::kUnsolved;
       if (is_solved && control.on_best) control.on_best(found.objective);
       if (!incumbents.empty()) keep_incumbent(instances[i], std::move(incumbents[i]), control, found);
@@ -201,16 +187,17 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
         line.update(std::to_string(i + 1) + "/" + std::to_string(instances.size()) + " solved, mean cost " +
                     std::to_string(totals.mean_objective()));
       }
-    });
+    };
+    run.solve(job);
   }
   best.show(true);
-  SolveSummary summary = summarise(run, totals, flags.request.options.seed, loaded.loading_ms);
+  SolveSummary summary = summarise(run, totals, flags.request.options, loaded.loading_ms);
   summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
   const Clock::time_point written_from = Clock::now();
   file.write(
       format_of_kind(answer_formats(), output_format(common)).write({instances, solutions, gaps, summary}));
   file.commit();
-  log_end(run, totals, milliseconds_since(written_from) / 1000);
+  log_end(summary, totals, milliseconds_since(written_from) / 1000);
   return summary.code;
 }
 
@@ -234,7 +221,7 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
     if (stream.stopped() || stream.is_past_part()) break;
   }
   stream.finish();
-  log_end(run, stream.totals());
+  log_end(summarise(run, stream.totals(), flags.request.options, 0.0), stream.totals());
   if (interrupt_exit_code() != 0) return interrupt_exit_code();
   return stream.totals().failed > 0 ? kExitInput : kExitDone;
 }

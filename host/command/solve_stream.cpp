@@ -187,7 +187,6 @@ std::pair<int, std::string> SolveStream::check(const Instance& instance) {
 
 void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
   InstanceBatch instances;
-  std::vector<uint64_t> rows;
   std::vector<int64_t> indices;
   for (InstanceLine& line : lines) {
     const int64_t index = next_index_++;
@@ -203,19 +202,20 @@ void SolveStream::solve_lines(std::vector<InstanceLine> lines, bool more) {
     }
     if (answered_ && is_answered(solution_line_start(index, *line.instance), index, line.line)) continue;
     instances.push_back(std::move(*line.instance));
-    rows.push_back(static_cast<uint64_t>(index));
     indices.push_back(index);
   }
-  SolveOptions options = flags_.request.options;
-  options.fills_limit = !more || control_.each;
-  run_.solve(instances, rows, options, control_, [&](size_t i, Solution&& solution) {
+  SolveJob job(instances, 0, flags_.request.options, control_);
+  job.rows.assign(indices.begin(), indices.end());
+  job.options.fills_limit = !more || control_.each;
+  job.sink = [&](size_t i, Solution&& solution) {
     write_errors_before(indices[i]);
     const double gap_found =
         std::isnan(reference_) ? reference_ : gap(instances[i].problem, solution.objective, reference_);
     file_.write(solution_line(indices[i], instances[i], solution, gap_found));
     totals_.add(instances[i], solution, gap_found);
     show_progress();
-  });
+  };
+  run_.solve(job);
   write_errors_before(next_index_);
 }
 

@@ -36,29 +36,48 @@ JsonText objective_json(const Instance& instance, double objective) {
   return json;
 }
 
-JsonText summary_json(const SolveSummary& s) {
-  return json_object(
-      {{"instances", s.instances},
-       {"unsolved", s.unsolved > 0 ? JsonText(s.unsolved) : JsonText()},
-       {"mean_cost", s.mean_cost},
-       {"mean_network_cost", known(s.mean_network_cost)},
-       {"gap", s.gap},
-       {"computing_times", json_object({{"loading", s.loading_ms}, {"solving", s.solving_ms}})},
-       {"mode", s.mode},
-       {"start", s.start.empty() ? JsonText() : JsonText(s.start)},
-       {"kicks", s.kicks > 0 ? JsonText(s.kicks) : JsonText()},
-       {"samples", s.samples},
-       {"augment", s.augment},
-       {"shuffle", s.shuffle},
-       {"improve", s.improve},
-       {"model", s.model.empty() ? JsonText() : JsonText(s.model)},  // no member where none was used
-       {"model_sha256", s.model.empty() ? JsonText() : JsonText(s.model_sha256)},
-       {"device", s.device},
-       {"seed", s.seed},
-       {"version", s.version}});
+// Null where there is none.
+template <typename Number>
+JsonText or_null(const std::optional<Number>& number) {
+  return number ? JsonText(*number) : JsonText(kNoNumber);
+}
+JsonText or_null(const std::string& text) { return text.empty() ? JsonText(kNoNumber) : JsonText(text); }
+
+JsonText group_json(const SummaryGroup& group) {
+  return json_object({{"problem", or_null(group.problem)},
+                      {"n", group.n > 0 ? JsonText(group.n) : JsonText(kNoNumber)},
+                      {"mode", group.mode},
+                      {"model", or_null(group.model)},
+                      {"instances", group.instances},
+                      {"mean_cost", group.mean_cost},
+                      {"gap", group.gap}});
 }
 
 }  // namespace
+
+std::string summary_json(const SolveSummary& s) {
+  return json_object(
+             {{"instances", s.instances},
+              {"unsolved", s.unsolved > 0 ? JsonText(s.unsolved) : JsonText()},
+              {"mean_cost", s.mean_cost},
+              {"mean_network_cost", known(s.mean_network_cost)},
+              {"gap", s.gap},
+              {"computing_times", json_object({{"loading", s.loading_ms}, {"solving", s.solving_ms}})},
+              {"mode", s.mode},
+              {"start", s.start.empty() ? JsonText() : JsonText(s.start)},
+              {"kicks", s.kicks > 0 ? JsonText(s.kicks) : JsonText()},
+              {"samples", or_null(s.samples)},
+              {"augment", or_null(s.augment)},
+              {"shuffle", s.shuffle},
+              {"improve", s.improve},
+              {"model", s.model.empty() ? JsonText() : JsonText(s.model)},  // no member where none was used
+              {"model_sha256", s.model.empty() ? JsonText() : JsonText(s.model_sha256)},
+              {"device", s.device},
+              {"seed", s.seed},
+              {"version", s.version},
+              {"groups", json_array(s.groups.size(), [&](size_t i) { return group_json(s.groups[i]); })}})
+      .text;
+}
 
 bool is_ndjson(std::string_view bytes, const std::string& file) {
   const AnswerFormat* const told = format_by_suffix(answer_formats(), unpacked_name(file));
@@ -162,7 +181,7 @@ SolutionBatch parse_json_answers(std::string_view bytes, const std::string& file
 
 std::string write_json_answers(const Answer& answer) {
   std::string out = "{\"code\":" + std::to_string(answer.summary.code) +
-                    ",\"summary\":" + summary_json(answer.summary).text + ",\n \"solutions\":[";
+                    ",\"summary\":" + summary_json(answer.summary) + ",\n \"solutions\":[";
   for (size_t i = 0; i < answer.solutions.size(); ++i) {
     out += (i > 0 ? ",\n  " : "\n  ") +
            solution_json(static_cast<int64_t>(i), answer.instances[i], answer.solutions[i], answer.gap(i));

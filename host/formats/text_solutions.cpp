@@ -16,10 +16,38 @@ std::string number_or_dash(double value) { return std::isfinite(value) ? short_n
 
 std::string percent(double gap) { return std::isfinite(gap) ? printed("%.3g%%", 100.0 * gap) : "-"; }
 
+std::string mean_and_gap(double mean, double gap) {
+  return (std::isfinite(mean) ? ", mean " + short_number(mean) : "") +
+         (std::isfinite(gap) ? ", gap " + percent(gap) : "");
+}
+
+std::string model_text(const std::string& model) {
+  return model.empty() ? "" : ", model " + printable(model);
+}
+
 }  // namespace
 
+std::string summary_text(const SolveSummary& s) {
+  return std::to_string(s.instances - s.unsolved) + " solved" +
+         (s.unsolved > 0 ? ", " + std::to_string(s.unsolved) + " not" : "") +
+         mean_and_gap(s.mean_cost, s.gap) +
+         (std::isfinite(s.mean_network_cost) ? ", the network alone " + short_number(s.mean_network_cost)
+                                             : "") +
+         ", mode " + s.mode +
+         (s.samples.value_or(1) > 1 ? ", " + std::to_string(*s.samples) + " samples" : "") +
+         (s.augment.value_or(1) > 1 ? ", augment " + std::to_string(*s.augment) : "") +
+         (s.shuffle ? ", shuffle" : "") + (s.improve ? ", improve" : "") +
+         (s.kicks > 0 ? ", " + std::to_string(s.kicks) + " kicks" : "") + model_text(s.model) + ", seed " +
+         std::to_string(s.seed);
+}
+
+std::string group_text(const SummaryGroup& group) {
+  return (group.n > 0 ? group.problem + " n=" + std::to_string(group.n) : "others") + ": " +
+         std::to_string(group.instances) + (group.instances == 1 ? " instance" : " instances") +
+         mean_and_gap(group.mean_cost, group.gap) + model_text(group.model);
+}
+
 std::string write_text_answers(const Answer& answer) {
-  const SolveSummary& s = answer.summary;
   std::string out =
       printed(kRowFormat, "index", "id", "n", "cost or value", "float or weight", "gap", "status");
   for (size_t i = 0; i < answer.solutions.size(); ++i) {
@@ -36,15 +64,9 @@ std::string write_text_answers(const Answer& answer) {
             .c_str(),
         percent(answer.gap(i)).c_str(), name_of(solution.status));
   }
-  out +=
-      std::to_string(s.instances - s.unsolved) + " solved, " +
-      (s.unsolved > 0 ? std::to_string(s.unsolved) + " not, " : "") + "mean " + short_number(s.mean_cost) +
-      (std::isfinite(s.mean_network_cost) ? " (the network alone " + short_number(s.mean_network_cost) + ")"
-                                          : "") +
-      ", gap " + percent(s.gap) + ", mode " + s.mode + ", " + std::to_string(s.samples) +
-      " samples, augment " + std::to_string(s.augment) + ", shuffle " + (s.shuffle ? "on" : "off") +
-      ", improve " + (s.improve ? "on" : "off") + (s.model.empty() ? "" : ", model " + printable(s.model)) +
-      ", seed " + std::to_string(s.seed) + "\n";
+  out += summary_text(answer.summary) + "\n";
+  const std::vector<SummaryGroup>& groups = answer.summary.groups;
+  for (size_t i = 0; i < groups.size() && groups.size() > 1; ++i) out += group_text(groups[i]) + "\n";
   return out;
 }
 

@@ -19,10 +19,10 @@ int solve(pointsman_solver& solver, const InstanceBatch& instances, const points
   SolveRun& run = solver.ready_run();
   SolveRequest request = solve_request(given, solver.settings);
   run.models.request(request.model, request.options.untrained);
+  SolveJob job(instances, given.first_row, std::move(request.options), watch.control(request));
   if (given.progress != nullptr)
-    request.options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
-  SolvedBatch solved = solve_batch(run, instances, given.first_row, request.options, watch.control(request),
-                                   [&] { watch.count_answer(); });
+    job.options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
+  SolvedBatch solved = solve_batch(run, std::move(job), [&] { watch.count_answer(); });
   answers = {std::move(solved.solutions), std::move(solved.summary)};
   const bool is_cancelled = solved.is_cut_short && watch.was_cancelled();
   return answers.summary.code = is_cancelled ? POINTSMAN_CANCELLED : POINTSMAN_OK;

@@ -174,9 +174,9 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
   return {};
 }
 
-void check_instances(const SolveOptions& options, const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    const std::string wrong = wrong_options(options, instance);
+void check_instances(const SolveOptions& options, const InstancePointers& instances) {
+  for (const Instance* instance : instances) {
+    const std::string wrong = wrong_options(options, *instance);
     if (!wrong.empty()) throw UsageError(wrong);
   }
 }

@@ -33,7 +33,7 @@ void refuse_combinations(const SolveOptions& solve, const OptionSet& options);
 std::string wrong_options(const SolveOptions& options, const Instance& instance);
 
 // Throws UsageError where they cannot solve one of these.
-void check_instances(const SolveOptions& options, const InstanceBatch& instances);
+void check_instances(const SolveOptions& options, const InstancePointers& instances);
 
 // Whether the mode improves tours without being told.
 bool improves(const SolveOptions& options);

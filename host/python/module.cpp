@@ -64,19 +64,12 @@ nb::list words(const Answers& answers, const char* (*word)(const Solution&)) {
   return list;
 }
 
+// The program's JSON, and two words that it leaves out where no model was used.
 nb::dict summary_dict(const SolveSummary& summary) {
-  nb::dict dict;
-  dict["mode"] = summary.mode;
-  dict["samples"] = summary.samples;
-  dict["augment"] = summary.augment;
-  dict["shuffle"] = summary.shuffle;
-  dict["improve"] = summary.improve;
+  auto dict = nb::cast<nb::dict>(nb::module_::import_("json").attr("loads")(summary_json(summary)));
   dict["model"] = summary.model;
   dict["model_sha256"] = summary.model_sha256;
-  dict["device"] = summary.device;
-  dict["seed"] = summary.seed;
   dict["solving_ms"] = summary.solving_ms;
-  dict["version"] = summary.version;
   return dict;
 }
 

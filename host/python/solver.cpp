@@ -193,7 +193,7 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
     const SearchControl control = control_of(request, start, stopped);
     const Turn turn(*this, control, in_handler);
     run_->models.request(model_, request.options.untrained);
-    solved = solve_batch(*run_, *instances, first_row, request.options, control);
+    solved = solve_batch(*run_, SolveJob(*instances, first_row, request.options, control));
   });
   return {instances, std::move(solved.solutions), std::move(solved.summary)};
 }

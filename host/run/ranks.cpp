@@ -32,9 +32,9 @@ void tell(Communicator& ranks, const MessageWriter& message) {
   for (int rank = 1; rank < ranks.size(); ++rank) ranks.send(rank, message.bytes());
 }
 
-std::vector<double> work_of(const InstanceBatch& instances) {
+std::vector<double> work_of(const InstancePointers& instances) {
   std::vector<double> work;
-  for (const Instance& instance : instances) work.push_back(rollout_work(instance.n()));
+  for (const Instance* instance : instances) work.push_back(rollout_work(instance->n()));
   return work;
 }
 
@@ -55,17 +55,17 @@ void merge(SolveReport& all, const SolveReport& piece) {
   all.statistics += piece.statistics;
 }
 
-// Its part of the time, in which all ranks work.
-SearchControl control_of(const WorkPiece& piece, int ranks, const SearchControl& control) {
-  SearchControl part = share_time(control, ranks * piece.work, piece.work_left);
-  if (!part.end) part.end = part.deadline;  // no instance is alone
+// With its part of the time, in which all ranks work.
+SolveJob job_of(const WorkPiece& piece, int ranks, const SolveJob& job) {
+  SolveJob part = job.part(piece.places);
+  part.control = share_time(job.control, ranks * piece.work, piece.work_left);
+  if (!part.control.end) part.control.end = part.control.deadline;  // no instance is alone
   return part;
 }
 
-void put_instances(MessageWriter& message, const InstanceBatch& instances,
-                   const std::vector<size_t>& places) {
-  message.put(static_cast<uint64_t>(places.size()));
-  for (const size_t place : places) put(message, instances[place]);
+void put_instances(MessageWriter& message, const InstancePointers& instances) {
+  message.put(static_cast<uint64_t>(instances.size()));
+  for (const Instance* instance : instances) put(message, *instance);
 }
 
 InstanceBatch take_instances(MessageReader& message) {
@@ -206,12 +206,13 @@ class Server {
     const SolveOptions options = take_solve_options(message);
     SearchControl control = take_limits(message);
     control.interrupted = interrupted_;
-    const auto rows = message.next<std::vector<uint64_t>>();
+    auto rows = message.next<std::vector<uint64_t>>();
     const InstanceBatch instances = take_instances(message);
     MessageWriter solutions;
-    const SolveReport report =
-        engine_.value().solve(model, instances, rows, options, control,
-                              [&](size_t, Solution&& solution) { put(solutions, solution); });
+    SolveJob job(instances, 0, options, control,
+                 [&](size_t, Solution&& solution) { put(solutions, solution); });
+    job.rows = std::move(rows);
+    const SolveReport report = engine_.value().solve(model, job);
     ranks_.send(0, MessageWriter().put(report).bytes() + solutions.bytes());
   }
 
@@ -285,41 +286,38 @@ int32_t Ranks::number_of(const Model* model) {
   return at->second;
 }
 
-SolveReport Ranks::solve(Engine& own, const Model* model, const InstanceBatch& instances,
-                         std::span<const uint64_t> rows, const SolveOptions& options,
-                         const SearchControl& control, const SolutionSink& sink) {
-  if (is_alone(instances)) {
-    if (ranks_.size() == 1 || options.mode != Mode::kActive || own.device().name != "cpu")
-      return own.solve(model, instances, rows, options, control, sink);
+SolveReport Ranks::solve(Engine& own, const Model* model, const SolveJob& job) {
+  if (is_alone(job.size())) {
+    if (ranks_.size() == 1 || job.options.mode != Mode::kActive || own.device().name != "cpu")
+      return own.solve(model, job);
     std::vector<std::unique_ptr<Backend>> all;
     all.push_back(backend_of_all(ranks_, {"cpu", options_.threads}));
-    return Engine(std::move(all)).solve(model, instances, rows, options, control, sink);
+    return Engine(std::move(all)).solve(model, job);
   }
   const Clock::time_point start = Clock::now();
   const int32_t number = number_of(model);
-  WorkPieces pieces(work_of(instances), ranks_.size());
+  WorkPieces pieces(work_of(job.instances), ranks_.size());
   std::mutex mutex;  // of what follows
-  AnswersInOrder answers(sink);
+  AnswersInOrder answers(job.sink);
   SolveReport report;
   const auto here = [&](const WorkPiece& piece) {
-    SolveOptions part = options;
-    part.on_step = report_places(options.on_step, piece.places);
-    const SolveReport done =
-        own.solve(model, chosen(std::span(instances), piece.places), chosen(rows, piece.places), part,
-                  control_of(piece, ranks_.size(), control), [&](size_t i, Solution&& solution) {
-                    const std::lock_guard lock(mutex);
-                    answers.put(piece.places[i], std::move(solution));
-                  });
+    SolveJob part = job_of(piece, ranks_.size(), job);
+    part.sink = [&](size_t i, Solution&& solution) {
+      const std::lock_guard lock(mutex);
+      answers.put(piece.places[i], std::move(solution));
+    };
+    const SolveReport done = own.solve(model, part);
     const std::lock_guard lock(mutex);
     merge(report, done);
   };
   const auto message = [&](const WorkPiece& piece) {
+    const SolveJob part = job_of(piece, ranks_.size(), job);
     MessageWriter writer;
     writer.put(RankCall::kSolve).put(number);
-    put(writer, options);
-    put(writer, control_of(piece, ranks_.size(), control));
-    writer.put(chosen(rows, piece.places));
-    put_instances(writer, instances, piece.places);
+    put(writer, part.options);
+    put(writer, part.control);
+    writer.put(part.rows);
+    put_instances(writer, part.instances);
     return writer.bytes();
   };
   share_work(ranks_, pieces, here, message, [&](const WorkPiece& piece, std::string_view bytes) {
@@ -332,23 +330,25 @@ SolveReport Ranks::solve(Engine& own, const Model* model, const InstanceBatch& i
   return report;
 }
 
-std::vector<double> Ranks::score(Engine& own, const Model& model, const InstanceBatch& instances,
-                                 const SolutionBatch& solutions, float temperature, const StopToken& stop) {
-  if (is_alone(instances)) return own.score(model, instances, solutions, temperature, stop);
+std::vector<double> Ranks::score(Engine& own, const Model& model, std::span<const Instance> instances,
+                                 std::span<const Solution> solutions, float temperature,
+                                 const StopToken& stop) {
+  if (is_alone(instances.size())) return own.score(model, instances, solutions, temperature, stop);
   const int32_t number = number_of(&model);
-  WorkPieces pieces(work_of(instances), ranks_.size());
+  const InstancePointers pointers = pointers_to(instances);
+  WorkPieces pieces(work_of(pointers), ranks_.size());
   std::vector<double> scores(instances.size());
   const auto take = [&](const WorkPiece& piece, const std::vector<double>& part) {
     for (size_t i = 0; i < piece.places.size(); ++i) scores[piece.places[i]] = part.at(i);
   };
   const auto here = [&](const WorkPiece& piece) {
-    take(piece, own.score(model, chosen(std::span(instances), piece.places),
-                          chosen(std::span(solutions), piece.places), temperature, stop));
+    take(piece, own.score(model, chosen(instances, piece.places), chosen(solutions, piece.places),
+                          temperature, stop));
   };
   const auto message = [&](const WorkPiece& piece) {
     MessageWriter writer;
     writer.put(RankCall::kScore).put(number).put(temperature);
-    put_instances(writer, instances, piece.places);
+    put_instances(writer, chosen(std::span(pointers), piece.places));
     for (const size_t place : piece.places) put(writer, solutions[place]);
     return writer.bytes();
   };

@@ -26,17 +26,15 @@ class Ranks {
 
   // As Engine::solve() and Engine::score() of `own`, this rank's engine; the same answers. One instance alone
   // is solved here, by active search on CPUs with the processors of all ranks; a stop then waits for the call
-  // under way (half a step). Steps of active search are reported for those that are solved here. `sink` may
-  // be called by a thread of its own, one at a time. What another rank throws ends the run there. Models must
-  // stay as they are and outlive this.
-  SolveReport solve(Engine& own, const Model* model, const InstanceBatch& instances,
-                    std::span<const uint64_t> rows, const SolveOptions& options, const SearchControl& control,
-                    const SolutionSink& sink);
-  std::vector<double> score(Engine& own, const Model& model, const InstanceBatch& instances,
-                            const SolutionBatch& solutions, float temperature, const StopToken& stop);
+  // under way (half a step). Steps of active search are reported for those that are solved here. The job's
+  // sink may be called by a thread of its own, one at a time. What another rank throws ends the run there.
+  // Models must stay as they are and outlive this.
+  SolveReport solve(Engine& own, const Model* model, const SolveJob& job);
+  std::vector<double> score(Engine& own, const Model& model, std::span<const Instance> instances,
+                            std::span<const Solution> solutions, float temperature, const StopToken& stop);
 
  private:
-  bool is_alone(const InstanceBatch& instances) const { return ranks_.size() == 1 || instances.size() < 2; }
+  bool is_alone(size_t instances) const { return ranks_.size() == 1 || instances < 2; }
   // The number that the others know the model by, -1 for null; tells them first where they don't.
   int32_t number_of(const Model* model);
 

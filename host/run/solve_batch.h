@@ -2,7 +2,6 @@
 // A batch that is all there, solved by a run: what the libraries' calls do.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 
 #include "host/formats/write_solutions.h"
@@ -16,11 +15,9 @@ struct SolvedBatch {
   bool is_cut_short = false;
 };
 
-// Instance i has row first_row + i. The run's models are those of its request; what it used and reported
-// before is forgotten. `on_answer` may be empty; it is called once an answer, in input order, by any thread
-// of the host, by one at a time. Throws std::invalid_argument where the options cannot solve an instance.
-SolvedBatch solve_batch(SolveRun& run, const InstanceBatch& instances, uint64_t first_row,
-                        const SolveOptions& options, const SearchControl& control,
-                        const std::function<void()>& on_answer = {});
+// The job needs no sink. The run's models are those of its request; what it used and reported before is
+// forgotten. `on_answer` may be empty; it is called once an answer, in input order, by any thread of the
+// host, by one at a time. Throws std::invalid_argument where the options cannot solve an instance.
+SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer = {});
 
 }  // namespace pointsman

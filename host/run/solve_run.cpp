@@ -2,6 +2,7 @@
 #include "host/run/solve_run.h"
 
 #include <map>
+#include <span>
 #include <utility>
 
 #include "engine/schedule/answers_in_order.h"
@@ -16,6 +17,20 @@ constexpr int kFarthest = 2;  // times the size that a network was trained on: i
 void append(std::string& list, const std::string& entry) {
   if (("," + list + ",").find("," + entry + ",") != std::string::npos) return;
   list += (list.empty() ? "" : ",") + entry;
+}
+
+// What was done to other instances of the run.
+void add(SolveReport& run, const SolveReport& part) {
+  if (run.samples == 0) {
+    run = part;
+    return;
+  }
+  if (run.samples != part.samples) run.samples.reset();
+  if (run.augment != part.augment) run.augment.reset();
+  run.shuffle = run.shuffle || part.shuffle;
+  run.improve = run.improve || part.improve;
+  run.solving_ms += part.solving_ms;
+  run.statistics += part.statistics;
 }
 
 }  // namespace
@@ -34,16 +49,15 @@ SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool
   if (!engine.device_note().empty()) log_.tell(engine.device_note());
 }
 
-// Null where the options ask none for anything, or none suits an instance that can do without.
-const Model* SolveRun::model_for(const Instance& instance, const SolveOptions& options) {
-  if (needs_network(options)) return &models.get(instance.problem, instance.n());
-  if (!can_use_network(options, problem_of(instance))) return nullptr;
+const Model* SolveRun::model_for(ProblemKind problem, int n, const SolveOptions& options) {
+  if (needs_network(options)) return &models.get(problem, n);
+  if (!can_use_network(options, problem_of(problem))) return nullptr;
   try {
-    const Model& model = models.get(instance.problem, instance.n());
-    if (instance.n() <= kFarthest * model.config.n) return &model;
+    const Model& model = models.get(problem, n);
+    if (n <= kFarthest * model.config.n) return &model;
     if (!std::exchange(told_of_size_, true)) {
       log_.tell(model.name + " was trained on " + std::to_string(model.config.n) +
-                " items: it is not used for " + std::to_string(instance.n()));
+                " items: it is not used for " + std::to_string(n));
     }
   } catch (const ModelFileError& error) {
     if (!std::exchange(told_of_size_, true)) log_.tell(std::string("no network is used: ") + error.what());
@@ -51,13 +65,12 @@ const Model* SolveRun::model_for(const Instance& instance, const SolveOptions& o
   return nullptr;
 }
 
-std::vector<SolveRun::Group> SolveRun::groups_of(const InstanceBatch& instances,
-                                                 const SolveOptions& options) {
+std::vector<SolveRun::Group> SolveRun::groups_of(const SolveJob& job) {
   std::vector<Group> groups;
   std::map<std::pair<ProblemKind, const Model*>, size_t> known;
-  for (size_t place = 0; place < instances.size(); ++place) {
-    const Instance& instance = instances[place];
-    const Model* model = model_for(instance, options);
+  for (size_t place = 0; place < job.size(); ++place) {
+    const Instance& instance = *job.instances[place];
+    const Model* model = model_for(instance.problem, instance.n(), job.options);
     const auto [at, is_new] = known.try_emplace({instance.problem, model}, groups.size());
     if (is_new) groups.push_back({model});
     groups[at->second].places.push_back(place);
@@ -66,37 +79,22 @@ std::vector<SolveRun::Group> SolveRun::groups_of(const InstanceBatch& instances,
   return groups;
 }
 
-void SolveRun::solve_group(const Group& group, const InstanceBatch& instances,
-                           const std::vector<uint64_t>& rows, SolveOptions options,
-                           const SearchControl& control, const SolutionSink& sink) {
-  if (group.model != nullptr) used.add(*group.model);
-  const bool all = group.places.size() == instances.size();
-  InstanceBatch copies;
-  std::vector<uint64_t> own_rows;
-  for (const size_t place : group.places) {
-    if (!all) copies.push_back(instances[place]);
-    own_rows.push_back(rows[place]);
-  }
-  options.on_step = report_places(std::move(options.on_step), group.places);
-  const double earlier_ms = report.solving_ms;
-  report = ranks_.solve(engine, group.model, all ? instances : copies, own_rows, options, control, sink);
-  report.solving_ms += earlier_ms;
-  if (options.shuffle.value_or(false) && !report.shuffle && !std::exchange(told_of_shuffle_, true))
-    log_.tell("--shuffle: ignored, the attention encoder reads all orders of the items alike");
-}
-
-void SolveRun::solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows,
-                     const SolveOptions& options, const SearchControl& control, const SolutionSink& sink) {
-  const std::vector<Group> groups = groups_of(instances, options);
+void SolveRun::solve(const SolveJob& job) {
+  const std::vector<Group> groups = groups_of(job);
   double work_left = 0.0;
   for (const Group& group : groups) work_left += group.work;
-  AnswersInOrder answers(sink);
+  AnswersInOrder answers(job.sink);
   for (const Group& group : groups) {
-    SearchControl part = share_time(control, group.work, work_left);
-    if (groups.size() > 1 && !part.end) part.end = part.deadline;  // no instance is alone
+    SolveJob part = job.part(group.places);
+    part.control = share_time(job.control, group.work, work_left);
+    if (groups.size() > 1 && !part.control.end) part.control.end = part.control.deadline;  // none is alone
+    part.sink = [&](size_t i, Solution&& solution) { answers.put(group.places[i], std::move(solution)); };
     work_left -= group.work;
-    solve_group(group, instances, rows, options, part,
-                [&](size_t i, Solution&& solution) { answers.put(group.places[i], std::move(solution)); });
+    if (group.model != nullptr) used.add(*group.model);
+    const SolveReport done = ranks_.solve(engine, group.model, part);
+    add(report, done);
+    if (job.options.shuffle.value_or(false) && !done.shuffle && !std::exchange(told_of_shuffle_, true))
+      log_.tell("--shuffle: ignored, the attention encoder reads all orders of the items alike");
   }
 }
 
@@ -111,8 +109,8 @@ std::vector<double> SolveRun::score(const InstanceBatch& instances, const Soluti
     }
     used.add(model);
     const std::vector<double> scores =
-        ranks_.score(engine, model, InstanceBatch(&instances[begin], &instances[begin] + (end - begin)),
-                     SolutionBatch(&solutions[begin], &solutions[begin] + (end - begin)), temperature, stop);
+        ranks_.score(engine, model, std::span(instances).subspan(begin, end - begin),
+                     std::span(solutions).subspan(begin, end - begin), temperature, stop);
     log_probs.insert(log_probs.end(), scores.begin(), scores.end());
   }
   return log_probs;

@@ -2,7 +2,6 @@
 // Instances of any sizes, each solved or scored with its model, in input order.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "engine/engine.h"
@@ -23,20 +22,22 @@ struct SolveRun {
   SolveRun(const BackendOptions& backend, const std::string& model, bool untrained, RunLog log,
            Communicator& ranks = one_process());
 
-  // Solves `instances`, those of a model together; rows[i] is the row of instance i in its file or stream.
-  // A time limit is shared among the models by their work. `sink` is called in input order as answers become
-  // final.
-  void solve(const InstanceBatch& instances, const std::vector<uint64_t>& rows, const SolveOptions& options,
-             const SearchControl& control, const SolutionSink& sink);
+  // Solves instances of any problems and sizes, those of a model together. A time limit is shared among the
+  // models by their work.
+  void solve(const SolveJob& job);
 
   // log p of each solution under its instance's model, as Engine::score() gives it.
   std::vector<double> score(const InstanceBatch& instances, const SolutionBatch& solutions, float temperature,
                             const StopToken& stop);
 
+  // What solves instances of this problem and size; null where the options ask no network for anything, or
+  // none suits instances that can do without.
+  const Model* model_for(ProblemKind problem, int n, const SolveOptions& options);
+
   Engine engine;
   ModelStore models;
   ModelsUsed used;
-  SolveReport report;  // of the last model; solving_ms is the sum of all
+  SolveReport report;  // of all since it was reset, solving_ms is the sum
 
  private:
   // Instances of one problem that one model solves.
@@ -45,10 +46,7 @@ struct SolveRun {
     std::vector<size_t> places = {};
     double work = 0.0;
   };
-  const Model* model_for(const Instance& instance, const SolveOptions& options);
-  std::vector<Group> groups_of(const InstanceBatch& instances, const SolveOptions& options);
-  void solve_group(const Group& group, const InstanceBatch& instances, const std::vector<uint64_t>& rows,
-                   SolveOptions options, const SearchControl& control, const SolutionSink& sink);
+  std::vector<Group> groups_of(const SolveJob& job);
 
   Ranks ranks_;
   RunLog log_;

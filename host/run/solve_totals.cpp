@@ -1,11 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/run/solve_totals.h"
 
+#include <algorithm>
+
 namespace pointsman {
 
 std::string device_text(const DeviceInfo& device) { return device.name + " (" + device.detail + ")"; }
 
-SolveSummary summarise(const SolveRun& run, const SolveTotals& totals, uint64_t seed, double loading_ms) {
+SolutionSums& SolveTotals::group_of(const Instance& instance) {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const SolutionSums& group) {
+    return group.n == instance.n() && group.problem == instance.problem;
+  });
+  if (found != groups.end()) return *found;
+  if (groups.size() <= kMostGroups) {
+    groups.emplace_back();
+    if (groups.size() <= kMostGroups) groups.back().n = instance.n();
+  }
+  return groups.back();
+}
+
+void SolveTotals::add(const Instance& instance, const Solution& solution, double solution_gap) {
+  SolutionSums::add(instance, solution, solution_gap);
+  group_of(instance).add(instance, solution, solution_gap);
+  cut_short += solution.status != Status::kDone;
+  if (solution.status == Status::kUnsolved) return;
+  kicks += solution.kicks;
+  start = solved() == 1 || start == name_of(solution.start) ? name_of(solution.start) : "mixed";
+  if (!std::isnan(solution.network_objective))
+    network_objective += solution.network_objective, ++with_network;
+}
+
+SolveSummary summarise(SolveRun& run, const SolveTotals& totals, const SolveOptions& options,
+                       double loading_ms) {
   SolveSummary summary;
   summary.instances = totals.instances;
   summary.unsolved = totals.unsolved;
@@ -14,7 +40,7 @@ SolveSummary summarise(const SolveRun& run, const SolveTotals& totals, uint64_t 
   if (run.report.improve) summary.mean_network_cost = totals.mean_network_objective();
   summary.loading_ms = loading_ms;
   summary.solving_ms = run.report.solving_ms;
-  summary.mode = info_of(run.report.mode).name;
+  summary.mode = info_of(options.mode).name;
   summary.start = totals.start;
   summary.kicks = totals.kicks;
   summary.samples = run.report.samples;
@@ -24,8 +50,16 @@ SolveSummary summarise(const SolveRun& run, const SolveTotals& totals, uint64_t 
   summary.model = run.used.names;
   summary.model_sha256 = run.used.sha256;
   summary.device = device_text(run.engine.device());
-  summary.seed = seed;
+  summary.seed = options.seed;
   summary.version = POINTSMAN_VERSION;
+  for (const SolutionSums& group : totals.groups) {
+    summary.groups.push_back(
+        {{}, group.n, summary.mode, {}, group.instances, group.mean_objective(), group.mean_gap()});
+    if (group.n == 0) continue;
+    const Model* const model = run.model_for(*group.problem, group.n, options);
+    summary.groups.back().problem = name_of(*group.problem);
+    if (model != nullptr) summary.groups.back().model = model->name;
+  }
   return summary;
 }
 

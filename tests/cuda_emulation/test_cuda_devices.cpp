@@ -3,7 +3,6 @@
 // those of one call after the other on one device, under every schedule.
 #include <exception>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -242,10 +241,9 @@ TEST_CASE("devices: a stop that comes after the rollouts of a step changes nothi
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
                     const SolveOptions& options) {
   SolutionBatch solutions;
-  std::vector<uint64_t> rows(instances.size());
-  std::iota(rows.begin(), rows.end(), 0);
-  engine.solve(&model, instances, rows, options, {},
-               [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); });
+  engine.solve(&model, SolveJob(instances, 0, options, {}, [&](size_t, Solution&& solution) {
+    solutions.push_back(std::move(solution));
+  }));
   return solutions;
 }
 

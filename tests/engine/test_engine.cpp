@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facade over the CPU backend, with untrained models.
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -34,11 +33,9 @@ SolveOptions with_mode(Mode mode) {
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
                     const SolveOptions& options, SolveReport* report = nullptr) {
   SolutionBatch solutions;
-  std::vector<uint64_t> rows(instances.size());
-  std::iota(rows.begin(), rows.end(), 0);
-  const SolveReport done =
-      engine.solve(&model, instances, rows, options, {},
-                   [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); });
+  const SolveReport done = engine.solve(
+      &model, SolveJob(instances, 0, options, {},
+                       [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); }));
   if (report != nullptr) *report = done;
   return solutions;
 }
@@ -220,8 +217,8 @@ TEST_CASE("auto answers a KnapSack by branch and bound, and samples what that do
   CHECK(with[1].objective >= with[1].network_objective);
 
   SolutionBatch without(3);
-  engine.solve(nullptr, instances, std::vector<uint64_t>{0, 1, 2}, SolveOptions(), {},
-               [&](size_t i, Solution&& solution) { without[i] = std::move(solution); });
+  engine.solve(nullptr, SolveJob(instances, 0, {}, {},
+                                 [&](size_t i, Solution&& solution) { without[i] = std::move(solution); }));
   CHECK(without[0].order == exact[0].order);
   CHECK(without[1].start == Start::kBranchAndBound);
   CHECK(with[1].objective >= without[1].objective);
@@ -234,11 +231,10 @@ TEST_CASE("each instance has its own limit, and the next one begins with a whole
   SearchControl control;
   control.each = std::chrono::milliseconds(40);
   std::vector<Clock::time_point> ends = {Clock::now()};
-  engine.solve(nullptr, instances, std::vector<uint64_t>{0, 1, 2, 3, 4}, SolveOptions(), control,
-               [&](size_t, Solution&& solution) {
+  engine.solve(nullptr, SolveJob(instances, 0, {}, control, [&](size_t, Solution&& solution) {
                  CHECK(solution.status == Status::kTimeLimit);
                  CHECK(solution.kicks > 0);
-               });
+               }));
   const auto taken = Clock::now() - ends[0];
   CHECK(taken >= std::chrono::milliseconds(5 * 40));
   CHECK(taken < std::chrono::milliseconds(5 * 40 + 400));  // a busy machine
@@ -251,11 +247,11 @@ TEST_CASE("a limit too short for the network leaves an instance a quick answer")
   control.each = std::chrono::nanoseconds(1);
   const Model model = untrained_model(ProblemKind::kTsp, 1);
   int answered = 0;
-  engine.solve(&model, instances, std::vector<uint64_t>{0, 1}, with_mode(Mode::kSample), control,
-               [&](size_t, Solution&& solution) {
+  engine.solve(&model,
+               SolveJob(instances, 0, with_mode(Mode::kSample), control, [&](size_t, Solution&& solution) {
                  CHECK(solution.status == Status::kTimeLimit);
                  answered += solution.order.size() == 100;
-               });
+               }));
   CHECK(answered == 2);
 }
 
@@ -314,5 +310,6 @@ TEST_CASE("the facade refuses instances of another problem") {
   const Model model = untrained_model(ProblemKind::kTsp, 1);
   CHECK_THROWS_AS(solve(engine, model, {random_knapsack(5, 1, 1.0)}, SolveOptions()), std::invalid_argument);
   CHECK_THROWS_AS(solve(engine, model, {Instance()}, SolveOptions()), std::invalid_argument);
-  CHECK_THROWS_AS(engine.score(model, {random_tsp(5, 1)}, {}), std::invalid_argument);
+  const InstanceBatch alone = {random_tsp(5, 1)};
+  CHECK_THROWS_AS(engine.score(model, alone, {}), std::invalid_argument);
 }

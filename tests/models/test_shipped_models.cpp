@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 
 #include "engine/engine.h"
 #include "tests/catch.h"
@@ -57,10 +56,9 @@ std::vector<double> optima(const Shipped& shipped) {
 SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& instances,
                     const SolveOptions& options) {
   SolutionBatch solutions;
-  std::vector<uint64_t> rows(instances.size());
-  std::iota(rows.begin(), rows.end(), 0);
-  engine.solve(&model, instances, rows, options, {},
-               [&](size_t, Solution&& solution) { solutions.push_back(std::move(solution)); });
+  engine.solve(&model, SolveJob(instances, 0, options, {}, [&](size_t, Solution&& solution) {
+    solutions.push_back(std::move(solution));
+  }));
   return solutions;
 }
 

@@ -59,7 +59,7 @@ class TwoOptSearcher {
     SearchResult result;
     for (size_t i = 0; i < instances_.size(); ++i) {
       if (best_[i].status == Status::kUnsolved && !control_.is_over())
-        best_[i] = quick_answer(instances_[i], control_.check());
+        best_[i] = quick_answer(*instances_[i], control_.check());
       result.candidates.push_back({std::move(best_[i])});
     }
     return result;
@@ -98,18 +98,18 @@ class TwoOptSearcher {
     }
     Solution solution = unsolved();
     solution.order = packer_.original_order(i, &found_.orders[i * request_.sequences.n]);
-    require_valid(instances_[i], solution, "an invalid tour of the device: ");
+    require_valid(*instances_[i], solution, "an invalid tour of the device: ");
     solution.start = Start::kNearestNeighbour;
     const int64_t kicks = best.kicks + std::max(found_.kicks[i], 0);
     const bool is_first = best.status == Status::kUnsolved;
-    if (is_first || is_better(instances_[i].problem, solution.objective, best.objective))
+    if (is_first || is_better(instances_[i]->problem, solution.objective, best.objective))
       best = std::move(solution);
     best.kicks = kicks;
     best.status = status;
   }
 
   Backend& backend_;
-  const std::span<const Instance> instances_;
+  const std::span<const Instance* const> instances_;
   const SearchControl& control_;
   SequencePacker packer_;
   TwoOptRequest request_;
@@ -120,10 +120,10 @@ class TwoOptSearcher {
 // Of too few cities for the device.
 SearchResult search_small(const SearchBatch& batch, int kicks, uint64_t seed, const SearchControl& control) {
   SearchResult result;
-  for (const Instance& instance : batch.instances) {
+  for (const Instance* instance : batch.instances) {
     Solution solution = unsolved();
     if (!control.is_over()) {
-      solution = local_search_tour(instance, {.kicks = kicks, .seed = seed}, control);
+      solution = local_search_tour(*instance, {.kicks = kicks, .seed = seed}, control);
       solution.start = Start::kGreedyEdges;
     }
     result.candidates.push_back({std::move(solution)});
@@ -151,8 +151,8 @@ int instances_at_once(const TwoOptOptions&, int n, int64_t share) {
 
 SearchResult run_search(Backend& backend, const SearchBatch& batch, const TwoOptOptions& options,
                         const SearchControl& control) {
-  for (const Instance& instance : batch.instances) check(options, instance);
-  const int n = batch.instances[0].n();
+  for (const Instance* instance : batch.instances) check(options, *instance);
+  const int n = batch.instances[0]->n();
   const auto kicks = static_cast<int>(options.kicks.value_or(int64_t{TwoOptOptions::kKicksPerCity} * n));
   if (n < kFewestTourCities) return search_small(batch, kicks, options.seed, control);
   TwoOptSearcher searcher(backend, batch, options, control);

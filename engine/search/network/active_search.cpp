@@ -81,7 +81,7 @@ class ActiveSearch {
   void report(int step) const {
     if (!options_.on_step) return;
     for (size_t i = 0; i < instances_.size(); ++i) {
-      const double unit = sign_of(problem_of(instances_[i])) * searched_[i].scale;
+      const double unit = sign_of(problem_of(*instances_[i])) * searched_[i].scale;
       options_.on_step({static_cast<int64_t>(i), step + 1, unit * mean_cost(i), unit * searched_[i].baseline,
                         searched_[i].best.objective});
     }
@@ -101,7 +101,7 @@ class ActiveSearch {
   // The replicas of step `step`. Each reads a sequence in an order of its own, or where that makes no
   // difference those of a symmetry share one.
   RolloutRequest draws(int step, int replicas, const StopToken& stop) {
-    const int n = instances_[0].n(), augment = options_.augment;
+    const int n = instances_[0]->n(), augment = options_.augment;
     const int sequences = shares_encodings_ ? std::min(augment, replicas) : replicas;
     packer_.clear();
     sequence_keys_.clear();
@@ -180,19 +180,19 @@ class ActiveSearch {
     Solution solution;
     // The sequences of an instance that shares them have all the user's order.
     const size_t sequence = shares_encodings_ ? i * sequences : rollout;
-    solution.order = packer_.original_order(sequence, &result_.orders[rollout * instances_[i].n()]);
-    require_valid(instances_[i], solution, kInvalidAnswer);
+    solution.order = packer_.original_order(sequence, &result_.orders[rollout * instances_[i]->n()]);
+    require_valid(*instances_[i], solution, kInvalidAnswer);
     solution.log_prob = result_.log_probs[rollout];
     solution.network_objective = solution.objective;
     if (!own.has_best) own.scale = unit_scale(solution, cost);
     // A rounded metric may disagree with the network's length.
-    if (!own.has_best || is_better(instances_[i].problem, solution.objective, own.best.objective))
+    if (!own.has_best || is_better(instances_[i]->problem, solution.objective, own.best.objective))
       own.best = std::move(solution);
     own.has_best = true;
   }
 
   Backend& backend_;
-  const std::span<const Instance> instances_;
+  const std::span<const Instance* const> instances_;
   const std::span<const uint64_t> keys_;
   const ActiveSearchOptions& options_;
   const bool shares_encodings_;
@@ -238,7 +238,7 @@ int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& devi
 
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
                         const ActiveSearchOptions& options, const SearchControl& control) {
-  check_options(options, config, batch.instances[0].problem);
+  check_options(options, config, batch.instances[0]->problem);
   const int sets = static_cast<int>(batch.instances.size());
   backend.configure(config, sets);
   // Loading zeroes moments and gradients too, so nothing that an earlier batch learnt is left.

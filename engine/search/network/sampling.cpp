@@ -61,7 +61,7 @@ class Sampler {
         keys_(batch.keys),
         options_(options),
         control_(control),
-        largest_(largest_call(instances_[0].n())),
+        largest_(largest_call(instances_[0]->n())),
         packer_(instances_, config.capacity),
         kept_(instances_.size()),
         drawn_(instances_.size(), 0) {
@@ -190,7 +190,7 @@ class Sampler {
     for (const PlannedSequence& sequence : planned) {
       packer_.add(sequence.instance, sequence.copy,
                   options_.shuffle ? input_order(options_.seed, keys_[sequence.instance], sequence.replica,
-                                                 instances_[0].n())
+                                                 instances_[0]->n())
                                    : std::vector<int32_t>());
       counts.push_back(sequence.count);
       count += sequence.count;
@@ -217,7 +217,7 @@ class Sampler {
   // To the only instance of a run.
   void report_best() const {
     if (!control_.on_best || kept_[0].empty()) return;
-    control_.on_best(problem_of(instances_[0]).objective(instances_[0], kept_[0].front().order));
+    control_.on_best(problem_of(*instances_[0]).objective(*instances_[0], kept_[0].front().order));
   }
 
   void collect(std::span<const PlannedSequence> planned) {
@@ -239,8 +239,8 @@ class Sampler {
     std::vector<Answer>& kept = kept_[sequence.instance];
     const double cost = rollouts_.costs[at];
     if (std::isnan(cost) || !(kept.size() < keep || cost <= kept.back().cost)) return;
-    std::vector<int32_t> order = packer_.original_order(s, &rollouts_.orders[at * instances_[0].n()]);
-    std::vector<int32_t> identity = problem_of(instances_[0]).canonical(order);
+    std::vector<int32_t> order = packer_.original_order(s, &rollouts_.orders[at * instances_[0]->n()]);
+    std::vector<int32_t> identity = problem_of(*instances_[0]).canonical(order);
     const int64_t sample = sequence.first + j * options_.augment;
     offer_answer(kept, {cost, sample, rollouts_.log_probs[at], std::move(order), std::move(identity)}, keep);
   }
@@ -251,7 +251,7 @@ class Sampler {
     for (Answer& answer : kept_[i]) {
       Solution solution;
       solution.order = std::move(answer.order);
-      require_valid(instances_[i], solution, kInvalidAnswer);
+      require_valid(*instances_[i], solution, kInvalidAnswer);
       solution.log_prob = answer.log_prob;
       solution.network_objective = solution.objective;
       solution.status = drawn_[i] < end_ - options_.first_sample ? status : Status::kDone;
@@ -259,13 +259,13 @@ class Sampler {
     }
     // Rounded metrics rank tours otherwise than the network's length does.
     std::stable_sort(best.begin(), best.end(), [&](const Solution& a, const Solution& b) {
-      return is_better(instances_[i].problem, a.objective, b.objective);
+      return is_better(instances_[i]->problem, a.objective, b.objective);
     });
     return best;
   }
 
   const RolloutCall& rollout_;
-  const std::span<const Instance> instances_;
+  const std::span<const Instance* const> instances_;
   const std::span<const uint64_t> keys_;
   const SamplingOptions& options_;
   const SearchControl& control_;
@@ -304,7 +304,7 @@ int instances_at_once(const SamplingOptions& options, int n) {
 
 SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
                         const SamplingOptions& options, const SearchControl& control) {
-  check_options(options, batch.instances[0].problem);
+  check_options(options, batch.instances[0]->problem);
   return Sampler(rollout, config, batch, options, control).run();
 }
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -48,22 +47,19 @@ SolvePlan sampling_plan(int64_t samples, bool improve) {
   return plan;
 }
 
-std::vector<uint64_t> rows_from(uint64_t first_row, const InstanceBatch& instances) {
-  std::vector<uint64_t> rows(instances.size());
-  std::iota(rows.begin(), rows.end(), first_row);
-  return rows;
+SolveJob job_of(const InstanceBatch& instances, SolutionSink sink) {
+  return SolveJob(instances, 0, {}, {}, std::move(sink));
 }
 
 SolutionBatch solve(const Devices& devices, const SolvePlan& plan, const InstanceBatch& instances,
                     const SearchControl& control = {}, uint64_t first_row = 0,
                     const ModelConfig& config = {}) {
   SolutionBatch solutions;
-  const std::vector<uint64_t> rows = rows_from(first_row, instances);
-  const PolicyStatistics statistics = solve_instances(devices, config, plan, instances, rows, control,
-                                                      [&](size_t place, Solution&& solution) {
-                                                        CHECK(place == solutions.size());
-                                                        solutions.push_back(std::move(solution));
-                                                      });
+  const SolveJob job(instances, first_row, {}, control, [&](size_t place, Solution&& solution) {
+    CHECK(place == solutions.size());
+    solutions.push_back(std::move(solution));
+  });
+  const PolicyStatistics statistics = solve_instances(devices, config, plan, job);
   CHECK(solutions.size() == instances.size());
   if (std::holds_alternative<InstanceSearch>(plan.search)) CHECK(statistics.steps == 0);
   for (size_t i = 0; i < instances.size(); ++i) {
@@ -114,9 +110,27 @@ TEST_CASE("a mixed batch is answered in input order, the same for every batch si
   }
 }
 
+TEST_CASE("a part of a job keeps rows, options and limits, and reports steps by the job's places") {
+  const InstanceBatch instances = mixed_instances();
+  SolveJob job(instances, 100);
+  job.options.seed = 7;
+  job.control.each = std::chrono::seconds(3);
+  std::vector<int64_t> reported;
+  job.options.on_step = [&](const ActiveSearchProgress& at) { reported.push_back(at.instance); };
+  const std::vector<size_t> places = {4, 29, 11};
+  const SolveJob part = job.part(places);
+  REQUIRE(part.size() == 3);
+  for (size_t i = 0; i < 3; ++i) CHECK(part.instances[i] == &instances[places[i]]);
+  CHECK(part.rows == std::vector<uint64_t>{104, 129, 111});
+  CHECK(part.options.seed == 7);
+  CHECK(part.control.each == std::chrono::seconds(3));
+  CHECK_FALSE(part.sink);
+  part.options.on_step({1, 1, 0.0, 0.0, 0.0});
+  CHECK(reported == std::vector<int64_t>{29});
+}
+
 TEST_CASE("a search of one instance at a time hands out each answer before the next is searched") {
   const InstanceBatch instances = mixed_instances();
-  const std::vector<uint64_t> rows = rows_from(0, instances);
   FakeBackend backend;
   backend.threads = 1;
   size_t searched = 0, taken = 0;
@@ -125,7 +139,7 @@ TEST_CASE("a search of one instance at a time hands out each answer before the n
     CHECK(taken == searched++);
     return quick_answer(instance);
   });
-  solve_instances({&backend}, {}, plan, instances, rows, {}, [&](size_t, Solution&&) { ++taken; });
+  solve_instances({&backend}, {}, plan, job_of(instances, [&](size_t, Solution&&) { ++taken; }));
   CHECK(taken == instances.size());
 }
 
@@ -495,9 +509,7 @@ TEST_CASE("of several devices one fails: its message ends the run, and what was 
     CHECK(place == answers.size());
     answers.push_back(std::move(solution));
   };
-  CHECK_THROWS_WITH(
-      solve_instances({&whole, &broken}, {}, plan, instances, rows_from(0, instances), {}, keep),
-      "device: lost");
+  CHECK_THROWS_WITH(solve_instances({&whole, &broken}, {}, plan, job_of(instances, keep)), "device: lost");
   CHECK(answers.size() < 300);
   for (size_t i = 0; i < answers.size(); ++i) CHECK(validate_solution(instances[i], answers[i]).empty());
 }
@@ -513,8 +525,7 @@ TEST_CASE("what was found before a device failed is handed out") {
   const auto wait = [&](size_t, Solution&&) {
     for (++answers; !device.failed;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
-  CHECK_THROWS_AS(solve_instances({&device}, {}, plan, instances, rows_from(0, instances), {}, wait),
-                  DeviceError);
+  CHECK_THROWS_AS(solve_instances({&device}, {}, plan, job_of(instances, wait)), DeviceError);
   CHECK(answers >= 30);
 }
 
@@ -526,14 +537,12 @@ TEST_CASE("a device that fails, or an answer that nobody takes, ends the run") {
   Device device(1e6);
   device.fails_after = 7;
   const auto ignore = [](size_t, Solution&&) {};
-  CHECK_THROWS_AS(solve_instances({&device}, {}, plan, instances, rows_from(0, instances), {}, ignore),
-                  DeviceError);
+  CHECK_THROWS_AS(solve_instances({&device}, {}, plan, job_of(instances, ignore)), DeviceError);
   Device whole(1e6);
   const auto refuse = [](size_t place, Solution&&) {
     if (place == 25) throw std::runtime_error("full");
   };
-  CHECK_THROWS_WITH(solve_instances({&whole}, {}, plan, instances, rows_from(0, instances), {}, refuse),
-                    "full");
+  CHECK_THROWS_WITH(solve_instances({&whole}, {}, plan, job_of(instances, refuse)), "full");
 }
 
 TEST_CASE("a device's batches share the time limit and use it up") {

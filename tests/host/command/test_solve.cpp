@@ -334,6 +334,34 @@ TEST_CASE("of two models that are as near the one listed first is taken") {
   CHECK(sandbox.run("solve --mode greedy set.npy").parsed().at("summary").at("model") == "tsp20");
 }
 
+TEST_CASE("the summary of several problems and sizes has a group for each") {
+  const Sandbox sandbox;
+  const std::string sack = R"({"problem":"knapsack","capacity":1,"weights":[0.5,0.6,0.4],"values":[1,2,3]})"
+                           "\n";
+  sandbox.write("in.ndjson", triangle("a") + sack + triangle("b"));
+  const Answer answer = sandbox.run("solve --mode sample -n 4 in.ndjson " + kMap);
+  REQUIRE(answer.code == 0);
+  const json summary = answer.parsed().at("summary");
+  CHECK(summary.at("model") == "tsp20,knapsack50,tsp50");
+  CHECK(summary.at("samples") == 4);
+  CHECK(summary.at("mean_cost").is_null());
+  const json& groups = summary.at("groups");
+  REQUIRE(groups.size() == 3);
+  CHECK(groups[0] == json::parse(R"({"problem":"tsp","n":3,"mode":"sample","model":"tsp20","instances":2,)"
+                                 R"("mean_cost":12,"gap":null})"));
+  CHECK(groups[1].at("problem") == "knapsack");
+  CHECK(groups[1].at("model") == "knapsack50");
+  CHECK(groups[1].at("mean_cost") == 5.0);
+  CHECK(groups[2].at("n") == 45);
+  CHECK(answer.err.find("knapsack n=3: 1 instance, mean 5, model knapsack50") != std::string::npos);
+  // The symmetries are those of TSP alone.
+  const json automatic = sandbox.run("solve -n 8 in.ndjson").parsed().at("summary");
+  CHECK(automatic.at("samples") == 8);
+  CHECK(automatic.at("augment").is_null());
+  const Answer stream = sandbox.run("solve --mode sample -n 4 --format ndjson in.ndjson");
+  CHECK(stream.err.find("tsp n=3: 2 instances, mean 12") != std::string::npos);
+}
+
 TEST_CASE("verbose runs log the model, the batches and the backend's calls") {
   const Sandbox sandbox;
   const Answer plain = sandbox.run("solve " + kMap + " --mode sample -n 16");

@@ -70,6 +70,7 @@ SolveSummary summary() {
   s.device = "cpu";
   s.seed = 1234;
   s.version = "0.1.0";
+  s.groups = {{"tsp", 4, "sample", "tsp20", 1, 4.0, 0.25}};
   return s;
 }
 
@@ -98,7 +99,10 @@ TEST_CASE("JSON holds the fields of the contract, and numbers that read back to 
       "{\"code\":0,\"summary\":{\"instances\":1,\"mean_cost\":4,\"gap\":0.25,\"computing_times\":{"
       "\"loading\":1.5,"
       "\"solving\":0},\"mode\":\"sample\",\"samples\":1280,\"augment\":8,\"shuffle\":false,\"improve\":false,"
-      "\"model\":\"tsp20\",\"model_sha256\":\"ab\",\"device\":\"cpu\",\"seed\":1234,\"version\":\"0.1.0\"},\n"
+      "\"model\":\"tsp20\",\"model_sha256\":\"ab\",\"device\":\"cpu\",\"seed\":1234,\"version\":\"0.1.0\","
+      "\"groups\":["
+      "{\"problem\":\"tsp\",\"n\":4,\"mode\":\"sample\",\"model\":\"tsp20\",\"instances\":1,\"mean_cost\":4,"
+      "\"gap\":0.25}]},\n"
       " \"solutions\":[\n  "
       "{\"index\":0,\"id\":\"sq\\\"uare\",\"problem\":\"tsp\",\"n\":4,\"status\":\"done\","
       "\"cost\":0.30000000000000004,\"cost_euclidean\":4,\"gap\":0.25,\"log_prob\":-0.1,\"tour\":[2,1,0,3]}]}"
@@ -239,6 +243,29 @@ TEST_CASE("arrays need one problem and one size") {
   CHECK_THROWS_AS(format_instances(InputFormat::kNpz, {}), OutputRefused);
   CHECK_THROWS_AS(format_instances(InputFormat::kKnapsackText, {square()}), OutputRefused);
   CHECK_THROWS_AS(format_instances(InputFormat::kTsplib, {square(), square()}), OutputRefused);
+}
+
+TEST_CASE("JSON and the table list the groups of a run, and what they differ in has no value for all") {
+  SolveSummary mixed = summary();
+  mixed.samples.reset();
+  mixed.augment.reset();
+  mixed.groups.push_back({"knapsack", 3, "sample", "", 2, 30.0, kNoNumber});
+  mixed.groups.push_back({"", 0, "sample", "", 5, kNoNumber, kNoNumber});
+  const auto format = [&](OutputFormat kind) {
+    return format_solutions(kind, {square()}, {square_tour()}, {}, mixed);
+  };
+  const nlohmann::json parsed = nlohmann::json::parse(format(OutputFormat::kJson)).at("summary");
+  CHECK(parsed.at("samples").is_null());
+  CHECK(parsed.at("augment").is_null());
+  CHECK(parsed.at("groups").at(1).at("model").is_null());
+  CHECK(parsed.at("groups").at(1).at("gap").is_null());
+  CHECK(parsed.at("groups").at(2).at("problem").is_null());
+  CHECK(parsed.at("groups").at(2).at("n").is_null());
+  const std::string text = format(OutputFormat::kText);
+  CHECK(text.find(", mode sample, model tsp20, seed") != std::string::npos);
+  CHECK(text.find("\ntsp n=4: 1 instance, mean 4, gap 25%, model tsp20\n"
+                  "knapsack n=3: 2 instances, mean 30\n"
+                  "others: 5 instances\n") != std::string::npos);
 }
 
 TEST_CASE("the text table names each answer and hides control bytes") {

@@ -52,7 +52,7 @@ class SameAsTheProgram(FolderTest):
             self.assertEqual(kicks, row.get("kicks", kicks))
         if not is_tsp:
             np.testing.assert_array_equal(result.weights, [row["weight"] for row in rows])
-        for name in ("mode", "samples", "augment", "shuffle", "improve", "seed", "version"):
+        for name in ("mode", "samples", "augment", "shuffle", "improve", "seed", "version", "groups"):
             self.assertEqual(result.summary[name], expected["summary"][name])
         self.assertEqual(result.summary["model"], expected["summary"].get("model", ""))
 

@@ -58,7 +58,7 @@ Solved solve_on(int ranks, const InstanceBatch& instances, const SolveOptions& o
   ThreadRanks::run(ranks, [&](Communicator& communicator) {
     if (communicator.rank() > 0) return serve_rank(communicator, [] { return false; });
     SolveRun run({"cpu", 1}, "", false, {}, communicator);
-    SolvedBatch batch = solve_batch(run, instances, 100, options, {});
+    SolvedBatch batch = solve_batch(run, SolveJob(instances, 100, options));
     solved = {std::move(batch.solutions), batch.summary, {}};
     solved.scores = run.score(instances, solved.solutions, 1.0f, {});
     end_ranks(communicator);
@@ -90,6 +90,12 @@ TEST_CASE("N ranks give the answers and the summary of one process", "[cluster]"
     CHECK(found.summary.augment == expected.summary.augment);
     CHECK(found.summary.improve == expected.summary.improve);
     CHECK(found.summary.model == expected.summary.model);
+    CHECK(std::equal(found.summary.groups.begin(), found.summary.groups.end(),
+                     expected.summary.groups.begin(), expected.summary.groups.end(),
+                     [](const SummaryGroup& a, const SummaryGroup& b) {
+                       return a.problem == b.problem && a.n == b.n && a.model == b.model &&
+                              a.instances == b.instances && same(a.mean_cost, b.mean_cost);
+                     }));
   }
 }
 
@@ -122,10 +128,11 @@ TEST_CASE("a limit ends the search of one instance on several ranks, which then 
     options.mode = Mode::kActive;
     SearchControl control;
     control.deadline = Clock::now() + std::chrono::milliseconds(300);
-    const SolvedBatch cut = solve_batch(run, instances, 0, options, control);
+    const SolvedBatch cut = solve_batch(run, SolveJob(instances, 0, options, control));
     CHECK(cut.solutions.at(0).status == Status::kTimeLimit);
     CHECK(cut.solutions.at(0).order.size() == 14);
-    const SolvedBatch again = solve_batch(run, mixed_instances(), 0, {}, {});
+    const InstanceBatch mixed = mixed_instances();
+    const SolvedBatch again = solve_batch(run, SolveJob(mixed));
     CHECK_FALSE(again.is_cut_short);
     end_ranks(communicator);
   });
@@ -176,7 +183,7 @@ TEST_CASE("a time limit leaves every instance with an answer or unsolved", "[clu
   ThreadRanks::run(2, [&](Communicator& communicator) {
     if (communicator.rank() > 0) return serve_rank(communicator, [] { return false; });
     SolveRun run({"cpu", 1}, "", false, {}, communicator);
-    const SolvedBatch batch = solve_batch(run, instances, 0, options, control);
+    const SolvedBatch batch = solve_batch(run, SolveJob(instances, 0, options, control));
     CHECK(batch.solutions.size() == instances.size());
     CHECK(batch.is_cut_short);
     end_ranks(communicator);

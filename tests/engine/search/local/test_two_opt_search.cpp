@@ -24,7 +24,7 @@ SolutionBatch search(const InstanceBatch& instances, const TwoOptOptions& option
   for (size_t i = 0; i < instances.size(); ++i) keys.push_back(first_key + i);
   const auto backend = make_backend({"cpu", 2});
   SolutionBatch answers;
-  for (auto& candidates : run_search(*backend, {instances, keys}, options, control).candidates) {
+  for (auto& candidates : run_search(*backend, {pointers_to(instances), keys}, options, control).candidates) {
     REQUIRE(candidates.size() == 1);
     answers.push_back(std::move(candidates[0]));
   }
@@ -154,7 +154,7 @@ TEST_CASE("2opt keeps the best tour of all its calls") {
   const InstanceBatch instances = random_instances(2, 40);
   const std::vector<uint64_t> keys = {0, 1};
   WorseAndWorse backend;
-  const auto found = run_search(backend, {instances, keys}, TwoOptOptions{.kicks = 5}, {});
+  const auto found = run_search(backend, {pointers_to(instances), keys}, TwoOptOptions{.kicks = 5}, {});
   CHECK(backend.calls == 2);
   const SolutionBatch first = search(instances, {.kicks = 0});
   for (size_t i = 0; i < instances.size(); ++i) {

@@ -43,8 +43,8 @@ struct Run {
         weights.push_back(backend.weights);
       };
       const size_t size = std::min(at_once, instances.size() - first);
-      const SearchBatch batch = {std::span(instances).subspan(first, size),
-                                 std::span(keys).subspan(first, size)};
+      const InstancePointers some = pointers_to(std::span(instances).subspan(first, size));
+      const SearchBatch batch = {some, std::span(keys).subspan(first, size)};
       for (auto& best : run_search(backend, config, batch, options, control).candidates)
         answers.push_back(best.at(0));
     }

@@ -35,7 +35,8 @@ std::vector<std::vector<Solution>> sample(FakeBackend& backend, const std::vecto
   const RolloutCall rollout = [&](const RolloutRequest& request, RolloutResult& result) {
     backend.rollout(request, result);
   };
-  return run_search(rollout, config_of(instances[0]), {instances, keys}, options, control).candidates;
+  return run_search(rollout, config_of(instances[0]), {pointers_to(instances), keys}, options, control)
+      .candidates;
 }
 
 // Samples of the instance with this key.
