@@ -20,8 +20,8 @@
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/formats/formats.h"
-#include "host/formats/printable.h"
 #include "host/formats/read_solutions.h"
+#include "host/formats/text_scan.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
 

@@ -8,7 +8,7 @@
 #include "host/command/command.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
 #include "models/parameter_layout.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "host/command/options.h"
-#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
 

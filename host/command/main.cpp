@@ -26,7 +26,6 @@
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
 #include "host/formats/input_file.h"
-#include "host/formats/printable.h"
 #include "host/formats/text_scan.h"
 #include "host/run/did_you_mean.h"
 #include "host/run/model_lookup.h"

@@ -10,7 +10,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/search/search.h"
-#include "host/formats/input_limit.h"
+#include "host/formats/input_file.h"
 #include "host/run/failure.h"
 
 namespace pointsman {

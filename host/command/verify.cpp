@@ -11,7 +11,6 @@
 #include "host/command/instance_flags.h"
 #include "host/command/log.h"
 #include "host/command/output.h"
-#include "host/formats/printable.h"
 #include "host/formats/read_solutions.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"

@@ -8,7 +8,6 @@
 #include "engine/search/limits.h"
 #include "host/command/output.h"
 #include "host/command/solve_stream.h"
-#include "host/formats/arrays.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_solutions.h"
 #include "host/python/call.h"
