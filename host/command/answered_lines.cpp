@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/problem/instance.h"
-#include "host/formats/printable.h"
 #include "host/formats/text_scan.h"
 
 namespace pointsman {

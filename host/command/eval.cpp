@@ -19,7 +19,6 @@
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/formats/formats.h"
-#include "host/formats/printable.h"
 #include "host/formats/read_solutions.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
@@ -311,8 +310,7 @@ Command eval_command() {
       .type_name(kModelValue);
   options.add("--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
   options.add("--modes", flags->modes, "Comma-separated modes, see below").type_name("MODES");
-  options
-      .add("-n,--samples", flags->samples, "Samples of the sample and random modes that name no number")
+  options.add("-n,--samples", flags->samples, "Samples of the sample and random modes that name no number")
       .range(int64_t{1}, int64_t{1} << 31);
   add_instance_options(options, flags->input);
   add_common_options(options, *command.common, {"json", "ndjson", "text"});

@@ -7,7 +7,7 @@
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/output.h"
-#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"

@@ -21,7 +21,6 @@
 #include "host/command/parser.h"
 #include "host/command/process_ranks.h"
 #include "host/formats/input_file.h"
-#include "host/formats/printable.h"
 #include "host/formats/text_scan.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"

@@ -9,7 +9,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/search/limits.h"
-#include "host/formats/input_limit.h"
+#include "host/formats/input_file.h"
 #include "host/options/option_set.h"
 #include "host/run/failure.h"
 

@@ -9,7 +9,7 @@
 
 #include "engine/cluster/communicator.h"
 #include "host/formats/formats.h"
-#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "host/options/did_you_mean.h"
 
 namespace pointsman {

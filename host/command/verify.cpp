@@ -9,7 +9,6 @@
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
 #include "host/command/output.h"
-#include "host/formats/printable.h"
 #include "host/formats/read_solutions.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CSV (RFC 4180) of one instance: "x,y" lines, the first of which may name the columns.
+// CSV (RFC 4180) of one instance: lines "x,y", with or without a header.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as spreadsheets write it
 
-// Without blanks and the quotes around it.
+// The field without surrounding blanks and quotes.
 std::string_view content(std::string_view field) {
   field = trim(field);
   const bool is_quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
@@ -31,53 +31,40 @@ bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Whether a field names a column. What may be a number in some spelling (0x10, 1e400, "0;5", -nan), or stands
-// for one that is missing, does not: a city taken for a header would be lost.
+// Whether a field is a column's name. A number in any spelling (0x10, 1e400, "0;5", -nan) or a word for a
+// missing number is none: taking a city for the header would lose it.
 bool is_column_name(std::string_view field) {
   const auto first =
       std::find_if(field.begin(), field.end(), [](char c) { return is_ascii_letter(c) || is_digit(c); });
   if (first == field.end()) return !field.empty() && static_cast<unsigned char>(field.front()) >= 0x80;
   if (is_digit(*first)) return false;
-  std::string word(first, std::find(first, field.end(), '('));
-  for (char& c : word) c = is_ascii_letter(c) ? static_cast<char>(c | 0x20) : c;
-  static constexpr std::string_view kNoNames[] = {"nan", "inf", "infinity", "na", "n/a", "null", "none"};
-  return std::find(std::begin(kNoNames), std::end(kNoNames), word) == std::end(kNoNames);
+  const std::string word = lower_case({first, std::find(first, field.end(), '(')});
+  static constexpr std::string_view kMissing[] = {"nan", "inf", "infinity", "na", "n/a", "null", "none"};
+  return std::find(std::begin(kMissing), std::end(kMissing), word) == std::end(kMissing);
 }
 
 }  // namespace
 
 InstanceFile parse_csv(std::string_view bytes, const std::string& file, const ReadOptions& options) {
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
-  Instance instance;
-  instance.id = file_stem(file);
-  instance.problem = problem_with(ItemFields::kCoordinates, options);
-  LoadingWatch watch(file);
-  LineScanner lines(bytes);
+  Instance instance = unnamed_instance(file, ItemFields::kCoordinates, options);
+  TextReader lines(bytes, file);
   std::string_view line;
   std::array<std::string_view, 2> fields;
-  for (bool is_first = true; lines.next_filled(line); is_first = false) {
-    watch.after(1);
+  for (bool is_first = true; lines.next_row(line); is_first = false) {
     std::array<double, 2> point{};
     const bool is_pair = split_fields(line, fields);
     if (is_first && is_pair && std::all_of(fields.begin(), fields.end(), is_column_name)) continue;
     if (!is_pair || !parse_number(fields[0], point[0]) || !parse_number(fields[1], point[1]))
-      throw InputError(file, lines.number(),
-                       std::string("expected \"x,y\"") + (is_first ? " or the columns' names" : "") +
-                           ", found " + shown(trim(line)));
+      lines.fail(std::string("expected \"x,y\"") + (is_first ? " or the columns' names" : "") + ", found " +
+                 shown(trim(line)));
     if (std::fabs(point[0]) > kLargestNumber || std::fabs(point[1]) > kLargestNumber)
-      throw InputError(file, lines.number(),
-                       "expected coordinates within +-1e100, found " + shown(trim(line)));
-    if (instance.n() == kLargestSize)
-      throw InputError(file, lines.number(), "more than " + std::to_string(kLargestSize) + " cities");
+      lines.fail("expected coordinates within +-1e100, found " + shown(trim(line)));
+    if (instance.n() == kLargestSize) lines.fail("more than " + std::to_string(kLargestSize) + " cities");
     instance.values.insert(instance.values.end(), point.begin(), point.end());
   }
   if (instance.n() == 0) throw InputError(file, 0, "expected at least one line \"x,y\", found none");
-  InstanceFile out{{std::move(instance)}, {}};
-  if (!lines.last_line_whole()) {
-    out.warnings.push_back(file + ":" + std::to_string(lines.number()) +
-                           ": the last line has no newline; was the file cut short?");
-  }
-  return out;
+  return lines.finish(std::move(instance));
 }
 
 }  // namespace pointsman

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/formats/formats.h"
 
-#include "host/formats/npz_file.h"
+#include "host/formats/npy_array.h"
 #include "models/tools/atomic_file.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 
@@ -41,6 +42,21 @@ ProblemKind problem_with(ItemFields fields, const ReadOptions& options) {
   return first.value();
 }
 
+InstanceFile TextReader::finish(Instance&& instance) const {
+  InstanceFile out{{std::move(instance)}, {}};
+  if (!last_line_whole()) {
+    out.warnings.push_back(warning("the last line has no newline; was the file cut short?"));
+  }
+  return out;
+}
+
+Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options) {
+  Instance instance;
+  instance.id = file_stem(file);
+  instance.problem = problem_with(fields, options);
+  return instance;
+}
+
 std::string solutions_wanted(const InstanceBatch& instances) {
   return std::to_string(instances.size()) + (instances.size() == 1 ? " solution" : " solutions");
 }
@@ -69,6 +85,42 @@ void check_coordinates(const InstanceBatch& instances) {
   for (const Instance& instance : instances) {
     if (!instance.has_coordinates()) throw OutputRefused("a matrix of distances is written as TSPLIB only");
   }
+}
+
+static bool is_distance(double value) { return value >= 0.0 && value <= kLargestNumber; }
+
+MatrixBuilder::MatrixBuilder(int n, size_t most_numbers) {
+  matrix_.n = n;
+  matrix_.above.reserve(std::min(static_cast<size_t>(n) * static_cast<size_t>(n - 1) / 2, most_numbers));
+}
+
+bool MatrixBuilder::add(int i, int j, double value) {
+  if (i == j) return true;
+  if (!is_distance(value)) return false;
+  if (i < j) {
+    matrix_.above.push_back(value);
+    return true;
+  }
+  // In a whole matrix (j, i) was added before (i, j).
+  if (!matrix_.above.empty()) return matrix_.at(j, i) == value;
+  below_.push_back(value);
+  return true;
+}
+
+std::string MatrixBuilder::refusal(int i, int j, double value) const {
+  const std::string found = ", found " + number_text(value);
+  if (!is_distance(value)) return "expected a number from 0 to 1e100" + found;
+  return "expected " + number_text(matrix_.at(j, i)) + " as on the other side of the diagonal" + found +
+         "; asymmetric instances are not supported";
+}
+
+std::shared_ptr<const DistanceMatrix> MatrixBuilder::finish() {
+  auto next = below_.begin();
+  if (next != below_.end()) matrix_.above.resize(below_.size());
+  for (int i = 1; next != below_.end(); ++i) {
+    for (int j = 0; j < i; ++j) matrix_.above[matrix_.place(j, i)] = *next++;
+  }
+  return std::make_shared<const DistanceMatrix>(std::move(matrix_));
 }
 
 }  // namespace pointsman

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of formats: one row tells a format by its name, suffix or first bytes, reads it and writes it.
+// The tables of formats. A format is one function that parses a file, one that writes it, and one row that
+// gives its name, suffixes and first bytes.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,7 +20,9 @@
 
 namespace pointsman {
 
-// Cities or items of one instance: 2n must stay an int.
+class NpyArray;
+
+// Cities or items of one instance: 2n must fit an int.
 inline constexpr int64_t kLargestSize = int64_t{1} << 29;
 
 template <typename Kind, typename Parse, typename Write>
@@ -26,9 +30,9 @@ struct FileFormat {
   Kind kind;
   std::string_view name;                     // on the command line
   std::array<std::string_view, 2> suffixes;  // the usual one first; the second or both may be empty
-  std::string_view magic;                    // the first bytes; empty: they tell nothing
-  Parse* parse;                              // of a whole file, whose name messages use; throws InputError
-  Write* write;                 // throws OutputRefused for what the format cannot hold; may be null
+  std::string_view magic;                    // the first bytes of every such file; may be empty
+  Parse* parse;                              // parses a whole file; throws InputError
+  Write* write;                 // may be null; throws OutputRefused for what the format cannot hold
   std::string_view title = {};  // in messages
 };
 
@@ -40,7 +44,7 @@ ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, par
     parse_matrix;
 WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
 
-// What a run gives. gaps: [instances], or empty when there is no reference.
+// The result of a run. gaps: [instances], or empty without a reference.
 struct Answer {
   const InstanceBatch& instances;
   const SolutionBatch& solutions;
@@ -50,8 +54,8 @@ struct Answer {
   double gap(size_t i) const { return gaps.empty() ? kNoNumber : gaps[i]; }
 };
 
-// One solution for each instance. Only `order` and `objective` are set; the objective is what the file
-// claims, NaN when it claims none. Whether an order is an answer is left to validate_solution.
+// Parses one solution for each instance and sets only `order` and `objective`: the objective that the file
+// claims, or NaN. The caller must validate the order.
 using ParseAnswers = SolutionBatch(std::string_view bytes, const std::string& file,
                                    const InstanceBatch& instances);
 using WriteAnswers = std::string(const Answer& answer);
@@ -63,7 +67,7 @@ WriteAnswers write_tour, write_npy_answers, write_npz_answers, write_json_answer
 std::span<const InstanceFormat> instance_formats();
 std::span<const AnswerFormat> answer_formats();
 
-// The first row that `is` holds of; null when there is none.
+// The first row for which `is` returns true; null if there is none.
 template <typename Format, typename Is>
 const Format* find_format(std::span<const Format> formats, Is is) {
   const auto found = std::find_if(formats.begin(), formats.end(), is);
@@ -83,9 +87,8 @@ const Format& format_of_kind(std::span<const Format> formats, Kind kind) {
 template <typename Format>
 const Format* format_by_suffix(std::span<const Format> formats, const std::string& path) {
   const std::string suffix = file_suffix(path);
-  if (suffix.empty()) return nullptr;
   return find_format(formats, [&](const Format& format) {
-    return suffix == format.suffixes[0] || suffix == format.suffixes[1];
+    return !suffix.empty() && (suffix == format.suffixes[0] || suffix == format.suffixes[1]);
   });
 }
 
@@ -104,7 +107,7 @@ std::vector<std::string> of_formats(std::span<const Format> formats, Text text) 
   return texts;
 }
 
-// Of the formats of these names; of a name that the table does not have ".NAME".
+// The suffixes of the formats with these names; ".NAME" for a name that is not in the table.
 template <typename Format>
 std::vector<std::string> suffixes_of(std::span<const Format> formats, const std::vector<std::string>& names) {
   std::vector<std::string> suffixes;
@@ -118,37 +121,93 @@ std::vector<std::string> suffixes_of(std::span<const Format> formats, const std:
   return suffixes;
 }
 
-// Of a file that tells no more of its problem than what an item's numbers are: the problem asked for where
-// its items have these fields, else the first that has such items.
+// A text file, line by line. Errors and warnings name the file and the line last read.
+class TextReader : public LineScanner {
+ public:
+  // `file`, the name in messages, must outlive the reader.
+  TextReader(std::string_view text, const std::string& file) : LineScanner(text), file_(file), watch_(file) {}
+
+  // The next line that is not blank; false at the end. Throws InputStopped when the run is over.
+  bool next_row(std::string_view& line) {
+    watch_.after(1);
+    return next_filled(line);
+  }
+  [[noreturn]] void fail(const std::string& message) const { throw InputError(file_, number(), message); }
+  std::string warning(const std::string& message) const {
+    return file_ + ":" + std::to_string(number()) + ": " + message;
+  }
+  // The instance of a whole file, with a warning if the file may have been cut short.
+  InstanceFile finish(Instance&& instance) const;
+
+ private:
+  const std::string& file_;
+  LoadingWatch watch_;
+};
+
+// The problem of a file that gives only the items' numbers: the one in `options` if its items have these
+// fields, else the first problem whose items have them.
 ProblemKind problem_with(ItemFields fields, const ReadOptions& options);
-// By the key "problem" of an object.
+// An instance of that problem, named after the file.
+Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options);
+// The problem that an object's key "problem" names.
 ProblemKind read_problem(const JsonValue& object);
 
-// As parse_json(), of a text that comes in pieces, the last of them empty.
+// As parse_json(), for a text that comes in pieces; an empty piece is the end.
 InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file);
-// One line of NDJSON, at `line` of the file.
+// Parses one line of NDJSON; `line` is its number in the file.
 Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line);
-// Whether the program's own answers are one JSON object a line, by the suffix, else by the first line.
+// Whether a file of our own solutions is NDJSON: by its suffix, else by its first line.
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
-// As TSPLIB says it; "EUCLIDEAN" for the unrounded metric, which TSPLIB does not have.
+// Builds a symmetric matrix of distances from numbers in file order: row by row, whole or one triangle.
+class MatrixBuilder {
+ public:
+  // most_numbers: an upper bound from the file's size, whatever n the file claims.
+  MatrixBuilder(int n, size_t most_numbers);
+
+  // Adds the number of row i, column j, counted from 0; the diagonal is ignored. False if the number is
+  // invalid: refusal() returns why ("expected .., found ..").
+  bool add(int i, int j, double value);
+  std::string refusal(int i, int j, double value) const;
+
+  // Call it after all numbers, or all of one triangle, were added.
+  std::shared_ptr<const DistanceMatrix> finish();
+
+ private:
+  DistanceMatrix matrix_;
+  std::vector<double> below_;  // the strict lower triangle row by row, if the upper one is not given
+};
+
+// Arrays, from files or from memory. These functions throw InputError.
+// points: (B, n, 2) or (n, 2), the two numbers of each item.
+InstanceBatch instances_of_points(const NpyArray& points, const ReadOptions& options);
+// matrices: (B, n, n) or (n, n).
+InstanceBatch instances_of_matrices(const NpyArray& matrices, const ReadOptions& options);
+// weights, values: (B, n) or (n,). Call set_capacities() afterwards.
+InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values);
+// capacity: a number or (B,).
+void set_capacities(const NpyArray& capacity, InstanceBatch& instances);
+// rows: (B, n) or (n,), tours or selections. `name` is used in messages.
+SolutionBatch solutions_of_rows(const NpyArray& rows, const InstanceBatch& instances,
+                                const std::string& name);
+
+// TSPLIB's name of a metric; "EUCLIDEAN" is the unrounded metric, which TSPLIB does not have.
 const char* metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
 
-// A whole file, "-" for standard input. Throws InputError when it cannot be opened and std::system_error when
-// the disk refuses.
+// Reads a whole file; "-" is standard input. Throws as InputFile.
 std::string read_file(const std::string& path);
 
-// "2 solutions", as many as there are instances.
+// "2 solutions", for two instances.
 std::string solutions_wanted(const InstanceBatch& instances);
-// Throws InputError unless a file has as many solutions.
+// Throws InputError unless the file has one solution for each instance.
 void check_count(size_t found, const InstanceBatch& instances, const std::string& file);
 
-// One problem and one size.
+// Whether all instances have one problem and one size.
 bool is_uniform(const InstanceBatch& instances);
 // Throws OutputRefused unless the instances fit an array.
 void check_uniform(const InstanceBatch& instances);
-// Throws OutputRefused for an instance that has a matrix of distances instead.
+// Throws OutputRefused if an instance has a matrix of distances instead of coordinates.
 void check_coordinates(const InstanceBatch& instances);
 
 }  // namespace pointsman

@@ -1,35 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a file, a pipe or standard input, for readers that must not wait for ever. What gzip has
-// packed is unpacked.
+// Reads a file, a pipe or standard input, and unpacks gzip. A reader never blocks past a time limit or a
+// signal, and packed input never takes more memory than --max-input.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "host/formats/gzip.h"
 #include "host/formats/input_error.h"
+
+struct z_stream_s;  // of zlib
 
 namespace pointsman {
 
-// A limit or a signal came while the input was waited for or a document was read.
+// The default of --max-input.
+inline constexpr const char* kDefaultMaxInput = "1G";
+
+// Parses a positive number of bytes with an optional unit K, M, G or T (powers of 1024): "512M".
+std::optional<uint64_t> parse_size(std::string_view text);
+
+// Sets the memory limit of packed input (gzip, .npz) for the whole process. Until then the limit is
+// POINTSMAN_MAX_INPUT of the environment, else the default.
+void set_input_limit(uint64_t bytes);
+// Throws std::invalid_argument if the environment variable is no size.
+uint64_t input_limit();
+
+// Throws InputTooLarge if `bytes` exceeds the limit. `what` starts the message: "locs: (9, 2) takes".
+void check_input_size(uint64_t bytes, const std::string& file, const std::string& what);
+
+// A time limit or a signal ended the run while input was awaited or parsed.
 class InputStopped : public InputError {
  public:
   using InputError::InputError;
 };
 
-// Whether the run is over, for all input of the process: asked while nothing comes, and while a document is
-// read and parsed. Set it before the first InputFile.
+// Sets, for the whole process, the tests for the end of the run: `waiting` is called while no input arrives,
+// `loading` while a document is read and parsed. Call it before the first InputFile is made.
 void set_run_stop(std::function<bool()> waiting, std::function<bool()> loading);
 
-// Of a document, for its reader and its parser.
+// Ends the parsing of a long document when the run is over.
 class LoadingWatch {
  public:
-  // `file` is its name in messages, and must outlive it.
+  // `file`, the name in messages, must outlive the watch.
   explicit LoadingWatch(const std::string& file) : file_(file) {}
 
-  // So many numbers or bytes more. Throws InputStopped when the run is over.
+  // Call it after every `work` numbers or bytes. Throws InputStopped when the run is over.
   void after(size_t work) {
     work_ += work;
     if (work_ < kWorkPerLook) return;
@@ -39,48 +57,72 @@ class LoadingWatch {
   void look() const;
 
  private:
-  static constexpr size_t kWorkPerLook = 1 << 14;  // some 0.2 ms
+  static constexpr size_t kWorkPerLook = 1 << 14;  // about 0.2 ms
   const std::string& file_;
   size_t work_ = 0;
 };
 
+// Unpacks gzip (RFC 1952) piece by piece.
+class GzipUnpacker {
+ public:
+  // `file` is the name in messages.
+  explicit GzipUnpacker(std::string file);
+
+  // Appends the unpacked bytes to `out`. Throws InputError, and InputTooLarge beyond the limit, which counts
+  // the unpacked bytes and, in text, 24 bytes for each value.
+  void unpack(std::string_view packed, std::string& out);
+  // The caller has released everything unpacked so far: the limit counts from here on.
+  void forget() { held_bytes_ = 0; }
+  // Call it at the end of the file. Throws InputError if the packed data is incomplete.
+  void end() const;
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const;
+  void inflate_some(std::string& out);
+  void count(std::string_view bytes);
+
+  std::string file_;
+  std::unique_ptr<z_stream_s, void (*)(z_stream_s*)> stream_;
+  std::string head_;  // the first unpacked bytes, which tell arrays from text
+  uint64_t held_bytes_ = 0;
+  bool is_between_ = true;  // between two members, where the file may end
+};
+
+// All reading functions throw InputStopped, InputError for damaged gzip, InputTooLarge, and std::system_error
+// when the disk fails. The end of the run interrupts waiting for input, lines beyond a megabyte, and
+// documents beyond a megabyte.
 class InputFile {
  public:
-  // path "-" is standard input, descriptor 0. `stop` may be empty; it is asked only while nothing comes, some
-  // 50 times a second. Throws InputError when the file cannot be opened.
+  // path "-" is standard input. `stop` may be empty; it is called about 50 times a second while no input
+  // arrives. Throws InputError if the file cannot be opened.
   InputFile(const std::string& path, std::function<bool()> stop);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  const std::string& name() const { return name_; }  // in messages
-
-  bool is_packed() const { return unpacker_.has_value(); }  // known once something was read
-  // The lines read so far are held no more: only what comes counts for the limit on packed input.
+  const std::string& name() const { return name_; }         // in messages
+  bool is_packed() const { return unpacker_.has_value(); }  // valid after the first read
+  // The caller has released all lines so far: the limit on packed input counts from here on.
   void forget_lines() {
     if (unpacker_) unpacker_->forget();
   }
 
-  // All throw InputStopped, InputError for damaged gzip, InputTooLarge for packed input that takes more
-  // memory than the limit, and std::system_error when the disk fails. A line is a part of a stream, which
-  // ends only where it is waited for; one beyond a megabyte is a document, and a document up to a megabyte is
-  // read whatever the time.
-  std::string_view peek(
-      size_t bytes);  // so many that come next, fewer where the first line or all ends; not taken
-  bool read_line(std::string& line);  // up to and with the next newline; false at the end
-  std::string read_piece();           // what has come; empty at the end
+  // The next bytes, which stay unread; fewer if the first line or the file is shorter.
+  std::string_view peek(size_t bytes);
+  bool read_line(std::string& line);  // with its newline; false at the end
+  std::string read_piece();           // as much as has arrived; empty at the end
   std::string read_rest();
 
  private:
+  bool begin();                      // reads the bytes that identify gzip; false at the end
   bool fill();                       // false at the end
-  bool read_block(std::string& to);  // as they lie in the file, appended; false at the end
+  bool read_block(std::string& to);  // appends raw bytes of the file; false at the end
   void watch_loading() const;
-  bool begin();  // with the bytes that tell gzip; false at the end
 
   std::string name_;
   std::function<bool()> stop_;
   int descriptor_ = 0;
-  std::string buffer_;  // read and not yet taken: from start_ on
+  std::string buffer_;  // unread from start_ on
   size_t start_ = 0;
   size_t read_bytes_ = 0;
   bool has_begun_ = false;

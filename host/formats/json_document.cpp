@@ -18,18 +18,15 @@ namespace pointsman {
 namespace {
 
 constexpr size_t kDeepest = 32;
-constexpr size_t kForgottenBytes = 1 << 20;  // at least, at a time: what stays is moved
+constexpr size_t kForgottenBytes = 1 << 20;  // the least to forget at once, since the rest is moved
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error .." -> "syntax error .."
-std::string plain_message(const std::string& what) {
-  size_t start = what.find("] ");
-  start = start == std::string::npos ? 0 : start + 2;
-  if (what.compare(start, 14, "parse error at") == 0) {
-    const size_t colon = what.find(": ", start);
-    if (colon != std::string::npos) start = colon + 2;
-  }
-  std::string message;
-  for (const char c : what.substr(start)) message += c >= 0x20 && c < 0x7F ? c : '?';
+std::string plain_message(std::string_view what) {
+  what.remove_prefix(what.find("] ") + 2);
+  if (what.starts_with("parse error at")) what.remove_prefix(what.find(": ") + 2);
+  std::string message(what);
+  std::replace_if(
+      message.begin(), message.end(), [](char c) { return c < 0x20 || c >= 0x7F; }, '?');
   return message;
 }
 
@@ -40,8 +37,8 @@ std::string key_name(const std::string& key) {
 
 }  // namespace
 
-// Gives the parser its text and receives its events. A refused event ends the parse with `message` at the
-// place reached.
+// Feeds the parser with text and receives its events. An event that returns false ends the parse with
+// `message` at the place reached.
 struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   using Kind = JsonValue::Kind;
 
@@ -52,7 +49,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     using reference = const char&;
     using iterator_category = std::input_iterator_tag;
 
-    Builder* builder;  // null: the end
+    Builder* builder;  // null at the end
 
     bool has_more() const {
       return builder != nullptr && (builder->reached < builder->document.text_.size() || builder->fetch());
@@ -68,32 +65,25 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   explicit Builder(JsonDocument& target) : document(target), watch(target.file_) {}
 
   bool null() override { return add_scalar(Kind::kNull, 0.0); }
-  bool boolean(bool value) override { return add_scalar(Kind::kBoolean, value ? 1.0 : 0.0); }
+  bool boolean(bool value) override { return add_scalar(Kind::kBoolean, value); }
   bool number_integer(number_integer_t value) override { return add_scalar(Kind::kNumber, value); }
   bool number_unsigned(number_unsigned_t value) override { return add_scalar(Kind::kNumber, value); }
   bool number_float(number_float_t value, const string_t&) override {
     return add_scalar(Kind::kNumber, value);
   }
   bool binary(binary_t&) override { return false; }
-  bool string(string_t& value) override {
-    add_text(value);
-    return end_value();
-  }
-
+  bool string(string_t& value) override { return add_text(value) && end_value(); }
   bool start_object(size_t) override { return open(Kind::kObject); }
   bool end_object() override { return close(); }
   bool start_array(size_t) override { return open(Kind::kArray); }
   bool end_array() override { return close(); }
-
   bool key(string_t& value) override {
     if (!keys.back().insert(value).second) {
       message = "duplicate key " + shown(value);
       return false;
     }
-    add_text(value);
-    return true;
+    return add_text(value);
   }
-
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
     message = plain_message(error.what());
     failed_at = position == 0 ? 0 : position - 1 - forgotten_bytes;
@@ -106,7 +96,7 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
                                .position = static_cast<uint32_t>(start),
                                .end = static_cast<uint32_t>(document.nodes_.size() + 1),
                                .kind = kind});
-    behind = reached;  // an event comes as soon as its token is read
+    behind = reached;  // the parser raises an event as soon as it has read the token
     watch.after(1);
   }
 
@@ -115,10 +105,11 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     return end_value();
   }
 
-  void add_text(std::string& value) {
+  bool add_text(std::string& value) {
     add(Kind::kString, 0.0);
     document.nodes_.back().text = static_cast<uint32_t>(document.texts_.size());
     document.texts_.push_back(std::move(value));
+    return true;
   }
 
   bool open(Kind kind) {
@@ -144,14 +135,14 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     return end_value();
   }
 
-  // Visits and forgets an element of the list.
+  // Visits and forgets the element of the list that ends here, if any.
   bool end_value() {
     if (document.list_ == kNoNode || open_nodes.empty() || open_nodes.back() != document.list_) return true;
     auto& nodes = document.nodes_;
     nodes[0].end = nodes[document.list_].end = static_cast<uint32_t>(nodes.size());
     visit(JsonValue(&document, document.list_ + 1));
     nodes.resize(document.list_ + 1);
-    // The list's key, where it has one, is the last text that stays.
+    // Keeps the texts up to the list's key, if it has one.
     document.texts_.resize(document.list_ == 0 ? 0 : nodes[document.list_ - 1].text + 1);
     ++document.forgotten_count_;
     if (behind >= std::max(kForgottenBytes, document.text_.size() / 2)) forget_text();
@@ -178,12 +169,11 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     return !piece.empty();
   }
 
-  // From `start` on.
   void check_text(size_t start) const {
     const std::string_view text = document.text_;
     if (text.size() >= std::numeric_limits<uint32_t>::max())
       document.fail_at(0, "JSON of 4 GiB or more; use .npy");
-    // The parser would take one for the end of the text.
+    // The parser would read a NUL byte as the end of the text.
     const size_t nul = text.find('\0', start);
     if (nul != std::string_view::npos) document.fail_at(nul, "a NUL byte");
   }
@@ -192,10 +182,10 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   LoadingWatch watch;
   std::function<std::string()> next_piece;
   std::string list;
-  std::function<void(const JsonValue&)> visit;  // empty: there is no list
+  std::function<void(const JsonValue&)> visit;  // empty without a list
   size_t forgotten_bytes = 0;
   size_t reached = 0;  // by the parser, in text_
-  size_t behind = 0;   // the last event's token; what lies between two tokens is no part of the next
+  size_t behind = 0;   // end of the last event's token
   size_t failed_at = std::numeric_limits<size_t>::max();
   std::string message;
   std::vector<uint32_t> open_nodes;
@@ -211,7 +201,7 @@ JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t firs
 
 JsonDocument::JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
                            std::function<void(const JsonValue&)> visit)
-    : file_(std::move(file)), first_line_(1) {
+    : file_(std::move(file)) {
   Builder builder(*this);
   builder.next_piece = std::move(next_piece);
   builder.list = std::move(list);
@@ -244,16 +234,15 @@ std::string JsonDocument::path_of(uint32_t target) const {
   std::string path;
   uint32_t at = 0;
   while (at != target) {
-    const bool is_object = nodes_[at].kind == JsonValue::Kind::kObject;
     uint32_t child = at + 1;
-    size_t index = at == list_ ? forgotten_count_ : 0;
-    if (is_object) {
+    if (nodes_[at].kind == JsonValue::Kind::kObject) {
       while (nodes_[child + 1].end <= target) child = nodes_[child + 1].end;
       if (!path.empty()) path += '.';
       path += key_name(texts_[nodes_[child].text]);
       if (child == target) return path;
       at = child + 1;
     } else {
+      size_t index = at == list_ ? forgotten_count_ : 0;
       for (; nodes_[child].end <= target; ++index) child = nodes_[child].end;
       path.append("[").append(std::to_string(index)).append("]");
       at = child;
@@ -268,32 +257,29 @@ std::vector<JsonValue> JsonValue::elements() const {
   if (!is_array()) fail_expected("an array");
   std::vector<JsonValue> out;
   const auto& nodes = document_->nodes_;
-  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child].end) {
+  for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child].end)
     out.push_back(JsonValue(document_, child));
-  }
   return out;
 }
 
-uint32_t JsonValue::find(std::string_view key) const {
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   if (!is_object()) fail_expected("an object");
   const auto& nodes = document_->nodes_;
   for (uint32_t child = node_ + 1; child < nodes[node_].end; child = nodes[child + 1].end) {
-    if (document_->texts_[nodes[child].text] == key) return child + 1;
+    if (document_->texts_[nodes[child].text] == key) return JsonValue(document_, child + 1);
   }
-  return 0;
+  return std::nullopt;
 }
 
-bool JsonValue::has(std::string_view key) const { return find(key) != 0; }
-
 JsonValue JsonValue::get(std::string_view key) const {
-  const uint32_t found = find(key);
-  if (found == 0) fail("expected the key \"" + std::string(key) + "\", found none");
-  return JsonValue(document_, found);
+  const std::optional<JsonValue> found = find(key);
+  if (!found) fail("expected the key \"" + std::string(key) + "\", found none");
+  return *found;
 }
 
 bool JsonValue::boolean() const {
   if (kind() != Kind::kBoolean) fail_expected("true or false");
-  return document_->nodes_[node_].number != 0;
+  return document_->nodes_[node_].number != 0.0;
 }
 
 double JsonValue::number() const {
@@ -308,14 +294,13 @@ double JsonValue::bounded_number() const {
 
 int32_t JsonValue::index() const {
   const double value = is_number() ? number() : -1.0;
-  if (!(value >= 0.0 && value <= std::numeric_limits<int32_t>::max()) || value != std::floor(value)) {
+  if (!(value >= 0.0 && value <= std::numeric_limits<int32_t>::max()) || value != std::floor(value))
     fail_expected("an integer of at least 0");
-  }
   return static_cast<int32_t>(value);
 }
 
 const std::string& JsonValue::text() const {
-  if (!is_string()) fail_expected("a string");
+  if (kind() != Kind::kString) fail_expected("a string");
   return document_->texts_[document_->nodes_[node_].text];
 }
 
@@ -325,17 +310,18 @@ std::string_view JsonValue::word() const {
 }
 
 std::string JsonValue::describe() const {
+  const double number = document_->nodes_[node_].number;
   switch (kind()) {
     case Kind::kNull:
       return "null";
     case Kind::kBoolean:
-      return document_->nodes_[node_].number != 0.0 ? "true" : "false";
+      return number != 0.0 ? "true" : "false";
     case Kind::kNumber:
-      return number_text(document_->nodes_[node_].number);
+      return number_text(number);
     case Kind::kString:
       return "the string " + shown(text());
     case Kind::kArray:
-      return "an array of " + std::to_string(size());
+      return "an array of " + std::to_string(elements().size());
     case Kind::kObject:
       return "an object";
   }
@@ -358,6 +344,15 @@ void for_each_json_line(std::string_view text, const std::string& file,
   while (lines.next_filled(line)) {
     const JsonDocument document(line, file, lines.number());
     visit(document.root());
+  }
+}
+
+bool is_json_object_without(std::string_view key, std::string_view line, const std::string& file) {
+  try {
+    const JsonDocument document(line, file);
+    return document.root().is_object() && !document.root().find(key);
+  } catch (const InputError&) {
+    return false;
   }
 }
 

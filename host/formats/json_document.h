@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON text as a flat list of nodes, read without recursion: at most 32 levels deep, no duplicate keys, no
-// byte order mark, valid UTF-8 only, every number finite. Knows where in the text each value stands.
+// JSON as a flat list of nodes with their places in the text, for error messages. Stricter than JSON: at most
+// 32 levels, no duplicate keys, no byte order mark, valid UTF-8, finite numbers.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@ namespace pointsman {
 
 class JsonDocument;
 
-// A value of a document that outlives it.
+// A value of a document, which must outlive it. Conversions throw an InputError with the value's line, column
+// and path ("batch.json:3:14: instances[2].id: expected a string, found 7").
 class JsonValue {
  public:
   enum class Kind : uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
@@ -21,35 +23,28 @@ class JsonValue {
   Kind kind() const;
   bool is_array() const { return kind() == Kind::kArray; }
   bool is_object() const { return kind() == Kind::kObject; }
-  bool is_string() const { return kind() == Kind::kString; }
   bool is_number() const { return kind() == Kind::kNumber; }
 
-  // The elements of an array; throws when it is none.
-  std::vector<JsonValue> elements() const;
-  size_t size() const { return elements().size(); }
+  std::vector<JsonValue> elements() const;  // of an array
 
-  // The member of an object; has(key) first, or get() throws that it is missing. Throws when this is no
-  // object.
-  bool has(std::string_view key) const;
-  JsonValue get(std::string_view key) const;
+  // The member of an object.
+  std::optional<JsonValue> find(std::string_view key) const;
+  JsonValue get(std::string_view key) const;  // throws if it is missing
 
-  // Throw "expected a number, found .." and so on.
   bool boolean() const;
   double number() const;
-  double bounded_number() const;  // within ±1e100
+  double bounded_number() const;  // within +-1e100
   int32_t index() const;          // an integer of at least 0
   const std::string& text() const;
   std::string_view word() const;  // a number as it is written
 
-  // Throws an InputError at this value's line and column, naming its place ("instances[2].id").
   [[noreturn]] void fail(const std::string& message) const;
-  [[noreturn]] void fail_expected(const std::string& what) const;  // ", found .." is added
+  [[noreturn]] void fail_expected(const std::string& what) const;  // "expected WHAT, found .."
 
  private:
   friend class JsonDocument;
   JsonValue(const JsonDocument* document, uint32_t node) : document_(document), node_(node) {}
   std::string describe() const;
-  uint32_t find(std::string_view key) const;  // its value's node; 0 when there is none
 
   const JsonDocument* document_;
   uint32_t node_;
@@ -57,11 +52,11 @@ class JsonValue {
 
 class JsonDocument {
  public:
-  // `first_line` is the line of the file on which the text starts. Throws InputError.
+  // Parses `text`, which must outlive the document and starts on line `first_line` of the file. Throws
+  // InputError.
   JsonDocument(std::string_view text, std::string file, int64_t first_line = 1);
-  // A long text, read piece by piece: next_piece() is empty at its end. Each element of the root's array
-  // `list`, or of the root where this is an array, is given to `visit` as soon as it is whole; it is then
-  // forgotten together with its text, so the array stays empty.
+  // Parses a long text in pieces; next_piece() is empty at the end. Calls `visit` with each element of the
+  // root's array `list`, or of the root if that is an array, and then forgets the element and its text.
   JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
                std::function<void(const JsonValue&)> visit);
   JsonDocument(const JsonDocument&) = delete;
@@ -72,10 +67,10 @@ class JsonDocument {
  private:
   friend class JsonValue;
   struct Node {
-    double number = 0.0;    // of a number; 0 or 1 of a boolean
+    double number = 0.0;    // 0 or 1 for a boolean
     uint32_t position = 0;  // where the value starts in text_
-    uint32_t end = 0;       // the node after this one and all that is in it
-    uint32_t text = 0;      // of a string: index in texts_
+    uint32_t end = 0;       // the first node after this value
+    uint32_t text = 0;      // index in texts_ of a string
     JsonValue::Kind kind = JsonValue::Kind::kNull;
   };
   struct Builder;
@@ -85,20 +80,22 @@ class JsonDocument {
   [[noreturn]] void fail_at(size_t position, const std::string& message) const;
   std::string path_of(uint32_t node) const;
 
-  std::string_view text_;  // what is not forgotten of it
-  std::string pieces_;     // these bytes, where they came in pieces
+  std::string_view text_;  // what is not forgotten
+  std::string pieces_;     // owns text_ if that comes in pieces
   std::string file_;
-  int64_t first_line_;       // that text_ starts on
-  size_t first_column_ = 0;  // bytes of that line before text_
-  std::vector<Node> nodes_;  // an object's children alternate key, value
+  int64_t first_line_ = 1;   // of text_
+  size_t first_column_ = 0;  // of text_, from 0
+  std::vector<Node> nodes_;  // an object's children alternate between keys and values
   std::vector<std::string> texts_;
   static constexpr uint32_t kNoNode = ~uint32_t{0};
   uint32_t list_ = kNoNode;     // the array whose elements are visited
   size_t forgotten_count_ = 0;  // of its elements
 };
 
-// Calls visit(root of the line) for each line with something on it.
+// Calls visit(root) for each line that is not blank.
 void for_each_json_line(std::string_view text, const std::string& file,
                         const std::function<void(const JsonValue&)>& visit);
+// Whether the line is a whole JSON object without this key.
+bool is_json_object_without(std::string_view key, std::string_view line, const std::string& file);
 
 }  // namespace pointsman

@@ -9,68 +9,46 @@
 namespace pointsman {
 namespace {
 
-// The two numbers of a line, both within 0 .. 1e100.
-std::array<double, 2> two_numbers(std::string_view line, const char* expected, const std::string& file,
-                                  int64_t number) {
+// The two numbers of a line, both from 0 to 1e100.
+std::array<double, 2> two_numbers(std::string_view line, const std::string& expected,
+                                  const TextReader& lines) {
   std::array<std::string_view, 3> words;
   std::array<double, 2> values{};
   const bool well_formed =
       split_words(line, words) == 2 && parse_number(words[0], values[0]) && parse_number(words[1], values[1]);
   const bool in_range = std::all_of(values.begin(), values.end(),
                                     [](double value) { return value >= 0.0 && value <= kLargestNumber; });
-  for (size_t i = 0; well_formed && in_range && i < values.size(); ++i) {
-    if (const std::string lost = lost_digits(words[i], values[i]); !lost.empty())
-      throw InputError(file, number, lost);
+  if (!well_formed || !in_range)
+    lines.fail("expected \"" + expected + "\"" + (well_formed ? ", both from 0 to 1e100" : "") + ", found " +
+               shown(trim(line)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (const std::string lost = lost_digits(words[i], values[i]); !lost.empty()) lines.fail(lost);
   }
-  if (well_formed && in_range) return values;
-  throw InputError(file, number,
-                   "expected \"" + std::string(expected) + "\"" +
-                       (well_formed ? ", both from 0 to 1e100" : "") + ", found " + shown(trim(line)));
+  return values;
 }
 
 }  // namespace
 
 InstanceFile parse_knapsack_text(std::string_view bytes, const std::string& file,
                                  const ReadOptions& options) {
-  InstanceFile out;
-  Instance instance;
-  instance.id = file_stem(file);
-  instance.problem = problem_with(ItemFields::kWeightAndValue, options);
-  double n = 0.0;  // 0 until the first line is read
-  LoadingWatch watch(file);
-  LineScanner lines(bytes);
+  Instance instance = unnamed_instance(file, ItemFields::kWeightAndValue, options);
+  TextReader lines(bytes, file);
   std::string_view line;
-  while (lines.next_filled(line)) {
-    watch.after(1);
-    if (n == 0.0) {
-      const auto [size, capacity] = two_numbers(line, "n capacity", file, lines.number());
-      if (size < 1.0 || size != std::floor(size) || size > static_cast<double>(kLargestSize)) {
-        throw InputError(file, lines.number(),
-                         "expected n, an integer of at least 1, found " + number_text(size));
-      }
-      n = size;
-      instance.capacity = capacity;
-      continue;
-    }
-    if (instance.n() == n) {
-      throw InputError(file, lines.number(),
-                       "expected the end after n = " + number_text(n) + " items, found " + shown(trim(line)));
-    }
-    const auto [profit, weight] = two_numbers(line, "profit weight", file, lines.number());
+  if (!lines.next_row(line)) throw InputError(file, 1, "expected \"n capacity\", found an empty file");
+  const auto [n, capacity] = two_numbers(line, "n capacity", lines);
+  if (n < 1.0 || n != std::floor(n) || n > static_cast<double>(kLargestSize))
+    lines.fail("expected n, an integer of at least 1, found " + number_text(n));
+  instance.capacity = capacity;
+  while (lines.next_row(line)) {
+    if (instance.n() == n)
+      lines.fail("expected the end after n = " + number_text(n) + " items, found " + shown(trim(line)));
+    const auto [profit, weight] = two_numbers(line, "profit weight", lines);
     instance.values.push_back(weight);
     instance.values.push_back(profit);
   }
-  if (n == 0.0) throw InputError(file, 1, "expected \"n capacity\", found an empty file");
-  if (instance.n() != n) {
-    throw InputError(file, lines.number(),
-                     "expected n = " + number_text(n) + " items, found " + std::to_string(instance.n()));
-  }
-  if (!lines.last_line_whole()) {
-    out.warnings.push_back(file + ":" + std::to_string(lines.number()) +
-                           ": the last line has no newline; was the file cut short?");
-  }
-  out.instances.push_back(std::move(instance));
-  return out;
+  if (instance.n() != n)
+    lines.fail("expected n = " + number_text(n) + " items, found " + std::to_string(instance.n()));
+  return lines.finish(std::move(instance));
 }
 
 std::string write_knapsack_text(const InstanceBatch& instances) {
@@ -79,9 +57,8 @@ std::string write_knapsack_text(const InstanceBatch& instances) {
   }
   const Instance& instance = instances[0];
   std::string out = std::to_string(instance.n()) + " " + number_text(instance.capacity) + "\n";
-  for (int i = 0; i < instance.n(); ++i) {
+  for (int i = 0; i < instance.n(); ++i)
     out += number_text(instance.second(i)) + " " + number_text(instance.first(i)) + "\n";
-  }
   return out;
 }
 

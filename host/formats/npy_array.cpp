@@ -6,129 +6,74 @@
 #include <cmath>
 #include <utility>
 
-#include "host/formats/input_error.h"
+#include "host/formats/input_file.h"
+#include "host/formats/json_document.h"
 #include "host/formats/text_scan.h"
 
 namespace pointsman {
 
-static_assert(std::endian::native == std::endian::little,
-              "arrays are read and written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "elements are copied without conversion");
 
 namespace {
 
 constexpr size_t kMostAxes = 8;
 
 // The header's text is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (16, 50, 2), }
-class HeaderParser {
- public:
-  HeaderParser(std::string_view text, const std::string& file, const std::string& place)
-      : rest_(text), file_(file), place_(place) {}
+// Returns it as JSON, with every character in its place.
+std::string json_of(std::string_view dictionary) {
+  std::string json(dictionary);
+  for (char& c : json) c = c == '\'' ? '"' : c == '(' ? '[' : c == ')' ? ']' : c;
+  for (const char* word : {"True", "False"}) {
+    if (const size_t at = json.find(word); at != std::string::npos) json[at] |= 0x20;
+  }
+  for (size_t comma = 0; (comma = json.find(',', comma)) != std::string::npos; ++comma) {
+    const size_t next = json.find_first_not_of(" \n", comma + 1);
+    if (next != std::string::npos && (json[next] == ']' || json[next] == '}')) json[comma] = ' ';
+  }
+  return json;
+}
 
-  NpyHeader parse() {
-    constexpr std::string_view kKeys[3] = {"descr", "fortran_order", "shape"};
-    NpyHeader header;
-    bool seen[3] = {};
-    expect("{");
-    for (bool comma = true; !take("}"); comma = take(",")) {
-      if (!comma) fail_at("\",\" or \"}\"");
-      const std::string_view key = parse_string();
-      const size_t which = static_cast<size_t>(std::find(kKeys, kKeys + 3, key) - kKeys);
-      if (which == 3) fail("expected descr, fortran_order, shape; found " + shown(key));
-      if (std::exchange(seen[which], true)) fail(shown(key) + " is given twice");
-      expect(":");
-      parse_value(key, header);
-    }
-    for (size_t i = 0; i < 3; ++i) {
-      if (!seen[i]) fail("expected " + shown(kKeys[i]) + ", found none");
-    }
-    skip_spaces();
-    if (!rest_.empty()) fail("expected its end, found " + shown(rest_));
-    return header;
-  }
+void parse_type(const JsonValue& descr, NpyHeader& header) {
+  if (descr.is_array()) descr.fail("structured types are not supported");
+  const std::string_view type = descr.text();
+  if (type.size() < 2) descr.fail_expected("a type such as \"<f8\"");
+  if (type[0] == '>') descr.fail_expected("little-endian numbers");
+  if (type[1] == 'O') descr.fail("Python objects are not supported");
+  int64_t size = 0;
+  const char kind = type[1];
+  if (std::string_view("<|=").find(type[0]) == std::string_view::npos ||
+      std::string_view("fiubUS").find(kind) == std::string_view::npos ||
+      !parse_integer(type.substr(2), size) || size < 1 || size > 65536)
+    descr.fail_expected("numbers or strings");
+  const bool is_number = kind != 'U' && kind != 'S';
+  const int64_t least = kind == 'f' ? 4 : 1, most = kind == 'b' ? 1 : 8;
+  if (is_number && (size < least || size > most || !std::has_single_bit(static_cast<uint64_t>(size))))
+    descr.fail_expected("floats of 4 or 8 bytes or integers of 1 to 8");
+  header.kind = kind;
+  header.item_size = static_cast<size_t>(kind == 'U' ? 4 * size : size);
+}
 
- private:
-  [[noreturn]] void fail(const std::string& message) const {
-    throw InputError(file_, 0, place_ + "npy header: " + message);
+NpyHeader parse_dictionary(std::string_view text) {
+  constexpr double kLargestExact = 0x1p53;
+  const std::string json = json_of(text);
+  const JsonDocument document(json, "npy header");
+  const JsonValue root = document.root(), shape = root.get("shape"), order = root.get("fortran_order");
+  NpyHeader header;
+  parse_type(root.get("descr"), header);
+  if (order.boolean()) order.fail("expected False (C order), found True");
+  for (const JsonValue& size : shape.elements()) {
+    const double value = size.number();
+    if (value < 0.0 || value > kLargestExact || value != std::floor(value))
+      size.fail_expected("an integer from 0 to 2^53");
+    header.shape.push_back(static_cast<int64_t>(value));
   }
-  [[noreturn]] void fail_at(const std::string& expected) const {
-    fail("expected " + expected + ", found " + shown(rest_.substr(0, 20)));
-  }
-  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size())); }
-  bool take(std::string_view token) {
-    skip_spaces();
-    if (!rest_.starts_with(token)) return false;
-    rest_.remove_prefix(token.size());
-    return true;
-  }
-  void expect(std::string_view token) {
-    if (!take(token)) fail_at(shown(token));
-  }
-
-  std::string_view parse_string() {
-    skip_spaces();
-    const char quote = rest_.empty() ? '\0' : rest_.front();
-    const size_t end = quote == '\'' || quote == '"' ? rest_.find(quote, 1) : std::string_view::npos;
-    if (end == std::string_view::npos) fail_at("a string");
-    const std::string_view text = rest_.substr(1, end - 1);
-    rest_.remove_prefix(end + 1);
-    return text;
-  }
-
-  void parse_value(std::string_view key, NpyHeader& header) {
-    if (key == "descr") return parse_type(header);
-    if (key == "shape") return parse_shape(header);
-    if (take("True")) fail("fortran_order: expected False (C order), found True");
-    expect("False");
-  }
-
-  void parse_type(NpyHeader& header) {
-    skip_spaces();
-    if (rest_.starts_with('[')) fail("descr: structured types are not supported");
-    const std::string_view type = parse_string();
-    const std::string found = ", found " + shown(type);
-    if (type.size() < 2) fail("descr: expected a type such as \"<f8\"" + found);
-    if (type[0] == '>') fail("descr: expected little-endian numbers" + found);
-    if (type[1] == 'O') fail("descr: Python objects are not read" + found);
-    int64_t size = 0;
-    const char kind = type[1];
-    const bool known_kind = std::string_view("fiubUS").find(kind) != std::string_view::npos;
-    if ((type[0] != '<' && type[0] != '|' && type[0] != '=') || !known_kind ||
-        !parse_integer(type.substr(2), size) || size < 1 || size > 65536) {
-      fail("descr: expected numbers or strings" + found);
-    }
-    const bool fits = kind == 'f'                  ? size == 4 || size == 8
-                      : kind == 'i' || kind == 'u' ? size == 1 || size == 2 || size == 4 || size == 8
-                      : kind == 'b'                ? size == 1
-                                                   : true;
-    if (!fits) fail("descr: expected floats of 4 or 8 bytes or integers of 1 to 8" + found);
-    header.kind = kind;
-    header.item_size = static_cast<size_t>(kind == 'U' ? 4 * size : size);
-  }
-
-  void parse_shape(NpyHeader& header) {
-    expect("(");
-    for (bool comma = true; !take(")"); comma = take(",")) {
-      skip_spaces();
-      size_t digits = rest_.starts_with('-') ? 1 : 0;
-      while (digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9') ++digits;
-      int64_t size = 0;
-      if (!comma || !parse_integer(rest_.substr(0, digits), size) || size < 0) {
-        fail("shape: expected sizes of at least 0, found " + shown(rest_.substr(0, 20)));
-      }
-      if (header.shape.size() == kMostAxes) fail("shape: more than " + std::to_string(kMostAxes) + " axes");
-      header.shape.push_back(size);
-      rest_.remove_prefix(digits);
-    }
-  }
-
-  std::string_view rest_;
-  const std::string& file_;
-  const std::string& place_;
-};
+  if (header.shape.size() > kMostAxes) shape.fail("more than " + std::to_string(kMostAxes) + " axes");
+  return header;
+}
 
 std::string as_utf8(uint32_t code) {
   if (code < 0x80) return std::string(1, static_cast<char>(code));
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first, of six bits each
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes of six bits after the first
   std::string out(1, static_cast<char>(0xFF00 >> (more + 1) | code >> 6 * more));
   for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (code >> 6 * i & 63));
   return out;
@@ -157,24 +102,29 @@ std::string NpyHeader::wrong_size(size_t found) const {
 
 NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place) {
   const auto fail = [&](const std::string& message) { throw InputError(file, 0, place + message); };
-  if (!bytes.starts_with(kNpyMagic)) {
+  if (!bytes.starts_with(kNpyMagic))
     fail("expected an .npy file (\"\\x93NUMPY\"), found " + shown(bytes.substr(0, kNpyMagic.size())));
-  }
-  if (bytes.size() < 10) fail("npy header: the file ends within it");
+  constexpr const char* kCut = "npy header: the file ends within it";
+  if (bytes.size() < 10) fail(kCut);
   const int major = static_cast<unsigned char>(bytes[6]), minor = static_cast<unsigned char>(bytes[7]);
-  if (major < 1 || major > 3 || minor != 0) {
+  if (major < 1 || major > 3 || minor != 0)
     fail("expected npy version 1.0, 2.0 or 3.0, found " + std::to_string(major) + "." +
          std::to_string(minor));
-  }
   const size_t text_offset = major == 1 ? 10 : 12;
-  if (bytes.size() < text_offset) fail("npy header: the file ends within it");
+  if (bytes.size() < text_offset) fail(kCut);
   const size_t text_size = major == 1 ? load_bytes<uint16_t>(bytes, 8) : load_bytes<uint32_t>(bytes, 8);
-  if (text_size > kLargestNpyHeader) {
+  if (text_size > kLargestNpyHeader)
     fail("npy header: expected at most " + std::to_string(kLargestNpyHeader) + " bytes, found " +
          std::to_string(text_size));
+  if (text_size > bytes.size() - text_offset) fail(kCut);
+  NpyHeader header;
+  try {
+    header = parse_dictionary(bytes.substr(text_offset, text_size));
+  } catch (const InputStopped&) {
+    throw;
+  } catch (const InputError& error) {
+    fail(error.what());
   }
-  if (text_size > bytes.size() - text_offset) fail("npy header: the file ends within it");
-  NpyHeader header = HeaderParser(bytes.substr(text_offset, text_size), file, place).parse();
   int64_t count = 1, size = 0;
   bool overflow = false;
   for (const int64_t axis : header.shape) overflow |= __builtin_mul_overflow(count, axis, &count);
@@ -237,15 +187,14 @@ double NpyArray::number(size_t i) const {
   const std::string_view bytes = element(i);
   const double value = header_.item_size == 8 ? load_bytes<double>(bytes, 0)
                                               : static_cast<double>(load_bytes<float>(bytes, 0));
-  if (!std::isfinite(value)) {
+  if (!std::isfinite(value))
     fail(index_text(i) + ": expected a finite number, found " + (std::isnan(value) ? "nan" : "inf"));
-  }
   return value;
 }
 
 void NpyArray::numbers(size_t first, std::span<double> to) const {
   bool finite = header_.kind == 'f' && header_.item_size == sizeof(double) && next_piece_ == nullptr;
-  if (finite) {  // the layout of most large files
+  if (finite) {  // the usual layout of large files
     std::memcpy(to.data(), data_.data() + first * sizeof(double), to.size_bytes());
     for (const double value : to) finite &= std::isfinite(value);
   }
@@ -274,16 +223,15 @@ std::string NpyArray::text(size_t i) const {
   while (length > 0 && load_bytes<uint32_t>(item, 4 * (length - 1)) == 0) --length;
   for (size_t k = 0; k < length; ++k) {
     const auto code = load_bytes<uint32_t>(item, 4 * k);
-    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
+    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
       fail(index_text(i) + ": expected Unicode, found code " + std::to_string(code));
-    }
     out += as_utf8(code);
   }
   return out;
 }
 
 std::string npy_header(const std::string& type, const std::vector<size_t>& shape) {
-  // numpy keeps room to let the first axis grow to 21 digits, then pads the whole to 64.
+  // numpy leaves room for a first axis of 21 digits, then pads to 64 bytes.
   constexpr size_t kGrowthDigits = 21, kAlignment = 64, kPrefix = 10;
   std::string text =
       "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + tuple_text(shape) + ", }";

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy format, versions 1.0 to 3.0: little-endian numbers and strings in C order, nothing else.
+// NumPy's formats: .npy (versions 1.0 to 3.0, with little-endian numbers and strings in C order) and .npz (a
+// zip archive of .npy arrays, stored or deflated).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+struct zip;  // of libzip
 
 namespace pointsman {
 
-// As they lie in little-endian memory: values appended, and one read.
+// Appends or reads values as little-endian bytes.
 template <typename... T>
 void append_bytes(std::string& out, const T&... values) {
   (out.append(reinterpret_cast<const char*>(&values), sizeof(T)), ...);
@@ -27,7 +32,7 @@ T load_bytes(std::string_view bytes, size_t at) {
 
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 inline constexpr size_t kLargestNpyHeader = 64 * 1024;  // bytes of the header's text
-inline constexpr size_t kNpyPrefix = 12;                // at most, before that text
+inline constexpr size_t kNpyPrefix = 12;                // the most bytes before that text
 
 struct NpyHeader {
   char kind = 'f';       // f float, i signed, u unsigned, b boolean, U UTF-32 string, S byte string
@@ -42,24 +47,22 @@ struct NpyHeader {
   bool is_text() const { return kind == 'U' || kind == 'S'; }
   std::string shape_text() const;  // "(16, 50, 2)"
   std::string type_text() const;   // "<f8"
-  // For a message, where other than data_size bytes were found.
+  // The message if there are not data_size but `found` bytes.
   std::string wrong_size(size_t found) const;
 };
 
-// `bytes` is the file or its first kNpyPrefix + kLargestNpyHeader bytes. `place` goes in front of messages
-// (an array of an .npz: "locs: "). Throws InputError.
+// Parses the header. `bytes` is the file or its first kNpyPrefix + kLargestNpyHeader bytes. Messages start
+// with the file and `place`, for example the array of an .npz ("locs: "). Throws InputError.
 NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place = "");
 
-// A whole array.
+// An array. Its functions throw InputError.
 class NpyArray {
  public:
-  // Keeps no copy: `bytes` must outlive it. Throws InputError, also when the elements do not end exactly
-  // where the bytes do.
+  // From a whole .npy file, which must outlive the array.
   NpyArray(std::string_view bytes, std::string file, std::string place = "");
-  // The elements come piece by piece, as many as the header says: they must be asked for in order.
-  // next_piece() is empty at their end.
+  // From elements that come in pieces and must be read in order. next_piece() is empty at the end.
   NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file, std::string place);
-  // Of memory that is no file: `elements` lie in C order and outlive it. Messages begin with `name`.
+  // From elements in memory, in C order, which must outlive the array. Messages start with `name`.
   NpyArray(NpyHeader header, std::string_view elements, std::string name);
   NpyArray(const NpyArray&) = delete;
   NpyArray& operator=(const NpyArray&) = delete;
@@ -68,18 +71,14 @@ class NpyArray {
   const NpyHeader& header() const { return header_; }
   const std::vector<int64_t>& shape() const { return header_.shape; }
 
-  double number(
-      size_t i) const;  // of an f, i, u, b array; finite, else an InputError with the element's index
-  void numbers(size_t first, std::span<double> to) const;  // the same of several
-  int64_t integer(size_t i) const;   // of an i, u, b array; an InputError when it does not fit
-  std::string text(size_t i) const;  // of a U, S array, as UTF-8; an InputError when it is none
+  double number(size_t i) const;  // of an f, i, u or b array; always finite
+  void numbers(size_t first, std::span<double> to) const;
+  int64_t integer(size_t i) const;   // of an i, u or b array
+  std::string text(size_t i) const;  // of a U or S array, as UTF-8
 
-  // Throws InputError(file, place + message).
   [[noreturn]] void fail(const std::string& message) const;
-  // The same of what a file's header says.
-  [[noreturn]] void fail_header(const std::string& message) const;
-  // "[3, 0, 1]", for messages.
-  std::string index_text(size_t i) const;
+  [[noreturn]] void fail_header(const std::string& message) const;  // about type or shape
+  std::string index_text(size_t i) const;                           // "[3, 0, 1]", for messages
 
  private:
   std::string_view element(size_t i) const;
@@ -87,13 +86,42 @@ class NpyArray {
   std::string file_, place_;
   NpyHeader header_;
   bool is_file_ = true;
-  std::function<std::string()> next_piece_;  // empty: all elements are at hand
-  mutable std::string_view data_;            // the elements at hand
-  mutable size_t data_start_ = 0;            // bytes of elements before these
-  mutable std::string pieces_;               // data_, where it comes in pieces
+  std::function<std::string()> next_piece_;  // empty if data_ holds all elements
+  mutable std::string_view data_;
+  mutable size_t data_start_ = 0;  // bytes of elements before data_
+  mutable std::string pieces_;     // owns data_ if it comes in pieces
 };
 
-// The bytes that numpy.save puts in front of a C-ordered array: version 1.0, padded to 64.
+// The header that numpy.save writes for a C-ordered array: version 1.0, padded to 64 bytes.
 std::string npy_header(const std::string& type, const std::vector<size_t>& shape);
+
+inline constexpr std::string_view kZipMagic = "PK";
+
+// The arrays of an .npz by name: the entries "<name>.npy" of an archive.
+class NpzFile {
+ public:
+  // `bytes` must outlive the archive. Throws InputError.
+  NpzFile(std::string_view bytes, std::string file);
+
+  bool has(const std::string& name) const;
+  std::string names() const;  // for messages
+  bool is_packed() const;     // whether any entry is compressed
+
+  // The archive must outlive the array, whose elements must be read in order. Throws InputError if the array
+  // is missing, damaged or of another size than its header says, and InputTooLarge, before it takes memory.
+  NpyArray array(const std::string& name) const;
+
+ private:
+  class Entry;
+
+  [[noreturn]] void fail(const std::string& message) const;
+
+  std::string file_;
+  std::unique_ptr<zip, void (*)(zip*)> archive_;
+};
+
+// An archive of stored entries (name, bytes), dated 1980-01-01 so that equal contents give equal files.
+// Throws OutputRefused from 4 GiB on.
+std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& entries);
 
 }  // namespace pointsman

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/formats/npz_file.h"
-
 #include <zip.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <new>
 
 #include "host/formats/input_error.h"
 #include "host/formats/input_file.h"
-#include "host/formats/input_limit.h"
+#include "host/formats/npy_array.h"
 #include "host/formats/text_scan.h"
 #include "models/tools/atomic_file.h"
 
@@ -22,14 +19,10 @@ constexpr zip_int64_t kMostEntries = 256;
 constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLargest = 0xFFFEFFFF;  // bytes of entries written without ZIP64 fields
 
-uint32_t crc_of(std::string_view bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
 }  // namespace
 
-// libzip tells a want of memory by many codes, some of them those of a damaged archive; errno, set to 0
-// before its calls, does not lie.
+// libzip reports a lack of memory by many codes, some of which also mean a damaged archive. Callers set errno
+// to 0 before its functions, so that ENOMEM is reliable.
 void NpzFile::fail(const std::string& message) const {
   if (errno == ENOMEM) throw std::bad_alloc();
   throw InputError(file_, 0, "zip: " + message);
@@ -48,9 +41,8 @@ NpzFile::NpzFile(std::string_view bytes, std::string file)
     fail(std::string(zip_error_strerror(&error)) + "; was the file cut short?");
   }
   const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
-  if (count > kMostEntries) {
+  if (count > kMostEntries)
     fail("expected at most " + std::to_string(kMostEntries) + " entries, found " + std::to_string(count));
-  }
 }
 
 bool NpzFile::has(const std::string& name) const {
@@ -77,7 +69,7 @@ std::string NpzFile::names() const {
   return names.empty() ? "no arrays" : names;
 }
 
-// The unpacked bytes of an entry, forward.
+// Reads the unpacked bytes of an entry.
 class NpzFile::Entry {
  public:
   Entry(const NpzFile& npz, uint64_t index, std::string name)
@@ -85,7 +77,7 @@ class NpzFile::Entry {
     if (from_ == nullptr) npz.fail(shown(name_) + ": " + zip_strerror(npz.archive_.get()));
   }
 
-  // As many as asked for, fewer only at the end.
+  // Fewer bytes than `most` only at the end.
   std::string read(size_t most) {
     std::string bytes(most, '\0');
     size_t size = 0;
@@ -113,11 +105,10 @@ NpyArray NpzFile::array(const std::string& name) const {
     if (errno == ENOMEM) throw std::bad_alloc();
     throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
   }
-  // Another method's decoder may take memory that the archive only claims to need.
-  if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
+  // The decoders of other methods may allocate memory that the archive only claims to need.
+  if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE)
     fail(shown(entry) + ": expected it stored or deflated, found method " + std::to_string(stat.comp_method));
-  }
-  // Twice: what the elements are given memory for is really there, and its CRC is right.
+  // Reads the entry twice: first to check its size and CRC before memory is allocated for the elements.
   Entry trial(*this, stat.index, entry);
   std::string piece = trial.read(kNpyPrefix + kLargestNpyHeader);
   const NpyHeader header = parse_npy_header(piece, file_, name + ": ");
@@ -129,9 +120,8 @@ NpyArray NpzFile::array(const std::string& name) const {
   if (header.data_offset + header.data_size == size) {
     for (size = 0; !piece.empty() && size <= stat.size; piece = trial.read(kPieceBytes)) size += piece.size();
   }
-  if (header.data_offset + header.data_size != size) {
+  if (header.data_offset + header.data_size != size)
     throw InputError(file_, 0, name + ": " + header.wrong_size(size - header.data_offset));
-  }
   const auto elements = std::make_shared<Entry>(*this, stat.index, entry);
   elements->read(header.data_offset);
   return NpyArray(
@@ -145,7 +135,8 @@ std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& e
   std::string out, directory;
   const auto append_common = [&](std::string& to, const std::string& name, const std::string& bytes) {
     const auto size = static_cast<uint32_t>(bytes.size());
-    append_bytes(to, kVersion, kZero, kZero, kZero, kDate, crc_of(bytes), size, size,
+    const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    append_bytes(to, kVersion, kZero, kZero, kZero, kDate, static_cast<uint32_t>(crc), size, size,
                  static_cast<uint16_t>(name.size()), kZero);
   };
   for (const auto& [name, bytes] : entries) {

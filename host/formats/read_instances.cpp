@@ -9,36 +9,26 @@
 namespace pointsman {
 namespace {
 
-// A line that is a whole instance by itself begins a stream.
-bool is_whole_instance(std::string_view line, const std::string& name) {
-  try {
-    const JsonDocument document(line, name);
-    return document.root().is_object() && !document.root().has("instances");
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-// By magic bytes, then the suffix; null where neither tells.
+// By the first bytes, else by the suffix; null if neither matches.
 const InstanceFormat* told_format(const std::string& name, std::string_view head) {
   const InstanceFormat* const told = format_by_magic(instance_formats(), head);
   return told ? told : format_by_suffix(instance_formats(), unpacked_name(name));
 }
 
-// Or else by what the first line looks like. `more` tells whether anything follows it.
+// By told_format(), else by the first line. more: whether the file goes on after it.
 InputFormat detect_format(const std::string& name, std::string_view head, bool more) {
   if (const InstanceFormat* const told = told_format(name, head)) return told->kind;
   const std::string_view text = trim(head);
   const char first = text.empty() ? '\0' : text.front();
   if (first == '{' || first == '[') {
-    return more && is_whole_instance(text, name) ? InputFormat::kNdjson : InputFormat::kJson;
+    const bool is_stream = more && is_json_object_without("instances", text, name);
+    return is_stream ? InputFormat::kNdjson : InputFormat::kJson;
   }
   if (first >= '0' && first <= '9') return InputFormat::kKnapsackText;
   if (first >= 'A' && first <= 'Z') return InputFormat::kTsplib;
   throw InputError(name, 1,
                    "expected " + joined(instance_formats(), ", ", &InstanceFormat::title, " or ") +
-                       ", found " + (head.empty() ? "an empty file" : shown(text)) +
-                       "; --input-format names it");
+                       ", found " + (head.empty() ? "an empty file" : shown(text)) + "; pass --input-format");
 }
 
 void check_problem(const Instance& instance, const ReadOptions& options, const std::string& name,
@@ -60,8 +50,8 @@ std::string read_file(const std::string& path) { return InputFile(path, {}).read
 
 InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options)
     : options_(options), format_(options.format), file_(path, options.stop) {
-  if (format_ != InputFormat::kAuto) return;  // a stream whose first line is late is waited for later
-  // The first line may be all of the file: it is read for its format only where nothing else tells.
+  if (format_ != InputFormat::kAuto) return;  // does not wait for a stream's first line
+  // The first line may be the whole file, so it is read only if nothing else identifies the format.
   if (const InstanceFormat* const told = told_format(file_.name(), file_.peek(kNpyMagic.size()))) {
     format_ = told->kind;
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From files to instances. Every reader is written for hostile input: memory grows with the bytes really
-// there, never with a number a file claims; what is wrong is an InputError, and only a failing disk is a
-// std::system_error.
+// Reads instances from files. The readers accept hostile input: they allocate memory in proportion to the
+// bytes of the file, not to a number that the file claims. Malformed input is an InputError; a failing disk
+// is a std::system_error.
 #pragma once
 
 #include <cstdint>
@@ -21,42 +21,42 @@ enum class InputFormat { kAuto, kTsplib, kNpy, kNpz, kJson, kNdjson, kKnapsackTe
 
 struct ReadOptions {
   InputFormat format = InputFormat::kAuto;
-  // What the instances must be, and what they are where the file does not say it: TSP or KnapSack, by the
-  // numbers that it has, unless this names another. An .npy file is TSP unless this is set.
+  // The problem that the instances must have, and the one of files that do not name it. Without it such a
+  // file is TSP or KnapSack, by its numbers; .npy is TSP.
   std::optional<ProblemKind> problem;
-  std::optional<double> capacity;  // where the file has none of its own
+  std::optional<double> capacity;  // of files that have none
   std::function<bool()> stop;      // beside the run's (input_file.h); may be empty
-  bool is_packed = false;          // the bytes were packed: what they take is checked (input_limit.h)
+  bool is_packed = false;          // the bytes were packed: check_input_size() limits the instances too
 };
 
 struct InstanceFile {
   InstanceBatch instances;            // at least one
-  std::vector<std::string> warnings;  // for a person, complete with the file's name
+  std::vector<std::string> warnings;  // with file and line
 };
 
-// One line of an NDJSON stream: either an instance or what is wrong with the line.
+// One line of an NDJSON stream: an instance or an error.
 struct InstanceLine {
-  int64_t line = 0;  // 1-based in the file
+  int64_t line = 0;  // in the file, from 1
   std::optional<Instance> instance;
   std::optional<InputError> error;
 };
 
-// An opened input. The format is the forced one, else told by the first bytes (npy, npz), the suffix, the
-// first line.
+// An open input file. Its format is the one in the options, else follows from the first bytes (npy, npz), the
+// suffix or the first line.
 class InstanceInput {
  public:
-  // path "-" is standard input. Throws InputError when it cannot be opened or its kind cannot be told. All of
-  // it throws InputStopped.
+  // path "-" is standard input. Throws InputError if the file cannot be opened or its format is unknown. All
+  // functions throw InputStopped.
   explicit InstanceInput(const std::string& path, const ReadOptions& options = {});
 
-  // True for NDJSON: then next_line() may be used, so that a bad line does not end the run.
+  // Whether the format is NDJSON: then next_line() lets a run go on after a bad line.
   bool is_stream() const { return format_ == InputFormat::kNdjson; }
 
-  // The next line that is not blank; nothing at the end. Blocks until a whole line has come. The lines before
-  // need not be held any more.
+  // The next line that is not blank; nothing at the end. Blocks until a whole line has arrived. The limit on
+  // packed input assumes that the caller has released the lines before.
   std::optional<InstanceLine> next_line();
 
-  // Everything that is left; throws at the first thing wrong, and when there is no instance.
+  // Everything that is left. Throws at the first error, and if there is no instance.
   InstanceFile read_all();
 
  private:
@@ -66,13 +66,13 @@ class InstanceInput {
   ReadOptions options_;
   InputFormat format_ = InputFormat::kAuto;
   InputFile file_;
-  std::optional<std::string> head_;  // the first line with its newline, where it was read to tell the format
+  std::optional<std::string> head_;  // the first line, if it was read to detect the format
   int64_t line_ = 0;
 };
 
 InstanceFile read_instances(const std::string& path, const ReadOptions& options = {});
 
-// The same from bytes in memory; `name` stands for the path (its suffix counts).
+// Parses bytes in memory. `name` is used as the path, for its suffix and in messages.
 InstanceFile parse_instances(std::string_view bytes, const std::string& name,
                              const ReadOptions& options = {});
 

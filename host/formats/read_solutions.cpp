@@ -9,21 +9,35 @@
 namespace pointsman {
 namespace {
 
-// One number a line.
-std::vector<double> read_number_lines(std::string_view bytes, const std::string& file,
-                                      const InstanceBatch& instances) {
+std::vector<double> read_number_lines(std::string_view bytes, const std::string& file) {
   std::vector<double> out;
-  LineScanner lines(bytes);
+  TextReader lines(bytes, file);
   std::string_view line;
-  while (lines.next_filled(line)) {
-    double value = 0.0;
-    if (!parse_number(trim(line), value)) {
-      throw InputError(file, lines.number(), "expected a number, found " + shown(trim(line)));
-    }
-    out.push_back(value);
+  while (lines.next_row(line)) {
+    if (!parse_number(trim(line), out.emplace_back()))
+      lines.fail("expected a number, found " + shown(trim(line)));
   }
-  check_count(out.size(), instances, file);
   return out;
+}
+
+// The costs that the file lists; nothing if it holds solutions.
+std::optional<std::vector<double>> listed_costs(const std::string& bytes, const std::string& file) {
+  std::vector<double> costs;
+  if (bytes.starts_with(kNpyMagic)) {
+    const NpyArray array(bytes, file);
+    if (array.shape().size() != 1 || !array.header().is_float()) return std::nullopt;
+    for (size_t i = 0; i < array.header().count; ++i) costs.push_back(array.number(i));
+  } else if (bytes.starts_with('{') && !is_ndjson(bytes, file)) {
+    const JsonDocument document(bytes, file);
+    const std::optional<JsonValue> list = document.root().find("costs");
+    if (!list) return std::nullopt;
+    for (const JsonValue& cost : list->elements()) costs.push_back(cost.number());
+  } else if (!bytes.empty() && bytes.front() >= '0' && bytes.front() <= '9') {
+    costs = read_number_lines(bytes, file);
+  } else {
+    return std::nullopt;
+  }
+  return costs;
 }
 
 }  // namespace
@@ -51,37 +65,6 @@ void check_solutions(SolutionBatch& solutions, const InstanceBatch& instances, c
   }
 }
 
-namespace {
-
-std::vector<double> read_costs(const std::string& what, const InstanceBatch& instances) {
-  const std::string bytes = read_file(what);
-  std::vector<double> costs;
-  if (bytes.starts_with(kNpyMagic)) {
-    const NpyArray array(bytes, what);
-    if (array.shape().size() == 1 && array.header().is_float()) {
-      check_count(array.header().count, instances, what);
-      for (size_t i = 0; i < instances.size(); ++i) costs.push_back(array.number(i));
-      return costs;
-    }
-  } else if (bytes.starts_with('{') && !is_ndjson(bytes, what)) {
-    const JsonDocument document(bytes, what);
-    if (document.root().has("costs")) {
-      for (const JsonValue& cost : document.root().get("costs").elements()) costs.push_back(cost.number());
-      check_count(costs.size(), instances, what);
-      return costs;
-    }
-  }
-  if (!bytes.empty() && bytes.front() >= '0' && bytes.front() <= '9') {
-    return read_number_lines(bytes, what, instances);
-  }
-  SolutionBatch solutions = parse_solutions(bytes, what, instances);
-  check_solutions(solutions, instances, what);
-  for (const Solution& solution : solutions) costs.push_back(solution.objective);
-  return costs;
-}
-
-}  // namespace
-
 std::optional<double> reference_number(const std::string& what) {
   double value = 0.0;
   if (!parse_number(what, value)) return std::nullopt;
@@ -91,9 +74,18 @@ std::optional<double> reference_number(const std::string& what) {
 
 std::vector<double> read_reference(const std::string& what, const InstanceBatch& instances) {
   if (const auto number = reference_number(what)) return std::vector<double>(instances.size(), *number);
-  std::vector<double> costs = read_costs(what, instances);
+  const std::string bytes = read_file(what);
+  std::vector<double> costs;
+  if (std::optional<std::vector<double>> listed = listed_costs(bytes, what)) {
+    costs = std::move(*listed);
+    check_count(costs.size(), instances, what);
+  } else {
+    SolutionBatch solutions = parse_solutions(bytes, what, instances);
+    check_solutions(solutions, instances, what);
+    for (const Solution& solution : solutions) costs.push_back(solution.objective);
+  }
   for (size_t i = 0; i < costs.size(); ++i) {
-    if (costs[i] >= 0.0) continue;  // nor is it NaN
+    if (costs[i] >= 0.0) continue;  // false for NaN
     throw InputError(
         what, 0,
         "cost " + std::to_string(i) + ": expected a number of 0 or more, found " + number_text(costs[i]));

@@ -15,6 +15,32 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' || c == '\n'; }
 
+// character: one of UTF-8, whose strings compare like their code points.
+bool is_printable(std::string_view character) {
+  struct Range {
+    std::string_view first, last;
+  };
+  static constexpr Range kRefused[] = {
+      {"\x7F", "\x7F"},                  // delete
+      {"\xC2\x80", "\xC2\x9F"},          // C1
+      {"\xD8\x9C", "\xD8\x9C"},          // Arabic letter mark
+      {"\xE2\x80\x8E", "\xE2\x80\x8F"},  // marks of direction
+      {"\xE2\x80\xA8", "\xE2\x80\xAE"},  // separators of lines and paragraphs, embeddings, overrides
+      {"\xE2\x81\xA6", "\xE2\x81\xA9"},  // isolates
+  };
+  if (static_cast<unsigned char>(character.front()) < 0x20) return false;
+  return std::none_of(std::begin(kRefused), std::end(kRefused), [&](const Range& range) {
+    return range.first <= character && character <= range.last;
+  });
+}
+
+std::string escaped(char byte) {
+  if (byte == '\n') return "\\n";
+  if (byte == '\r') return "\\r";
+  if (byte == '\t') return "\\t";
+  return printed("\\x%02x", static_cast<unsigned char>(byte));
+}
+
 }  // namespace
 
 bool LineScanner::next(std::string_view& line) {
@@ -39,6 +65,14 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
 }
 
 size_t split_words(std::string_view line, std::span<std::string_view> words) {
@@ -92,13 +126,11 @@ std::string shown(std::string_view text) {
   constexpr size_t kLongest = 40;
   std::string out = "\"";
   for (const char c : text.substr(0, kLongest)) {
-    if (c == '\t') {
-      out += "\\t";
-    } else if (c >= 0x20 && c < 0x7F) {
+    if (c >= 0x20 && c < 0x7F) {
       if (c == '"' || c == '\\') out += '\\';
       out += c;
     } else {
-      out += printed("\\x%02x", static_cast<unsigned char>(c));
+      out += c == '\t' ? "\\t" : printed("\\x%02x", static_cast<unsigned char>(c));
     }
   }
   return out + (text.size() > kLongest ? "..\"" : "\"");
@@ -108,16 +140,13 @@ std::string shown(std::string_view text) {
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned lead = byte(0), next = byte(1);
-  const size_t length = lead < 0x80   ? 1
-                        : lead < 0xC2 ? 0
-                        : lead < 0xE0 ? 2
-                        : lead < 0xF0 ? 3
-                        : lead < 0xF5 ? 4
-                                      : 0;
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0u) != 0x80u) return 0;
   }
-  // Longer than need be, half of a surrogate pair, or past the last character.
+  // An overlong form, half of a surrogate pair, or beyond U+10FFFF.
   const bool outside = (lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
                        (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F);
   return outside ? 0 : length;
@@ -132,6 +161,21 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(length, 1));
+    if (length > 0 && is_printable(character)) {
+      out += character;
+    } else {
+      for (const char c : character) out += escaped(c);
+    }
+    text.remove_prefix(character.size());
+  }
+  return out;
+}
+
 std::string unpacked_name(const std::string& path) {
   return file_suffix(path) == ".gz" ? path.substr(0, path.size() - 3) : path;
 }
@@ -141,11 +185,7 @@ std::string file_stem(const std::string& path) {
 }
 
 std::string file_suffix(const std::string& path) {
-  std::string suffix = std::filesystem::path(path).extension().string();
-  for (char& c : suffix) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return suffix;
+  return lower_case(std::filesystem::path(path).extension().string());
 }
 
 }  // namespace pointsman

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small tools that the text readers share.
+// Helpers for parsing and printing text.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace pointsman {
 
-// Numbers beyond this are refused: the square of a coordinate must stay a finite double.
+// The largest number accepted in a file: the square of a coordinate must be a finite double.
 inline constexpr double kLargestNumber = 1e100;
 
-// Walks over the lines of a text; CR before LF is taken off.
+// Iterates over the lines of a text, without LF and CR LF.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view text) : text_(text) {}
 
   bool next(std::string_view& line);
-  bool next_filled(std::string_view& line);   // passes over blank lines
-  int64_t number() const { return number_; }  // 1-based, of the line last given
-  // False when the last line given had no newline: the file may have been cut short.
+  bool next_filled(std::string_view& line);   // skips blank lines
+  int64_t number() const { return number_; }  // of the last line returned, from 1
+  // False if the last line returned had no newline: the file may have been cut short.
   bool last_line_whole() const { return last_line_whole_; }
 
  private:
@@ -33,21 +33,22 @@ class LineScanner {
 };
 
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);  // of ASCII letters
 
-// Fills `words` from the start of the line and returns how many were found; never more than words.size().
+// Splits off the first words.size() words and returns how many there are.
 size_t split_words(std::string_view line, std::span<std::string_view> words);
 
-// The whole word is a finite decimal number ("7", "-1.5", "+3e2").
+// Parses a whole word as a finite decimal number ("7", "-1.5", "+3e2"); false if it is none.
 bool parse_number(std::string_view word, double& value);
 bool parse_integer(std::string_view word, int64_t& value);
-// What is wrong with an integer, written without point and exponent, that no double holds; `value` is the
-// double next to it. Empty: nothing.
+// An error message if `word` is an integer, without point and exponent, that a double cannot hold; else
+// empty. `value` is the word as a double.
 std::string lost_digits(std::string_view word, double value);
 
-// As printf writes it.
+// Formats as printf.
 std::string printed(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// What `text` makes of each element, with `between` between them, but `last` before the last.
+// Joins text(element) of all elements with `between`, or with `last` before the last one.
 template <typename List, typename Text = std::identity>
 std::string joined(const List& list, std::string_view between, Text text = {}, std::string_view last = {}) {
   std::string out;
@@ -58,16 +59,23 @@ std::string joined(const List& list, std::string_view between, Text text = {}, s
   return out;
 }
 
-// Quoted for a message: cut to 40 bytes, everything that is not printable ASCII escaped.
+// Quotes text for a message: at most 40 bytes, with everything but printable ASCII escaped.
 std::string shown(std::string_view text);
 
-// Bytes of the UTF-8 character that a text begins with, which is not empty; 0 when it is none.
+// Copies foreign text (file names, ids, metadata) so that a line of a log, a table or a TSPLIB file can hold
+// it: valid UTF-8 that cannot start a line, move a terminal's cursor or change the text direction. Line feed,
+// carriage return and tab become "\n", "\r" and "\t". Every byte of other control characters (U+0000..1F,
+// U+007F..9F), of characters that set direction or separate lines (U+061C, U+200E, U+200F, U+2028..202E,
+// U+2066..2069) and of invalid UTF-8 becomes "\x1b".
+std::string printable(std::string_view text);
+
+// The length in bytes of the UTF-8 character at the start of a non-empty text; 0 if it is invalid.
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
-// Without ".gz" at the end, whose readers see what it unpacks to.
+// The path without ".gz" at its end.
 std::string unpacked_name(const std::string& path);
-// The file's name without folders and suffix.
+// The file's name without folders and suffixes.
 std::string file_stem(const std::string& path);
 // The suffix in lower case, with its dot; empty when there is none.
 std::string file_suffix(const std::string& path);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// TSPLIB95 instances by coordinates or by symmetric matrices, and tours (G. Reinelt, "TSPLIB 95", sections 1
+// TSPLIB instances, by coordinates or by symmetric matrices, and tours (G. Reinelt, "TSPLIB 95", sections 1
 // and 2).
 #include <cmath>
 #include <limits>
 
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
-#include "host/formats/matrix_builder.h"
-#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
 
@@ -16,12 +15,15 @@ namespace {
 
 constexpr double kScale = 1e6;  // of coordinates whose metric TSPLIB does not have
 constexpr std::string_view kSupportedTypes = "EUC_2D, CEIL_2D, GEO, ATT, MAN_2D, MAX_2D, EXPLICIT";
+constexpr std::array<std::string_view, 8> kMetricNames = {"EUCLIDEAN", "EUC_2D", "CEIL_2D", "GEO",
+                                                          "ATT",       "MAN_2D", "MAX_2D",  "EXPLICIT"};
 // Keywords that change nothing for an instance.
 constexpr std::array<std::string_view, 3> kIgnoredKeys = {"COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE"};
 constexpr std::string_view kCoordinates = "NODE_COORD_SECTION", kWeights = "EDGE_WEIGHT_SECTION",
                            kDisplay = "DISPLAY_DATA_SECTION", kTour = "TOUR_SECTION";
 
-// What an EDGE_WEIGHT_FORMAT has of each row: the columns before its own, its own, those behind it.
+// The columns that an EDGE_WEIGHT_FORMAT has of each row: those before the diagonal, the diagonal, those
+// after.
 struct WeightFormat {
   std::string_view name;
   bool has_before, has_own, has_behind;
@@ -34,25 +36,33 @@ constexpr std::array<WeightFormat, 5> kWeightFormats = {{{"FULL_MATRIX", true, t
 
 std::string_view key_of(std::string_view line) { return trim(line.substr(0, line.find(':'))); }
 
-// The header and the walk over the lines are the same for instances and tours.
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
+// Splits the first word off a line; empty if there is none.
+std::string_view take_word(std::string_view& line) {
+  std::array<std::string_view, 1> word;
+  if (split_words(line, word) == 0) return {};
+  line.remove_prefix(static_cast<size_t>(word[0].end() - line.begin()));
+  return word[0];
+}
+
 class TsplibReader {
  public:
-  TsplibReader(std::string_view bytes, const std::string& file)
-      : file_(file), size_(bytes.size()), lines_(bytes) {}
+  // type: "TSP" or "TOUR".
+  TsplibReader(std::string_view bytes, const std::string& file, std::string_view type)
+      : file_(file), size_(bytes.size()), type_(type), lines_(bytes, file) {}
 
   InstanceFile read_instance(const ReadOptions& options) {
-    read_header("TSP");
+    read_header();
     if (dimension_ == 0) fail_here("expected DIMENSION before it, found none");
-    if (metric_ == Metric::kEuclidean) {
+    if (!metric_)
       fail_here("expected EDGE_WEIGHT_TYPE (" + std::string(kSupportedTypes) + ") before it, found none");
-    }
     Instance instance;
-    instance.metric = metric_;
-    if (metric_ == Metric::kExplicit) {
-      instance.problem = problem_with(ItemFields::kCoordinates, {});
+    instance.metric = *metric_;
+    instance.problem = problem_with(ItemFields::kCoordinates, is_matrix() ? ReadOptions{} : options);
+    if (is_matrix()) {
       instance.matrix = read_matrix();
     } else {
-      instance.problem = problem_with(ItemFields::kCoordinates, options);
       place_rows(read_rows(), instance);
     }
     read_end();
@@ -60,20 +70,18 @@ class TsplibReader {
     return {{instance}, warnings_};
   }
 
-  // Ids until -1; several may share a line.
+  // Ids until -1; a line may have several.
   std::vector<int32_t> read_tour() {
-    read_header("TOUR");
+    read_header();
     std::vector<int32_t> tour;
     std::string_view line;
-    std::array<std::string_view, 1> word;
     while (!ended_ && lines_.next(line)) {
-      for (; !ended_ && split_words(line, word) == 1; line.remove_prefix(word[0].end() - line.begin())) {
+      for (std::string_view word; !ended_ && !(word = take_word(line)).empty();) {
         int64_t id = 0;
-        ended_ = word[0] == "EOF" || word[0] == "-1";
+        ended_ = word == "EOF" || word == "-1";
         if (ended_) break;
-        if (!parse_integer(word[0], id) || id < 1 || id > std::numeric_limits<int32_t>::max()) {
-          fail_here("expected a city's id or -1, found " + shown(word[0]));
-        }
+        if (!parse_integer(word, id) || id < 1 || id > std::numeric_limits<int32_t>::max())
+          fail_here("expected a city's id or -1, found " + shown(word));
         tour.push_back(static_cast<int32_t>(id - 1));
       }
     }
@@ -91,87 +99,81 @@ class TsplibReader {
     int64_t line;
   };
 
-  [[noreturn]] void fail(const std::string& message) const {
-    throw InputError(file_, lines_.number(), message);
-  }
-  [[noreturn]] void fail_here(const std::string& message) const { fail(section_ + ": " + message); }
-  void warn(const std::string& message) {
-    warnings_.push_back(file_ + ":" + std::to_string(lines_.number()) + ": " + message);
-  }
+  [[noreturn]] void fail_here(const std::string& message) const { lines_.fail(section_ + ": " + message); }
   std::string dimension_text() const { return "DIMENSION = " + std::to_string(dimension_); }
+  bool is_matrix() const { return metric_ == Metric::kExplicit; }
 
-  // The section with what is wanted, as far as the header is known when `key` comes.
-  std::string_view wanted_section(std::string_view type, std::string_view key) const {
-    if (type != "TSP") return kTour;
-    const bool is_unknown = metric_ == Metric::kEuclidean;
-    return metric_ == Metric::kExplicit || (is_unknown && key == kWeights) ? kWeights : kCoordinates;
+  // The section that holds the data, as far as the header before `key` says.
+  std::string_view wanted_section(std::string_view key) const {
+    if (type_ == "TOUR") return kTour;
+    return is_matrix() || (!metric_ && key == kWeights) ? kWeights : kCoordinates;
   }
 
-  // Of the sections of an instance that are no part of it.
-  bool is_passed_over(std::string_view key) const {
-    return key == kDisplay || (key == kCoordinates && metric_ == Metric::kExplicit);
+  // Sections that an instance may have but does not need.
+  bool is_skipped(std::string_view key) const {
+    return type_ == "TSP" && (key == kDisplay || (key == kCoordinates && is_matrix()));
   }
-  void pass_over_rows() {
-    const auto is_word = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  void skip_rows() {
     std::string_view line;
-    for (LineScanner ahead = lines_; ahead.next_filled(line) && !is_word(trim(line).front());) lines_ = ahead;
+    for (LineScanner ahead = lines_; ahead.next_filled(line) && !is_letter(trim(line).front());)
+      lines_.next_filled(line);
   }
 
-  // Reads the header up to the section with what is wanted; what follows are its rows.
-  void read_header(std::string_view type) {
-    section_ = wanted_section(type, "");
+  // Reads the header and the name of the wanted section, whose rows are next.
+  void read_header() {
+    section_ = wanted_section("");
     std::string_view line;
     while (lines_.next_filled(line)) {
       line = trim(line);
       const size_t colon = line.find(':');
       const std::string_view key = key_of(line);
-      const std::string_view value = colon == std::string_view::npos ? "" : line.substr(colon + 1);
-      section_ = wanted_section(type, key);
-      const bool is_passed = type == "TSP" && is_passed_over(key);
-      if (key == section_ || is_passed) {
-        if (!trim(value).empty())
-          fail(std::string(key) + ": expected the end of the line, found " + shown(value));
-        if (!is_passed) return;
-        pass_over_rows();
+      const std::string_view value = colon == std::string_view::npos ? "" : trim(line.substr(colon + 1));
+      section_ = wanted_section(key);
+      if (key == section_ || is_skipped(key)) {
+        if (!value.empty())
+          lines_.fail(std::string(key) + ": expected the end of the line, found " + shown(value));
+        if (!is_skipped(key)) return;
+        skip_rows();
         continue;
       }
-      if (key.size() > 8 && key.ends_with("_SECTION")) {
-        fail(shown(key) + ": this section is not supported; expected " + section_);
-      }
+      if (key.size() > 8 && key.ends_with("_SECTION"))
+        lines_.fail(shown(key) + ": this section is not supported; expected " + section_);
       if (key == "EOF") break;
       if (colon == std::string_view::npos || key.empty())
-        fail("expected \"KEY: value\", found " + shown(line));
-      read_key(key, trim(value), type);
+        lines_.fail("expected \"KEY: value\", found " + shown(line));
+      read_key(key, value);
     }
-    fail("expected " + section_ + ", found the end of the file");
+    lines_.fail("expected " + section_ + ", found the end of the file");
   }
 
-  void read_key(std::string_view key, std::string_view value, std::string_view wanted_type) {
+  void read_key(std::string_view key, std::string_view value) {
+    const auto fail = [&](const std::string& expected) {
+      lines_.fail(std::string(key) + ": expected " + expected + ", found " + shown(value));
+    };
+    const auto check_first = [&](bool is_first) {
+      if (!is_first) lines_.fail(std::string(key) + ": given twice");
+    };
     if (key == "NAME") {
       name_ = value;
     } else if (key == "TYPE") {
-      std::array<std::string_view, 1> word;
-      if (split_words(value, word) == 0 || word[0] != wanted_type) {
-        fail("TYPE: expected " + std::string(wanted_type) + ", found " + shown(value) +
-             (word[0] == "ATSP" ? "; asymmetric instances are not solved" : ""));
-      }
+      std::string_view rest = value;
+      const std::string_view type = take_word(rest);
+      if (type == "ATSP" && type_ == "TSP")
+        lines_.fail("TYPE: expected TSP, found \"ATSP\"; asymmetric instances are not supported");
+      if (type != type_) fail(std::string(type_));
     } else if (key == "DIMENSION") {
-      if (dimension_ != 0) fail("DIMENSION: given twice");
-      if (!parse_integer(value, dimension_) || dimension_ < 1 || dimension_ > kLargestSize) {
-        fail("DIMENSION: expected an integer from 1 to " + std::to_string(kLargestSize) + ", found " +
-             shown(value));
-      }
+      check_first(dimension_ == 0);
+      if (!parse_integer(value, dimension_) || dimension_ < 1 || dimension_ > kLargestSize)
+        fail("an integer from 1 to " + std::to_string(kLargestSize));
     } else if (key == "EDGE_WEIGHT_TYPE") {
-      if (metric_ != Metric::kEuclidean) fail("EDGE_WEIGHT_TYPE: given twice");
-      metric_ = find_metric(value).value_or(Metric::kEuclidean);
-      if (metric_ == Metric::kEuclidean) {
-        fail("EDGE_WEIGHT_TYPE: expected one of " + std::string(kSupportedTypes) + ", found " + shown(value));
-      }
+      check_first(!metric_);
+      metric_ = find_metric(value);
+      if (!metric_ || metric_ == Metric::kEuclidean) fail("one of " + std::string(kSupportedTypes));
     } else if (key == "EDGE_WEIGHT_FORMAT") {
       weight_format_ = value;
       weight_format_line_ = lines_.number();
     } else if (std::find(kIgnoredKeys.begin(), kIgnoredKeys.end(), key) == kIgnoredKeys.end()) {
-      warn("unknown keyword " + shown(key) + " passed over");
+      warnings_.push_back(lines_.warning("ignoring the unknown keyword " + shown(key)));
     }
   }
 
@@ -179,15 +181,14 @@ class TsplibReader {
     const std::string names = joined(kWeightFormats, ", ", &WeightFormat::name, " or ");
     if (weight_format_line_ == 0)
       fail_here("expected EDGE_WEIGHT_FORMAT (" + names + ") before it, found none");
-    const auto found =
-        std::find_if(kWeightFormats.begin(), kWeightFormats.end(),
-                     [&](const WeightFormat& format) { return format.name == weight_format_; });
-    if (found != kWeightFormats.end()) return *found;
+    for (const WeightFormat& format : kWeightFormats) {
+      if (format.name == weight_format_) return format;
+    }
     throw InputError(file_, weight_format_line_,
                      "EDGE_WEIGHT_FORMAT: expected " + names + ", found " + shown(weight_format_));
   }
 
-  // Its numbers stand on any lines.
+  // Line breaks between the numbers have no meaning.
   std::shared_ptr<const DistanceMatrix> read_matrix() {
     const WeightFormat& format = weight_format();
     const int n = static_cast<int>(dimension_);
@@ -209,13 +210,12 @@ class TsplibReader {
   }
 
   double next_number(std::string_view& rest, int i, int j) {
-    std::array<std::string_view, 1> word;
-    while (split_words(rest, word) == 0) {
+    std::string_view word;
+    while ((word = take_word(rest)).empty()) {
       if (!lines_.next(rest)) fail_at(i, j, "expected a number, found the end of the file");
     }
-    rest.remove_prefix(static_cast<size_t>(word[0].end() - rest.begin()));
     double number = 0.0;
-    if (!parse_number(word[0], number)) fail_at(i, j, "expected a number, found " + shown(word[0]));
+    if (!parse_number(word, number)) fail_at(i, j, "expected a number, found " + shown(word));
     return number;
   }
 
@@ -223,20 +223,21 @@ class TsplibReader {
     fail_here("row " + std::to_string(i + 1) + ", column " + std::to_string(j + 1) + ": " + message);
   }
 
+  // The next line that is not blank; false at EOF and at the end of the file.
+  bool next_before_eof(std::string_view& line) {
+    if (ended_ || !lines_.next_row(line)) return false;
+    line = trim(line);
+    ended_ = line == "EOF";
+    return !ended_;
+  }
+
   std::vector<Row> read_rows() {
     std::vector<Row> rows;
-    LoadingWatch watch(file_);
     std::string_view line;
-    while (static_cast<int64_t>(rows.size()) < dimension_ && lines_.next_filled(line)) {
-      line = trim(line);
-      ended_ = line == "EOF";
-      if (ended_) break;
+    while (static_cast<int64_t>(rows.size()) < dimension_ && next_before_eof(line))
       rows.push_back(read_row(line));
-      watch.after(1);
-    }
-    if (static_cast<int64_t>(rows.size()) != dimension_) {
+    if (static_cast<int64_t>(rows.size()) != dimension_)
       fail_here("expected " + dimension_text() + " rows, found " + std::to_string(rows.size()));
-    }
     return rows;
   }
 
@@ -244,33 +245,28 @@ class TsplibReader {
     std::array<std::string_view, 4> words;
     Row row{0, 0.0, 0.0, lines_.number()};
     if (split_words(line, words) != 3 || !parse_integer(words[0], row.id) || !parse_number(words[1], row.x) ||
-        !parse_number(words[2], row.y)) {
+        !parse_number(words[2], row.y))
       fail_here("expected \"id x y\", found " + shown(line));
-    }
-    if (row.id < 1 || row.id > dimension_) {
+    if (row.id < 1 || row.id > dimension_)
       fail_here("expected an id from 1 to " + dimension_text() + ", found " + std::to_string(row.id));
-    }
-    if (std::fabs(row.x) > kLargestNumber || std::fabs(row.y) > kLargestNumber) {
+    if (std::fabs(row.x) > kLargestNumber || std::fabs(row.y) > kLargestNumber)
       fail_here("expected coordinates within +-1e100");
-    }
-    if (metric_ == Metric::kGeo && !is_geographic(row.x, row.y)) {
+    if (metric_ == Metric::kGeo && !is_geographic(row.x, row.y))
       fail_here("expected a latitude within +-90 and a longitude within +-360 (GEO), found " +
                 number_text(row.x) + " " + number_text(row.y));
-    }
     return row;
   }
 
-  // As many rows as cities and no id twice: none is missing.
+  // There are as many rows as cities: if no id occurs twice, none is missing.
   void place_rows(const std::vector<Row>& rows, Instance& instance) const {
     std::vector<int64_t> line_of(rows.size(), 0);
     instance.values.resize(2 * rows.size());
     for (const Row& row : rows) {
       const auto city = static_cast<size_t>(row.id - 1);
-      if (line_of[city] != 0) {
+      if (line_of[city] != 0)
         throw InputError(file_, row.line,
-                         section_ + ": id " + std::to_string(row.id) + " was given in line " +
-                             std::to_string(line_of[city]) + " already");
-      }
+                         section_ + ": expected a new id, found " + std::to_string(row.id) + " as in line " +
+                             std::to_string(line_of[city]));
       line_of[city] = row.line;
       instance.values[2 * city] = row.x;
       instance.values[2 * city + 1] = row.y;
@@ -278,35 +274,31 @@ class TsplibReader {
   }
 
   std::string all_read() const {
-    return metric_ == Metric::kExplicit ? "the numbers of " + dimension_text() + " cities"
-                                        : dimension_text() + " rows";
+    return is_matrix() ? "the numbers of " + dimension_text() + " cities" : dimension_text() + " rows";
   }
 
   void read_end() {
     std::string_view line;
-    while (!ended_ && lines_.next_filled(line)) {
-      line = trim(line);
-      ended_ = line == "EOF";
-      if (ended_) break;
-      if (!is_passed_over(key_of(line)))
-        fail_here("expected EOF after " + all_read() + ", found " + shown(line));
-      pass_over_rows();
+    while (next_before_eof(line)) {
+      if (!is_skipped(key_of(line))) fail_here("expected EOF after " + all_read() + ", found " + shown(line));
+      skip_rows();
     }
     if (!ended_) {
-      warn("EOF is missing; was the file cut short?");
+      warnings_.push_back(lines_.warning("EOF is missing; was the file cut short?"));
     } else if (lines_.next_filled(line)) {
-      fail("expected nothing after EOF, found " + shown(trim(line)));
+      lines_.fail("expected nothing after EOF, found " + shown(trim(line)));
     }
   }
 
   const std::string& file_;
   const size_t size_;  // bytes of the file
-  LineScanner lines_;
+  const std::string_view type_;
+  TextReader lines_;
   std::string name_, section_, weight_format_;
-  int64_t weight_format_line_ = 0;      // 0: not given
-  Metric metric_ = Metric::kEuclidean;  // that is none of TSPLIB's: not given yet
-  int64_t dimension_ = 0;               // 0: not given yet
-  bool ended_ = false;                  // EOF seen
+  int64_t weight_format_line_ = 0;  // 0: not given
+  std::optional<Metric> metric_;
+  int64_t dimension_ = 0;  // 0: not given
+  bool ended_ = false;     // EOF was read
   std::vector<std::string> warnings_;
 };
 
@@ -318,13 +310,10 @@ std::string matrix_text(const DistanceMatrix& matrix) {
   return out;
 }
 
-constexpr std::array<std::string_view, 8> kMetricNames = {"EUCLIDEAN", "EUC_2D", "CEIL_2D", "GEO",
-                                                          "ATT",       "MAN_2D", "MAX_2D",  "EXPLICIT"};
-
 }  // namespace
 
 InstanceFile parse_tsplib(std::string_view bytes, const std::string& file, const ReadOptions& options) {
-  return TsplibReader(bytes, file).read_instance(options);
+  return TsplibReader(bytes, file, "TSP").read_instance(options);
 }
 
 std::string write_tsplib(const InstanceBatch& instances) {
@@ -341,22 +330,21 @@ std::string write_tsplib(const InstanceBatch& instances) {
          "\nEDGE_WEIGHT_TYPE : " + metric_name(is_scaled ? Metric::kEuc2d : instance.metric);
   if (!instance.has_coordinates()) return out + matrix_text(*instance.matrix) + "EOF\n";
   out += "\nNODE_COORD_SECTION\n";
-  for (int i = 0; i < instance.n(); ++i) {
+  for (int i = 0; i < instance.n(); ++i)
     out += std::to_string(i + 1) + " " + number_text(scale * instance.first(i)) + " " +
            number_text(scale * instance.second(i)) + "\n";
-  }
   return out + "EOF\n";
 }
 
 SolutionBatch parse_tour(std::string_view bytes, const std::string& file, const InstanceBatch& instances) {
   check_count(1, instances, file);
   Solution solution;
-  solution.order = TsplibReader(bytes, file).read_tour();
+  solution.order = TsplibReader(bytes, file, "TOUR").read_tour();
   solution.objective = kNoNumber;
   return {solution};
 }
 
-// As LKH writes it: cities from 1, in the canonical order.
+// Writes what LKH writes: cities from 1, in the canonical order.
 std::string write_tour(const Answer& answer) {
   if (answer.solutions.size() != 1 || !problem_of(answer.instances[0]).has_all_items) {
     throw OutputRefused("a .tour file holds one TSP tour; use json, ndjson, npy or npz");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From solutions to text or bytes. What goes where is OutputFile's business.
+// Solutions as text. OutputFile writes it to files.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct SummaryGroup {
 
 // "summary" of the JSON answer (docs/file-formats.md).
 struct SolveSummary {
-  int code = 0;                         // of the whole answer: 0, or 130 and 143 when a signal ended the run
-  int64_t instances = 0, unsolved = 0;  // unsolved: those of them without an answer, which no mean counts
+  int code = 0;                         // the exit code: 0, or 128 + the signal that ended the run
+  int64_t instances = 0, unsolved = 0;  // unsolved: instances without a solution, which the means leave out
   double mean_cost = kNoNumber;
-  double mean_network_cost = kNoNumber;  // before any improvement; left out when not known
-  double gap = kNoNumber;                // mean over the instances, as a fraction
+  double mean_network_cost = kNoNumber;  // before any improvement, if known
+  double gap = kNoNumber;                // the mean over the instances, as a fraction
   double loading_ms = 0.0, solving_ms = 0.0;
   std::string mode;
   std::string start;  // what the answers began with; "mixed": not all with the same; empty: not told
@@ -56,25 +56,23 @@ std::string summary_json(const SolveSummary& summary);
 
 // The objective as an integer, where the instance's metric makes it one and 64 bits hold it.
 std::optional<int64_t> integer_objective(const Instance& instance, double objective);
-// Every digit of an integer objective, else the shortest decimal that reads back to the same number.
+// All digits of an integer objective, else the shortest decimal that parses to the same number.
 std::string objective_text(const Instance& instance, double objective);
-// Every digit of an integer objective, else ten: for people.
+// All digits of an integer objective, else ten digits.
 std::string short_objective_text(const Instance& instance, double objective);
 
-// One solution as a JSON object on one line, without the newline: an element of "solutions". gap: as a
-// fraction, kNoNumber when not known. "network_cost" is there only when a network's own cost is known,
-// "start" and "kicks" only of modes that tell them.
+// An element of "solutions": a JSON object on one line, without the newline. gap: a fraction, or kNoNumber.
 std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap);
 
-// The same as a line of NDJSON, with its newline: "instance" behind "n" is the instance_hash() in
-// hexadecimal.
+// The same as a line of NDJSON, with the newline and, after "n", the instance_hash() in hexadecimal as
+// "instance".
 std::string solution_line(int64_t index, const Instance& instance, const Solution& solution, double gap);
 
-// What that line starts with, which tells its instance:
+// The start of that line, which identifies the instance:
 // {"index":0,"id":"a","problem":"tsp","n":20,"instance":"0123456789abcdef" and a comma.
 std::string solution_line_start(int64_t index, const Instance& instance);
 
-// {"code":3,"error":..,"file":..,"line":..} without the newline; index >= 0 adds the row of an NDJSON stream.
+// {"code":3,"error":..,"file":..,"line":..} without the newline. index >= 0 is the row of an NDJSON stream.
 std::string error_json(int code, const std::string& message, const std::string& file = "", int64_t line = 0,
                        int64_t index = -1);
 

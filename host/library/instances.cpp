@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "engine/problem/problem.h"
-#include "host/formats/matrix_builder.h"
+#include "host/formats/formats.h"
 #include "host/library/chosen_format.h"
 #include "host/library/handles.h"
 #include "models/tools/json_text.h"

@@ -3,24 +3,18 @@
 
 #include <algorithm>
 
+#include "host/formats/text_scan.h"
+
 namespace pointsman {
 namespace {
 
-constexpr size_t kLongestWord = 64;  // what is longer is no word that was mistyped
+constexpr size_t kLongestWord = 64;  // longer text is not a mistyped word
 constexpr size_t kShortestStart = 3;
 
-std::string lower_case(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
-}  // namespace
-
+// The number of letters to change, delete, insert or swap with their neighbour to turn one word into the
+// other; each letter is touched once.
 int edit_distance(std::string_view a, std::string_view b) {
-  // before[i][j]: the distance of the first i letters of a from the first j of b.
+  // before[i][j]: the distance between the first i letters of a and the first j of b.
   std::vector<std::vector<int>> before(a.size() + 1, std::vector<int>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
     for (size_t j = 0; j <= b.size(); ++j) {
@@ -37,6 +31,8 @@ int edit_distance(std::string_view a, std::string_view b) {
   }
   return before[a.size()][b.size()];
 }
+
+}  // namespace
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
   if (word.empty() || word.size() > kLongestWord) return {};

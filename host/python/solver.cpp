@@ -5,7 +5,6 @@
 
 #include "engine/engine.h"
 #include "engine/search/limits.h"
-#include "host/formats/arrays.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_solutions.h"
 #include "host/options/did_you_mean.h"

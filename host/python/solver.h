@@ -23,7 +23,7 @@ namespace pointsman {
 // Nobody changes them, so that answers may keep their instances.
 using Instances = std::shared_ptr<const InstanceBatch>;
 
-// As the functions of host/formats/arrays.h, of one array or of several.
+// As the functions of host/formats/formats.h, of one array or of several.
 Instances instances_from_points(const std::vector<AnyArray>& points);
 Instances instances_from_matrices(const std::vector<AnyArray>& matrices);
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,

@@ -14,7 +14,6 @@
 #include "models/tools/atomic_file.h"
 
 namespace pointsman {
-
 namespace {
 
 Failure describe(const std::exception_ptr& error) {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "host/formats/printable.h"
+#include "host/formats/text_scan.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
 

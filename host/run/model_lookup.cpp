@@ -23,22 +23,26 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kSuffix = ".safetensors";
-constexpr const char* kPaperSuffix = "-lstm";  // a model that is chosen only by name where there is another
+constexpr const char* kPaperSuffix = "-lstm";  // a model that is chosen by size only if there is no other
 
 std::string join_directories() {
   return joined(model_directories(), ", ", [](const fs::path& directory) { return directory.string(); });
 }
 
-// In the order of their names. std::filesystem's iterator ends the process where memory fails it.
-std::vector<fs::path> models_in(const fs::path& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), ::closedir);
-  if (!entries && errno == ENOMEM) throw std::bad_alloc();
+// All models of the search path, in each directory sorted by name. Uses readdir(), since std::filesystem's
+// iterator ends the process if memory runs out.
+std::vector<fs::path> model_files() {
   std::vector<fs::path> files;
-  while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
-    fs::path file = directory / entry->d_name;
-    if (file.extension() == kSuffix) files.push_back(std::move(file));
+  for (const fs::path& directory : model_directories()) {
+    const size_t first = files.size();
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), ::closedir);
+    if (!entries && errno == ENOMEM) throw std::bad_alloc();
+    while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
+      fs::path file = directory / entry->d_name;
+      if (file.extension() == kSuffix) files.push_back(std::move(file));
+    }
+    std::sort(files.begin() + static_cast<ptrdiff_t>(first), files.end());
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -62,21 +66,17 @@ std::vector<fs::path> model_directories() {
 std::vector<ModelListing> list_models() {
   std::vector<ModelListing> listings;
   std::set<std::string> names;
-  for (const fs::path& directory : model_directories()) {
-    for (const fs::path& file : models_in(directory)) {
-      const auto claim = peek_model(file);
-      if (claim && names.insert(file.stem().string()).second)
-        listings.push_back({file, file.stem().string(), claim->problem, claim->n});
-    }
+  for (const fs::path& file : model_files()) {
+    const auto claim = peek_model(file);
+    if (claim && names.insert(file.stem()).second)
+      listings.push_back({file, file.stem(), claim->problem, claim->n});
   }
   return listings;
 }
 
 std::vector<std::string> model_names() {
   std::set<std::string> names;
-  for (const fs::path& directory : model_directories()) {
-    for (const fs::path& file : models_in(directory)) names.insert(file.stem().string());
-  }
+  for (const fs::path& file : model_files()) names.insert(file.stem());
   return {names.begin(), names.end()};
 }
 
@@ -99,8 +99,8 @@ fs::path find_model(const std::string& model) {
 Model load_model(const fs::path& path, const RunLog& log) {
   Model model = read_model(path);
   if (!model.has_checksum) {
-    log.tell(path.string() + ": has no checksum, as version " + model.config.version +
-             " wrote it; damage to its weights is not noticed");
+    log.tell(path.string() + ": has no checksum, since version " + model.config.version +
+             " wrote it; damaged weights are not detected");
   }
   return model;
 }
@@ -124,14 +124,15 @@ fs::path ModelStore::choose(ProblemKind problem, int n) {
 
 const Model& ModelStore::fresh(ProblemKind problem, int n) {
   auto model = std::make_unique<Model>();
+  ModelConfig& config = model->config;
   model->name = "untrained";
-  model->config.problem = problem;
-  model->config.n = n;
-  model->config.capacity = problem_of(problem).default_capacity(n);
-  model->config.has_critic = false;
-  model->config.encoder = Encoder::kAttention;
-  model->config.has_prior = true;
-  model->parameters = initial_parameters(model->config, model->config.seed);
+  config.problem = problem;
+  config.n = n;
+  config.capacity = problem_of(problem).default_capacity(n);
+  config.has_critic = false;
+  config.encoder = Encoder::kAttention;
+  config.has_prior = true;
+  model->parameters = initial_parameters(config, config.seed);
   return *(models_[std::string("untrained ") + name_of(problem) + std::to_string(n)] = std::move(model));
 }
 
@@ -150,10 +151,9 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
                              path.c_str(), model->sha256.c_str(), model->config.glimpses,
                              model->config.clip));
   }
-  if (model->config.problem != problem) {
+  if (model->config.problem != problem)
     throw ModelFileError(path.string(), std::string("expected a model for ") + name_of(problem) +
                                             ", found one for " + name_of(model->config.problem));
-  }
   return *model;
 }
 

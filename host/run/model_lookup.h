@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which model file a run uses: -m as a path or a name, else the shipped one of the nearest size.
+// Chooses the model of a run: -m as a path or a name, else the shipped model of the nearest size.
 #pragma once
 
 #include <filesystem>
@@ -16,11 +16,11 @@
 
 namespace pointsman {
 
-// Where models are looked for, in order: the directories of POINTSMAN_MODEL_PATH (colon-separated),
-// <prefix>/share/pointsman/models of each of install_prefixes(), and in the build tree the source tree.
+// The search path: the directories of POINTSMAN_MODEL_PATH (colon-separated), <prefix>/share/pointsman/models
+// of each of install_prefixes(), and in the build tree the source tree.
 std::vector<std::filesystem::path> model_directories();
 
-// A model file by what its header claims; the strict reader has the last word.
+// A model file as its header describes it; read_model() may still refuse it.
 struct ModelListing {
   std::filesystem::path path;
   std::string name;  // the file's stem
@@ -28,33 +28,31 @@ struct ModelListing {
   int n = 0;
 };
 
-// Every readable model in the directories; of two with one name the first found.
+// Every readable model of the search path; the first of several with one name.
 std::vector<ModelListing> list_models();
 
-// What the files in the directories are called, sorted; they are not opened.
+// The names of the files on the search path, sorted. The files are not opened.
 std::vector<std::string> model_names();
 
-// The file that `model` means: a path when it names a file or has a slash or suffix, else a name looked up in
-// the directories. Throws ModelFileError when there is none, naming the places looked in.
+// The file of a path or of a name on the search path. Throws ModelFileError if there is none.
 std::filesystem::path find_model(const std::string& model);
 
-// As read_model(); tells when the file has no checksum.
+// read_model(), with a log line if the file has no checksum.
 Model load_model(const std::filesystem::path& path, const RunLog& log);
 
-// Models by request. A run looks for each file once and reads it once.
+// The models of a run, each read once.
 class ModelStore {
  public:
-  // requested: -m; empty: by problem and size, or with `untrained` one of fresh parameters of the instance's
-  // size.
+  // requested: -m. If it is empty, problem and size choose the model, or `untrained` makes one of the
+  // instance's size with initial parameters.
   ModelStore(std::string requested, bool untrained, RunLog log)
       : requested_(std::move(requested)), untrained_(untrained), log_(std::move(log)) {}
 
-  // From now on as if made with this request; models that were read stay.
+  // Changes the request; models that were read stay.
   void request(std::string requested, bool untrained = false);
 
-  // The model for an instance of this problem and size. Tells, once a model, which one was chosen
-  // and when it was trained on another size. Throws ModelFileError, also when the requested model is of the
-  // other problem.
+  // The model for an instance of this problem and size. Logs each model once. Throws ModelFileError, also if
+  // the requested model is for another problem.
   const Model& get(ProblemKind problem, int n);
 
  private:
@@ -67,7 +65,7 @@ class ModelStore {
   RunLog log_;
   std::optional<std::vector<ModelListing>> listings_;
   std::map<std::filesystem::path, std::unique_ptr<Model>> models_;
-  // Of this request, by problem and, without -m, size.
+  // For this request, by problem and, without -m, by size.
   std::map<std::pair<ProblemKind, int>, const Model*> known_;
 };
 

@@ -20,8 +20,9 @@
 namespace pointsman {
 namespace {
 
-constexpr int kLook = 20;                                   // milliseconds
+constexpr int kPollMilliseconds = 20;
 constexpr auto kPatience = std::chrono::milliseconds(150);  // with a reader, once the run is over
+constexpr const char* kExists = "is there already; --force replaces it";
 
 std::function<bool()> run_is_over;
 std::atomic<bool> has_lost_patience{false};
@@ -40,7 +41,7 @@ bool is_regular(int descriptor) {
   throw DiskError(path, EBUSY, "another process is writing it");
 }
 
-// Some file systems know no sync; that is not a lost result.
+// Some file systems do not support fsync, which loses nothing.
 bool synced(int descriptor) {
   return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
@@ -52,13 +53,13 @@ std::string folder_of(const std::string& file) {
 
 void sync_folder(const std::string& file) {
   const int folder = ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;  // a folder that may be written but not read
+  if (folder < 0) return;  // the folder may be writable but not readable
   const int error = synced(folder) ? 0 : errno;
   ::close(folder);
   if (error != 0) fail(file, error);
 }
 
-// The file that a chain of symbolic links ends at, also when it is not there yet.
+// The end of a chain of symbolic links, which need not exist.
 std::string follow_links(const std::string& path) {
   std::filesystem::path at = path;
   for (int hops = 0; hops < 40 && std::filesystem::is_symlink(std::filesystem::symlink_status(at)); ++hops) {
@@ -68,7 +69,7 @@ std::string follow_links(const std::string& path) {
   return at.string();
 }
 
-// Takes the lock else. A file system without locks has no other writers that could be told apart.
+// Otherwise takes the lock. On file systems without locks other writers go unnoticed.
 bool is_locked_by_another(int descriptor) {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
@@ -82,7 +83,7 @@ bool reader_takes(int descriptor) noexcept {
   std::optional<Clock::time_point> last;
   for (;;) {
     pollfd reader{descriptor, POLLOUT, 0};
-    if (::poll(&reader, 1, kLook) > 0) return true;
+    if (::poll(&reader, 1, kPollMilliseconds) > 0) return true;
     if (!run_is_over || !run_is_over()) continue;
     if (has_lost_patience) return false;
     if (!last) last = Clock::now() + kPatience;
@@ -105,7 +106,7 @@ OutputFile::OutputFile(const std::string& path, bool force, Appearance appearanc
     if (descriptor_ < 0) fail(path);
     return;
   }
-  if (exists && !force) throw OutputRefused(path, "is there already; --force replaces it");
+  if (exists && !force) throw OutputRefused(path, kExists);
   if (exists) mode_ = status.st_mode & 0777;
   target_ = follow_links(path);
   const std::filesystem::path whole = target_;
@@ -115,8 +116,8 @@ OutputFile::OutputFile(const std::string& path, bool force, Appearance appearanc
   if (appearance == Appearance::kGrowing) open_growing();
 }
 
-// Without another's lock on the temporary file there is no other writer of this name. The file itself is
-// locked too: a hard link is another name of it.
+// The lock on the temporary file keeps other writers of this name away, the lock on the file itself those of
+// its other names (hard links).
 void OutputFile::open_growing() {
   lock_ = descriptor_;
   descriptor_ =
@@ -128,13 +129,13 @@ void OutputFile::open_growing() {
   ::unlink(temporary_.c_str());
   ::close(lock_);
   if (is_locked) fail_busy(target_);
-  if (error == EEXIST) throw OutputRefused(target_, "is there already; --force replaces it");
+  if (error == EEXIST) throw OutputRefused(target_, kExists);
   fail(target_, error);
 }
 
-// Only a file that this call itself makes is written to: never a link, or a file that somebody else holds
-// open. One that is there has either a writer, who holds its lock, or none any more. In the second case it is
-// removed under that lock. Whoever finds another file under the name than the one it locked begins again.
+// Writes only to a file that this call makes, never to a link or a file that another process has open. An
+// existing file is removed once its lock is taken, since its writer is gone. If the name does not belong to
+// the locked file any more, another process was faster: then start again.
 void OutputFile::open_temporary() {
   constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
   for (;;) {
@@ -155,10 +156,10 @@ void OutputFile::open_temporary() {
     if (is_named && ::unlink(temporary_.c_str()) != 0 && errno != ENOENT) fail_leftover();
     ::close(std::exchange(descriptor_, -1));
   }
-  if (mode_ != 0) ::fchmod(descriptor_, mode_);  // where permissions mean nothing, nothing is lost
+  if (mode_ != 0) ::fchmod(descriptor_, mode_);  // may fail on file systems without permissions
 }
 
-// What lies under the temporary file's name is no file that a killed writer left.
+// The temporary file's name belongs to something that no writer left behind.
 void OutputFile::fail_leftover() {
   const int error = errno;
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
@@ -175,7 +176,7 @@ OutputFile::~OutputFile() {
 
 bool OutputFile::is_terminal() const { return ::isatty(descriptor_) != 0; }
 
-// Takes away what an older file does not keep.
+// Removes all but the kept bytes of an older file.
 void OutputFile::cut() {
   is_begun_ = true;
   const auto end = static_cast<off_t>(kept_);
@@ -189,7 +190,7 @@ void OutputFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     if (has_reader && !reader_takes(descriptor_)) {
       throw OutputStopped((target_.empty() ? "standard output" : target_) +
-                          ": the run is over and the reader takes nothing; the output is not whole");
+                          ": the run is over and the reader takes no data; the output is incomplete");
     }
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), most));
     if (written < 0 && errno == EINTR) continue;
@@ -198,27 +199,12 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
-// The temporary file becomes the target. From then on it is closed.
 void OutputFile::publish() {
-  if (!synced(descriptor_)) fail(target_);
-  // Without force a hard link, which does not replace a file that came in the meantime; a rename would.
+  // Without force, a hard link: unlike a rename it does not replace a file made in the meantime.
   const bool linked = !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
-  if (!force_ && !linked && errno == EEXIST) {
-    throw OutputRefused(target_, "is there already; --force replaces it");
-  }
+  if (!force_ && !linked && errno == EEXIST) throw OutputRefused(target_, kExists);
   if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
   if (linked) ::unlink(temporary_.c_str());
-  close_written();
-  sync_folder(target_);
-}
-
-void OutputFile::finish_growing() {
-  if (!is_begun_) cut();
-  if (!synced(descriptor_)) fail(target_);
-  close_written();
-  ::unlink(temporary_.c_str());
-  ::close(std::exchange(lock_, -1));
-  sync_folder(target_);
 }
 
 void OutputFile::close_written() {
@@ -227,21 +213,25 @@ void OutputFile::close_written() {
 
 void OutputFile::commit() {
   if (!owned_) return;
-  if (temporary_.empty()) {
-    close_written();
-  } else if (lock_ >= 0) {
-    finish_growing();
-  } else {
-    publish();
+  if (temporary_.empty()) return close_written();
+  const bool is_growing = lock_ >= 0;
+  if (is_growing && !is_begun_) cut();
+  if (!synced(descriptor_)) fail(target_);
+  if (!is_growing) publish();
+  close_written();
+  if (is_growing) {
+    ::unlink(temporary_.c_str());
+    ::close(std::exchange(lock_, -1));
   }
+  sync_folder(target_);
 }
 
 void OutputFile::save(std::string_view bytes) {
   if (descriptor_ < 0) open_temporary();
   if (::ftruncate(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0) fail(target_);
   write(bytes);
-  publish();
-  force_ = true;  // the file that is there now is ours
+  commit();
+  force_ = true;  // the existing file is ours now
   open_temporary();
 }
 
@@ -250,7 +240,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
   struct stat status {};
   if (::stat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     fail(name + ": not a regular file", EINVAL);
-  OutputFile file(name.empty() || name == "-" ? "./" + name : name, true);  // no standard output here
+  OutputFile file(name.empty() || name == "-" ? "./" + name : name, true);  // never standard output
   file.write(bytes);
   file.commit();
 }

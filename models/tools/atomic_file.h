@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output files: whole or absent (model files, checkpoints, documents), or growing by whole lines (streams).
+// Output files: whole or absent (models, checkpoints, documents), or growing by whole lines (streams).
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace pointsman {
 
-// The output cannot be written as asked: it is there already, or the format cannot hold it. A usage error,
-// exit code 2.
+// The output cannot be written as requested: the file exists, or the format cannot hold the data. A usage
+// error, exit code 2.
 class OutputRefused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   OutputRefused(const std::string& file, const std::string& why)
       : std::runtime_error(file + ": " + why), file_(file) {}
 
-  const std::string& file() const { return file_; }  // empty: it is about none
+  const std::string& file() const { return file_; }  // may be empty
 
  private:
   std::string file_;
 };
 
-// The disk refuses. what() is "file: doing: the system's words".
+// A system call on a file failed. what() is "file: doing: the system's message".
 class DiskError : public std::system_error {
  public:
   DiskError(const std::string& file, int error, const std::string& doing = "")
@@ -39,40 +39,40 @@ class DiskError : public std::system_error {
   std::string file_;
 };
 
-// The run was over before the output was whole: the reader of a pipe took nothing, or there was none yet.
+// The run ended while the reader of a pipe took no data, or before there was a reader.
 class OutputStopped : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Whether the run is over, for all output of the process: asked while the reader of a pipe takes nothing. Set
-// it before the first output.
+// Sets, for the whole process, the test for the end of the run, which is called while the reader of a pipe
+// takes no data. Call it before the first output.
 void set_output_stop(std::function<bool()> is_over);
 
-// Waits until a pipe or terminal takes up to PIPE_BUF bytes at once. False when the run is over and nothing
-// was taken for 0.15 s.
+// Waits until a pipe or terminal takes up to PIPE_BUF bytes at once. False if the run is over and no data was
+// taken for 0.15 s.
 bool reader_takes(int descriptor) noexcept;
 
-// How a regular file comes to hold what is written.
 enum class Appearance { kWhole, kGrowing };
 
-// Where a result goes. A regular file appears whole or not at all: written beside its place as ".NAME.tmp",
-// synced, renamed, and the directory synced; symbolic links are followed, and an older file keeps its
-// permissions. The temporary file is always new and locked: one writer has it, and what a killed one left is
-// removed by the next. A symbolic link under its name is refused. "-" and "" are standard output; what is not
-// a regular file (FIFO, device) is written through, and writing throws OutputStopped where reader_takes() is
-// false. Disk errors are std::system_error, naming the file; an older file of that name then stays intact.
+// Writes a result to a file or to standard output ("-" or ""). Disk errors are std::system_error and name the
+// file, whose older version then stays intact.
 //
-// A growing file is written in its place, at once, and has the same lock; it is locked itself too, since it
-// may have other names (hard links). An older one stays what it was
-// until the first write; what was written stays, whatever comes then.
+// A whole file is written as ".NAME.tmp" beside its place, synced and renamed. Symbolic links are followed,
+// and a replaced file keeps its permissions. The temporary file is always new and locked, so that a file has
+// one writer at a time; the next writer removes one that a killed process left. A symbolic link under the
+// temporary name is refused.
+//
+// A growing file is written in place and has the same lock. It is locked itself too, since it may have other
+// names (hard links). An older version stays until the first write.
+//
+// FIFOs and devices are written in place. Writing to them throws OutputStopped if reader_takes() is false.
 class OutputFile {
  public:
-  // Makes the temporary file, so call it before the work. Throws OutputRefused when the file is there already
-  // and force is not set; std::system_error when its folder cannot be written, and EBUSY while another writer
-  // has it.
+  // Makes the temporary file, so call it before the work. Throws OutputRefused if the file exists and force
+  // is not set, and std::system_error if its folder is not writable or (EBUSY) it has another writer.
   OutputFile(const std::string& path, bool force, Appearance appearance = Appearance::kWhole);
-  ~OutputFile();  // without commit() the temporary file is removed, and a growing one that is new and empty
+  ~OutputFile();  // without commit() removes the temporary file, and a growing file that is new and empty
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -80,12 +80,11 @@ class OutputFile {
   bool is_terminal() const;
   void commit();
 
-  // Before the first write to a growing file: how many bytes of an older one stay. What is written comes
-  // behind them.
+  // Keeps the first bytes of an older growing file. Call it before the first write.
   void keep(uint64_t bytes) { kept_ = bytes; }
 
-  // All of a file that is written several times over: each time it is whole on the disk, and this stays its
-  // writer. What an earlier save that failed left behind does not matter.
+  // Writes and publishes the whole file. May be called repeatedly, also after a failed call; this object
+  // stays the file's writer.
   void save(std::string_view bytes);
 
  private:
@@ -93,25 +92,24 @@ class OutputFile {
   [[noreturn]] void fail_leftover();
   void open_growing();
   void cut();
-  void publish();
-  void finish_growing();
+  void publish();  // gives the temporary file its final name
   void close_written();
 
-  std::string target_;     // where the file will appear; symbolic links followed
-  std::string temporary_;  // empty when written through
+  std::string target_;     // with symbolic links followed
+  std::string temporary_;  // empty if the target is written in place
   int descriptor_ = -1;
   bool force_ = false;
-  unsigned mode_ = 0;   // permissions of the file to be replaced; 0 when there is none
-  bool owned_ = false;  // the descriptor is ours to close
+  unsigned mode_ = 0;   // permissions of the file to be replaced; 0 if there is none
+  bool owned_ = false;  // whether to close the descriptor
 
-  // Of a growing file.
+  // For a growing file.
   int lock_ = -1;        // the temporary file
-  bool is_new_ = false;  // was not there before
+  bool is_new_ = false;  // did not exist before
   bool is_begun_ = false;
   uint64_t kept_ = 0;
 };
 
-// Makes or replaces a regular file. std::system_error also where the path is anything else.
+// Makes or replaces a regular file. Throws std::system_error if the path is anything else.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace pointsman

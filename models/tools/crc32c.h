@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC32C (Castagnoli; RFC 3720, appendix B.4): finds damage to a file, any three flipped bits included. No
-// defence against intent.
+// CRC32C (Castagnoli; RFC 3720, appendix B.4). Detects accidental damage, including any three flipped bits.
 #pragma once
 
 #include <array>
@@ -12,7 +11,7 @@ namespace pointsman {
 
 namespace detail {
 
-// Row k: what a byte does to the sum when k more bytes follow it.
+// Row k: the effect of a byte on the sum when k more bytes follow.
 constexpr std::array<std::array<uint32_t, 256>, 8> make_crc32c_rows() {
   constexpr uint32_t kPolynomial = 0x82F63B78;  // bits reversed
   std::array<std::array<uint32_t, 256>, 8> rows{};
@@ -34,7 +33,7 @@ inline constexpr auto kCrc32cRows = make_crc32c_rows();
 
 }  // namespace detail
 
-// To sum in pieces, give the last piece's result as `sum`.
+// To sum in pieces, pass the result of the last piece as `sum`.
 inline uint32_t crc32c(const void* data, size_t bytes, uint32_t sum = 0) {
   const auto& rows = detail::kCrc32cRows;
   const auto* at = static_cast<const unsigned char*>(data);

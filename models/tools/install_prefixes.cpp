@@ -18,8 +18,8 @@ fs::path running_program() {
   return fs::read_symlink("/proc/self/exe", error);
 }
 
-// The shared library that this code is part of; empty where it is part of the program itself. dladdr() alone
-// would give that one the name by which it was called, which may be another file's in the working directory.
+// The shared library that this code is part of; empty if it is part of the program. dladdr() alone would
+// return the program's argv[0], which may name another file in the working directory.
 fs::path own_library() {
   Dl_info info{};
   link_map* map = nullptr;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an installation of this program or library may lie.
 #pragma once
 
 #include <filesystem>
@@ -7,13 +6,13 @@
 
 namespace pointsman {
 
-// Where this code is part of a shared library, which another program may have loaded, that of the library and
-// the folder it lies in, which is a Python package's own prefix; then that of the running program. They need
-// not exist.
+// The places where this program or library may be installed, which need not exist: if this code is part of a
+// shared library, the library's prefix and its folder (which is the prefix of a Python package); then the
+// prefix of the running program.
 std::vector<std::filesystem::path> install_prefixes();
 
-// Whether this code lies in the tree that it was built in. Elsewhere (installed, in a wheel, in another
-// program) the paths of that tree are somebody else's.
+// Whether this code runs in the tree that it was built in. Anywhere else the paths of that tree may belong to
+// somebody else.
 bool is_in_build_tree();
 
 }  // namespace pointsman

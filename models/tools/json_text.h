@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and JSON as the program's own files have them: shortest decimals, objects on one line.
+// Writes JSON: shortest decimals, objects on one line.
 #pragma once
 
 #include <charconv>
@@ -12,17 +12,17 @@
 
 namespace pointsman {
 
-// The shortest decimal that reads back to the same number.
+// The shortest decimal that parses to the same number.
 template <typename Number>
 std::string number_text(Number value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// In double quotes and escaped; bytes that are not UTF-8 become the replacement character.
+// A JSON string; invalid UTF-8 becomes the replacement character.
 std::string quoted_json(std::string_view text);
 
-// A value as JSON says it; a number that is not finite is null.
+// A JSON value. Numbers that are not finite become null.
 struct JsonText {
   std::string text;  // empty: no value
 
@@ -39,10 +39,10 @@ struct JsonText {
   }
 };
 
-// Members without a value are left out.
+// Leaves out members without a value.
 JsonText json_object(std::initializer_list<std::pair<std::string_view, JsonText>> members);
 
-// Of element(0) .. element(size - 1).
+// The array of element(0) .. element(size - 1).
 template <typename Element>
 JsonText json_array(size_t size, Element element) {
   JsonText array;

@@ -7,10 +7,8 @@
 #include <thread>
 
 #include "host/formats/formats.h"
-#include "host/formats/gzip.h"
 #include "host/formats/input_file.h"
-#include "host/formats/input_limit.h"
-#include "host/formats/npz_file.h"
+#include "host/formats/npy_array.h"
 #include "host/formats/read_solutions.h"
 #include "tests/catch.h"
 #include "tests/packed.h"

@@ -15,7 +15,6 @@
 #include "engine/problem/validate.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
-#include "host/formats/npz_file.h"
 #include "host/formats/read_instances.h"
 #include "host/formats/read_solutions.h"
 #include "tests/catch.h"
@@ -104,7 +103,7 @@ TEST_CASE("TSPLIB: a keyword that is not known is told, not refused") {
       "DIMENSION: 1\nBEST_KNOWN : 7\nEDGE_WEIGHT_TYPE: ATT\nNODE_COORD_SECTION\n1 0 0\nEOF\n", "x/one.tsp");
   CHECK(only(file).id == "one");
   REQUIRE(file.warnings.size() == 1);
-  CHECK(file.warnings[0] == "x/one.tsp:2: unknown keyword \"BEST_KNOWN\" passed over");
+  CHECK(file.warnings[0] == "x/one.tsp:2: ignoring the unknown keyword \"BEST_KNOWN\"");
 }
 
 TEST_CASE("the project's maps read, and their stored tours have the stated length") {

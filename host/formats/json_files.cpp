@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances, solutions and errors in JSON and NDJSON (docs/file-formats.md). Unknown keys are ignored.
+#include <cmath>
+#include <utility>
+
+#include "engine/problem/instance_hash.h"
+#include "engine/problem/metric.h"
+#include "host/formats/formats.h"
+#include "models/tools/json_text.h"
+
+namespace pointsman {
+namespace {
+
+double non_negative(const JsonValue& value) {
+  const double number = value.bounded_number();
+  if (number < 0.0) value.fail_expected("a number of at least 0");
+  if (const std::string lost = lost_digits(value.word(), number); !lost.empty()) value.fail(lost);
+  return number;
+}
+
+void check_size(const JsonValue& array, size_t size, const Instance& instance) {
+  if (size == 0)
+    array.fail(std::string("expected at least one ") + problem_of(instance).item + ", found none");
+  if (size > static_cast<size_t>(kLargestSize))
+    array.fail("more than " + std::to_string(kLargestSize) + " of them");
+}
+
+void read_points(const JsonValue& object, Instance& instance) {
+  const JsonValue coordinates = object.get("coordinates");
+  const std::vector<JsonValue> points = coordinates.elements();
+  check_size(coordinates, points.size(), instance);
+  instance.values.reserve(2 * points.size());
+  for (const JsonValue& point : points) {
+    const std::vector<JsonValue> pair = point.is_array() ? point.elements() : std::vector<JsonValue>();
+    if (pair.size() != 2) point.fail_expected("a pair [x, y]");
+    for (const JsonValue& coordinate : pair) instance.values.push_back(coordinate.bounded_number());
+  }
+  const std::optional<JsonValue> type = object.find("edge_weight_type");
+  if (!type) return;
+  const std::optional<Metric> metric = find_metric(type->text());
+  if (!metric || *metric == Metric::kExplicit)
+    type->fail_expected("EUCLIDEAN, EUC_2D, CEIL_2D, GEO, ATT, MAN_2D or MAX_2D");
+  instance.metric = *metric;
+  if (instance.metric != Metric::kGeo) return;
+  for (int city = 0; city < instance.n(); ++city) {
+    if (!is_geographic(instance.first(city), instance.second(city)))
+      points[city].fail_expected("a latitude within +-90 and a longitude within +-360 (GEO)");
+  }
+}
+
+void read_weights_and_values(const JsonValue& object, Instance& instance) {
+  const JsonValue weights_array = object.get("weights"), values_array = object.get("values");
+  const std::vector<JsonValue> weights = weights_array.elements(), values = values_array.elements();
+  check_size(weights_array, weights.size(), instance);
+  if (values.size() != weights.size())
+    values_array.fail_expected("as many as weights (" + std::to_string(weights.size()) + ")");
+  instance.values.reserve(2 * weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    instance.values.push_back(non_negative(weights[i]));
+    instance.values.push_back(non_negative(values[i]));
+  }
+}
+
+Instance read_instance(const JsonValue& object) {
+  Instance instance;
+  if (!object.is_object()) object.fail_expected("an instance (an object)");
+  if (const std::optional<JsonValue> id = object.find("id")) instance.id = id->text();
+  instance.has_id = !instance.id.empty();
+  instance.problem = read_problem(object);
+  const Problem& problem = problem_of(instance);
+  if (problem.has_capacity) instance.capacity = non_negative(object.get("capacity"));
+  switch (problem.fields) {
+    case ItemFields::kCoordinates:
+      read_points(object, instance);
+      break;
+    case ItemFields::kWeightAndValue:
+      read_weights_and_values(object, instance);
+      break;
+  }
+  return instance;
+}
+
+std::string instance_json(const Instance& instance) {
+  const Problem& problem = problem_of(instance);
+  const auto n = static_cast<size_t>(instance.n());
+  JsonText id, metric, capacity, points, weights, values;
+  if (instance.has_id) id = instance.id;
+  if (instance.metric != Metric::kEuclidean) metric = metric_name(instance.metric);
+  if (problem.has_capacity) capacity = instance.capacity;
+  const auto number = [&](size_t i) { return instance.values[i]; };
+  switch (problem.fields) {
+    case ItemFields::kCoordinates:
+      points =
+          json_array(n, [&](size_t i) { return json_array(2, [&](size_t k) { return number(2 * i + k); }); });
+      break;
+    case ItemFields::kWeightAndValue:
+      weights = json_array(n, [&](size_t i) { return number(2 * i); });
+      values = json_array(n, [&](size_t i) { return number(2 * i + 1); });
+      break;
+  }
+  return json_object({{"id", id},
+                      {"problem", name_of(instance.problem)},
+                      {"edge_weight_type", metric},
+                      {"capacity", capacity},
+                      {"coordinates", points},
+                      {"weights", weights},
+                      {"values", values}})
+      .text;
+}
+
+// Reads an element of "solutions" or a line of NDJSON.
+Solution read_json_solution(const JsonValue& object, size_t index, const Instance& instance) {
+  if (!object.is_object()) object.fail_expected("a solution (an object)");
+  const std::optional<JsonValue> own_index = object.find("index");
+  if (own_index && static_cast<size_t>(own_index->index()) != index)
+    own_index->fail_expected(std::to_string(index));
+  const Problem& problem = problem_of(instance);
+  Solution solution;
+  for (const JsonValue& entry : object.get(problem.order_key).elements())
+    solution.order.push_back(entry.index());
+  const std::optional<JsonValue> claim = object.find(problem.objective_key);
+  solution.objective = claim && claim->kind() != JsonValue::Kind::kNull ? claim->number() : kNoNumber;
+  return solution;
+}
+
+// The member is left out unless `is_known`.
+template <typename Value>
+JsonText if_known(bool is_known, const Value& value) {
+  return is_known ? JsonText(value) : JsonText();
+}
+
+// Null if the objective is not known.
+JsonText objective_json(const Instance& instance, double objective) {
+  JsonText json(objective);
+  if (std::isfinite(objective)) json.text = objective_text(instance, objective);
+  return json;
+}
+
+// Null where there is none.
+template <typename Number>
+JsonText or_null(const std::optional<Number>& number) {
+  return number ? JsonText(*number) : JsonText(kNoNumber);
+}
+JsonText or_null(const std::string& text) { return text.empty() ? JsonText(kNoNumber) : JsonText(text); }
+
+JsonText group_json(const SummaryGroup& group) {
+  return json_object({{"problem", or_null(group.problem)},
+                      {"n", group.n > 0 ? JsonText(group.n) : JsonText(kNoNumber)},
+                      {"mode", group.mode},
+                      {"model", or_null(group.model)},
+                      {"instances", group.instances},
+                      {"mean_cost", group.mean_cost},
+                      {"gap", group.gap}});
+}
+
+// The members that identify the instance. An empty hash is left out.
+std::string start_of(int64_t index, const Instance& instance, const std::string& hash) {
+  std::string start = json_object({{"index", index},
+                                   {"id", instance.id},
+                                   {"problem", name_of(instance.problem)},
+                                   {"n", instance.n()},
+                                   {"instance", if_known(!hash.empty(), hash)}})
+                          .text;
+  start.back() = ',';
+  return start;
+}
+
+// The remaining members.
+std::string found_json(const Instance& instance, const Solution& solution, double gap) {
+  const Problem& problem = problem_of(instance);
+  const bool is_solved = solution.status != Status::kUnsolved;
+  const bool has_length =
+      is_solved && problem.fields == ItemFields::kCoordinates && instance.has_coordinates();
+  const JsonText objective = objective_json(instance, solution.objective);
+  const bool has_network = std::isfinite(solution.network_objective);
+  const bool has_start = solution.start != Start::kNone;
+  const bool has_kicks = has_start && is_solved && problem.has_local_search;
+  const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
+  const JsonText found = json_object(
+      {{"status", name_of(solution.status)},
+       {problem.objective_key, is_solved ? objective : JsonText()},
+       {"cost_euclidean", if_known(has_length, solution.unrounded)},
+       {"weight", if_known(is_solved && problem.has_capacity, solution.weight)},
+       {"gap", gap},
+       {"log_prob", solution.log_prob},
+       {"network_cost", has_network ? objective_json(instance, solution.network_objective) : JsonText()},
+       {"start", if_known(has_start, name_of(solution.start))},
+       {"kicks", if_known(has_kicks, solution.kicks)},
+       {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}});
+  return found.text.substr(1);
+}
+
+}  // namespace
+
+std::string summary_json(const SolveSummary& s) {
+  return json_object(
+             {{"instances", s.instances},
+              {"unsolved", s.unsolved > 0 ? JsonText(s.unsolved) : JsonText()},
+              {"mean_cost", s.mean_cost},
+              {"mean_network_cost", if_known(std::isfinite(s.mean_network_cost), s.mean_network_cost)},
+              {"gap", s.gap},
+              {"computing_times", json_object({{"loading", s.loading_ms}, {"solving", s.solving_ms}})},
+              {"mode", s.mode},
+              {"start", s.start.empty() ? JsonText() : JsonText(s.start)},
+              {"kicks", s.kicks > 0 ? JsonText(s.kicks) : JsonText()},
+              {"samples", or_null(s.samples)},
+              {"augment", or_null(s.augment)},
+              {"shuffle", s.shuffle},
+              {"improve", s.improve},
+              {"model", s.model.empty() ? JsonText() : JsonText(s.model)},  // no member where none was used
+              {"model_sha256", s.model.empty() ? JsonText() : JsonText(s.model_sha256)},
+              {"device", s.device},
+              {"seed", s.seed},
+              {"version", s.version},
+              {"groups", json_array(s.groups.size(), [&](size_t i) { return group_json(s.groups[i]); })}})
+      .text;
+}
+
+ProblemKind read_problem(const JsonValue& object) {
+  const JsonValue name = object.get("problem");
+  const std::optional<ProblemKind> kind = find_problem(name.text());
+  if (!kind) name.fail_expected(problem_names("\""));
+  return *kind;
+}
+
+Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line) {
+  const JsonDocument document(bytes, file, line);
+  return read_instance(document.root());
+}
+
+InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file) {
+  InstanceFile out;
+  const JsonDocument document(next_piece, file, "instances", [&](const JsonValue& element) {
+    out.instances.push_back(read_instance(element));
+  });
+  const JsonValue root = document.root();
+  if (!root.is_object() && !root.is_array())
+    root.fail_expected("an instance, an array of them or {\"instances\":[..]}");
+  const std::optional<JsonValue> list = root.is_array() ? root : root.find("instances");
+  if (!list) {
+    out.instances.push_back(read_instance(root));
+    return out;
+  }
+  if (!list->is_array()) list->fail_expected("an array");
+  if (out.instances.empty()) list->fail("expected at least one instance, found none");
+  return out;
+}
+
+InstanceFile parse_json(std::string_view bytes, const std::string& file, const ReadOptions&) {
+  return read_json([&] { return std::string(std::exchange(bytes, {})); }, file);
+}
+
+InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const ReadOptions&) {
+  InstanceFile out;
+  for_each_json_line(bytes, file,
+                     [&](const JsonValue& line) { out.instances.push_back(read_instance(line)); });
+  if (out.instances.empty()) throw InputError(file, 0, "expected at least one instance, found none");
+  return out;
+}
+
+static std::string joined_json(const InstanceBatch& instances, std::string_view between) {
+  check_coordinates(instances);
+  static const std::string name = "JSON";  // in the message of InputStopped
+  return joined(instances, between, [watch = LoadingWatch(name)](const Instance& instance) mutable {
+    watch.after(instance.values.size());
+    return instance_json(instance);
+  });
+}
+
+std::string write_json(const InstanceBatch& instances) {
+  const std::string all = joined_json(instances, ",\n");
+  return instances.size() == 1 ? all + "\n" : "{\"instances\":[\n" + all + "]}\n";
+}
+
+std::string write_ndjson(const InstanceBatch& instances) {
+  std::string all = joined_json(instances, "\n");
+  if (!all.empty()) all += '\n';
+  return all;
+}
+
+std::string solution_json(int64_t index, const Instance& instance, const Solution& solution, double gap) {
+  return start_of(index, instance, {}) + found_json(instance, solution, gap);
+}
+
+std::string solution_line_start(int64_t index, const Instance& instance) {
+  return start_of(index, instance,
+                  printed("%016llx", static_cast<unsigned long long>(instance_hash(instance))));
+}
+
+std::string solution_line(int64_t index, const Instance& instance, const Solution& solution, double gap) {
+  return solution_line_start(index, instance) + found_json(instance, solution, gap) + "\n";
+}
+
+std::string error_json(int code, const std::string& message, const std::string& file, int64_t line,
+                       int64_t index) {
+  return json_object({{"index", if_known(index >= 0, index)},
+                      {"code", code},
+                      {"error", message},
+                      {"file", if_known(!file.empty(), file)},
+                      {"line", if_known(line > 0, line)}})
+      .text;
+}
+
+bool is_ndjson(std::string_view bytes, const std::string& file) {
+  const AnswerFormat* const told = format_by_suffix(answer_formats(), unpacked_name(file));
+  if (told && told->kind == OutputFormat::kNdjson) return true;
+  if (told && told->kind == OutputFormat::kJson) return false;
+  const size_t end = bytes.find('\n');
+  return end != std::string_view::npos && is_json_object_without("solutions", bytes.substr(0, end), file);
+}
+
+SolutionBatch parse_json_answers(std::string_view bytes, const std::string& file,
+                                 const InstanceBatch& instances) {
+  SolutionBatch out;
+  const auto add = [&](const JsonValue& object) {
+    if (out.size() == instances.size()) object.fail("expected no more than " + solutions_wanted(instances));
+    out.push_back(read_json_solution(object, out.size(), instances[out.size()]));
+  };
+  if (is_ndjson(bytes, file)) {
+    for_each_json_line(bytes, file, add);
+  } else {
+    const JsonDocument document(bytes, file);
+    const JsonValue root = document.root();
+    if (!root.is_object()) root.fail_expected("{\"solutions\":[..]}");
+    if (const std::optional<JsonValue> list = root.find("solutions")) {
+      for (const JsonValue& object : list->elements()) add(object);
+    } else {
+      add(root);
+    }
+  }
+  check_count(out.size(), instances, file);
+  return out;
+}
+
+std::string write_json_answers(const Answer& answer) {
+  std::string out = "{\"code\":" + std::to_string(answer.summary.code) +
+                    ",\"summary\":" + summary_json(answer.summary) + ",\n \"solutions\":[";
+  for (size_t i = 0; i < answer.solutions.size(); ++i)
+    out += (i > 0 ? ",\n  " : "\n  ") +
+           solution_json(static_cast<int64_t>(i), answer.instances[i], answer.solutions[i], answer.gap(i));
+  return out + "]}\n";
+}
+
+std::string write_ndjson_answers(const Answer& answer) {
+  std::string out;
+  for (size_t i = 0; i < answer.solutions.size(); ++i)
+    out += solution_line(static_cast<int64_t>(i), answer.instances[i], answer.solutions[i], answer.gap(i));
+  return out;
+}
+
+}  // namespace pointsman

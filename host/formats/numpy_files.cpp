@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances and solutions of one problem and size as NumPy arrays, .npy and .npz (docs/file-formats.md).
+#include <cmath>
+#include <limits>
+
+#include "host/formats/formats.h"
+#include "host/formats/input_file.h"
+#include "host/formats/npy_array.h"
+#include "models/tools/atomic_file.h"
+
+namespace pointsman {
+namespace {
+
+constexpr const char *kPairs = "(B, n, 2) or (n, 2)", *kColumns = "(B, n) or (n,)",
+                     *kMatrices = "(n, n) or (B, n, n)";
+
+[[noreturn]] void fail_shape(const NpyArray& array, const std::string& expected) {
+  array.fail_header("shape: expected " + expected + ", found " + array.header().shape_text());
+}
+
+[[noreturn]] void fail_array(const NpyArray& array, const std::string& expected) {
+  array.fail_header("expected " + expected + ", found " + array.header().type_text() + " " +
+                    array.header().shape_text());
+}
+
+// The k-th axis from the last; 0 if there is none.
+int64_t size_from_end(const NpyArray& array, size_t k) {
+  const size_t rank = array.shape().size();
+  return k < rank ? array.shape()[rank - 1 - k] : 0;
+}
+
+// Throws unless the array holds numbers, has `rank` axes or one fewer, and `fits`.
+void check_shape(const NpyArray& array, size_t rank, bool fits, const std::string& expected) {
+  if (!array.header().is_float() && !array.header().is_integer())
+    array.fail_header("descr: expected floats or integers, found " + array.header().type_text());
+  if (!fits || (array.shape().size() != rank && array.shape().size() + 1 != rank))
+    fail_shape(array, expected);
+  for (const int64_t size : array.shape()) {
+    if (size < 1 || size > kLargestSize)
+      fail_shape(array, "at least one instance of 1 to " + std::to_string(kLargestSize) + " points");
+  }
+}
+
+bool are_pairs(const NpyArray& array) { return size_from_end(array, 0) == 2; }
+bool are_square(const NpyArray& array) {
+  return size_from_end(array, 1) > 0 && size_from_end(array, 0) == size_from_end(array, 1);
+}
+
+// Element i of the array, a number of an item; only coordinates may be negative.
+void check_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
+  const bool may_be_negative = fields == ItemFields::kCoordinates;
+  if (std::fabs(value) <= kLargestNumber && (value >= 0.0 || may_be_negative)) return;
+  array.fail(array.index_text(i) + ": expected a number " +
+             (may_be_negative ? "within +-1e100" : "from 0 to 1e100") + ", found " + std::to_string(value));
+}
+
+// Element i: a weight, a value or a capacity.
+double item_number(const NpyArray& array, size_t i) {
+  const double value = array.number(i);
+  check_number(array, i, value, ItemFields::kWeightAndValue);
+  if (array.header().is_float() || value < 0x1p53) return value;
+  const std::string lost = lost_digits(std::to_string(array.integer(i)), value);
+  if (!lost.empty()) array.fail(array.index_text(i) + ": " + lost);
+  return value;
+}
+
+// `pattern` once for each `size` elements of the array. For packed input it first checks the memory that the
+// instances and `numbers` doubles need.
+InstanceBatch new_instances(const NpyArray& array, size_t size, size_t numbers, const Instance& pattern,
+                            const ReadOptions& options) {
+  const size_t count = array.header().count / size;
+  if (options.is_packed)
+    check_input_size(count * sizeof(Instance) + numbers * sizeof(double), array.file(),
+                     std::to_string(count) + " instances of " + array.header().shape_text() + " take");
+  return InstanceBatch(count, pattern);
+}
+
+// array: (B, n, 2) or (n, 2), checked.
+InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern, const ReadOptions& options) {
+  const auto size = static_cast<size_t>(2 * size_from_end(array, 1));
+  InstanceBatch instances = new_instances(array, size, array.header().count, pattern, options);
+  const ItemFields fields = problem_of(pattern).fields;
+  LoadingWatch watch(array.file());
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    watch.after(size);
+    instance.values.resize(size);
+    if (fields == ItemFields::kWeightAndValue && !array.header().is_float()) {
+      for (double& value : instance.values) value = item_number(array, next++);
+      continue;
+    }
+    array.numbers(next, instance.values);
+    for (const double value : instance.values) check_number(array, next++, value, fields);
+  }
+  return instances;
+}
+
+// The matrix that starts at element `first`. Its diagonal is ignored.
+std::shared_ptr<const DistanceMatrix> read_matrix(const NpyArray& array, size_t first, int n) {
+  MatrixBuilder builder(n, array.header().count);
+  LoadingWatch watch(array.file());
+  for (int i = 0; i < n; ++i) {
+    watch.after(static_cast<size_t>(n));
+    for (int j = 0; j < n; ++j) {
+      const size_t at = first + static_cast<size_t>(i) * static_cast<size_t>(n) + static_cast<size_t>(j);
+      const double distance = i == j ? 0.0 : array.number(at);
+      if (!builder.add(i, j, distance))
+        array.fail(array.index_text(at) + ": " + builder.refusal(i, j, distance));
+    }
+  }
+  return builder.finish();
+}
+
+InstanceBatch read_columns(const NpyArray& weights, const NpyArray& values, const Instance& pattern,
+                           const ReadOptions& options) {
+  for (const NpyArray* array : {&weights, &values}) check_shape(*array, 2, true, kColumns);
+  if (weights.shape() != values.shape())
+    fail_shape(values, "that of weights, " + weights.header().shape_text());
+  const auto n = static_cast<size_t>(weights.shape().back());
+  InstanceBatch instances = new_instances(weights, n, 2 * weights.header().count, pattern, options);
+  LoadingWatch watch(weights.file());
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    watch.after(2 * n);
+    instance.values.reserve(2 * n);
+    for (size_t i = 0; i < n; ++i, ++next) {
+      for (const NpyArray* array : {&weights, &values}) instance.values.push_back(item_number(*array, next));
+    }
+  }
+  return instances;
+}
+
+void read_ids(const NpzFile& npz, InstanceBatch& instances) {
+  const NpyArray ids = npz.array("ids");
+  if (!(ids.header().is_text() || ids.header().is_integer()) || ids.shape().size() > 1 ||
+      ids.header().count != instances.size())
+    fail_array(ids, std::to_string(instances.size()) + " strings or integers");
+  for (size_t b = 0; b < instances.size(); ++b) {
+    instances[b].id = ids.header().is_text() ? ids.text(b) : std::to_string(ids.integer(b));
+    instances[b].has_id = !instances[b].id.empty();
+  }
+}
+
+void check_metric(const InstanceBatch& instances) {
+  check_coordinates(instances);
+  for (const Instance& instance : instances) {
+    if (instance.metric == Metric::kEuclidean) continue;
+    throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
+  }
+}
+
+// A float64 array (B, axes..) of numbers(instance).
+template <typename Numbers>
+std::string doubles_npy(const InstanceBatch& instances, std::vector<size_t> axes, Numbers numbers) {
+  axes.insert(axes.begin(), instances.size());
+  std::string out = npy_header("<f8", axes);
+  const std::string name = ".npy";
+  LoadingWatch watch(name);
+  for (const Instance& instance : instances) {
+    watch.after(instance.values.size());
+    for (const double number : numbers(instance)) append_bytes(out, number);
+  }
+  return out;
+}
+
+// (B, n)
+std::string column_npy(const InstanceBatch& instances, size_t column) {
+  const auto n = static_cast<size_t>(instances[0].n());
+  return doubles_npy(instances, {n}, [&](const Instance& instance) {
+    std::vector<double> numbers;
+    for (size_t i = column; i < 2 * n; i += 2) numbers.push_back(instance.values[i]);
+    return numbers;
+  });
+}
+
+// (B,) of UTF-8 byte strings
+std::string ids_npy(const InstanceBatch& instances) {
+  size_t longest = 1;
+  for (const Instance& instance : instances) longest = std::max(longest, instance.id.size());
+  std::string out = npy_header("|S" + std::to_string(longest), {instances.size()});
+  for (const Instance& instance : instances) {
+    out += instance.id;
+    out.append(longest - instance.id.size(), '\0');
+  }
+  return out;
+}
+
+}  // namespace
+
+InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& options) {
+  check_shape(array, 3, are_pairs(array),
+              kPairs + std::string(are_square(array) ? " (--input-format matrix takes distances)" : ""));
+  Instance pattern;
+  pattern.problem = options.problem.value_or(problem_with(ItemFields::kCoordinates, options));
+  const Problem& problem = problem_of(pattern);
+  if (problem.has_capacity && !options.capacity)
+    array.fail(std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
+               (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
+  if (problem.has_capacity) pattern.capacity = *options.capacity;
+  return read_pairs(array, pattern, options);
+}
+
+InstanceBatch instances_of_matrices(const NpyArray& array, const ReadOptions& options) {
+  check_shape(array, 3, are_square(array), kMatrices);
+  const auto n = static_cast<size_t>(array.shape().back());
+  Instance pattern;
+  pattern.problem = problem_with(ItemFields::kCoordinates, {});
+  pattern.metric = Metric::kExplicit;
+  InstanceBatch instances = new_instances(array, n * n, array.header().count / 2, pattern, options);
+  for (size_t b = 0; b < instances.size(); ++b)
+    instances[b].matrix = read_matrix(array, b * n * n, static_cast<int>(n));
+  return instances;
+}
+
+InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values) {
+  Instance pattern;
+  pattern.problem = problem_with(ItemFields::kWeightAndValue, {});
+  return read_columns(weights, values, pattern, {});
+}
+
+void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
+  const size_t count = capacity.header().count;
+  if (capacity.header().is_text() || capacity.shape().size() > 1 || (count != 1 && count != instances.size()))
+    fail_array(capacity, "a number or " + std::to_string(instances.size()) + " of them");
+  for (size_t b = 0; b < instances.size(); ++b)
+    instances[b].capacity = item_number(capacity, count == 1 ? 0 : b);
+}
+
+InstanceFile parse_npy(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+  return {instances_of_points(NpyArray(bytes, file), options), {}};
+}
+
+InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions& options) {
+  return {instances_of_matrices(NpyArray(bytes, file), options), {}};
+}
+
+InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& asked) {
+  const NpzFile npz(bytes, file);
+  ReadOptions options = asked;
+  options.is_packed = asked.is_packed || npz.is_packed();
+  const bool has_pairs = npz.has("locs"), has_columns = npz.has("weights") || npz.has("values");
+  if (has_pairs == has_columns)
+    throw InputError(file, 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
+  Instance pattern;
+  pattern.problem = problem_with(has_pairs ? ItemFields::kCoordinates : ItemFields::kWeightAndValue, options);
+  InstanceFile out;
+  if (has_pairs) {
+    const NpyArray locs = npz.array("locs");
+    check_shape(locs, 3, are_pairs(locs), kPairs);
+    out.instances = read_pairs(locs, pattern, options);
+  } else {
+    const NpyArray weights = npz.array("weights"), values = npz.array("values");
+    out.instances = read_columns(weights, values, pattern, options);
+  }
+  if (npz.has("capacity") && problem_of(pattern).has_capacity) {
+    set_capacities(npz.array("capacity"), out.instances);
+  } else if (problem_of(pattern).has_capacity) {
+    if (!options.capacity) throw InputError(file, 0, "expected `capacity` or --capacity W, found neither");
+    for (Instance& instance : out.instances) instance.capacity = *options.capacity;
+  }
+  if (npz.has("ids")) read_ids(npz, out.instances);
+  return out;
+}
+
+std::string write_npy(const InstanceBatch& instances) {
+  check_uniform(instances);
+  check_metric(instances);
+  return doubles_npy(instances, {static_cast<size_t>(instances[0].n()), 2},
+                     [](const Instance& instance) -> const std::vector<double>& { return instance.values; });
+}
+
+std::string write_npz(const InstanceBatch& instances) {
+  check_uniform(instances);
+  check_metric(instances);
+  const Problem& problem = problem_of(instances[0]);
+  std::vector<std::pair<std::string, std::string>> arrays;
+  switch (problem.fields) {
+    case ItemFields::kCoordinates:
+      arrays.emplace_back("locs.npy", write_npy(instances));
+      break;
+    case ItemFields::kWeightAndValue:
+      arrays.emplace_back("weights.npy", column_npy(instances, 0));
+      arrays.emplace_back("values.npy", column_npy(instances, 1));
+      break;
+  }
+  if (problem.has_capacity) {
+    arrays.emplace_back("capacity.npy", doubles_npy(instances, {}, [](const Instance& instance) {
+                          return std::array{instance.capacity};
+                        }));
+  }
+  if (std::any_of(instances.begin(), instances.end(),
+                  [](const Instance& instance) { return instance.has_id; })) {
+    arrays.emplace_back("ids.npy", ids_npy(instances));
+  }
+  return zip_stored(arrays);
+}
+
+SolutionBatch solutions_of_rows(const NpyArray& array, const InstanceBatch& instances,
+                                const std::string& file) {
+  const std::vector<int64_t>& shape = array.shape();
+  if (array.header().is_float() || array.header().is_text())
+    array.fail_header("descr: expected integers, found " + array.header().type_text());
+  if (shape.empty() || shape.size() > 2) fail_shape(array, kColumns);
+  check_count(shape.size() == 1 ? 1 : static_cast<size_t>(shape[0]), instances, file);
+  SolutionBatch out;
+  size_t next = 0;
+  for (const Instance& instance : instances) {
+    if (shape.back() != instance.n()) fail_shape(array, "n = " + std::to_string(instance.n()));
+    const bool has_all_items = problem_of(instance).has_all_items;
+    Solution solution;
+    solution.objective = kNoNumber;
+    for (int32_t i = 0; i < instance.n(); ++i, ++next) {
+      const int64_t value = array.integer(next);
+      if (value < 0 || value > (has_all_items ? std::numeric_limits<int32_t>::max() : 1)) {
+        array.fail(array.index_text(next) + ": expected " +
+                   (has_all_items ? "a " + std::string(problem_of(instance).item) + ", from 0" : "0 or 1") +
+                   ", found " + std::to_string(value));
+      }
+      if (has_all_items) {
+        solution.order.push_back(static_cast<int32_t>(value));
+      } else if (value == 1) {
+        solution.order.push_back(i);
+      }
+    }
+    out.push_back(std::move(solution));
+  }
+  return out;
+}
+
+SolutionBatch parse_npy_answers(std::string_view bytes, const std::string& file,
+                                const InstanceBatch& instances) {
+  return solutions_of_rows(NpyArray(bytes, file), instances, file);
+}
+
+SolutionBatch parse_npz_answers(std::string_view bytes, const std::string& file,
+                                const InstanceBatch& instances) {
+  const NpzFile npz(bytes, file);
+  const std::string name = npz.has("tours") ? "tours" : npz.has("selections") ? "selections" : "";
+  if (name.empty()) throw InputError(file, 0, "expected `tours` or `selections`, found " + npz.names());
+  SolutionBatch out = solutions_of_rows(npz.array(name), instances, file);
+  if (npz.has("costs")) {
+    const NpyArray costs = npz.array("costs");
+    if (costs.header().is_text() || costs.shape().size() > 1) costs.fail("expected numbers (B,)");
+    check_count(costs.header().count, instances, file);
+    for (size_t i = 0; i < out.size(); ++i) out[i].objective = costs.number(i);
+  }
+  return out;
+}
+
+std::string write_npy_answers(const Answer& answer) {
+  check_uniform(answer.instances);
+  const auto n = static_cast<size_t>(answer.instances[0].n());
+  const bool has_all_items = problem_of(answer.instances[0]).has_all_items;
+  std::string out = npy_header(has_all_items ? "<i4" : "|u1", {answer.solutions.size(), n});
+  for (const Solution& solution : answer.solutions) {
+    if (solution.status == Status::kUnsolved) {  // a row of -1
+      out.append(n * (has_all_items ? sizeof(int32_t) : 1), '\xFF');
+      continue;
+    }
+    std::string taken(n, '\0');
+    for (const int32_t item : solution.order) {
+      if (has_all_items) append_bytes(out, item);
+      taken.at(static_cast<size_t>(item)) = '\1';
+    }
+    if (!has_all_items) out += taken;
+  }
+  return out;
+}
+
+std::string write_npz_answers(const Answer& answer) {
+  const std::string orders = write_npy_answers(answer);
+  std::string costs = npy_header("<f8", {answer.solutions.size()});
+  for (const Solution& solution : answer.solutions) append_bytes(costs, solution.objective);
+  const bool has_all_items = problem_of(answer.instances[0]).has_all_items;
+  return zip_stored({{has_all_items ? "tours.npy" : "selections.npy", orders}, {"costs.npy", costs}});
+}
+
+}  // namespace pointsman
