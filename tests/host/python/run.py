@@ -81,7 +81,8 @@ def main():
         **os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()),
         "PYTHONPYCACHEPREFIX": str(build / "pycache")
     }
-    environment.pop("PYTHONPATH", None)
+    for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
+        environment.pop(name, None)
     failed = []
     for test in sorted(HERE.glob("test_*.py")):
         if names and test.stem not in names:
