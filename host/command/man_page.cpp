@@ -34,14 +34,14 @@ constexpr std::pair<const char*, const char*> kVariables[] = {
 
 // roff's own characters are written by name, so that dashes and quotes can be copied into a shell.
 std::string roff(std::string_view text) {
-  static constexpr std::pair<char, const char*> kNames[] = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"},
-                                                            {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"},
-                                                            {'"', "\\(dq"}};
+  static constexpr std::pair<char, const char*> kEscapes[] = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"},
+                                                              {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"},
+                                                              {'"', "\\(dq"}};
   std::string out = text.starts_with('.') ? "\\&" : "";
   for (const char c : text) {
-    const auto named =
-        std::find_if(std::begin(kNames), std::end(kNames), [c](const auto& name) { return name.first == c; });
-    out += named == std::end(kNames) ? std::string(1, c) : named->second;
+    const auto named = std::find_if(std::begin(kEscapes), std::end(kEscapes),
+                                    [c](const auto& name) { return name.first == c; });
+    out += named == std::end(kEscapes) ? std::string(1, c) : named->second;
   }
   return out;
 }

@@ -33,7 +33,7 @@ class SignalExchange {
     constexpr std::chrono::milliseconds kBetween{20};
     try {
       for (; !ended_; std::this_thread::sleep_for(kBetween)) {
-        if (const int told = ranks.share_signal(arrived_signal()); told != 0) tell_signal(told);
+        if (const int signal = ranks.share_signal(arrived_signal()); signal != 0) tell_signal(signal);
       }
     } catch (const ClusterError&) {  // the run's own calls fail too, and say so
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The house rules that a program can check (docs/layout.md, CONTRIBUTING.md): who may include whom, one
 // licence line a file, include guards, no device in the preprocessor, no path of one machine, short
-// functions, few places that know a problem, tests that mirror the rooms. Every rule is also tried on text
-// that breaks it.
+// functions, few places that know a problem, small rooms, pages with short lines, tests that mirror the
+// rooms. Every rule is also tried on text that breaks it.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -273,6 +273,94 @@ Violations check_kind_choices(const SourceFile& file) {
   if (!names_kind(file) || starts_with(file.path, "engine/problem/")) return {};
   if (!std::regex_search(code_of(file.text), choice)) return {};
   return {file.path + ": a ?: on a problem kind"};
+}
+
+// ------------------------------------------------------------------ the size of rooms
+
+struct RoomLimit {
+  std::string room;
+  size_t lines;        // of all its product files
+  std::string reason;  // what takes most of them
+};
+
+// The rooms of the include table. Raising a limit needs a reason.
+const std::vector<RoomLimit> kRoomLimits = {
+    {"kernels/common/", 1400, "arithmetic and rules that all devices share"},
+    {"kernels/tools/", 300, "threads, stops, hashes"},
+    {"kernels/cpu/", 2100, "the operations and their gradients, on rows"},
+    {"kernels/cuda/", 7000, "the same on batches, for two families of GPUs and four precisions"},
+    {"models/", 1700, "model files, their checks and the cards of the shipped models"},
+    {"engine/problem/", 1000, "two problems: generators, metrics, validation"},
+    {"engine/cluster/", 700, "ranks by MPI or in one process"},
+    {"engine/backend/", 7800, "every call twice, for CPU and CUDA, and of several ranks"},
+    {"engine/search/", 3100, "sampling, active search, local search, exact searches"},
+    {"engine/training/", 1600, "trainer, baselines, checkpoints"},
+    {"engine/schedule/", 600, "batches, limits, several devices"},
+    {"engine/engine.", 500, "the facade"},
+    {"host/formats/", 4100, "a reader and a writer for each of a dozen formats"},
+    {"host/options/", 1500, "the table of options and its types"},
+    {"host/run/", 2500, "what the program and the libraries share"},
+    {"host/library/", 1600, "the C interface, and its C++ header"},
+    {"host/command/", 4800, "nine subcommands and their help"},
+    {"host/python/", 2600, "the package and its bindings"},
+    {"bench/", 5500, "the PyTorch twin, measurements of kernels and their reports"},
+};
+
+bool counts_as_lines(const SourceFile& file) {
+  return is_product(file) && (is_cpp(file) || ends_with(file.path, ".py") || ends_with(file.path, ".pyi") ||
+                              ends_with(file.path, ".sh"));
+}
+
+Violations check_room_sizes(const std::vector<SourceFile>& files) {
+  std::vector<size_t> lines(kRoomLimits.size());
+  Violations violations;
+  for (const SourceFile& file : files) {
+    if (!counts_as_lines(file)) continue;
+    const auto limit = std::find_if(kRoomLimits.begin(), kRoomLimits.end(), [&](const RoomLimit& candidate) {
+      return starts_with(file.path, candidate.room);
+    });
+    if (limit == kRoomLimits.end()) {
+      violations.push_back(file.path + ": belongs to no room that has a limit");
+    } else {
+      lines[static_cast<size_t>(limit - kRoomLimits.begin())] += lines_of(file.text).size();
+    }
+  }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i] <= kRoomLimits[i].lines) continue;
+    violations.push_back(kRoomLimits[i].room + ": " + std::to_string(lines[i]) + " lines, at most " +
+                         std::to_string(kRoomLimits[i].lines) + " for " + kRoomLimits[i].reason);
+  }
+  return violations;
+}
+
+// ------------------------------------------------------------------ pages
+
+constexpr size_t kWidestPage = 160;  // characters of a line
+
+size_t characters_of(const std::string& line) {  // of UTF-8
+  return static_cast<size_t>(
+      std::count_if(line.begin(), line.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
+// Tables, code and links cannot be wrapped.
+Violations check_page_width(const SourceFile& file) {
+  if (!ends_with(file.path, ".md")) return {};
+  static const std::regex link(
+      "\\s*([-*] )?(!?\\[[^\\]]*\\](\\([^)]*\\)|: \\S+)|<?https?://\\S+)[.,;:]?\\s*");
+  Violations violations;
+  bool code = false;
+  int number = 0;
+  for (const std::string& line : lines_of(file.text)) {
+    ++number;
+    const size_t start = line.find_first_not_of(' ');
+    if (start != std::string::npos && line.compare(start, 3, "```") == 0) code = !code;
+    if (code || characters_of(line) <= kWidestPage || line[0] == '|' || std::regex_match(line, link))
+      continue;
+    violations.push_back(file.path + ":" + std::to_string(number) + ": a line of " +
+                         std::to_string(characters_of(line)) + " characters, at most " +
+                         std::to_string(kWidestPage));
+  }
+  return violations;
 }
 
 // ------------------------------------------------------------------ the tests' folders
@@ -584,6 +672,44 @@ TEST_CASE("the rules on problem kinds refuse what breaks them") {
   CHECK(choices("x = kind != ProblemKind::kPath ? 1 : 2;\n") == 1);
   CHECK(choices("switch (kind) { case ProblemKind::kTsp: return a ? 1 : 2; }\n") == 0);
   CHECK(choices("x = kind == kTsp ? 1 : 2;\n", "engine/problem/a.cpp") == 0);
+}
+
+TEST_CASE("no room has more lines than its limit") {
+  std::string all;
+  for (const std::string& violation : check_room_sizes(tree())) all += violation + "\n";
+  INFO(all);
+  CHECK(all.empty());
+  const auto lines = [](size_t count) {
+    std::string text;
+    while (count-- > 0) text += "x\n";
+    return text;
+  };
+  const size_t most = kRoomLimits[0].lines;
+  CHECK(check_room_sizes({{"kernels/common/a.h", lines(most)}}).empty());
+  CHECK(
+      check_room_sizes({{"kernels/common/a.h", lines(most - 1)}, {"kernels/common/b.py", lines(1)}}).empty());
+  const Violations larger =
+      check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
+  REQUIRE(larger.size() == 1);
+  CHECK_THAT(larger[0], has_text("kernels/common/: 1401 lines, at most 1400"));
+  CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
+  CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
+  CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);
+}
+
+TEST_CASE("no page has a line that must be scrolled") {
+  require_none(check_page_width);
+  const std::string widest(kWidestPage, 'x'), wide = widest + "x", url = "https://example.org/" + wide;
+  CHECK(check_page_width({"docs/a.md", widest + "\n"}).empty());
+  const Violations wider = check_page_width({"README.md", "a\n" + wide + "\n"});
+  REQUIRE(wider.size() == 1);
+  CHECK_THAT(wider[0], has_text("README.md:2: a line of 161 characters"));
+  CHECK(check_page_width({"docs/a.md", "```\n" + wide + "\n```\n| " + wide + " |\n"}).empty());
+  CHECK(check_page_width({"docs/a.md", "```\ncode\n```\n" + wide + "\n"}).size() == 1);
+  CHECK(check_page_width({"docs/a.md", "[a](" + url + ").\n![a](" + url + ")\n[a]: " + url + "\n"}).empty());
+  CHECK(check_page_width({"docs/a.md", "- <" + url + ">\n"}).empty());
+  CHECK(check_page_width({"docs/a.md", "See [a](" + url + ") for\n"}).size() == 1);
+  CHECK(check_page_width({"engine/a.cpp", wide + "\n"}).empty());
 }
 
 TEST_CASE("the tests mirror the rooms") {

@@ -18,7 +18,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SKIPPED = 77
 LARGEST_WHEEL = 30_000_000  # bytes
-NEEDED = ("numpy", "nanobind", "scikit-build-core")
+NEEDED = ["numpy", "nanobind", "scikit-build-core"]
+
+
+def pip_install(python):
+    # Python compiles the few modules that the tests import; pip would compile all of them.
+    return [python, "-m", "pip", "install", "--quiet", "--no-compile"]
 
 
 def make_environment(folder):
@@ -29,7 +34,7 @@ def make_environment(folder):
     python = folder / "bin/python"
     if made.returncode != 0:
         return None
-    got = subprocess.run([python, "-m", "pip", "install", "--quiet", *NEEDED])
+    got = subprocess.run(pip_install(python) + NEEDED)
     return python if got.returncode == 0 else None
 
 
@@ -40,9 +45,11 @@ def install_examples(python, build):
     version = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     constraint = build / "constraint.txt"
     constraint.write_text("numpy==" + version.decode())
-    command = [python, "-m", "pip", "install", "--quiet", "--constraint", constraint]
-    for packages in (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"]):
-        subprocess.run([*command, *packages])
+    command = [*pip_install(python), "--constraint", constraint]
+    groups = (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"])
+    if subprocess.run(command + sum(groups, [])).returncode != 0:
+        for packages in groups:
+            subprocess.run(command + packages)
 
 
 def install(python, build):
@@ -72,9 +79,10 @@ def main():
     install(python, build)
     environment = {
         **os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()),
-        "PYTHONDONTWRITEBYTECODE": "1"
+        "PYTHONPYCACHEPREFIX": str(build / "pycache")
     }
-    environment.pop("PYTHONPATH", None)
+    for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
+        environment.pop(name, None)
     failed = []
     for test in sorted(HERE.glob("test_*.py")):
         if names and test.stem not in names:
