@@ -25,7 +25,7 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 struct LogState {
   bool quiet = false, verbose = false, json = false;
   std::function<void(const char*, const std::string&)> sink;  // empty: stderr
-} state;
+} log_state;
 
 // A progress line stands on the terminal and must be wiped before any other, whichever thread writes it.
 std::atomic<bool> progress_shown{false};
@@ -59,11 +59,11 @@ void write_text(Level level, const char* message) {
 }
 
 void write_line(Level level, const std::string& message) {
-  if (state.sink) return state.sink(name_of(level), printable(message));
-  if (level < Level::kError && (state.quiet || (level == Level::kDebug && !state.verbose))) return;
+  if (log_state.sink) return log_state.sink(name_of(level), printable(message));
+  if (level < Level::kError && (log_state.quiet || (level == Level::kDebug && !log_state.verbose))) return;
   if (!reader_takes(STDERR_FILENO)) return;
   wipe_progress();
-  if (state.json) {
+  if (log_state.json) {
     const std::string line =
         json_object({{"time", seconds_now()}, {"level", name_of(level)}, {"message", message}}).text;
     std::fprintf(stderr, "%s\n", line.c_str());
@@ -74,9 +74,11 @@ void write_line(Level level, const std::string& message) {
 
 }  // namespace
 
-void configure_log(bool quiet, bool verbose, bool json) { state = {quiet, verbose, json, state.sink}; }
+void configure_log(bool quiet, bool verbose, bool json) {
+  log_state = {quiet, verbose, json, log_state.sink};
+}
 
-void set_log_sink(std::function<void(const char*, const std::string&)> sink) { state.sink = std::move(sink); }
+void set_log_sink(std::function<void(const char*, const std::string&)> sink) { log_state.sink = std::move(sink); }
 
 Clock::time_point process_start() { return kProcessStart; }
 
@@ -96,7 +98,7 @@ RunLog run_log() { return {log_info, log_debug}; }
 void log_out_of_memory() noexcept {
   if (!reader_takes(STDERR_FILENO)) return;
   wipe_progress();
-  if (state.json) {
+  if (log_state.json) {
     std::fprintf(stderr, "{\"time\":%.6f,\"level\":\"error\",\"message\":\"%s\"}\n", seconds_now(),
                  kOutOfMemory);
   } else {
@@ -104,17 +106,17 @@ void log_out_of_memory() noexcept {
   }
 }
 
-bool is_log_on_terminal() { return stderr_is_terminal() && !state.json && !state.quiet; }
+bool is_log_on_terminal() { return stderr_is_terminal() && !log_state.json && !log_state.quiet; }
 
 ProgressLine::ProgressLine(double interval)
-    : terminal_(stderr_is_terminal() && !state.json),
-      shown_(!state.sink && (terminal_ || interval > 0.0)),
+    : terminal_(stderr_is_terminal() && !log_state.json),
+      shown_(!log_state.sink && (terminal_ || interval > 0.0)),
       interval_(terminal_ ? 100 : static_cast<int>(interval * 1000)),
       next_(Clock::now() + std::chrono::milliseconds(500)) {}
 
 ProgressLine::~ProgressLine() { wipe_progress(); }
 
-bool ProgressLine::due() const { return shown_ && !state.quiet && Clock::now() >= next_; }
+bool ProgressLine::due() const { return shown_ && !log_state.quiet && Clock::now() >= next_; }
 
 void ProgressLine::update(const std::string& text) {
   if (!due()) return;
