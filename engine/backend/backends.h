@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends themselves; everyone else asks make_backend() of backend.h. The program links no CUDA backend:
-// it gets one from the module.
+// The backends themselves; others call make_backend() of backend.h. The CUDA backend is in a module, a shared
+// library loaded at run time, so that the program itself links no CUDA library.
 #pragma once
 
 #include "engine/backend/backend.h"
@@ -18,6 +18,18 @@ std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part = nullptr);
 // configured. precision: as BackendOptions. Throws DeviceError when there is no device of that index.
 std::unique_ptr<Backend> make_cuda_backend(int index, int64_t memory_limit = 0,
                                            Precision precision = Precision::kFp32);
+
+// What the module exports under the name kModuleEntry, as a function without parameters that returns a
+// pointer to this. Both sides pass C++ objects, so they must come from one version of this program and of the
+// compiler.
+struct BackendModule {
+  const char* version;  // kModuleVersion of the module; the rest is read only if it is the program's own
+  void (*describe)(CudaStatus& status);  // everything but the path
+  std::unique_ptr<Backend> (*make)(int index, int64_t memory_limit,
+                                   Precision precision);  // make_cuda_backend
+};
+inline constexpr char kModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 10";
+inline constexpr char kModuleEntry[] = "pointsman_cuda_module";
 
 // Two backends side by side: every call is made on both, their answers are compared, and the first one's are
 // returned. A call throws std::runtime_error that names the first difference. Orders must be equal. Log p may

@@ -13,7 +13,6 @@
 
 #include "engine/backend/backend.h"
 #include "engine/backend/backends.h"
-#include "engine/backend/module.h"
 #include "models/tools/install_prefixes.h"
 
 namespace pointsman {

@@ -5,20 +5,18 @@
 // no answer, only the last bits of the means in PolicyStatistics.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "engine/backend/backends.h"
-#include "engine/backend/cpu/adam_step.h"
 #include "engine/backend/cpu/gradient.h"
-#include "engine/backend/cpu/host_memory.h"
-#include "engine/backend/cpu/part.h"
 #include "engine/backend/cpu/rollout.h"
-#include "engine/backend/cpu/two_opt.h"
-#include "engine/backend/rollout_request.h"
-#include "engine/backend/tape_head.h"
-#include "engine/backend/two_opt_request.h"
+#include "engine/backend/requests.h"
+#include "kernels/common/two_opt.h"
 #include "kernels/tools/worker_threads.h"
 
 namespace pointsman {
@@ -45,7 +43,49 @@ struct Segment {
   bool is_zero = false;  // all of them: nothing was added since they were read
 };
 
-class CpuBackend final : public Backend {
+std::string gibibytes(size_t bytes) {
+  const size_t tenths = bytes / ((size_t{1} << 30) / 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+// Bytes that this machine can still give; SIZE_MAX if unknown.
+size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (size_t kibibytes; file >> name >> kibibytes; file.ignore(80, '\n')) {
+    if (name == "MemAvailable:") return kibibytes * 1024;
+  }
+  return SIZE_MAX;
+}
+
+// Throws DeviceError if `what` needs more memory than there is: a system that overcommits would kill the
+// program later.
+void require_memory(const std::string& what, size_t bytes) {
+  const size_t available = available_memory();
+  if (bytes <= available) return;
+  throw DeviceError(what + " needs " + gibibytes(bytes) + " of memory, and there are " +
+                    gibibytes(available));
+}
+
+constexpr int kCitiesPerStop = 64;  // whose neighbours are found between two questions
+
+// One tour of a request, by one thread. Returns TwoOptResult::kicks of it. order: [n] out.
+int search_tour(const float* xy, int n, uint64_t key, const TwoOptRequest& request, int32_t* order) {
+  const auto stops = [&] { return request.stop.stops(); };
+  std::vector<uint16_t> neighbours(static_cast<size_t>(n) * kTourNeighbours);
+  for (int city = 0; city < n; ++city) {
+    if (city % kCitiesPerStop == 0 && stops()) return kNotBegun;
+    nearest_cities(xy, n, city, &neighbours[city * kTourNeighbours]);
+  }
+  std::vector<uint32_t> storage(TourMemory::words(n));
+  const TourMemory memory(storage.data(), n);
+  TwoOpt<LoneThread> search({}, {xy, neighbours.data(), n}, memory);
+  const int kicks = search.search(request.kicks, request.seed, key, stops);
+  if (kicks != kNotBegun) std::copy_n(memory.best, n, order);
+  return kicks;
+}
+
+class CpuBackend final : public Backend, TwoOptDevice {
  public:
   CpuBackend(int threads, CpuPart* part)
       : instruction_set_(cpu::instruction_set()), workers_(threads), part_(part) {
@@ -128,6 +168,7 @@ class CpuBackend final : public Backend {
     if (request.best_only) choose_best(request, result);
   }
 
+  TwoOptDevice* two_opt_device() override { return this; }
   void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
     begin_tours(request, result);
     const SequenceBatch& batch = request.sequences;

@@ -10,7 +10,7 @@
 #include <functional>
 #include <mutex>
 
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman {
 

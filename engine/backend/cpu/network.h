@@ -35,6 +35,30 @@ std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const in
 inline constexpr int kGradientRows = 16;  // rollouts of a tile, at most
 std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts = nullptr);
 
+// At most so many segments of consecutive tiles, whose sums are added in order.
+inline constexpr size_t kSegments = 16;
+inline size_t segments_of(size_t tiles) { return tiles < kSegments ? tiles : kSegments; }
+// The first tile of a segment; segment segments_of(tiles) begins at the end.
+inline size_t segment_begin(size_t segment, size_t tiles) { return segment * tiles / segments_of(tiles); }
+
+// A rank's share of a gradient's `all` tiles: those from `first` on, whole segments.
+struct TileWindow {
+  size_t first = 0, all = 0;
+};
+
+// How a CPU backend that computes a rank's share of each gradient exchanges it with the other ranks.
+class CpuPart {
+ public:
+  virtual ~CpuPart() = default;
+
+  // Of the gradient call that is being made.
+  virtual TileWindow window() const = 0;
+  // addends: this backend's segments, [..][sum.size()]. sum: all backends' segments, added in their order.
+  virtual void add_segments(std::span<const float* const> addends, std::span<float> sum) = 0;
+  // Of the tiles of a rollout onto a tape, in their order.
+  virtual void take_statistics(std::span<const PolicyStatistics> tiles) = 0;
+};
+
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {
   // New memory is set to 0, which takes long where there is much of it: `stop` ends that with CallStopped.

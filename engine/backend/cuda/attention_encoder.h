@@ -27,7 +27,7 @@ struct AttentionStates {
 };
 
 // output: [sequences][n + 1][H], number i + 1: item i, number 0 zero.
-void encode_by_attention(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs,
+void encode_by_attention(const DeviceStream& stream, const ChunkShape& shape, const ChunkArrays& inputs,
                          const AttentionStates& states, float* output);
 
 // Arrays of the reverse, some of which share their places.
@@ -46,7 +46,7 @@ struct AttentionGradients {
 
 // Adds the gradients of the encoder's tensors. dh: [sequences][n + 1][H] what reaches the references;
 // arrays.dstart_h and dstart_c hold what reaches the start states.
-void attention_encoder_gradient(const CudaContext& context, const ChunkPlan& plan, const ChunkArrays& inputs,
+void attention_encoder_gradient(const MainStream& main, const ChunkPlan& plan, const ChunkArrays& inputs,
                                 const AttentionStates& states, const float* dh,
                                 const AttentionGradients& arrays);
 

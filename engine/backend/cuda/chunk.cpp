@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman::cuda {
 
@@ -172,12 +172,12 @@ ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, Chunk
   shape.tiles = static_cast<int>(tiles.tiles.size());
 }
 
-void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
+void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
            const std::function<void(const ChunkArrays&)>& fill) {
   const SequenceBatch& batch = plan.batch;
   const CudaChunk& chunk = plan.chunk;
   const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
-  Placement staged(lane.uploads.reserve(bytes));
+  Placement staged(stream.uploads.reserve(bytes));
   const ChunkArrays to(staged, plan.shape);
   std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);
   if (plan.shape.capacities) {
@@ -195,18 +195,15 @@ void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
   fill(to);
 }
 
-void upload_staged(const CudaLane& lane, const ChunkArrays& inputs) {
-  require(cudaMemcpyAsync(inputs.block, lane.uploads.data(), inputs.bytes, cudaMemcpyHostToDevice,
-                          lane.stream.get()),
-          "upload");
+void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs) {
+  stream.upload(inputs.block, stream.uploads.data(), inputs.bytes);
 }
 
-void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
+void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill) {
-  if (!lane.uploads_are_read) lane.synchronize();
-  lane.uploads_are_read = false;
-  stage(lane, plan, inputs.bytes, fill);
-  upload_staged(lane, inputs);
+  stream.synchronize();  // an earlier chunk's copy may still read stream.uploads
+  stage(stream, plan, inputs.bytes, fill);
+  upload_staged(stream, inputs);
 }
 
 DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
-#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/device.h"
 
 namespace pointsman::cuda {
 
@@ -100,13 +100,13 @@ struct ChunkPlan {
 
 // Copies a chunk's inputs to the device. fill: writes the arrays that only this kind of call has, in
 // page-locked memory.
-void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
+void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill);
 
 // The same in two halves: into page-locked memory, of so many bytes, which nobody reads at the time; and the
 // copy.
-void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
+void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
            const std::function<void(const ChunkArrays&)>& fill);
-void upload_staged(const CudaLane& lane, const ChunkArrays& inputs);
+void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs);
 
 }  // namespace pointsman::cuda

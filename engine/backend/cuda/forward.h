@@ -45,10 +45,10 @@ AttentionWeights attention_weights(const CudaDevice& device, const Policy& polic
 PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 
 // Activations are recorded in fp32 only.
-void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs, const Activations& to,
-            Precision precision);
+void encode(const DeviceStream& stream, const ChunkShape& shape, const ChunkArrays& inputs,
+            const Activations& to, Precision precision);
 // The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.
-void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
+void decode(const DeviceStream& stream, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
             const DecodeResults& to);
 

@@ -25,8 +25,8 @@ struct Choice {
   NcclId id{};
 };
 
-Candidate own_candidate(const CudaContext& context) {
-  Candidate own{0, identity_of(context.properties)};
+Candidate own_candidate(const CudaDevice& device) {
+  Candidate own{0, identity_of(device.properties)};
   if (const Nccl* const nccl = find_nccl()) nccl->version(&own.nccl_version);
   return own;
 }
@@ -76,8 +76,8 @@ std::string identity_of(const cudaDeviceProp& device) {
          std::to_string(device.pciDeviceID);
 }
 
-RankSum::RankSum(Communicator& ranks, const CudaContext& context) : ranks_(ranks), stream_(context.stream) {
-  const Choice choice = choose(ranks, own_candidate(context));
+RankSum::RankSum(Communicator& ranks, const DeviceStream& stream) : ranks_(ranks), stream_(stream) {
+  const Choice choice = choose(ranks, own_candidate(stream.device));
   if (!choice.nccl) return;
   nccl_ = find_nccl();
   require_nccl(nccl_->join(&communicator_, ranks.size(), choice.id, ranks.rank()), "ncclCommInitRank");
@@ -130,13 +130,11 @@ void RankSum::wait_for_gather() const {
 void RankSum::add_on_hosts(float* array, size_t size) {
   own_.resize(size);
   sum_.resize(size);
-  require(cudaMemcpyAsync(own_.data(), array, size * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()),
-          "download");
+  stream_.download(own_.data(), array, size * sizeof(float));
   stream_.synchronize();
   const float* const addend = own_.data();
   sum_in_rank_order(ranks_, {&addend, 1}, sum_);
-  require(cudaMemcpyAsync(array, sum_.data(), size * sizeof(float), cudaMemcpyHostToDevice, stream_.get()),
-          "upload");
+  stream_.upload(array, sum_.data(), size * sizeof(float));
   stream_.synchronize();
 }
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/backend/cpu/adam_step.h"
+#include "engine/backend/cpu/parameters.h"
 #include "engine/cluster/message.h"
 
 namespace pointsman {

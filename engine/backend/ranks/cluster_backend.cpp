@@ -10,8 +10,7 @@
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cpu/network.h"
-#include "engine/backend/cpu/part.h"
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 #include "engine/cluster/message.h"
 
 namespace pointsman {
