@@ -10,7 +10,6 @@
 #include "models/parameter_layout.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kLogProbTolerance = 1e-5;  // of the log p

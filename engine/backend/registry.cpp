@@ -16,7 +16,6 @@
 #include "models/tools/install_prefixes.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";

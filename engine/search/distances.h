@@ -70,4 +70,8 @@ class Distances {
   std::vector<double> matrix_;  // [n][n]; empty where it would not pay
 };
 
+// The n cities along a Hilbert curve through their bounding square; by number where they have no coordinates.
+// O(n log n).
+std::vector<int32_t> along_curve(const Instance& instance);
+
 }  // namespace pointsman

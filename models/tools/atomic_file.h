@@ -12,18 +12,23 @@
 
 namespace pointsman {
 
-// The output cannot be written as asked: it is there already, or the format cannot hold it. A usage error,
-// exit code 2.
-class OutputRefused : public std::runtime_error {
+// An error in a file.
+class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  OutputRefused(const std::string& file, const std::string& why)
+  FileError(const std::string& file, const std::string& why)
       : std::runtime_error(file + ": " + why), file_(file) {}
 
   const std::string& file() const { return file_; }  // empty: it is about none
 
  private:
   std::string file_;
+};
+
+// The output cannot be written as asked: it exists already, or the format cannot hold it. A usage error, exit
+// code 2.
+struct OutputRefused : FileError {
+  using FileError::FileError;
 };
 
 // The disk refuses. what() is "file: doing: the system's words".

@@ -20,7 +20,6 @@
 #include "kernels/tools/worker_threads.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences

@@ -7,7 +7,6 @@
 #include "engine/backend/cpu/gradient.h"
 
 namespace pointsman {
-
 namespace {
 
 struct CriticTile {

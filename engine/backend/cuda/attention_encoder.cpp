@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers and the start state are those of cpu_attention_encoder.cpp.
-#include "engine/backend/cuda/attention_encoder.h"
-
 #include <algorithm>
+
+#include "engine/backend/cuda/forward.h"
 
 namespace pointsman::cuda {
 

@@ -13,7 +13,6 @@
 #include "engine/backend/cuda/rank_sum.h"
 
 namespace pointsman {
-
 namespace cuda {
 namespace {
 

@@ -4,7 +4,6 @@
 #include "engine/backend/cuda/calls.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // A chunk's device memory; its rows are its sequences.

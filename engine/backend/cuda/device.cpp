@@ -6,7 +6,6 @@
 #include <thread>
 
 namespace pointsman::cuda {
-
 namespace {
 
 // A wait first spins, as the runtime's does, and then sleeps between two looks.

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 namespace pointsman::cuda {
-
 namespace {
 
 // Most samples that a tile of the chunk has.

@@ -5,7 +5,6 @@
 #include "engine/backend/cuda/calls.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // Gradients of a chunk's activations. The pointer gradient's scratch is done with before the recurrences

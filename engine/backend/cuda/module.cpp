@@ -7,7 +7,6 @@
 #include "engine/backend/cuda/rank_sum.h"
 
 namespace pointsman {
-
 namespace {
 
 std::string version_text(int version) {

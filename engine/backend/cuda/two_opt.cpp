@@ -7,7 +7,6 @@
 #include "engine/backend/requests.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // What looking at a pair of cities for the candidate lists, which no stop ends, takes of the time of a pair

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends of several ranks as one: rank 0 cuts every call at the segments of a gradient and tells the
-// other ranks theirs. Each rank makes every update itself, from the same sums: so no parameters travel after
-// the first.
+// Rank 0 sends the other ranks their segments of every call. Each rank makes every update itself, from the
+// same sums, so parameters are sent only once.
 #include "engine/backend/ranks/cluster_backend.h"
 
 #include <algorithm>
@@ -14,7 +13,6 @@
 #include "engine/cluster/message.h"
 
 namespace pointsman {
-
 namespace {
 
 enum class Call : int32_t {
@@ -28,7 +26,7 @@ enum class Call : int32_t {
   kLeave
 };
 
-// What a rank is told of the rollouts of a call that are its own.
+// One rank's rollouts of a call.
 struct Part {
   struct Head {
     ProblemKind problem{};
@@ -134,14 +132,16 @@ size_t share_begin(size_t rank, size_t ranks, size_t tiles) {
   return segment_begin((rank * segments + ranks - 1) / ranks, tiles);
 }
 
-// One rank's backend and what it computes of a call. On CPUs the segments of a gradient are added as it is
-// made. A device has made one gradient of all its calls before they are added.
+// One rank's backend and what it computes of a call.
 class ClusterMember final : public CpuPart {
  public:
   ClusterMember(Communicator& ranks, int threads)
-      : ranks_(ranks), adds_segments_(true), backend_(make_cpu_backend(threads, this)) {}
+      : ranks_(ranks), backend_(make_cpu_backend(threads, this)), device_sum_(nullptr) {}
   ClusterMember(Communicator& ranks, std::unique_ptr<Backend> device)
-      : ranks_(ranks), adds_segments_(false), backend_(std::move(device)) {}
+      : ranks_(ranks), backend_(std::move(device)), device_sum_(backend_->gradient_sum()) {
+    if (device_sum_ == nullptr)
+      throw std::invalid_argument("the backend " + backend_->info().name + " cannot add gradients of ranks");
+  }
 
   Backend& backend() { return *backend_; }
 
@@ -164,8 +164,8 @@ class ClusterMember final : public CpuPart {
     request.tape = part.head.has_tape ? &tape_ : nullptr;
     Rollouts made;
     backend_->rollout(request, made.result);
-    made.statistics = adds_segments_ && part.head.has_tape ? std::exchange(statistics_, {})
-                                                           : std::vector{made.result.statistics};
+    made.statistics = device_sum_ == nullptr && part.head.has_tape ? std::exchange(statistics_, {})
+                                                                   : std::vector{made.result.statistics};
     return made;
   }
 
@@ -190,7 +190,7 @@ class ClusterMember final : public CpuPart {
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) {
-    if (!adds_segments_) backend_->sum_gradients(ranks_, first_set, count);
+    if (device_sum_ != nullptr) device_sum_->sum_gradients(ranks_, first_set, count);
     return backend_->update(first_set, count, request);
   }
 
@@ -204,8 +204,8 @@ class ClusterMember final : public CpuPart {
 
  private:
   Communicator& ranks_;
-  const bool adds_segments_;
   const std::unique_ptr<Backend> backend_;
+  GradientSum* const device_sum_;  // null: a CPU, whose segments are added as they are made
   TileWindow window_;
   Tape tape_;
   std::vector<PolicyStatistics> statistics_;

@@ -13,7 +13,6 @@
 #include "engine/search/sequence_packer.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int kMostKicks = std::numeric_limits<int>::max();

@@ -16,7 +16,6 @@
 #include "models/parameter_layout.h"
 
 namespace pointsman {
-
 namespace {
 
 // For parameters, gradients and moments of all instances: in the host's memory, in a device's own.
