@@ -7,12 +7,12 @@
 
 namespace pointsman {
 
-class CpuPart;
+class RankShare;
 
 // threads >= 0; 0: all cores. Throws DeviceError if POINTSMAN_SIMD names an instruction set that this
-// processor lacks, std::invalid_argument if it names none. part: for gradients that are shares of larger
+// processor lacks, std::invalid_argument if it names none. share: for gradients that are shares of larger
 // ones, of parameter set 0, else null; it must outlive the backend.
-std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part = nullptr);
+std::unique_ptr<Backend> make_cpu_backend(int threads, RankShare* share = nullptr);
 
 // memory_limit: bytes of device memory besides the parameters; 0: nine tenths of what is free when
 // configured. Throws DeviceError if there is no device of that index.

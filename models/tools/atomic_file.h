@@ -50,8 +50,7 @@ class OutputStopped : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Whether the run is over, for all output of the process: asked while the reader of a pipe takes nothing. Set
-// it before the first output.
+// Whether the run is over, checked while the reader of a pipe takes nothing. Set it before the first output.
 void set_output_stop(std::function<bool()> is_over);
 
 // Waits until a pipe or terminal takes up to PIPE_BUF bytes at once. False when the run is over and nothing
@@ -61,21 +60,19 @@ bool reader_takes(int descriptor) noexcept;
 // How a regular file comes to hold what is written.
 enum class Appearance { kWhole, kGrowing };
 
-// Where a result goes. A regular file appears whole or not at all: written beside its place as ".NAME.tmp",
-// synced, renamed, and the directory synced; symbolic links are followed, and an older file keeps its
-// permissions. The temporary file is always new and locked: one writer has it, and what a killed one left is
-// removed by the next. A symbolic link under its name is refused. "-" and "" are standard output; what is not
-// a regular file (FIFO, device) is written through, and writing throws OutputStopped where reader_takes() is
-// false. Disk errors are std::system_error, naming the file; an older file of that name then stays intact.
+// An output file. A regular file appears whole or not at all: written as ".NAME.tmp", synced, renamed, and
+// the directory synced; symbolic links are followed, and an older file keeps its permissions. The temporary
+// file is always new and locked: it has one writer, and the next one removes what a killed one left. A
+// symbolic link under its name is refused. "-" and "" are standard output; what is not a regular file (FIFO,
+// device) is written directly, and writing throws OutputStopped if reader_takes() is false. Disk errors are
+// std::system_error, naming the file; an older file then stays intact.
 //
-// A growing file is written in its place, at once, and has the same lock; it is locked itself too, since it
-// may have other names (hard links). An older one stays what it was
-// until the first write; what was written stays, whatever comes then.
+// A growing file is written in its place and has the same lock; it is locked itself too, since it may have
+// other names (hard links). An older one stays as it is until the first write; what was written stays.
 class OutputFile {
  public:
-  // Makes the temporary file, so call it before the work. Throws OutputRefused when the file is there already
-  // and force is not set; std::system_error when its folder cannot be written, and EBUSY while another writer
-  // has it.
+  // Makes the temporary file, so call it before the work. Throws OutputRefused if the file exists and force
+  // is not set; std::system_error if its folder cannot be written, with EBUSY while another writer has it.
   OutputFile(const std::string& path, bool force, Appearance appearance = Appearance::kWhole);
   ~OutputFile();  // without commit() the temporary file is removed, and a growing one that is new and empty
   OutputFile(const OutputFile&) = delete;
@@ -89,8 +86,7 @@ class OutputFile {
   // behind them.
   void keep(uint64_t bytes) { kept_ = bytes; }
 
-  // All of a file that is written several times over: each time it is whole on the disk, and this stays its
-  // writer. What an earlier save that failed left behind does not matter.
+  // Replaces the whole file, again and again; this stays its writer. A failed save does no harm.
   void save(std::string_view bytes);
 
  private:

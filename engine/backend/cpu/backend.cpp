@@ -86,8 +86,8 @@ int search_tour(const float* xy, int n, uint64_t key, const TwoOptRequest& reque
 
 class CpuBackend final : public Backend, TwoOptDevice {
  public:
-  CpuBackend(int threads, CpuPart* part)
-      : instruction_set_(cpu::instruction_set()), workers_(threads), part_(part) {
+  CpuBackend(int threads, RankShare* share)
+      : instruction_set_(cpu::instruction_set()), workers_(threads), share_(share) {
     rollout_workspaces_.resize(workers_.count());
     gradient_workspaces_.resize(workers_.count());
   }
@@ -160,7 +160,7 @@ class CpuBackend final : public Backend, TwoOptDevice {
     branches.rethrow();
     const bool stopped = branches.was_stopped();
     if (tape != nullptr && !stopped) tape_head_.fill(request, result);
-    if (tape != nullptr && part_ != nullptr) part_->take_statistics(statistics);
+    if (tape != nullptr && share_ != nullptr) share_->take_statistics(statistics);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
     result.statistics += branches.statistics();
     if (stopped) count_finished(request, result);
@@ -306,7 +306,7 @@ class CpuBackend final : public Backend, TwoOptDevice {
   template <typename Folded, typename Work>
   void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
                  const Work& work) {
-    if (part_ != nullptr) sets_.at(0)->learn();
+    if (share_ != nullptr) sets_.at(0)->learn();
     for (const RolloutTile& tile : tiles) sets_.at(set_of(batch, tile))->learn();
     Placement counted;
     folded(counted);
@@ -316,9 +316,9 @@ class CpuBackend final : public Backend, TwoOptDevice {
       return folded(placement);
     };
     const auto sum = [&](size_t t, int worker, AlignedFloats& buffer) { work(t, worker, folded_in(buffer)); };
-    if (part_ != nullptr) {
-      sum_part(part_->window(), tiles.size(), size, sum);
-      unfold(folded_in(part_sum_), *sets_.at(0));
+    if (share_ != nullptr) {
+      sum_share(share_->window(), tiles.size(), size, sum);
+      unfold(folded_in(share_sum_), *sets_.at(0));
       return;
     }
     for (size_t first = 0; first < tiles.size();) {
@@ -348,9 +348,9 @@ class CpuBackend final : public Backend, TwoOptDevice {
     });
   }
 
-  // The sum of all backends' segments, of which this one's `count` tiles are some, into part_sum_.
+  // The sum of all backends' segments, of which this one's `count` tiles are some, into share_sum_.
   template <typename Sum>
-  void sum_part(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
+  void sum_share(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
     size_t first = 0, last = 0;
     while (segment_begin(first, window.all) < window.first) ++first;
     for (last = first;
@@ -360,8 +360,8 @@ class CpuBackend final : public Backend, TwoOptDevice {
                  [&](size_t t, int worker, AlignedFloats& buffer) { sum(t - window.first, worker, buffer); });
     std::vector<const float*> addends;
     for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].sums.data());
-    part_sum_.resize(size);
-    part_->add_segments(addends, part_sum_);
+    share_sum_.resize(size);
+    share_->add_segments(addends, share_sum_);
   }
 
   // Into the first. The others are zeroed where they were read, while the caches hold them.
@@ -397,20 +397,20 @@ class CpuBackend final : public Backend, TwoOptDevice {
   size_t granted_bytes_ = kSmallBytes;  // that the gradient workspaces may grow to without a question
   TapeHead tape_head_;
   std::vector<Segment> segments_;  // of a set
-  CpuPart* const part_;            // null: this backend computes all of each call
-  AlignedFloats part_sum_;
+  RankShare* const share_;         // null: this backend computes all of each call
+  AlignedFloats share_sum_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part) {
+std::unique_ptr<Backend> make_cpu_backend(int threads, RankShare* share) {
   try {
     cpu::instruction_set();
   } catch (const std::runtime_error& error) {
     throw DeviceError(error.what());  // POINTSMAN_SIMD asks for what this processor lacks
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores, part);
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores, share);
 }
 
 }  // namespace pointsman

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rollouts, gradients and the critic share on the CPU: how a call is cut into tiles, a whole LSTM
-// sequence forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
-// [step][row][..]. A stop ends any of it with CallStopped.
+// What rollouts, gradients and the critic share on the CPU: tiles of a call, LSTM and attention encoder
+// forward and backward, encoded sequences, the prior. Arrays are time-major: [step][row][..]. A stop ends any
+// of it with CallStopped.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,8 @@ struct RolloutTile {
   int64_t rollouts = 0;
 };
 
-// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts. A tile of a single
-// piece may have up to max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one
-// piece.
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts; a tile of a single
+// piece may have max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one piece.
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
                                         int max_sequences, int64_t max_rollouts, int64_t max_piece);
 
@@ -48,9 +47,9 @@ struct TileWindow {
 };
 
 // How a CPU backend that computes a rank's share of each gradient exchanges it with the other ranks.
-class CpuPart {
+class RankShare {
  public:
-  virtual ~CpuPart() = default;
+  virtual ~RankShare() = default;
 
   // Of the gradient call that is being made.
   virtual TileWindow window() const = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers and the start state are those of cpu_attention_encoder.cpp.
+// The layers and the start state are those of cpu/attention_encoder.cpp.
 #include <algorithm>
 
 #include "engine/backend/cuda/forward.h"

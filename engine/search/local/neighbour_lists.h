@@ -21,8 +21,7 @@ class NeighbourLists {
  public:
   // For each of the cities `among` its `nearest` nearest others of `among`; in the plane also the nearest of
   // each quadrant that has none of them (Johnson & McGeoch 1997), so that clusters stay tied to each other.
-  // O(n log n) in the plane, by a k-d tree (Bentley 1990), else O(n^2). Throws CallStopped when `stop` says
-  // so first.
+  // O(n log n) in the plane, by a k-d tree (Bentley 1990), else O(n^2). A stop throws CallStopped.
   NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
                  const StopToken& stop);
 
