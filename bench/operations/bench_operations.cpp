@@ -20,7 +20,7 @@ void run(const std::vector<std::string>& names) {
   print_row(peaks_row(peaks));
   for (const Bench& bench : kBenches) {
     const bool named = std::find(names.begin(), names.end(), bench.name) != names.end();
-    if (names.empty() || named) bench.run({network, network.stream.get(), peaks});
+    if (names.empty() || named) bench.run({network, network.get(), peaks});
   }
 }
 

@@ -153,10 +153,10 @@ struct TileRollout {
       copy_states(from, first + g, to, g);
     }
     from.drop_from(first);
-    args.branches.put(
-        tree, [branch, &args = args, &tree = tree, &encoded = encoded](RolloutWorkspace& workspace) {
-          return TileRollout{args, tree, encoded, workspace}.run(branch->level);
-        });
+    args.branches.put(tree,
+                      [branch, &args = args, &tree = tree, &encoded = encoded](RolloutWorkspace& workspace) {
+                        return TileRollout{args, tree, encoded, workspace}.run(branch->level);
+                      });
   }
 
   void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
