@@ -135,8 +135,8 @@ struct Rollouts {
 
   ChunkNeed need(int sequences, int rows) const {
     Placement counted;
-    const RolloutWork work(counted, main.device.config, at_most(flags, batch, sequences, rows), tiles,
-                           record, request.best_only);
+    const RolloutWork work(counted, main.device.config, at_most(flags, batch, sequences, rows), tiles, record,
+                           request.best_only);
     const bool attends = main.device.config.encoder == Encoder::kAttention;
     return {counted.bytes(), work.inputs.bytes, work.answers.bytes,
             attends ? static_cast<double>(sequences) * batch.n * batch.n : 0.0};
@@ -167,8 +167,8 @@ struct Rollouts {
   // The chunk's inputs, on their way to the stream.
   Flight prepare(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
     const ChunkPlan plan(batch, chunk, flags, cut_into_tiles(batch, chunk, tiles));
-    const auto work = stream.memory.place<RolloutWork>(main.device.config, plan.shape, tiles, record,
-                                                       request.best_only);
+    const auto work =
+        stream.memory.place<RolloutWork>(main.device.config, plan.shape, tiles, record, request.best_only);
     upload(stream, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
     stream.stop_signal.begin(stream);
     return {stream, std::move(lease), plan, work};
