@@ -55,7 +55,7 @@ cuda::SetArray weight_hh(const DeviceNetwork& network) {
 struct Ours {
   Ours(const DeviceNetwork& net, int batch, int steps)
       : network(net),
-        stream(net.stream.get()),
+        stream(net.get()),
         sequences(batch),
         n(steps),
         features(size_t{2} * batch * steps),
