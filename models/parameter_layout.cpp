@@ -9,7 +9,6 @@
 #include "kernels/common/rules.h"
 
 namespace pointsman {
-
 namespace {
 
 // Appends tensors to a layout. Braces keep the order.

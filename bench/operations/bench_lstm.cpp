@@ -26,7 +26,7 @@ std::vector<float> time_major(const std::vector<float>& rows, int batch, int slo
 struct Ours {
   Ours(const DeviceNetwork& net, int batch, int steps)
       : network(net),
-        stream(net.stream.get()),
+        stream(net.get()),
         sequences(batch),
         n(steps),
         features(size_t{2} * batch * steps),

@@ -13,7 +13,7 @@ void run(const std::vector<std::string>& names) {
   const auto is_named = [&](const char* name) {
     return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   };
-  const Context context{network, network.stream.get(), peaks};
+  const Context context{network, network.get(), peaks};
   if (is_named("lstm")) bench_lstm(context);
   if (is_named("decode")) bench_decode(context);
 }

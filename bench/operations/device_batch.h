@@ -12,17 +12,15 @@
 
 namespace pointsman::bench {
 
-struct DeviceNetwork : cuda::CudaContext {
-  DeviceNetwork() : CudaContext(0, Precision::kFp32) {
+struct DeviceNetwork : cuda::CudaDevice, cuda::MainStream {
+  DeviceNetwork() : CudaDevice(0, Precision::kFp32), MainStream(static_cast<CudaDevice&>(*this)) {
     layout.emplace(config);  // of one glimpse, with a critic
-    parameters.emplace(config, *layout, 1, stream.get());
+    parameters.emplace(config, *layout, 1, get());
     parameters->allocate();
     const std::vector<float> fresh = initial_parameters(config, config.seed);
-    cuda::require(cudaMemcpyAsync(parameters->parameters(), fresh.data(), fresh.size() * sizeof(float),
-                                  cudaMemcpyHostToDevice, stream.get()),
-                  "parameters");
+    upload(parameters->parameters(), fresh.data(), fresh.size() * sizeof(float));
     parameters->prepare(0, 1);
-    stream.synchronize();
+    synchronize();
     make_cublas();
   }
 

@@ -10,7 +10,6 @@
 #include "models/parameter_layout.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr double kLogProbTolerance = 1e-5;  // of the log p
@@ -29,7 +28,7 @@ struct Tapes final : Tape::Storage {
   Tape first, second;
 };
 
-class CheckBackend final : public Backend {
+class CheckBackend final : public Backend, TwoOptDevice {
  public:
   CheckBackend(std::unique_ptr<Backend> first, std::unique_ptr<Backend> second)
       : first_(std::move(first)),
@@ -71,12 +70,15 @@ class CheckBackend final : public Backend {
     compare_rollouts(request.sequences.n, result, other);
   }
 
+  TwoOptDevice* two_opt_device() override {
+    return first_->two_opt_device() && second_->two_opt_device() ? this : nullptr;
+  }
   void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
     TwoOptRequest whole = request;
     whole.stop = {};
     TwoOptResult other;
-    first_->two_opt(whole, result);
-    second_->two_opt(whole, other);
+    first_->two_opt_device()->two_opt(whole, result);
+    second_->two_opt_device()->two_opt(whole, other);
     compare_orders("tour", request.sequences.n, result.orders, other.orders);
     for (size_t s = 0; s < result.kicks.size(); ++s)
       compare("kicks of tour ", s, result.kicks[s], other.kicks[s], 0.0);

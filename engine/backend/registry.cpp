@@ -13,11 +13,9 @@
 
 #include "engine/backend/backend.h"
 #include "engine/backend/backends.h"
-#include "engine/backend/module.h"
 #include "models/tools/install_prefixes.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks tell each other, as bytes. All ranks run one version of the program on one kind of processor, so
-// numbers travel as they lie in memory.
+// Messages between ranks, as bytes. All ranks run the same version of the program on the same kind of
+// processor, so numbers are sent as they lie in memory.
 #pragma once
 
 #include <cstdint>

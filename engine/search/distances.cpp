@@ -5,10 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/search/space_curve.h"
-
 namespace pointsman {
-
 namespace {
 
 // Up to 300 cities (720 KB) a look into a matrix is faster than a square root; a great circle takes ten times

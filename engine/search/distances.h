@@ -12,12 +12,11 @@
 
 namespace pointsman {
 
-// A sum of distances as a fixed-point number: exact, and without rounding where a large distance leaves
-// again.
+// A sum of distances as a fixed-point number, which is exact.
 __extension__ typedef __int128 WideLength;
 
-// The cities are numbered anew, along a Hilbert curve, so that near ones lie near each other in memory. The
-// instance must outlive it.
+// Numbers the cities anew along a Hilbert curve, so that near ones are near in memory. The instance must
+// outlive it.
 class Distances {
  public:
   // Throws CallStopped when `stop` says so first.
@@ -29,11 +28,10 @@ class Distances {
   double x(int place) const { return points_[2 * place]; }
   double y(int place) const { return points_[2 * place + 1]; }
 
-  // What rounding can change a gain by, at most: a sum of three distances less three others, each rounded
-  // itself. 0: doubles hold every sum of a few distances exactly.
+  // The largest rounding error of a gain, the difference of two sums of three distances. 0: doubles are
+  // exact.
   double rounding() const { return rounding_; }
-  // Whether gains are to be computed as WideLength: the shortest distances are too small beside the largest,
-  // or the distances are integers of which doubles do not hold sums.
+  // Whether gains need WideLength: distances differ too much in size, or are integers too large for doubles.
   bool is_wide() const { return is_wide_; }
 
   // A distance, or a sum of them, as searches add it. WideLength has 126 bits for the sum of n distances:
@@ -69,5 +67,9 @@ class Distances {
   std::vector<double> points_;  // [n][2]; empty where there are no coordinates
   std::vector<double> matrix_;  // [n][n]; empty where it would not pay
 };
+
+// The n cities along a Hilbert curve through their bounding square; by number where they have no coordinates.
+// O(n log n).
+std::vector<int32_t> along_curve(const Instance& instance);
 
 }  // namespace pointsman

@@ -12,11 +12,10 @@
 #include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
-#include "engine/search/space_curve.h"
+#include "engine/search/distances.h"
 #include "kernels/common/rules.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int64_t kSamplesPerCheck = 64;  // random orders between two questions to the control

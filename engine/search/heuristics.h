@@ -18,8 +18,7 @@ void require_problem(bool suits, const Instance& instance, const char* who);
 // The solution of this order. Throws std::logic_error where it is invalid.
 Solution checked_solution(const Instance& instance, std::vector<int32_t> order);
 
-// A first solution in n log n time: TSP along a Hilbert curve, by number without coordinates; else
-// ratio_packing().
+// A solution in n log n time: TSP along a Hilbert curve, by number without coordinates; else ratio_packing().
 Solution quick_answer(const Instance& instance, Status status = Status::kDone);
 
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
@@ -34,9 +33,9 @@ struct RatioItem {
 // KnapSack: by falling ratio of value to weight. What weighs nothing comes first; ties by number.
 std::vector<RatioItem> items_by_ratio(const Instance& instance, const WeightUnits& packing);
 
-// The best of `samples` (1 to 2^32 - 1) uniformly random orders; of each order every item is taken that is
-// feasible when its turn comes. Sample s is input_order(seed, key, s), with key from instance_key(): a
-// function of these three only. Where `control` ends it early, the best so far; its status says so.
+// The best of `samples` (1 to 2^32 - 1) uniformly random orders, of which every item is taken that is
+// feasible in its turn. Sample s is input_order(seed, key, s), with key from instance_key(). Its status says
+// whether `control` ended it early.
 Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
                        const SearchControl& control);
 

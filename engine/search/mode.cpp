@@ -4,7 +4,6 @@
 #include <algorithm>
 
 namespace pointsman {
-
 namespace {
 
 // In the order of the enumerators.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/space_curve.h"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-namespace pointsman {
+#include "engine/search/distances.h"
 
+namespace pointsman {
 namespace {
 
 // Where along the Hilbert curve through a square of 2^32 x 2^32 cells a cell lies. Without branches, which

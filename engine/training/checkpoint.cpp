@@ -146,22 +146,21 @@ struct Reader {
     }
   }
   void operator()(const char* name, bool& value) {
-    uint8_t byte = 0;
-    take(name, &byte, 1);
-    if (byte > 1) refuse(name, "neither 0 nor 1");
-    value = byte == 1;
+    value = checked<uint8_t>(name, 1, "neither 0 nor 1") == 1;
   }
   void operator()(const char* name, Baseline& value) {
-    int32_t number = 0;
-    take(name, &number, sizeof number);
-    if (number < 0 || number > static_cast<int32_t>(Baseline::kRollout)) refuse(name, "unknown baseline");
-    value = static_cast<Baseline>(number);
+    constexpr auto kLast = static_cast<uint32_t>(Baseline::kRollout);
+    value = static_cast<Baseline>(checked<uint32_t>(name, kLast, "unknown baseline"));
   }
-  void operator()(const char* name, Encoder& encoder) {
-    int32_t number = 0;
+  void operator()(const char* name, Encoder& value) {
+    value = static_cast<Encoder>(checked<uint32_t>(name, 1, "unknown encoder"));
+  }
+  template <class Number>
+  Number checked(const char* name, Number most, const char* why) {
+    Number number = 0;
     take(name, &number, sizeof number);
-    if (number != 0 && number != 1) refuse(name, "unknown encoder");
-    encoder = static_cast<Encoder>(number);
+    if (number > most) refuse(name, why);
+    return number;
   }
   void operator()(const char* name, ProblemKind& problem) {
     std::string text;
@@ -178,18 +177,18 @@ struct Describer {
 
   template <class T>
   void operator()(const char* name, const T& value) {
+    fields.emplace_back(name, text(value));
+  }
+  static std::string text(bool value) { return value ? "on" : "off"; }
+  static std::string text(Baseline value) {
     constexpr const char* kBaselines[] = {"shared", "critic", "ema", "rollout"};
-    if constexpr (std::is_same_v<T, bool>) {
-      fields.emplace_back(name, value ? "on" : "off");
-    } else if constexpr (std::is_same_v<T, Baseline>) {
-      fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
-    } else if constexpr (std::is_same_v<T, Encoder>) {
-      fields.emplace_back(name, name_of(value));
-    } else if constexpr (std::is_same_v<T, ProblemKind>) {
-      fields.emplace_back(name, name_of(value));
-    } else {
-      fields.emplace_back(name, number_text(value));
-    }
+    return kBaselines[static_cast<int>(value)];
+  }
+  static std::string text(Encoder value) { return name_of(value); }
+  static std::string text(ProblemKind value) { return name_of(value); }
+  template <class Number>
+  static std::string text(Number value) {
+    return number_text(value);
   }
 };
 
@@ -220,36 +219,36 @@ std::string_view checked_fields(std::string_view bytes, const std::string& name)
 void check_values(const Checkpoint& checkpoint, const Reader& reader) {
   const ModelConfig& model = checkpoint.options.model;
   const TrainState& state = checkpoint.state;
-  if (model.n < 1) reader.refuse("n", "not positive");
-  if (model.hidden < 1 || model.hidden > 65536) reader.refuse("hidden", "not in 1 .. 65536");
-  if (model.layers < 1 || model.layers > 64) reader.refuse("layers", "not in 1 .. 64");
-  if (model.feed_forward < 16 || model.feed_forward > 65536)
-    reader.refuse("feed_forward", "not in 16 .. 65536");
-  if (model.glimpses < 0 || model.glimpses > 4) reader.refuse("glimpses", "not in 0 .. 4");
-  if (state.step < 0 || state.tours < 0 || state.prior_tours < 0) reader.refuse("step, tours", "negative");
-  if (state.optimiser.actor_steps < 0 || state.optimiser.critic_steps < 0) {
-    reader.refuse("optimiser.actor_steps, optimiser.critic_steps", "negative");
-  }
-  const size_t size = ParameterLayout(model).size;
-  if (state.parameters.size() != size) reader.refuse("parameters", "not the size of the model");
-  if (state.optimiser.first_moment.size() != size || state.optimiser.second_moment.size() != size) {
-    reader.refuse("optimiser", "not the size of the model");
-  }
+  const OptimiserState& optimiser = state.optimiser;
+  const auto require = [&](bool holds, const char* name, const char* why) {
+    if (!holds) reader.refuse(name, why);
+  };
+  const auto is_between = [](int low, int number, int high) { return low <= number && number <= high; };
   const auto is_finite = [](double value) { return std::isfinite(value); };
   const auto are_finite = [&](const std::vector<float>& values) {
     return std::all_of(values.begin(), values.end(), is_finite);
   };
-  if (!are_finite(state.parameters) || !are_finite(state.baseline_parameters))
-    reader.refuse("parameters", "not finite");
-  const std::vector<float>& squares = state.optimiser.second_moment;
-  if (!are_finite(state.optimiser.first_moment) || !are_finite(squares) ||
-      std::any_of(squares.begin(), squares.end(), [](float square) { return square < 0.0f; })) {
-    reader.refuse("optimiser", "no moments");
-  }
-  if (!is_finite(state.average) || !is_finite(state.seconds)) reader.refuse("average, seconds", "not finite");
-  if (state.baseline_parameters.size() != (checkpoint.options.baseline == Baseline::kRollout ? size : 0)) {
-    reader.refuse("baseline_parameters", "not the size that the baseline needs");
-  }
+  require(model.n >= 1, "n", "not positive");
+  require(is_between(1, model.hidden, 65536), "hidden", "not in 1 .. 65536");
+  require(is_between(1, model.layers, 64), "layers", "not in 1 .. 64");
+  require(is_between(16, model.feed_forward, 65536), "feed_forward", "not in 16 .. 65536");
+  require(is_between(0, model.glimpses, 4), "glimpses", "not in 0 .. 4");
+  require(state.step >= 0 && state.tours >= 0 && state.prior_tours >= 0, "step, tours", "negative");
+  require(optimiser.actor_steps >= 0 && optimiser.critic_steps >= 0,
+          "optimiser.actor_steps, optimiser.critic_steps", "negative");
+  const size_t size = ParameterLayout(model).size;
+  require(state.parameters.size() == size, "parameters", "not the size of the model");
+  require(optimiser.first_moment.size() == size && optimiser.second_moment.size() == size, "optimiser",
+          "not the size of the model");
+  require(are_finite(state.parameters) && are_finite(state.baseline_parameters), "parameters", "not finite");
+  const std::vector<float>& squares = optimiser.second_moment;
+  require(are_finite(optimiser.first_moment) && are_finite(squares) &&
+              std::none_of(squares.begin(), squares.end(), [](float square) { return square < 0.0f; }),
+          "optimiser", "no moments");
+  require(is_finite(state.average) && is_finite(state.seconds), "average, seconds", "not finite");
+  const bool has_baseline = checkpoint.options.baseline == Baseline::kRollout;
+  require(state.baseline_parameters.size() == (has_baseline ? size : 0), "baseline_parameters",
+          "not the size that the baseline needs");
 }
 
 }  // namespace

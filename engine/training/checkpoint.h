@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resumable state of a training, as a file: all that the next step depends on (docs/file-formats.md).
-// Random numbers need no state: every draw is a function of the seed and the step.
+// The resumable state of a training as a file (docs/file-formats.md). Random numbers need no state: every
+// draw is a function of the seed and the step.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ std::string checkpoint_bytes(const TrainOptions& options, const TrainState& stat
 Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name);
 Checkpoint read_checkpoint(const std::filesystem::path& path);
 
-// Throws CheckpointError naming the first option in which `asked` would make another training than `saved`.
-// How long and how often to save (steps, checkpoint_every) and the paths may differ.
+// Throws CheckpointError naming the first option that would change the training. Steps, checkpoint_every and
+// the paths may differ.
 void require_same_training(const TrainOptions& saved, const TrainOptions& asked, const std::string& name);
 
 }  // namespace pointsman

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's own instances to train on: with answers, supervised learning (Vinyals et al. 2015), which Bello et
-// al. 2017, section 5.2, compare with policy gradient; without, policy gradient on them.
+// A user's own instances to train on: with solutions by supervised learning (Vinyals et al. 2015; Bello et
+// al. 2017, section 5.2), without by policy gradient.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Examples {
   int n = 0;
   std::vector<float> features;  // [count][n][2] as the network reads them (network_input.h)
   std::vector<int32_t> orders;  // [count][n] the answers; -1 after the last item taken; empty: none given
-  // What was left out: packings that the network cannot make, as it packs until nothing fits.
+  // Packings left out, as the network packs until nothing fits.
   size_t unreachable = 0;
   uint64_t fingerprint = 0;  // FNV-1a over features and orders, never 0: what a checkpoint remembers
 
@@ -26,9 +26,9 @@ struct Examples {
   bool have_answers() const { return !orders.empty(); }
 };
 
-// One solution for each instance, each valid (validate.h), or no solutions at all; each instance of config.n
-// items. Throws std::invalid_argument naming the first row that is not, or when nothing is left to learn
-// from. after(numbers): called for each instance, and for pieces of the fingerprint; it may throw.
+// instances: of config.n items each. solutions: a valid one for each, or none at all. Throws
+// std::invalid_argument naming the first row that is not, or if nothing is left to learn from.
+// after(numbers): called for each instance and each piece of the fingerprint; it may throw.
 Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
                        const SolutionBatch& solutions, const std::function<void(size_t)>& after = {});
 

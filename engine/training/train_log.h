@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training log: JSON lines, one object a line (docs/file-formats.md). Costs are in the user's sense: the
-// length of a tour, or the packed value (positive, larger is better). A number that was not measured is null.
+// The training log: JSON lines (docs/file-formats.md). Costs are tour lengths or packed values. A number that
+// was not measured is null.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class TrainLog {
  public:
   // Starts a new file, replacing an older one. An empty path writes nothing.
   explicit TrainLog(const std::filesystem::path& path);
-  // Continues a file after a checkpoint at `step`: drops what was written later, a torn last line, and, when
-  // `keep_step` is false, the line of `step` itself.
+  // Continues a file after a checkpoint at `step`: drops later lines, an incomplete one, and unless
+  // `keep_step` the line of `step`.
   TrainLog(const std::filesystem::path& path, int64_t step, bool keep_step);
 
   // Throws std::runtime_error when the disk refuses.

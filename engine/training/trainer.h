@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "engine/search/search.h"
 #include "engine/training/examples.h"
 #include "models/config.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 
@@ -28,19 +28,19 @@ enum class Baseline {
 };
 
 struct TrainOptions {
-  // Problem, n, capacity, clip, centring, glimpses. Of a model to start from also training_tours and
-  // learning_rate, which stays the one that its first training began with.
+  // The shape of the network and the problem. Of a model to start from also training_tours and learning_rate,
+  // which stays that of its first training.
   ModelConfig model;
-  // Not null: the instances to train on, in place of fresh uniform ones. With answers it is supervised
-  // learning, cross entropy on these; the baseline is not used then.
+  // The instances to train on; null: fresh uniform ones. With answers training is supervised (cross entropy)
+  // and uses no baseline.
   std::shared_ptr<const Examples> examples;
   std::shared_ptr<const Examples> validation;  // null: validation_instances fresh uniform instances
   uint64_t examples_fingerprint = 0;           // theirs, filled in by train(); 0: none
   Baseline baseline = Baseline::kShared;
   int rollouts = 8;  // k of an instance, kShared and supervised
-  // How many encodings an instance's rollouts are shared out to, each of another dihedral copy of a TSP
-  // instance: a divisor of k, at most 8. Only kShared with Encoder::kAttention reads it. Elsewhere each
-  // rollout is an input sequence of its own.
+  // Only for kShared with Encoder::kAttention: how many encodings, each of another dihedral copy of a TSP
+  // instance, an instance's rollouts share. A divisor of k, at most 8. Elsewhere each rollout is an input
+  // sequence of its own.
   int symmetries = 1;
   int batch = 32;         // instances per step
   int64_t steps = 60000;  // about 40 minutes of two cores at n = 20
@@ -48,8 +48,8 @@ struct TrainOptions {
   float decay = 0.96f;  // learning rate x decay every decay_steps
   int decay_steps =
       1000;  // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
-  // Temperature T: what is minimised is E[L + T log p], so that policies stay random until they know better.
-  // T falls linearly to 0 over entropy_steps; 0 is the paper's objective.
+  // Temperature T of the objective E[L + T log p], which falls linearly to 0 over entropy_steps. 0 is the
+  // paper's objective.
   float entropy = 0.0f;
   int64_t entropy_steps = 30000;
   float max_norm = 1.0f;
@@ -80,30 +80,22 @@ struct TrainProgress {
 struct TrainResult {
   ModelConfig config;             // training_tours filled in
   std::vector<float> parameters;  // actor and critic
-  // Where it ended: the last line that was told, or of steps after it one that was not. val_cost is the last
-  // that was measured. NaN are the costs that there are none of.
+  // The state at the end; val_cost is the last one measured. Costs that were not measured are NaN.
   TrainProgress last;
   Status status = Status::kDone;
-  std::vector<int64_t> ages = {};  // what SharedSteps::end() told
+  std::vector<int64_t> ages = {};  // from SharedSteps::end()
 };
 
-// Trains from `initial` (ParameterLayout(model).size floats) or, when `resume` names a checkpoint, from
-// there: bit-identical with never having stopped. Throws CheckpointError for a file that is not one.
-// shared: where it is not null, several processes do this at once, and each makes the steps that it takes
-// there. Progress and results count the steps of all, and their means are of this one's.
+// Trains from `initial` (ParameterLayout(model).size floats), or resumes the checkpoint `resume` with the
+// bits of a training that never stopped. Throws CheckpointError for a file that is not one. shared: null, or
+// gives several processes that train together their steps; progress and results then count the steps of all,
+// and their means are over this one's.
 TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
                   const std::filesystem::path& resume, const SearchControl& control,
                   const std::function<void(const TrainProgress&)>& progress, SharedSteps* shared = nullptr);
 
-class CheckpointError : public std::runtime_error {
- public:
-  CheckpointError(const std::string& file, const std::string& why)
-      : std::runtime_error(file + ": " + why), file_(file) {}
-
-  const std::string& file() const { return file_; }
-
- private:
-  std::string file_;
+struct CheckpointError : FileError {
+  using FileError::FileError;
 };
 
 }  // namespace pointsman

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/training/training_batch.h"
 
+#include <numeric>
+
 #include "engine/problem/generate.h"
 #include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
@@ -26,65 +28,46 @@ void complete(const ModelConfig& config, const StopToken& stop, TrainingBatch& b
   batch.capacities.assign(batch.count, config.capacity);
 }
 
-// Copy number `rollout` of instance i of `plain`, appended to `batch`.
-void append_copy(const TrainingBatch& plain, int i, uint64_t seed, int rollout, TrainingBatch& batch) {
+// Copy number `copy` of instance i of `plain`, its items in this order, appended to `batch`.
+void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<int32_t>& order,
+                 TrainingBatch& batch) {
+  const Problem& problem = problem_of(plain.problem);
   const int n = plain.n;
-  const std::vector<int32_t> order = input_order(seed, plain.keys[i], static_cast<uint32_t>(rollout), n);
   const float* from = &plain.features[2 * static_cast<size_t>(i) * n];
   const size_t start = batch.features.size();
   for (const int32_t item : order) {
     float point[2] = {from[2 * item], from[2 * item + 1]};
-    if (problem_of(plain.problem).has_symmetries) apply_dihedral(rollout % 8, point);
+    if (problem.has_symmetries) apply_dihedral(copy % 8, point);
     batch.features.insert(batch.features.end(), point, point + 2);
   }
   batch.keys.push_back(plain.keys[i]);
-  batch.first_samples.push_back(static_cast<uint32_t>(rollout));
+  batch.first_samples.push_back(static_cast<uint32_t>(copy));
   if (plain.orders.empty()) return;
   std::vector<int32_t> place(n);  // of each item in the copy
   for (int32_t p = 0; p < n; ++p) place[order[p]] = p;
   std::vector<int32_t> answer(&plain.orders[static_cast<size_t>(i) * n],
                               &plain.orders[static_cast<size_t>(i) * n] + n);
   for (int32_t& item : answer) item = item < 0 ? -1 : place[item];
-  problem_of(plain.problem).make_example(n, &batch.features[start], answer.data());
+  problem.make_example(n, &batch.features[start], answer.data());
   batch.orders.insert(batch.orders.end(), answer.begin(), answer.end());
 }
 
-TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options, uint64_t seed,
+// `copies` sequences of each instance, in random orders of their own if `shuffled`.
+TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options, int copies, bool shuffled,
                         const StopToken& stop) {
-  TrainingBatch batch{{plain.problem, plain.n}, plain.count * options.rollouts};
-  batch.features.reserve(plain.features.size() * options.rollouts);
+  TrainingBatch batch{{plain.problem, plain.n}, plain.count * copies};
+  batch.features.reserve(plain.features.size() * copies);
+  std::vector<int32_t> order(plain.n);
+  std::iota(order.begin(), order.end(), 0);
   StopMeter meter(&stop);
   for (int i = 0; i < plain.count; ++i) {
-    for (int rollout = 0; rollout < options.rollouts; ++rollout) {
+    for (int copy = 0; copy < copies; ++copy) {
       meter.check(plain.n);
-      append_copy(plain, i, seed, rollout, batch);
+      if (shuffled)
+        order = input_order(training_seed(options.seed), plain.keys[i], static_cast<uint32_t>(copy), plain.n);
+      append_copy(plain, i, copy, order, batch);
     }
   }
-  complete(options.model, stop, batch);
-  return batch;
-}
-
-// The rollouts of an instance share an encoding, or one a symmetry.
-TrainingBatch shared_encodings_of(const TrainingBatch& plain, const TrainOptions& options,
-                                  const StopToken& stop) {
-  TrainingBatch batch{{plain.problem, plain.n}, plain.count * options.symmetries};
-  const size_t floats = 2 * static_cast<size_t>(plain.n);
-  batch.features.reserve(plain.features.size() * options.symmetries);
-  StopMeter meter(&stop);
-  for (int i = 0; i < plain.count; ++i) {
-    for (int symmetry = 0; symmetry < options.symmetries; ++symmetry) {
-      meter.check(plain.n);
-      const auto from = plain.features.begin() + static_cast<int64_t>(i * floats);
-      const auto start = static_cast<int64_t>(batch.features.size());
-      batch.features.insert(batch.features.end(), from, from + static_cast<int64_t>(floats));
-      if (problem_of(plain.problem).has_symmetries) {
-        for (size_t at = 0; at < floats; at += 2) apply_dihedral(symmetry, &batch.features[start + at]);
-      }
-      batch.keys.push_back(plain.keys[i]);
-      batch.first_samples.push_back(static_cast<uint32_t>(symmetry));
-    }
-  }
-  batch.counts.assign(batch.count, options.rollouts / options.symmetries);
   complete(options.model, stop, batch);
   return batch;
 }
@@ -176,10 +159,13 @@ TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrd
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
   const TrainingBatch plain = drawn_batch(options, seed, first, options.batch, order, stop);
-  if (options.is_supervised()) return copies_of(plain, options, seed, stop);
-  if (options.baseline != Baseline::kShared) return plain;
-  if (!reads_order(options.model.encoder)) return shared_encodings_of(plain, options, stop);
-  return copies_of(plain, options, seed, stop);
+  if (!options.is_supervised() && options.baseline != Baseline::kShared) return plain;
+  if (options.is_supervised() || reads_order(options.model.encoder))
+    return copies_of(plain, options, options.rollouts, true, stop);
+  // The rollouts of an instance share an encoding, or one a symmetry.
+  TrainingBatch batch = copies_of(plain, options, options.symmetries, false, stop);
+  batch.counts.assign(batch.count, options.rollouts / options.symmetries);
+  return batch;
 }
 
 }  // namespace pointsman

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input sequences of a training step or of a validation, drawn on the fly: a pure function of (options,
-// step), so a resumed training reads what an uninterrupted one would have read. A stop ends any of them with
-// CallStopped.
+// The input sequences of a training step or of a validation: a pure function of (options, step), so a resumed
+// training reads the same. A stop ends any of them with CallStopped.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,8 @@
 
 namespace pointsman {
 
-// Seeds of the three endless instance sequences of a training. None is the seed itself, so data that was
-// generated for evaluation with the same seed is never trained on.
+// Seeds of the three endless instance sequences of a training. None is the seed itself, which may have
+// generated data for evaluation.
 uint64_t training_seed(uint64_t seed);
 uint64_t validation_seed(uint64_t seed);
 uint64_t challenge_seed(uint64_t seed);  // kRollout: instances of the t-test, fresh ones each time
@@ -46,14 +45,12 @@ struct EpochOrder {
   std::vector<int32_t> rows;  // [examples], empty before the first use
 };
 
-// Training step `step` (0-based): options.batch instances, new ones each time, or the next of
-// options.examples: every epoch runs through all of them in a new order, TSP in dihedral copy epoch mod 8,
-// with their answers in canonical order (make_example). With Encoder::kAttention, kShared has
-// options.symmetries sequences of each instance, the rollouts shared out to them in turn: rollout r reads
-// dihedral copy r mod symmetries. Otherwise kShared and supervised have options.rollouts sequences of each,
-// one after the other, every one in a random input order of its own; of a TSP instance rollout r also reads
-// dihedral copy r mod 8. `order` belongs to these options and only saves time: the batch does not depend on
-// it.
+// Training step `step` (0-based): options.batch new instances, or the next of options.examples. Every epoch
+// runs through all examples in a new order, TSP in dihedral copy epoch mod 8, with their answers in canonical
+// order (make_example). kShared with Encoder::kAttention has options.symmetries sequences of each instance:
+// rollout r reads dihedral copy r mod symmetries. Otherwise kShared and supervised have options.rollouts
+// sequences of each, in random input orders; for TSP rollout r reads dihedral copy r mod 8. `order` is a
+// cache for these options.
 TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order,
                              const StopToken& stop = {});
 

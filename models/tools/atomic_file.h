@@ -12,18 +12,23 @@
 
 namespace pointsman {
 
-// The output cannot be written as requested: the file exists, or the format cannot hold the data. A usage
-// error, exit code 2.
-class OutputRefused : public std::runtime_error {
+// An error in a file.
+class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  OutputRefused(const std::string& file, const std::string& why)
+  FileError(const std::string& file, const std::string& why)
       : std::runtime_error(file + ": " + why), file_(file) {}
 
   const std::string& file() const { return file_; }  // may be empty
 
  private:
   std::string file_;
+};
+
+// The output cannot be written as requested: the file exists, or the format cannot hold the data. A usage
+// error, exit code 2.
+struct OutputRefused : FileError {
+  using FileError::FileError;
 };
 
 // A system call on a file failed. what() is "file: doing: the system's message".

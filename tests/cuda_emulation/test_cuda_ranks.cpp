@@ -61,7 +61,7 @@ TEST_CASE("ranks: gradients of several devices are added in rank order, by NCCL 
       const std::vector<float> weights(kEach, 1.0f + static_cast<float>(rank));
       cuda->gradient(gradient_of(rollouts, roll_out(*cuda, rollouts), weights));
       cuda->read_gradient(0, own[rank]);
-      cuda->sum_gradients(ranks, 0, 1);
+      cuda->gradient_sum()->sum_gradients(ranks, 0, 1);
       cuda->read_gradient(0, sums[rank]);
     });
     std::vector<float> expected = own[0];

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 #include "kernels/common/philox.h"
 #include "models/parameter_layout.h"
 

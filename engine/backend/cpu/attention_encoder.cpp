@@ -172,109 +172,104 @@ void attention_encoder_forward(const CpuParameters& p, const SequenceBatch& batc
 
 namespace {
 
-class AttentionBackward {
- public:
-  explicit AttentionBackward(const AttentionBackwardArgs& args)
-      : a_(args), p_(args.parameters), states_(args.states), rows_(states_.sequences * states_.n) {}
+struct AttentionBackward {
+  const AttentionBackwardArgs& a;
+  const CpuParameters& p = a.parameters;
+  AttentionStates& states = a.states;
+  const int rows = states.sequences * states.n;
 
   void run() {
     start();
-    for (int l = static_cast<int>(p_.layers.size()) - 1; l >= 0; --l) {
-      a_.stop.check();
+    for (int l = static_cast<int>(p.layers.size()) - 1; l >= 0; --l) {
+      a.stop.check();
       feed_forward(l);
       self_attention(l);
     }
-    for (int s = 0; s < states_.sequences; ++s) {
-      cpu::embed_backward(a_.batch.features_of(a_.tile.pieces[s].sequence),
-                          a_.doutput + floats_of(s * states_.n, kHidden), states_.n, a_.sums.embedding);
+    for (int s = 0; s < states.sequences; ++s) {
+      cpu::embed_backward(a.batch.features_of(a.tile.pieces[s].sequence),
+                          a.doutput + floats_of(s * states.n, kHidden), states.n, a.sums.embedding);
     }
   }
 
- private:
   // The start states' gradients into the mean's and so into doutput.
   void start() {
-    const int sequences = states_.sequences, n = states_.n;
-    const float *h = states_.start_h.data.data(), *mean = states_.mean.data.data();
+    const int sequences = states.sequences, n = states.n;
+    const float *h = states.start_h.data.data(), *mean = states.mean.data.data();
     const size_t floats = floats_of(sequences, kHidden);
-    for (size_t i = 0; i < floats; ++i) a_.dstart_h[i] *= 1.0f - h[i] * h[i];
-    float* dmean = a_.buffers.dmean.get(floats);
-    back(start_h_of(p_), mean, a_.dstart_h, sequences, dmean, false);
-    back(start_c_of(p_), mean, a_.dstart_c, sequences, dmean, true);
+    for (size_t i = 0; i < floats; ++i) a.dstart_h[i] *= 1.0f - h[i] * h[i];
+    float* dmean = a.buffers.dmean.get(floats);
+    back(start_h_of(p), mean, a.dstart_h, sequences, dmean, false);
+    back(start_c_of(p), mean, a.dstart_c, sequences, dmean, true);
     for (size_t i = 0; i < floats; ++i) dmean[i] /= static_cast<float>(n);
     for (int s = 0; s < sequences; ++s) {
-      float* out = a_.doutput + floats_of(s * n, kHidden);
+      float* out = a.doutput + floats_of(s * n, kHidden);
       cpu::add_bias({out, dmean + floats_of(s, kHidden), out, n, kHidden});
     }
   }
 
   // doutput: the gradient of the layer's output; then that of the residual behind its self-attention.
   void feed_forward(int l) {
-    const EncoderLayerOffsets& at = p_.layout.layers[l];
-    const LayerProducts products = products_of(p_, l);
-    AttentionStates::Layer& layer = states_.layers[l];
-    const size_t wide = floats_of(rows_, p_.config.feed_forward), narrow = floats_of(rows_, kHidden);
-    float *normed = a_.buffers.normed.get(narrow), *dnormed = a_.buffers.dnormed.get(narrow),
-          *dhidden = a_.buffers.dhidden.get(wide);
+    const EncoderLayerOffsets& at = p.layout.layers[l];
+    const LayerProducts products = products_of(p, l);
+    AttentionStates::Layer& layer = states.layers[l];
+    const size_t wide = floats_of(rows, p.config.feed_forward), narrow = floats_of(rows, kHidden);
+    float *normed = a.buffers.normed.get(narrow), *dnormed = a.buffers.dnormed.get(narrow),
+          *dhidden = a.buffers.dhidden.get(wide);
     const float* hidden = layer.hidden.data.data();
-    back(products.linear2, hidden, a_.doutput, rows_, dhidden, false);
+    back(products.linear2, hidden, a.doutput, rows, dhidden, false);
     cpu::relu_backward(hidden, dhidden, static_cast<int64_t>(wide));
     norm(layer.residual, layer.norm2, at.norm2_weight, at.norm2_bias, normed);
-    back(products.linear1, normed, dhidden, rows_, dnormed, false);
+    back(products.linear1, normed, dhidden, rows, dnormed, false);
     norm_back(layer.residual, layer.norm2, at.norm2_weight, at.norm2_bias, dnormed);
   }
 
   // doutput: of the residual; then that of the layer's input.
   void self_attention(int l) {
-    const EncoderLayerOffsets& at = p_.layout.layers[l];
-    const LayerProducts products = products_of(p_, l);
-    AttentionStates::Layer& layer = states_.layers[l];
-    const size_t narrow = floats_of(rows_, kHidden);
-    float *normed = a_.buffers.normed.get(narrow), *dnormed = a_.buffers.dnormed.get(narrow),
-          *dattended = a_.buffers.dattended.get(narrow), *dqkv = a_.buffers.dqkv.get(3 * narrow);
-    back(products.out, layer.attended.data.data(), a_.doutput, rows_, dattended, false);
-    for (int s = 0; s < states_.sequences; ++s) {
-      const size_t first = floats_of(s * states_.n, kHidden);
-      cpu::self_attention_backward({{layer.qkv.data.data() + 3 * first, nullptr, states_.n, p_.config.heads,
-                                     states_.scratch.data.data(), &a_.stop},
+    const EncoderLayerOffsets& at = p.layout.layers[l];
+    const LayerProducts products = products_of(p, l);
+    AttentionStates::Layer& layer = states.layers[l];
+    const size_t narrow = floats_of(rows, kHidden);
+    float *normed = a.buffers.normed.get(narrow), *dnormed = a.buffers.dnormed.get(narrow),
+          *dattended = a.buffers.dattended.get(narrow), *dqkv = a.buffers.dqkv.get(3 * narrow);
+    back(products.out, layer.attended.data.data(), a.doutput, rows, dattended, false);
+    for (int s = 0; s < states.sequences; ++s) {
+      const size_t first = floats_of(s * states.n, kHidden);
+      cpu::self_attention_backward({{layer.qkv.data.data() + 3 * first, nullptr, states.n, p.config.heads,
+                                     states.scratch.data.data(), &a.stop},
                                     dattended + first,
                                     dqkv + 3 * first});
     }
     norm(layer.x, layer.norm1, at.norm1_weight, at.norm1_bias, normed);
-    back(products.in, normed, dqkv, rows_, dnormed, false);
+    back(products.in, normed, dqkv, rows, dnormed, false);
     norm_back(layer.x, layer.norm1, at.norm1_weight, at.norm1_bias, dnormed);
   }
 
-  float* sum(size_t offset) const { return a_.sums.tensors + (offset - p_.layout.attention_begin); }
+  float* sum(size_t offset) const { return a.sums.tensors + (offset - p.layout.attention_begin); }
 
   // The layer norm once more: its output is not kept.
   void norm(Buffer& x, Buffer& statistics, size_t weight, size_t bias, float* y) const {
     cpu::layer_norm(
-        {x.data.data(), p_.flat.data() + weight, p_.flat.data() + bias, y, statistics.data.data(), rows_});
+        {x.data.data(), p.flat.data() + weight, p.flat.data() + bias, y, statistics.data.data(), rows});
   }
 
   // doutput += what goes back through a layer norm.
   void norm_back(Buffer& x, Buffer& statistics, size_t weight, size_t bias, const float* dy) const {
-    cpu::layer_norm_backward({x.data.data(), statistics.data.data(), p_.flat.data() + weight, dy, a_.doutput,
-                              sum(weight), sum(bias), rows_});
+    cpu::layer_norm_backward({x.data.data(), statistics.data.data(), p.flat.data() + weight, dy, a.doutput,
+                              sum(weight), sum(bias), rows});
   }
 
   // y = W x + b: the sums of W and b, and dx (+)= dy W.
-  void back(const Linear& linear, const float* x, const float* dy, int rows, float* dx,
+  void back(const Linear& linear, const float* x, const float* dy, int count, float* dx,
             bool accumulate) const {
     const int columns = linear.columns, k = linear.k;
-    cpu::accumulate_outer({dy, columns, x, k, sum(linear.weight), k, rows, columns, k});
-    cpu::sum_columns(dy, rows, columns, sum(linear.bias));
-    cpu::multiply({dy, columns, linear.packed.backward.data(), dx, k, rows, columns, k, accumulate});
+    cpu::accumulate_outer({dy, columns, x, k, sum(linear.weight), k, count, columns, k});
+    cpu::sum_columns(dy, count, columns, sum(linear.bias));
+    cpu::multiply({dy, columns, linear.packed.backward.data(), dx, k, count, columns, k, accumulate});
   }
-
-  const AttentionBackwardArgs& a_;
-  const CpuParameters& p_;
-  AttentionStates& states_;
-  const int rows_;
 };
 
 }  // namespace
 
-void attention_encoder_backward(const AttentionBackwardArgs& args) { AttentionBackward(args).run(); }
+void attention_encoder_backward(const AttentionBackwardArgs& args) { AttentionBackward{args}.run(); }
 
 }  // namespace pointsman

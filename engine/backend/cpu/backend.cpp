@@ -5,24 +5,21 @@
 // no answer, only the last bits of the means in PolicyStatistics.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "engine/backend/backends.h"
-#include "engine/backend/cpu/adam_step.h"
 #include "engine/backend/cpu/gradient.h"
-#include "engine/backend/cpu/host_memory.h"
-#include "engine/backend/cpu/part.h"
 #include "engine/backend/cpu/rollout.h"
-#include "engine/backend/cpu/two_opt.h"
-#include "engine/backend/rollout_request.h"
-#include "engine/backend/tape_head.h"
-#include "engine/backend/two_opt_request.h"
+#include "engine/backend/requests.h"
+#include "kernels/common/two_opt.h"
 #include "kernels/tools/worker_threads.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int64_t kMaxTileRollouts = 1024;  // of several sequences
@@ -45,10 +42,52 @@ struct Segment {
   bool is_zero = false;  // all of them: nothing was added since they were read
 };
 
-class CpuBackend final : public Backend {
+std::string gibibytes(size_t bytes) {
+  const size_t tenths = bytes / ((size_t{1} << 30) / 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+// Bytes that this machine can still give; SIZE_MAX if unknown.
+size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (size_t kibibytes; file >> name >> kibibytes; file.ignore(80, '\n')) {
+    if (name == "MemAvailable:") return kibibytes * 1024;
+  }
+  return SIZE_MAX;
+}
+
+// Throws DeviceError if `what` needs more memory than there is: a system that overcommits would kill the
+// program later.
+void require_memory(const std::string& what, size_t bytes) {
+  const size_t available = available_memory();
+  if (bytes <= available) return;
+  throw DeviceError(what + " needs " + gibibytes(bytes) + " of memory, and there are " +
+                    gibibytes(available));
+}
+
+constexpr int kCitiesPerStop = 64;  // whose neighbours are found between two questions
+
+// One tour of a request, by one thread. Returns TwoOptResult::kicks of it. order: [n] out.
+int search_tour(const float* xy, int n, uint64_t key, const TwoOptRequest& request, int32_t* order) {
+  const auto stops = [&] { return request.stop.stops(); };
+  std::vector<uint16_t> neighbours(static_cast<size_t>(n) * kTourNeighbours);
+  for (int city = 0; city < n; ++city) {
+    if (city % kCitiesPerStop == 0 && stops()) return kNotBegun;
+    nearest_cities(xy, n, city, &neighbours[city * kTourNeighbours]);
+  }
+  std::vector<uint32_t> storage(TourMemory::words(n));
+  const TourMemory memory(storage.data(), n);
+  TwoOpt<LoneThread> search({}, {xy, neighbours.data(), n}, memory);
+  const int kicks = search.search(request.kicks, request.seed, key, stops);
+  if (kicks != kNotBegun) std::copy_n(memory.best, n, order);
+  return kicks;
+}
+
+class CpuBackend final : public Backend, TwoOptDevice {
  public:
-  CpuBackend(int threads, CpuPart* part)
-      : instruction_set_(cpu::instruction_set()), workers_(threads), part_(part) {
+  CpuBackend(int threads, RankShare* share)
+      : instruction_set_(cpu::instruction_set()), workers_(threads), share_(share) {
     rollout_workspaces_.resize(workers_.count());
     gradient_workspaces_.resize(workers_.count());
   }
@@ -121,13 +160,14 @@ class CpuBackend final : public Backend {
     branches.rethrow();
     const bool stopped = branches.was_stopped();
     if (tape != nullptr && !stopped) tape_head_.fill(request, result);
-    if (tape != nullptr && part_ != nullptr) part_->take_statistics(statistics);
+    if (tape != nullptr && share_ != nullptr) share_->take_statistics(statistics);
     for (const PolicyStatistics& s : statistics) result.statistics += s;
     result.statistics += branches.statistics();
     if (stopped) count_finished(request, result);
     if (request.best_only) choose_best(request, result);
   }
 
+  TwoOptDevice* two_opt_device() override { return this; }
   void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
     begin_tours(request, result);
     const SequenceBatch& batch = request.sequences;
@@ -266,7 +306,7 @@ class CpuBackend final : public Backend {
   template <typename Folded, typename Work>
   void sum_tiles(const SequenceBatch& batch, const std::vector<RolloutTile>& tiles, const Folded& folded,
                  const Work& work) {
-    if (part_ != nullptr) sets_.at(0)->learn();
+    if (share_ != nullptr) sets_.at(0)->learn();
     for (const RolloutTile& tile : tiles) sets_.at(set_of(batch, tile))->learn();
     Placement counted;
     folded(counted);
@@ -276,9 +316,9 @@ class CpuBackend final : public Backend {
       return folded(placement);
     };
     const auto sum = [&](size_t t, int worker, AlignedFloats& buffer) { work(t, worker, folded_in(buffer)); };
-    if (part_ != nullptr) {
-      sum_part(part_->window(), tiles.size(), size, sum);
-      unfold(folded_in(part_sum_), *sets_.at(0));
+    if (share_ != nullptr) {
+      sum_share(share_->window(), tiles.size(), size, sum);
+      unfold(folded_in(share_sum_), *sets_.at(0));
       return;
     }
     for (size_t first = 0; first < tiles.size();) {
@@ -308,9 +348,9 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // The sum of all backends' segments, of which this one's `count` tiles are some, into part_sum_.
+  // The sum of all backends' segments, of which this one's `count` tiles are some, into share_sum_.
   template <typename Sum>
-  void sum_part(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
+  void sum_share(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
     size_t first = 0, last = 0;
     while (segment_begin(first, window.all) < window.first) ++first;
     for (last = first;
@@ -320,8 +360,8 @@ class CpuBackend final : public Backend {
                  [&](size_t t, int worker, AlignedFloats& buffer) { sum(t - window.first, worker, buffer); });
     std::vector<const float*> addends;
     for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].sums.data());
-    part_sum_.resize(size);
-    part_->add_segments(addends, part_sum_);
+    share_sum_.resize(size);
+    share_->add_segments(addends, share_sum_);
   }
 
   // Into the first. The others are zeroed where they were read, while the caches hold them.
@@ -357,20 +397,20 @@ class CpuBackend final : public Backend {
   size_t granted_bytes_ = kSmallBytes;  // that the gradient workspaces may grow to without a question
   TapeHead tape_head_;
   std::vector<Segment> segments_;  // of a set
-  CpuPart* const part_;            // null: this backend computes all of each call
-  AlignedFloats part_sum_;
+  RankShare* const share_;         // null: this backend computes all of each call
+  AlignedFloats share_sum_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, CpuPart* part) {
+std::unique_ptr<Backend> make_cpu_backend(int threads, RankShare* share) {
   try {
     cpu::instruction_set();
   } catch (const std::runtime_error& error) {
     throw DeviceError(error.what());  // POINTSMAN_SIMD asks for what this processor lacks
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores, part);
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cores, share);
 }
 
 }  // namespace pointsman

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engine/backend/cpu/prior.h"
+#include "engine/backend/cpu/network.h"
 #include "kernels/tools/placement.h"
 
 namespace pointsman {

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as that many items in attention

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rollouts, gradients and the critic share on the CPU: how a call is cut into tiles, a whole LSTM
-// sequence forward and backward, and what attention reads of an encoded sequence. Arrays are time-major:
-// [step][row][..]. A stop ends any of it with CallStopped.
+// What rollouts, gradients and the critic share on the CPU: tiles of a call, LSTM and attention encoder
+// forward and backward, encoded sequences, the prior. Arrays are time-major: [step][row][..]. A stop ends any
+// of it with CallStopped.
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "engine/backend/backend.h"
@@ -25,15 +26,38 @@ struct RolloutTile {
   int64_t rollouts = 0;
 };
 
-// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts. A tile of a single
-// piece may have up to max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one
-// piece.
+// Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts; a tile of a single
+// piece may have max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one piece.
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
                                         int max_sequences, int64_t max_rollouts, int64_t max_piece);
 
 // Of a gradient, and of a rollout onto a tape: always the same, they decide the order of the sums.
 inline constexpr int kGradientRows = 16;  // rollouts of a tile, at most
 std::vector<RolloutTile> gradient_tiles(const SequenceBatch& sequences, const int32_t* counts = nullptr);
+
+// At most so many segments of consecutive tiles, whose sums are added in order.
+inline constexpr size_t kSegments = 16;
+inline size_t segments_of(size_t tiles) { return tiles < kSegments ? tiles : kSegments; }
+// The first tile of a segment; segment segments_of(tiles) begins at the end.
+inline size_t segment_begin(size_t segment, size_t tiles) { return segment * tiles / segments_of(tiles); }
+
+// A rank's share of a gradient's `all` tiles: those from `first` on, whole segments.
+struct TileWindow {
+  size_t first = 0, all = 0;
+};
+
+// How a CPU backend that computes a rank's share of each gradient exchanges it with the other ranks.
+class RankShare {
+ public:
+  virtual ~RankShare() = default;
+
+  // Of the gradient call that is being made.
+  virtual TileWindow window() const = 0;
+  // addends: this backend's segments, [..][sum.size()]. sum: all backends' segments, added in their order.
+  virtual void add_segments(std::span<const float* const> addends, std::span<float> sum) = 0;
+  // Of the tiles of a rollout onto a tape, in their order.
+  virtual void take_statistics(std::span<const PolicyStatistics> tiles) = 0;
+};
 
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
 struct Buffer {
@@ -45,6 +69,58 @@ struct Buffer {
   }
   static constexpr size_t kFloatsPerCheck = size_t{1} << 20;
   AlignedFloats data;
+};
+
+// The prior of the items a rollout may choose from: K numbers (Rules::priors) that a model's weights add to
+// each logit.
+class Prior {
+ public:
+  // weights: CpuParameters::prior_weights().
+  void start(std::vector<float> weights, int n) {
+    weights_ = std::move(weights);
+    raw_.get(weights_.size() * cpu::padded(n));
+    total_.get(cpu::padded(n));
+  }
+
+  // sum_k weights[k] raw[k][j] of candidate j, padded like logits; null without a prior. Valid until the next
+  // call.
+  template <typename Rules>
+  const float* of(const Rules& rules, const Candidates& step) {
+    if (weights_.empty()) return nullptr;
+    const int stride = cpu::padded(step.count);
+    float *raw = raw_.data.data(), *total = total_.data.data();
+    const auto seen = rules.outlook(step);
+    for (int j = 0; j < step.count; ++j) {
+      float own[Rules::kPriors];
+      rules.priors(step, seen, step.items[j], own);
+      for (int k = 0; k < Rules::kPriors; ++k) raw[k * stride + j] = own[k];
+    }
+    if constexpr (Rules::kLooksAhead) {
+      float* last = raw + (Rules::kPriors - 1) * stride;
+      const float best = *std::max_element(last, last + step.count);
+      for (int j = 0; j < step.count; ++j) last[j] = Rules::relative(seen, last[j], best);
+    }
+    for (int j = 0; j < step.count; ++j) {
+      total[j] = weights_[0] * raw[j];
+      for (int k = 1; k < Rules::kPriors; ++k) total[j] += weights_[k] * raw[k * stride + j];
+    }
+    for (int j = step.count; j < stride; ++j) total[j] = total[0];
+    return total;
+  }
+
+  // sum[k] += scale sum_j dtotal[j] raw[k][j] for what of() was called last.
+  void add_gradient(const float* dtotal, int count, float scale, float* sum) const {
+    for (size_t k = 0; k < weights_.size(); ++k) {
+      const float* raw = raw_.data.data() + k * cpu::padded(count);
+      double total = 0.0;
+      for (int j = 0; j < count; ++j) total += static_cast<double>(dtotal[j]) * static_cast<double>(raw[j]);
+      sum[k] += static_cast<float>(total) * scale;
+    }
+  }
+
+ private:
+  std::vector<float> weights_;
+  Buffer raw_, total_;
 };
 
 // Products with a matrix [H][H]: y = x W^T (+ y when accumulate), sum += x^T y. All rows have H floats.

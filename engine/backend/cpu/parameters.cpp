@@ -2,6 +2,7 @@
 #include "engine/backend/cpu/parameters.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pointsman {
 
@@ -114,6 +115,40 @@ void CpuParameters::prepare(WorkerThreads* helpers) {
     pack_both(flat.data() + critic.fc1_weight, kHidden, kHidden, critic_fc1, critic_fc1_t);
   }
   for_each_item(helpers, static_cast<int64_t>(to_pack_.size()), [&](int64_t i) { cpu::pack(to_pack_[i]); });
+}
+
+namespace {
+
+double step_range(const AdamArrays& arrays, size_t begin, size_t end, int64_t step,
+                  const UpdateRequest& request, WorkerThreads* helpers) {
+  const auto count = static_cast<int64_t>(end - begin);
+  const double norm = std::sqrt(cpu::squared_norm(arrays.gradient + begin, count));
+  const double scale = norm > request.max_norm ? request.max_norm / norm : 1.0;
+  const auto correction = [&](float beta) {
+    return static_cast<float>(1.0 - std::pow(static_cast<double>(beta), static_cast<double>(step)));
+  };
+  constexpr int64_t kSlice = 65536;
+  for_each_item(helpers, (count + kSlice - 1) / kSlice, [&](int64_t slice) {
+    const size_t first = begin + slice * kSlice;
+    cpu::adam_update({arrays.parameters + first, arrays.first_moment + first, arrays.second_moment + first,
+                      arrays.gradient + first, std::min<int64_t>(kSlice, end - first),
+                      static_cast<float>(scale), request.learning_rate, request.beta1, request.beta2,
+                      request.epsilon, correction(request.beta1), correction(request.beta2)});
+  });
+  return norm;
+}
+
+}  // namespace
+
+GradientNorms adam_step(const ParameterLayout& layout, const AdamArrays& arrays, int64_t& actor_steps,
+                        int64_t& critic_steps, const UpdateRequest& request, WorkerThreads* helpers) {
+  GradientNorms norms;
+  if (request.actor) norms.actor = step_range(arrays, 0, layout.actor_size, ++actor_steps, request, helpers);
+  if (request.critic && layout.size > layout.actor_size)
+    norms.critic = step_range(arrays, layout.actor_size, layout.size, ++critic_steps, request, helpers);
+  if (!request.actor) std::fill_n(arrays.gradient, layout.actor_size, 0.0f);
+  if (!request.critic) std::fill(arrays.gradient + layout.actor_size, arrays.gradient + layout.size, 0.0f);
+  return norms;
 }
 
 }  // namespace pointsman

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/backend/backend.h"
 #include "engine/backend/network.h"
 #include "kernels/cpu/aligned_floats.h"
 #include "kernels/cpu/cpu_operations.h"
@@ -79,5 +80,15 @@ class CpuParameters {
 
   std::vector<cpu::PackArgs> to_pack_;  // while prepare() gathers them
 };
+
+// The arrays of one parameter set that Adam (Kingma & Ba 2015) works on, [layout.size] each.
+struct AdamArrays {
+  float *parameters, *first_moment, *second_moment, *gradient;
+};
+
+// Updates the networks that the request names, counts their steps and zeroes the gradient. Returns the norms
+// before clipping. helpers: null, or threads that are free.
+GradientNorms adam_step(const ParameterLayout& layout, const AdamArrays& arrays, int64_t& actor_steps,
+                        int64_t& critic_steps, const UpdateRequest& request, WorkerThreads* helpers);
 
 }  // namespace pointsman

@@ -9,7 +9,6 @@
 #include "kernels/common/scalar_math.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int kProductRows = 24;     // groups whose products are made together: four register tiles of rows
@@ -62,45 +61,49 @@ struct Chosen {
 constexpr int kEnded = -1, kImpossible = -2;  // in the place of a position: of forced orders
 
 template <typename Rules>
-class TileRollout {
- public:
-  TileRollout(const TileRolloutArgs& args, BranchQueue::Tree& tree, const EncodedTile& encoded,
-              RolloutWorkspace& workspace)
-      : args_(args),
-        parameters_(args.parameters),
-        weights_(parameters_.attention(args.request.policy)),
-        request_(args.request),
-        batch_(request_.sequences),
-        tile_(args.tile),
-        want_entropy_(request_.wants_entropy()),
-        w_(workspace),
-        tree_(tree),
-        encoded_(encoded),
-        recorded_(args.recorded),
-        result_(args.result),
-        n_(batch_.n),
-        meter_(&request_.stop) {
-    w_.products.get(static_cast<size_t>(kProductRows) * (kGates + kHidden));
-    w_.logits.get(cpu::padded(n_));
-    w_.prefix.get(cpu::padded(n_));
-    w_.attention.get(attention_size());
-    w_.prior.start(parameters_.prior_weights(request_.policy), n_);
-    child_of_.assign(n_, -1);
+struct TileRollout {
+  const TileRolloutArgs& args;
+  BranchQueue::Tree& tree;
+  const EncodedTile& encoded;
+  RolloutWorkspace& w;
+
+  const CpuParameters& parameters = args.parameters;
+  const RolloutRequest& request = args.request;
+  const SequenceBatch& batch = request.sequences;
+  const RolloutTile& tile = args.tile;
+  TileActivations* const recorded = args.recorded;
+  RolloutResult& result = args.result;
+  const cpu::AttentionWeights weights = parameters.attention(request.policy);
+  const bool want_entropy = request.wants_entropy();
+  const int n = batch.n;
+  StopMeter meter = StopMeter(&request.stop);
+  std::deque<Level<Rules>> levels = {};                 // what is left to do at each depth
+  std::vector<int> child_of = std::vector<int>(n, -1);  // by position in a group's list
+  std::vector<Chosen> chosen = {};                      // by the members of a group that go on
+  PolicyStatistics statistics = {};
+
+  void prepare() {
+    w.products.get(static_cast<size_t>(kProductRows) * (kGates + kHidden));
+    w.logits.get(cpu::padded(n));
+    w.prefix.get(cpu::padded(n));
+    w.attention.get(attention_size());
+    w.prior.start(parameters.prior_weights(request.policy), n);
   }
 
   PolicyStatistics run() {
+    prepare();
     start();
     return walk();
   }
 
   PolicyStatistics run(Level<Rules>& branch) {
+    prepare();
     std::swap(level_at(0), branch);
     return walk();
   }
 
- private:
   PolicyStatistics walk() {
-    for (size_t depth = 0; !args_.branches.has_failed();) {
+    for (size_t depth = 0; !args.branches.has_failed();) {
       Level<Rules>& parents = level_at(depth);
       if (!parents.groups.empty()) {
         Level<Rules>& children = level_at(depth + 1);
@@ -110,23 +113,23 @@ class TileRollout {
         } else {
           ++depth;
         }
-        if (request_.tape == nullptr && args_.branches.is_wanted()) give_branch(depth);
+        if (request.tape == nullptr && args.branches.is_wanted()) give_branch(depth);
       } else if (depth > 0) {
         --depth;
       } else {
         break;
       }
     }
-    return statistics_;
+    return statistics;
   }
 
   // Half of the groups of the least depth where that is worth it. At the last depth one stays.
   void give_branch(size_t depth) {
-    while (depth > 0 && levels_[depth].groups.empty()) --depth;
+    while (depth > 0 && levels[depth].groups.empty()) --depth;
     for (size_t d = 0; d <= depth; ++d) {
-      Level<Rules>& level = levels_[d];
+      Level<Rules>& level = levels[d];
       const size_t count = level.groups.size(), kept = d < depth ? count / 2 : (count + 1) / 2;
-      if (kept == count || level.members_from(kept) * (n_ - level.step) < kSmallestBranch) continue;
+      if (kept == count || level.members_from(kept) * (n - level.step) < kSmallestBranch) continue;
       give_branch(level, kept);
       return;
     }
@@ -144,67 +147,67 @@ class TileRollout {
     to.step = from.step;
     to.groups.assign(from.groups.begin() + static_cast<int64_t>(first), from.groups.end());
     to.members.assign(from.members.end() - from.members_from(first), from.members.end());
-    to.states->make_room(to.groups.size(), n_);
+    to.states->make_room(to.groups.size(), n);
     for (size_t g = 0; g < to.groups.size(); ++g) {
       to.groups[g].first_member -= from.groups[first].first_member;
       copy_states(from, first + g, to, g);
     }
     from.drop_from(first);
-    args_.branches.put(
-        tree_, [branch, &args = args_, &tree = tree_, &encoded = encoded_](RolloutWorkspace& workspace) {
-          return TileRollout(args, tree, encoded, workspace).run(branch->level);
-        });
+    args.branches.put(tree,
+                      [branch, &args = args, &tree = tree, &encoded = encoded](RolloutWorkspace& workspace) {
+                        return TileRollout{args, tree, encoded, workspace}.run(branch->level);
+                      });
   }
 
   void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
-    std::copy_n(items(from, g), n_, items(to, at));
+    std::copy_n(items(from, g), n, items(to, at));
     std::copy_n(h_of(from, g), kHidden, h_of(to, at));
     std::copy_n(c_of(from, g), kHidden, c_of(to, at));
   }
 
-  const float* features(int piece) const { return batch_.features_of(tile_.pieces[piece].sequence); }
+  const float* features(int piece) const { return batch.features_of(tile.pieces[piece].sequence); }
 
   Level<Rules>& level_at(size_t depth) {
-    for (size_t made = levels_.size(); made <= depth; ++made) {
-      if (w_.levels.size() == made) w_.levels.emplace_back();
-      levels_.emplace_back().states = &w_.levels[made];
+    for (size_t made = levels.size(); made <= depth; ++made) {
+      if (w.levels.size() == made) w.levels.emplace_back();
+      levels.emplace_back().states = &w.levels[made];
     }
-    return levels_[depth];
+    return levels[depth];
   }
 
   // One group per piece, all its rollouts in it (on a tape each in its own row, so alone); the decoder's
   // first step from the encoder's start state.
   void start() {
     Level<Rules>& first = level_at(0);
-    const int pieces = static_cast<int>(tile_.pieces.size());
+    const int pieces = static_cast<int>(tile.pieces.size());
     for (int p = 0; p < pieces; ++p) {
-      const RolloutPiece& piece = tile_.pieces[p];
-      const int members = recorded_ == nullptr ? piece.count : 1;
+      const RolloutPiece& piece = tile.pieces[p];
+      const int members = recorded == nullptr ? piece.count : 1;
       for (int i = 0; i < piece.count; i += members) {
         const int row = static_cast<int>(first.groups.size());
-        first.states->make_room(row + 1, n_);
-        first.groups.push_back({Rules::make(batch_.rule_inputs(piece.sequence, request_.policy)), p, row, 0,
+        first.states->make_room(row + 1, n);
+        first.groups.push_back({Rules::make(batch.rule_inputs(piece.sequence, request.policy)), p, row, 0,
                                 static_cast<int>(first.members.size()) + i, members});
         Group<Rules>& group = first.groups.back();
-        group.remaining = initial_remaining(group.rules, items(first, row), n_);
+        group.remaining = initial_remaining(group.rules, items(first, row), n);
       }
       for (int i = 0; i < piece.count; ++i) first.members.push_back({p, piece.first + i, piece.result + i});
     }
-    w_.products.get(first.groups.size() * (kGates + kHidden));
+    w.products.get(first.groups.size() * (kGates + kHidden));
     make_first_states(first);
     drop_finished(first, 0);  // of instances in which nothing is feasible
   }
 
   void make_first_states(const Level<Rules>& level) {
     const int rows = static_cast<int>(level.groups.size());
-    const float *h = encoded_.start_h, *c = encoded_.start_c;
-    float* products = w_.products.data.data();
+    const float *h = encoded.start_h, *c = encoded.start_c;
+    float* products = w.products.data.data();
     float* cells = nullptr;
-    if (recorded_ != nullptr) {
-      LstmStates& decoder = recorded_->decoder;
-      decoder.resize(rows, n_, true);
-      recorded_->queries.get(static_cast<size_t>(n_) * rows * kHidden);
-      recorded_->attention.get(static_cast<size_t>(n_) * rows * attention_size());
+    if (recorded != nullptr) {
+      LstmStates& decoder = recorded->decoder;
+      decoder.resize(rows, n, true);
+      recorded->queries.get(static_cast<size_t>(n) * rows * kHidden);
+      recorded->attention.get(static_cast<size_t>(n) * rows * attention_size());
       for (const Group<Rules>& group : level.groups) {
         std::copy_n(h + group.piece * kHidden, kHidden, decoder.h_before(0) + group.row * kHidden);
         std::copy_n(c + group.piece * kHidden, kHidden, decoder.c_before(0) + group.row * kHidden);
@@ -214,15 +217,15 @@ class TileRollout {
       cells = decoder.cell(0);
     }
     cpu::multiply(
-        {h, kHidden, parameters_.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates, false});
-    cpu::lstm_cell({rows, products, kGates, nullptr, parameters_.decoder_start_bias.data(), nullptr, c,
+        {h, kHidden, parameters.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates, false});
+    cpu::lstm_cell({rows, products, kGates, nullptr, parameters.decoder_start_bias.data(), nullptr, c,
                     h_of(level, 0), c_of(level, 0), cells});
-    for (int row = 0; recorded_ != nullptr && row < rows; ++row) record_state(level, row, row);
+    for (int row = 0; recorded != nullptr && row < rows; ++row) record_state(level, row, row);
   }
 
   // The state that the level's group `group` chooses from goes to the activations' row.
   void record_state(const Level<Rules>& level, size_t group, int row) {
-    LstmStates& states = recorded_->decoder;
+    LstmStates& states = recorded->decoder;
     std::copy_n(h_of(level, group), kHidden, states.h_after(level.step) + row * kHidden);
     std::copy_n(c_of(level, group), kHidden, states.c_after(level.step) + row * kHidden);
   }
@@ -248,9 +251,9 @@ class TileRollout {
     return level.states->c.data.data() + group * kHidden;
   }
   int32_t* items(const Level<Rules>& level, size_t group) const {
-    return level.states->items.data() + group * n_;
+    return level.states->items.data() + group * n;
   }
-  size_t attention_size() const { return cpu::attention_activations(n_, weights_.glimpses); }
+  size_t attention_size() const { return cpu::attention_activations(n, weights.glimpses); }
 
   // The last block of the parents chooses, and is then gone.
   void advance(Level<Rules>& parents, Level<Rules>& children) {
@@ -261,10 +264,10 @@ class TileRollout {
     for (size_t first = begin; first < end; first += kProductRows) {
       const size_t last = std::min(first + kProductRows, end);
       const bool states = make_products(parents, first, last);
-      if (request_.decode == Decode::kSample) make_uniforms(parents, first, last);
+      if (request.decode == Decode::kSample) make_uniforms(parents, first, last);
       for (size_t g = first; g < last; ++g) {
-        meter_.check(parents.groups[g].remaining);
-        choose(parents, children, g, states, w_.products.data.data() + (g - first) * (kGates + kHidden));
+        meter.check(parents.groups[g].remaining);
+        choose(parents, children, g, states, w.products.data.data() + (g - first) * (kGates + kHidden));
       }
     }
     parents.drop_from(begin);
@@ -291,31 +294,31 @@ class TileRollout {
     if (most < 2) return false;
     const int rows = static_cast<int>(last - first);
     const float* h = h_of(level, first);
-    float* products = w_.products.data.data();
+    float* products = w.products.data.data();
     constexpr int kWidth = kGates + kHidden;
     cpu::multiply(
-        {h, kHidden, parameters_.query.data(), products + kGates, kWidth, rows, kHidden, kHidden, false});
+        {h, kHidden, parameters.query.data(), products + kGates, kWidth, rows, kHidden, kHidden, false});
     if (most < 3) return false;
     cpu::multiply(
-        {h, kHidden, parameters_.decoder.recurrent.data(), products, kWidth, rows, kHidden, kGates, false});
+        {h, kHidden, parameters.decoder.recurrent.data(), products, kWidth, rows, kHidden, kGates, false});
     return true;
   }
 
   // The uniforms of this step, for the members of a block of groups.
   void make_uniforms(const Level<Rules>& level, size_t first, size_t last) {
-    Draws& draws = w_.draws;
+    Draws& draws = w.draws;
     const Member* members = level.members.data() + level.groups[first].first_member;
     const Group<Rules>& end = level.groups[last - 1];
     const int count = end.first_member + end.members - level.groups[first].first_member;
     draws.first_member = level.groups[first].first_member;
     draws.make_room(count);
     for (int i = 0; i < count; ++i) {
-      const int sequence = tile_.pieces[members[i].piece].sequence;
-      const uint32_t before = request_.first_samples == nullptr ? 0 : request_.first_samples[sequence];
-      draws.instances[i] = static_cast<uint32_t>(request_.instance_keys[sequence]);
-      draws.samples[i] = before + static_cast<uint32_t>(members[i].index) * request_.sample_stride;
+      const int sequence = tile.pieces[members[i].piece].sequence;
+      const uint32_t before = request.first_samples == nullptr ? 0 : request.first_samples[sequence];
+      draws.instances[i] = static_cast<uint32_t>(request.instance_keys[sequence]);
+      draws.samples[i] = before + static_cast<uint32_t>(members[i].index) * request.sample_stride;
     }
-    cpu::sampling_uniforms({request_.seed, static_cast<uint32_t>(level.step), count, draws.instances.data(),
+    cpu::sampling_uniforms({request.seed, static_cast<uint32_t>(level.step), count, draws.instances.data(),
                             draws.samples.data(), draws.uniforms.data.data()});
   }
 
@@ -325,25 +328,25 @@ class TileRollout {
     const Group<Rules>& group = parents.groups[g];
     const int32_t* list = items(parents, g);
     const int step = parents.step;
-    float* prefix = w_.prefix.data.data();
+    float* prefix = w.prefix.data.data();
     float largest = 0.0f, log_total = 0.0f;
     if (group.remaining > 1) {
-      float* activations = w_.attention.data.data();
-      if (recorded_ != nullptr) {
-        const size_t row = static_cast<size_t>(step) * recorded_->decoder.rows + group.row;
-        std::copy_n(products + kGates, kHidden, recorded_->queries.data.data() + row * kHidden);
-        activations = recorded_->attention.data.data() + row * attention_size();
+      float* activations = w.attention.data.data();
+      if (recorded != nullptr) {
+        const size_t row = static_cast<size_t>(step) * recorded->decoder.rows + group.row;
+        std::copy_n(products + kGates, kHidden, recorded->queries.data.data() + row * kHidden);
+        activations = recorded->attention.data.data() + row * attention_size();
       }
       largest = evaluate(group, list, products + kGates, activations);
       log_total = log_f32(prefix[group.remaining - 1]);
-      if (request_.decode == Decode::kSample) {
-        const float* uniforms = w_.draws.uniforms.data.data() + (group.first_member - w_.draws.first_member);
-        cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w_.draws.positions.data()});
+      if (request.decode == Decode::kSample) {
+        const float* uniforms = w.draws.uniforms.data.data() + (group.first_member - w.draws.first_member);
+        cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w.draws.positions.data()});
       }
     }
-    statistics_.steps += group.members;
+    statistics.steps += group.members;
     const size_t first_child = children.groups.size();
-    chosen_.clear();
+    chosen.clear();
     for (int m = 0; m < group.members; ++m) {
       const Member& member = parents.members[group.first_member + m];
       const int position = pick(group, list, member, m, step);
@@ -354,12 +357,12 @@ class TileRollout {
       }
       double log_prob = member.log_prob;
       if (group.remaining > 1)
-        log_prob += static_cast<double>((w_.logits.data[position] - largest) - log_total);
-      result_.orders[member.result * n_ + step] = list[position];
-      if (child_of_[position] < 0)
-        child_of_[position] = add_child(parents, children, g, position, states, products);
-      ++children.groups[child_of_[position]].members;
-      chosen_.push_back({position, m, log_prob});
+        log_prob += static_cast<double>((w.logits.data[position] - largest) - log_total);
+      result.orders[member.result * n + step] = list[position];
+      if (child_of[position] < 0)
+        child_of[position] = add_child(parents, children, g, position, states, products);
+      ++children.groups[child_of[position]].members;
+      chosen.push_back({position, m, log_prob});
     }
     place_members(parents.members.data() + group.first_member, children, first_child);
   }
@@ -367,40 +370,40 @@ class TileRollout {
   // Logits and running sums of a group into the workspace; returns the largest logit.
   float evaluate(const Group<Rules>& group, const int32_t* list, const float* query, float* activations) {
     cpu::StepStatistics step;
-    const float* prior = w_.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
-    cpu::pointer_logits({&encoded_.references[group.piece], &weights_, query, list, group.remaining, prior,
-                         w_.logits.data.data(), activations, &step});
+    const float* prior = w.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
+    cpu::pointer_logits({&encoded.references[group.piece], &weights, query, list, group.remaining, prior,
+                         w.logits.data.data(), activations, &step});
     float largest;
     double entropy = 0.0;
-    cpu::softmax_prefix({w_.logits.data.data(), group.remaining, w_.prefix.data.data(), &largest,
-                         want_entropy_ ? &entropy : nullptr});
-    ++statistics_.evaluations;
-    statistics_.direct_rows += step.direct;
-    statistics_.entropy += group.members * entropy;
-    statistics_.mean_logit += group.members * static_cast<double>(step.mean_u);
-    statistics_.saturated += group.members * static_cast<double>(step.saturated);
+    cpu::softmax_prefix({w.logits.data.data(), group.remaining, w.prefix.data.data(), &largest,
+                         want_entropy ? &entropy : nullptr});
+    ++statistics.evaluations;
+    statistics.direct_rows += step.direct;
+    statistics.entropy += group.members * entropy;
+    statistics.mean_logit += group.members * static_cast<double>(step.mean_u);
+    statistics.saturated += group.members * static_cast<double>(step.saturated);
     return largest;
   }
 
   // Position in the list of the group's member m, or what is not one.
   int pick(const Group<Rules>& group, const int32_t* list, const Member& member, int m, int step) const {
     const int count = group.remaining;
-    if (request_.decode == Decode::kForced) {
-      const int32_t item = request_.forced[member.result * n_ + step];
+    if (request.decode == Decode::kForced) {
+      const int32_t item = request.forced[member.result * n + step];
       if (item < 0) return kEnded;
       const int32_t* at = std::find(list, list + count, item);
       return at == list + count ? kImpossible : static_cast<int>(at - list);
     }
     if (count == 1) return 0;
-    if (request_.decode == Decode::kGreedy) {
-      const float* logits = w_.logits.data.data();
+    if (request.decode == Decode::kGreedy) {
+      const float* logits = w.logits.data.data();
       int best = 0;
       for (int j = 1; j < count; ++j) {
         if (logits[j] > logits[best] || (logits[j] == logits[best] && list[j] < list[best])) best = j;
       }
       return best;
     }
-    return w_.draws.positions[m];
+    return w.draws.positions[m];
   }
 
   // The group after `position` was chosen: list, rules and, where another choice is left, network state.
@@ -408,7 +411,7 @@ class TileRollout {
                 const float* products) {
     const Group<Rules>& group = parents.groups[g];
     const size_t child = children.groups.size();
-    children.states->make_room(child + 1, n_);
+    children.states->make_room(child + 1, n);
     int32_t* list = items(children, child);
     std::copy_n(items(parents, g), group.remaining, list);
     Group<Rules> next = group;
@@ -420,14 +423,14 @@ class TileRollout {
     if (next.remaining > 1 && states) {
       const float* input = features(group.piece) + 2 * item;
       float* cell = nullptr;
-      if (recorded_ != nullptr) {
-        cell = recorded_->decoder.cell(children.step) + group.row * kLstmCell;
-        std::copy_n(input, 2, recorded_->decoder.input(children.step) + 2 * group.row);
+      if (recorded != nullptr) {
+        cell = recorded->decoder.cell(children.step) + group.row * kLstmCell;
+        std::copy_n(input, 2, recorded->decoder.input(children.step) + 2 * group.row);
       }
-      cpu::lstm_cell({1, products, kGates + kHidden, parameters_.decoder.fold.data(),
-                      parameters_.decoder.bias.data(), input, c_of(parents, g), h_of(children, child),
+      cpu::lstm_cell({1, products, kGates + kHidden, parameters.decoder.fold.data(),
+                      parameters.decoder.bias.data(), input, c_of(parents, g), h_of(children, child),
                       c_of(children, child), cell});
-      if (recorded_ != nullptr) record_state(children, child, group.row);
+      if (recorded != nullptr) record_state(children, child, group.row);
     }
     children.groups.push_back(next);
     return static_cast<int>(child);
@@ -443,13 +446,13 @@ class TileRollout {
       groups[c].members = 0;
     }
     children.members.resize(at);
-    for (const Chosen& chosen : chosen_) {
-      Group<Rules>& child = groups[child_of_[chosen.position]];
+    for (const Chosen& choice : chosen) {
+      Group<Rules>& child = groups[child_of[choice.position]];
       Member& member = children.members[child.first_member + child.members++];
-      member = parents[chosen.member];
-      member.log_prob = chosen.log_prob;
+      member = parents[choice.member];
+      member.log_prob = choice.log_prob;
     }
-    for (const Chosen& chosen : chosen_) child_of_[chosen.position] = -1;
+    for (const Chosen& choice : chosen) child_of[choice.position] = -1;
     drop_finished(children, first_child);
   }
 
@@ -461,32 +464,13 @@ class TileRollout {
 
   // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
   void finish(const Member& member, bool impossible = false) {
-    const int32_t* order = result_.orders.data() + member.result * n_;
-    const bool ended = Rules::kDropsItems || order[n_ - 1] >= 0;
+    const int32_t* order = result.orders.data() + member.result * n;
+    const bool ended = Rules::kDropsItems || order[n - 1] >= 0;
     const bool whole = ended && !impossible && !std::isnan(member.log_prob);
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    result_.log_probs[member.result] = whole ? member.log_prob : nan;
-    result_.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n_) : nan;
+    result.log_probs[member.result] = whole ? member.log_prob : nan;
+    result.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n) : nan;
   }
-
-  const TileRolloutArgs& args_;
-  const CpuParameters& parameters_;
-  const cpu::AttentionWeights weights_;
-  const RolloutRequest& request_;
-  const SequenceBatch& batch_;
-  const RolloutTile& tile_;
-  const bool want_entropy_;
-  RolloutWorkspace& w_;
-  BranchQueue::Tree& tree_;
-  const EncodedTile& encoded_;
-  TileActivations* const recorded_;
-  RolloutResult& result_;
-  const int n_;
-  StopMeter meter_;
-  std::deque<Level<Rules>> levels_;  // what is left to do at each depth
-  std::vector<int> child_of_;        // by position in a group's list
-  std::vector<Chosen> chosen_;       // by the members of a group that go on
-  PolicyStatistics statistics_;
 };
 
 }  // namespace
@@ -499,7 +483,7 @@ PolicyStatistics roll_out_tile(const TileRolloutArgs& args, RolloutWorkspace& wo
   PolicyStatistics statistics;
   args.branches.attempt([&] {
     statistics = with_rules(args.request.sequences.problem, [&]<typename Rules>() {
-      return TileRollout<Rules>(args, tree, encoded, workspace).run();
+      return TileRollout<Rules>{args, tree, encoded, workspace}.run();
     });
   });
   args.branches.wait_for(tree, workspace);  // they read what is encoded here

@@ -6,11 +6,16 @@
 // holds what a block computes, however many rollouts the tile has.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
 #include <vector>
 
-#include "engine/backend/cpu/branch_queue.h"
-#include "engine/backend/cpu/prior.h"
+#include "engine/backend/cpu/network.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman {
 
@@ -49,6 +54,124 @@ struct RolloutWorkspace {
   std::deque<GroupStates> levels;
   Prior prior;
 };
+
+// Branches of the trees that workers walk, which they hand to idle workers during a call: so the threads
+// share one instance's samples and every prefix is still evaluated once. Thread-safe.
+class BranchQueue {
+ public:
+  using Branch = std::function<PolicyStatistics(RolloutWorkspace&)>;
+
+  // How many branches of one tree are not yet done.
+  class Tree {
+    friend class BranchQueue;
+    int open_ = 0;
+  };
+
+  explicit BranchQueue(int workers) : working_(workers) {}
+
+  // Whether more workers wait than branches.
+  bool is_wanted() const { return idle_ > queued_; }
+  void put(Tree& tree, Branch branch);
+
+  // Runs branches, of this tree or of another, until this one's are done.
+  void wait_for(const Tree& tree, RolloutWorkspace& workspace);
+  // Of a worker without further tiles: until nobody has tiles or branches. All workers must come here.
+  void wait_for_all(RolloutWorkspace& workspace);
+
+  // Calls work(); keeps that it was stopped, or the first other exception.
+  template <typename Work>
+  void attempt(const Work& work);
+  bool was_stopped() const { return stopped_; }
+  bool has_failed() const { return failed_; }
+  void rethrow() const;  // the exception, if there was one
+
+  // Of all branches. When everybody has returned.
+  const PolicyStatistics& statistics() const { return statistics_; }
+
+ private:
+  template <typename IsDone>
+  void help(const IsDone& is_done, RolloutWorkspace& workspace);
+
+  struct Item {
+    Tree* tree;
+    Branch branch;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> items_;
+  int working_;   // workers that may still begin a tile
+  int open_ = 0;  // branches of all trees
+  std::atomic<int> idle_ = 0, queued_ = 0;
+  PolicyStatistics statistics_;
+  std::atomic<bool> stopped_ = false, failed_ = false;
+  std::exception_ptr error_;
+};
+
+inline void BranchQueue::put(Tree& tree, Branch branch) {
+  {
+    std::lock_guard lock(mutex_);
+    items_.push_back({&tree, std::move(branch)});
+    ++tree.open_;
+    ++open_;
+    ++queued_;
+  }
+  changed_.notify_one();
+}
+
+template <typename Work>
+void BranchQueue::attempt(const Work& work) {
+  try {
+    work();
+  } catch (const CallStopped&) {
+    stopped_ = true;
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    failed_ = true;
+  }
+}
+
+inline void BranchQueue::rethrow() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
+template <typename IsDone>
+void BranchQueue::help(const IsDone& is_done, RolloutWorkspace& workspace) {
+  std::unique_lock lock(mutex_);
+  while (!is_done()) {
+    if (items_.empty()) {
+      ++idle_;
+      changed_.wait(lock, [&] { return !items_.empty() || is_done(); });
+      --idle_;
+      continue;
+    }
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    --queued_;
+    lock.unlock();
+    PolicyStatistics own;
+    attempt([&] { own = item.branch(workspace); });
+    item.branch = nullptr;
+    lock.lock();
+    statistics_ += own;
+    --open_;
+    if (--item.tree->open_ == 0) changed_.notify_all();
+  }
+}
+
+inline void BranchQueue::wait_for(const Tree& tree, RolloutWorkspace& workspace) {
+  help([&] { return tree.open_ == 0; }, workspace);
+}
+
+inline void BranchQueue::wait_for_all(RolloutWorkspace& workspace) {
+  {
+    std::lock_guard lock(mutex_);
+    --working_;
+  }
+  changed_.notify_all();
+  help([&] { return working_ == 0 && open_ == 0; }, workspace);
+}
 
 struct TileRolloutArgs {
   const CpuParameters& parameters;

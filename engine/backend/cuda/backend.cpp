@@ -9,67 +9,65 @@
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cuda/calls.h"
-#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/device.h"
 #include "engine/backend/cuda/rank_sum.h"
 
 namespace pointsman {
-
 namespace cuda {
 namespace {
 
 constexpr int kRolloutsPerMultiprocessor = 128;  // some 16,900 in all fill an H100
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
  public:
   CudaBackend(int index, int64_t memory_limit, Precision precision)
-      : context_(index, precision), lanes_(context_), memory_limit_(memory_limit) {
-    context_.memory_budget.configure(memory_limit_);
+      : device_(index, precision), main_(device_), pool_(device_), memory_limit_(memory_limit) {
+    device_.memory_budget.configure(memory_limit_);
   }
-  ~CudaBackend() override { cudaSetDevice(context_.index); }
+  ~CudaBackend() override { cudaSetDevice(device_.index); }
 
   DeviceInfo info() const override {
-    const cudaDeviceProp& p = context_.properties;
-    return {
-        context_.index == 0 ? "cuda" : "cuda:" + std::to_string(context_.index),
-        std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
-            std::to_string(p.totalGlobalMem >> 30) + " GiB" +
-            (context_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(context_.precision)),
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency())),
-        false,
-        int64_t{kRolloutsPerMultiprocessor} * p.multiProcessorCount,
-        CudaLanes::kLanes};
+    const cudaDeviceProp& p = device_.properties;
+    return {device_.index == 0 ? "cuda" : "cuda:" + std::to_string(device_.index),
+            std::string(p.name) + ", sm_" + std::to_string(p.major) + std::to_string(p.minor) + ", " +
+                std::to_string(p.totalGlobalMem >> 30) + " GiB" +
+                (device_.precision == Precision::kFp32 ? "" : std::string(", ") + name_of(device_.precision)),
+            std::max(1, static_cast<int>(std::thread::hardware_concurrency())),
+            false,
+            int64_t{kRolloutsPerMultiprocessor} * p.multiProcessorCount,
+            StreamPool::kStreams};
   }
 
   void configure(const ModelConfig& config, int sets) override {
-    context_.make_current();
-    context_.parameters.reset();
-    context_.memory_budget.release();
-    context_.config = config;
-    context_.layout.emplace(context_.config);
-    context_.parameters.emplace(context_.config, *context_.layout, sets, context_.stream.get());
+    device_.make_current();
+    device_.parameters.reset();
+    device_.memory_budget.release();
+    device_.config = config;
+    device_.layout.emplace(device_.config);
+    device_.parameters.emplace(device_.config, *device_.layout, sets, main_.get());
     try {
-      context_.parameters->allocate();
+      device_.parameters->allocate();
     } catch (const std::bad_alloc&) {
       size_t free = 0, total = 0;
       require(cudaMemGetInfo(&free, &total), "free memory");
       throw DeviceError("CUDA: " + std::to_string(sets) + " parameter sets need " +
-                        mebibytes(context_.parameters->bytes()) + " of device memory, and there are " +
+                        mebibytes(device_.parameters->bytes()) + " of device memory, and there are " +
                         mebibytes(free));
     }
-    context_.stream.synchronize();
-    context_.memory_budget.configure(memory_limit_);
+    main_.synchronize();
+    device_.memory_budget.configure(memory_limit_);
   }
 
   void load_parameters(int set, std::span<const float> parameters) override {
     CudaParameters& p = changed(set);
-    if (parameters.size() != context_.layout->size)
+    if (parameters.size() != device_.layout->size)
       throw std::invalid_argument("load_parameters: wrong number of parameters");
     write(parameters, p.set(p.parameters(), set));
     for (float* array : {p.first_moment(), p.second_moment(), p.gradient()})
       clear(p.set(array, set), p.stride());
     p.actor_steps[set] = p.critic_steps[set] = 0;
     p.prepare(set, 1);
-    context_.stream.synchronize();
+    main_.synchronize();
   }
 
   void read_parameters(int set, std::span<float> parameters) const override {
@@ -79,20 +77,20 @@ class CudaBackend final : public Backend {
 
   void load_optimiser(int set, const OptimiserState& state) override {
     of(set);
-    CudaParameters& p = *context_.parameters;
-    if (state.first_moment.size() != context_.layout->size ||
-        state.second_moment.size() != context_.layout->size)
+    CudaParameters& p = *device_.parameters;
+    if (state.first_moment.size() != device_.layout->size ||
+        state.second_moment.size() != device_.layout->size)
       throw std::invalid_argument("load_optimiser: wrong number of moments");
     write(state.first_moment, p.set(p.first_moment(), set));
     write(state.second_moment, p.set(p.second_moment(), set));
-    context_.stream.synchronize();
+    main_.synchronize();
     p.actor_steps[set] = state.actor_steps;
     p.critic_steps[set] = state.critic_steps;
   }
 
   OptimiserState read_optimiser(int set) const override {
     const CudaParameters& p = of(set);
-    const size_t size = context_.layout->size;
+    const size_t size = device_.layout->size;
     OptimiserState state{std::vector<float>(size), std::vector<float>(size), p.actor_steps[set],
                          p.critic_steps[set]};
     read(p.set(p.first_moment(), set), state.first_moment);
@@ -106,37 +104,39 @@ class CudaBackend final : public Backend {
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
-    context_.make_current();
-    roll_out(context_, lanes_, request, result);
+    device_.make_current();
+    roll_out(main_, pool_, request, result);
   }
 
+  TwoOptDevice* two_opt_device() override { return this; }
   void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
-    context_.make_current();
-    search_tours(context_, request, result);
+    device_.make_current();
+    search_tours(main_, request, result);
   }
 
   void gradient(const GradientRequest& request) override {
-    context_.make_current();
-    add_gradient(context_, request);
+    device_.make_current();
+    add_gradient(main_, request);
   }
 
   void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    context_.make_current();
-    run_critic(context_, sequences, nullptr, 0.0f, values, {});
+    device_.make_current();
+    run_critic(main_, sequences, nullptr, 0.0f, values, {});
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
-    context_.make_current();
-    run_critic(context_, sequences, targets.data(), weight, values, stop);
+    device_.make_current();
+    run_critic(main_, sequences, targets.data(), weight, values, stop);
   }
 
+  GradientSum* gradient_sum() override { return this; }
   void sum_gradients(Communicator& ranks, int first_set, int count) override {
     if (count == 0) return;
     const CudaParameters& p = of(first_set + count - 1);
-    if (!rank_sum_) rank_sum_.emplace(ranks, context_);
+    if (!rank_sum_) rank_sum_.emplace(ranks, main_);
     for (int s = first_set; s < first_set + count; ++s)
-      rank_sum_->add_up(p.set(p.gradient(), s), context_.layout->size);
+      rank_sum_->add_up(p.set(p.gradient(), s), device_.layout->size);
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override;
@@ -152,36 +152,34 @@ class CudaBackend final : public Backend {
   std::vector<GradientNorms> norms_of(const Update& update);
 
   const CudaParameters& of(int set) const {
-    if (!context_.parameters || set < 0 || set >= context_.parameters->sets())
+    if (!device_.parameters || set < 0 || set >= device_.parameters->sets())
       throw std::out_of_range("no parameter set " + std::to_string(set));
-    context_.make_current();
-    return *context_.parameters;
+    device_.make_current();
+    return *device_.parameters;
   }
 
   // For calls that change parameters: a tape's activations are those of the old ones.
   CudaParameters& changed(int set) {
     of(set);
-    context_.memory.let_go();
-    return *context_.parameters;
+    main_.memory.let_go();
+    return *device_.parameters;
   }
 
   void write(std::span<const float> from, float* to) const {
-    require(
-        cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, context_.stream.get()),
-        "upload");
+    main_.upload(to, from.data(), from.size_bytes());
   }
   void read(const float* from, std::span<float> to) const {
-    require(cudaMemcpyAsync(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost, context_.stream.get()),
-            "download");
-    context_.stream.synchronize();
+    main_.download(to.data(), from, to.size_bytes());
+    main_.synchronize();
   }
   void clear(float* array, int64_t floats) const {
-    require(cudaMemsetAsync(array, 0, sizeof(float) * floats, context_.stream.get()), "clearing");
+    require(cudaMemsetAsync(array, 0, sizeof(float) * floats, main_.get()), "clearing");
   }
 
-  CudaContext context_;
-  CudaLanes lanes_;
-  std::optional<RankSum> rank_sum_;  // of the ranks that asked for it
+  CudaDevice device_;
+  MainStream main_;
+  StreamPool pool_;
+  std::optional<RankSum> rank_sum_;  // from the first sum_gradients() on
   PinnedBuffer update_copies_;
   bool update_is_under_way_ = false;
   const int64_t memory_limit_;
@@ -216,51 +214,48 @@ struct CudaBackend::Update {
 
 CudaBackend::Update CudaBackend::place_update(int first_set, int count, const UpdateRequest& request) {
   of(first_set + count - 1);
-  const CudaParameters& p = *context_.parameters;
+  const CudaParameters& p = *device_.parameters;
   Placement counted;
   UpdateCopies(counted, p.sets(), count);
-  if (std::exchange(update_is_under_way_, true)) context_.synchronize();  // it ended by an exception
+  if (std::exchange(update_is_under_way_, true)) main_.synchronize();  // it ended by an exception
   Placement placed(update_copies_.reserve(counted.bytes()));
   return {first_set,
           count,
           request,
-          request.critic && context_.config.has_critic,
-          context_.memory.place<UpdateArrays>(p.sets(), count, *context_.layout),
+          request.critic && device_.config.has_critic,
+          main_.memory.place<UpdateArrays>(p.sets(), count, *device_.layout),
           UpdateCopies(placed, p.sets(), count)};
 }
 
 void CudaBackend::enqueue(const Update& update) {
-  CudaParameters& p = *context_.parameters;
+  CudaParameters& p = *device_.parameters;
   const UpdateRequest& request = update.request;
   const int first_set = update.first_set, count = update.count;
-  const size_t actor_size = context_.layout->actor_size, critic_size = context_.layout->size - actor_size;
+  const size_t actor_size = device_.layout->actor_size, critic_size = device_.layout->size - actor_size;
   const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
     for (int s = first_set; s < first_set + count; ++s) ++steps[s];
     int64_t* const device_steps = update.arrays.steps + network * p.sets();
     double* const device_norms = update.arrays.norms + network * count;
     int64_t* const host_steps = update.host.steps + network * p.sets();
     std::copy(steps.begin(), steps.end(), host_steps);
-    require(cudaMemcpyAsync(device_steps, host_steps, steps.size() * sizeof(int64_t), cudaMemcpyHostToDevice,
-                            context_.stream.get()),
-            "upload");
+    main_.upload(device_steps, host_steps, steps.size() * sizeof(int64_t));
     adam_update({p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()),
                  p.all(p.gradient()), static_cast<int64_t>(offset), static_cast<int64_t>(size), first_set,
                  count, request.max_norm, request.learning_rate, request.beta1, request.beta2,
                  request.epsilon, device_steps, device_norms, update.arrays.scratch},
-                context_.stream.get());
+                main_.get());
   };
   if (request.actor) step(0, p.actor_steps, 0, actor_size);
   if (update.critic) step(1, p.critic_steps, actor_size, critic_size);
   clear(p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
   p.prepare(first_set, count);
   const int first_norm = request.actor ? 0 : count, norm_count = (request.actor + update.critic) * count;
-  require(cudaMemcpyAsync(update.host.norms + first_norm, update.arrays.norms + first_norm,
-                          sizeof(double) * norm_count, cudaMemcpyDeviceToHost, context_.stream.get()),
-          "download");
+  main_.download(update.host.norms + first_norm, update.arrays.norms + first_norm,
+                 sizeof(double) * norm_count);
 }
 
 void CudaBackend::withdraw(const Update& update) {
-  CudaParameters& p = *context_.parameters;
+  CudaParameters& p = *device_.parameters;
   std::fill_n(update.host.steps, 2 * p.sets(), 0);
   for (int s = update.first_set; s < update.first_set + update.count; ++s) {
     if (update.request.actor) --p.actor_steps[s];
@@ -283,7 +278,7 @@ std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const U
   changed(first_set);
   const Update update = place_update(first_set, count, request);
   enqueue(update);
-  context_.synchronize();
+  main_.synchronize();
   return norms_of(update);
 }
 
@@ -295,38 +290,38 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   if (rollouts.sequences.n < 2 || request.sets == 0) return learn_in_calls(*this, request, result);
   std::vector<float> weights(count_rollouts(rollouts));  // they stay where they are, as the result does
   GradientRequest of_these;
-  std::unique_ptr<HeldGradient> gradient;
+  std::unique_ptr<TapeGradient> gradient;
   std::optional<Update> update;
   Placement update_bytes;
-  UpdateArrays(update_bytes, context_.parameters->sets(), request.sets, *context_.layout);
-  const AfterRollouts after{update_bytes.bytes(),
-                            [&] {
-                              of_these = gradient_of(rollouts, result, weights);
-                              of_these.learned = request.learned;
-                              gradient = gradient_of_held(context_, of_these);
-                              update.emplace(place_update(request.first_set, request.sets, request.update));
-                            },
-                            [&] {
-                              std::exception_ptr failure;
-                              if (result.finished.empty()) {
-                                try {
-                                  const std::vector<float> given = request.weigh(result);
-                                  if (given.size() != weights.size())
-                                    throw std::invalid_argument("learn: expected a weight a rollout");
-                                  std::copy(given.begin(), given.end(), weights.begin());
-                                } catch (...) {
-                                  failure = std::current_exception();
-                                }
-                              }
-                              if (!result.finished.empty()) withdraw(*update);
-                              gradient->stage();  // in any case: what follows reads it
-                              if (failure) std::rethrow_exception(failure);
-                            },
-                            [&] {
-                              gradient->enqueue();
-                              enqueue(*update);
-                            }};
-  if (!roll_out_and_go_on(context_, rollouts, result, after)) return learn_in_calls(*this, request, result);
+  UpdateArrays(update_bytes, device_.parameters->sets(), request.sets, *device_.layout);
+  const RestOfStep rest{update_bytes.bytes(),
+                        [&] {
+                          of_these = gradient_of(rollouts, result, weights);
+                          of_these.learned = request.learned;
+                          gradient = gradient_from_tape(main_, of_these);
+                          update.emplace(place_update(request.first_set, request.sets, request.update));
+                        },
+                        [&] {
+                          std::exception_ptr failure;
+                          if (result.finished.empty()) {
+                            try {
+                              const std::vector<float> given = request.weigh(result);
+                              if (given.size() != weights.size())
+                                throw std::invalid_argument("learn: expected a weight a rollout");
+                              std::copy(given.begin(), given.end(), weights.begin());
+                            } catch (...) {
+                              failure = std::current_exception();
+                            }
+                          }
+                          if (!result.finished.empty()) withdraw(*update);
+                          gradient->stage();  // in any case: what follows reads it
+                          if (failure) std::rethrow_exception(failure);
+                        },
+                        [&] {
+                          gradient->enqueue();
+                          enqueue(*update);
+                        }};
+  if (!run_step(main_, rollouts, result, rest)) return learn_in_calls(*this, request, result);
   const std::vector<GradientNorms> norms = norms_of(*update);
   return result.finished.empty() ? norms : std::vector<GradientNorms>();
 }

@@ -9,44 +9,40 @@
 #include <span>
 
 #include "engine/backend/cuda/forward.h"
-#include "engine/backend/cuda/lanes.h"
 
 namespace pointsman::cuda {
 
-// A tape's activations are the start of the context's memory. It stays empty where they and their gradient do
-// not fit.
-// Without a tape it may be called by as many threads at once as there are lanes, beside no other call.
-void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& request, RolloutResult& result);
+// A tape's activations are held in the main stream's memory. It stays empty where they and their gradient do
+// not fit. Without a tape as many threads may call it at once as the pool has streams, beside no other call.
+void roll_out(MainStream& main, StreamPool& pool, const RolloutRequest& request, RolloutResult& result);
 
-// What follows rollouts on the context's stream while their activations are held.
-struct AfterRollouts {
-  size_t bytes;                   // of device memory, at most, beside those of a gradient's own work
-  std::function<void()> prepare;  // before the stream gets more than the inputs
-  std::function<void()> on_host;  // on the host, when the result is there
+// What follows the rollouts in the CUDA graph of a training step.
+struct RestOfStep {
+  size_t bytes;                   // of device memory, at most, beside those of the gradient's own work
+  std::function<void()> prepare;  // allocates, when only the rollouts' inputs are enqueued
+  std::function<void()> on_host;  // called on the host when the rollouts' result is there
   std::function<void()> enqueue;  // neither waits nor allocates
 };
 
-// Rollouts onto a tape and what follows as one graph, which is waited for. False, and nothing was done,
-// where they do not fit the device's memory at once.
-bool roll_out_and_go_on(CudaContext& context, const RolloutRequest& request, RolloutResult& result,
-                        const AfterRollouts& after);
+// Runs rollouts onto a tape and the rest of the step as one graph, and waits for it. Returns false, and does
+// nothing, where they do not fit the device's memory at once.
+bool run_step(MainStream& main, const RolloutRequest& request, RolloutResult& result, const RestOfStep& rest);
 
 // Device memory of a gradient of so many sequences and rows in one chunk, activations included.
-size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows);
+size_t gradient_bytes(const MainStream& main, const SequenceBatch& batch, int sequences, int rows);
 
-void add_gradient(CudaContext& context, const GradientRequest& request);
+void add_gradient(MainStream& main, const GradientRequest& request);
 
-// The gradient of the rollouts whose activations the context's memory holds, in pieces.
-class HeldGradient {
+// The gradient of the rollouts whose activations the main stream's memory holds, for a CUDA graph.
+class TapeGradient {
  public:
-  virtual ~HeldGradient() = default;
-  // Reads the request, while no copy from the context's page-locked memory is under way.
+  virtual ~TapeGradient() = default;
+  // Copies the request to page-locked memory, which no copy may be reading.
   virtual void stage() = 0;
-  // Gives the context's stream the rest.
   virtual void enqueue() const = 0;
 };
 // The request outlives it.
-std::unique_ptr<HeldGradient> gradient_of_held(CudaContext& context, const GradientRequest& request);
+std::unique_ptr<TapeGradient> gradient_from_tape(MainStream& main, const GradientRequest& request);
 
 // Back through an LSTM, to its W_hh, bias and folded input half.
 struct LstmGradientArgs {
@@ -59,14 +55,14 @@ struct LstmGradientArgs {
   const std::vector<SetRange>& ranges;  // back's, in host memory
   float* scratch;                       // of input_gradient()
 };
-void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args);
+void add_lstm_gradient(const MainStream& main, const LstmGradientArgs& args);
 
-// Backend::two_opt().
-void search_tours(CudaContext& context, const TwoOptRequest& request, TwoOptResult& result);
+// TwoOptDevice::two_opt().
+void search_tours(MainStream& main, const TwoOptRequest& request, TwoOptResult& result);
 
 // b(s) of every sequence into values; with targets also adds the gradient of weight * sum (b(s) - target)^2.
 // A stop ends it between two chunks, with CallStopped.
-void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,
+void run_critic(MainStream& main, const SequenceBatch& batch, const float* targets, float weight,
                 std::span<float> values, const StopToken& stop);
 
 }  // namespace pointsman::cuda

@@ -5,10 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 constexpr size_t kStagingBytes = size_t{256} << 20;  // most page-locked memory, each direction
@@ -16,22 +15,24 @@ constexpr size_t kStagingBytes = size_t{256} << 20;  // most page-locked memory,
 // are 0.1 s at half the rate of an H200.
 constexpr double kMostPairs = 1e9;
 
-class Cutter {
- public:
-  Cutter(const CudaMemory& memory, const MeasureChunk& measure, int sequences, int64_t rows)
-      : memory_(memory), measure_(measure), all_fit_(is_one_chunk(memory, measure, sequences, rows)) {}
+struct Cutter {
+  const CudaMemory& memory;
+  const MeasureChunk& measure;
+  const bool all_fit;  // the whole call is one chunk
+  std::vector<CudaChunk> chunks = {};
+  CudaChunk chunk = {};
 
   void add(int sequence, int count) {
     for (int left = count; left > 0 || count == 0;) {
       const int taken = fitting(left);
       if (taken < 0) {
-        if (chunk_.sequences == 0) refuse();
+        if (chunk.sequences == 0) refuse();
         flush(sequence, count - left);
         continue;
       }
-      ++chunk_.sequences;
-      chunk_.rows += taken;
-      chunk_.first_row.push_back(chunk_.rows);
+      ++chunk.sequences;
+      chunk.rows += taken;
+      chunk.first_row.push_back(chunk.rows);
       left -= taken;
       if (left > 0) flush(sequence, count - left);
       if (count == 0) return;
@@ -39,17 +40,16 @@ class Cutter {
   }
 
   std::vector<CudaChunk> finish() {
-    if (chunk_.sequences > 0) chunks_.push_back(chunk_);
-    return std::move(chunks_);
+    if (chunk.sequences > 0) chunks.push_back(chunk);
+    return std::move(chunks);
   }
 
- private:
-  bool fits(int sequences, int rows) const { return is_one_chunk(memory_, measure_, sequences, rows); }
+  bool fits(int sequences, int rows) const { return is_one_chunk(memory, measure, sequences, rows); }
 
   // How many of `left` rollouts of another sequence the chunk still takes; -1: not one, or not the sequence.
   int fitting(int left) const {
-    const auto fits = [&](int rows) { return this->fits(chunk_.sequences + 1, chunk_.rows + rows); };
-    if (all_fit_ || fits(left)) return left;
+    const auto fits = [&](int rows) { return this->fits(chunk.sequences + 1, chunk.rows + rows); };
+    if (all_fit || fits(left)) return left;
     int taken = 0;
     for (int beyond = left; beyond - taken > 1;) {
       const int middle = taken + (beyond - taken) / 2;
@@ -59,25 +59,19 @@ class Cutter {
   }
 
   void flush(int next_sequence, int skipped) {
-    const int64_t next_result = chunk_.first_result + chunk_.rows;
-    if (chunk_.sequences > 0) chunks_.push_back(std::move(chunk_));
-    chunk_ = CudaChunk();
-    chunk_.first_sequence = next_sequence;
-    chunk_.skipped = skipped;
-    chunk_.first_result = next_result;
+    const int64_t next_result = chunk.first_result + chunk.rows;
+    if (chunk.sequences > 0) chunks.push_back(std::move(chunk));
+    chunk = CudaChunk();
+    chunk.first_sequence = next_sequence;
+    chunk.skipped = skipped;
+    chunk.first_result = next_result;
   }
 
   [[noreturn]] void refuse() const {
-    const ChunkNeed need = measure_(1, 1);
+    const ChunkNeed need = measure(1, 1);
     throw DeviceError("CUDA: one rollout needs " + mebibytes(need.device) +
-                      " of device memory, and there are " + mebibytes(memory_.available()));
+                      " of device memory, and there are " + mebibytes(memory.available()));
   }
-
-  const CudaMemory& memory_;
-  const MeasureChunk& measure_;
-  const bool all_fit_;  // the whole call is one chunk
-  std::vector<CudaChunk> chunks_;
-  CudaChunk chunk_;
 };
 
 // Ranges of equal sets; rows_of tells a sequence's first row and the first one after it.
@@ -121,7 +115,7 @@ std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& 
                                        const MeasureChunk& measure) {
   const int64_t rows = count_rollouts(counts, batch.count);
   if (memory.holds() && !is_one_chunk(memory, measure, 1, 1)) memory.let_go();
-  Cutter cutter(memory, measure, batch.count, rows);
+  Cutter cutter{memory, measure, is_one_chunk(memory, measure, batch.count, rows)};
   for (int s = 0; s < batch.count; ++s) cutter.add(s, rollouts_of(counts, s));
   return cutter.finish();
 }
@@ -172,12 +166,12 @@ ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, Chunk
   shape.tiles = static_cast<int>(tiles.tiles.size());
 }
 
-void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
+void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
            const std::function<void(const ChunkArrays&)>& fill) {
   const SequenceBatch& batch = plan.batch;
   const CudaChunk& chunk = plan.chunk;
   const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
-  Placement staged(lane.uploads.reserve(bytes));
+  Placement staged(stream.uploads.reserve(bytes));
   const ChunkArrays to(staged, plan.shape);
   std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);
   if (plan.shape.capacities) {
@@ -195,18 +189,15 @@ void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
   fill(to);
 }
 
-void upload_staged(const CudaLane& lane, const ChunkArrays& inputs) {
-  require(cudaMemcpyAsync(inputs.block, lane.uploads.data(), inputs.bytes, cudaMemcpyHostToDevice,
-                          lane.stream.get()),
-          "upload");
+void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs) {
+  stream.upload(inputs.block, stream.uploads.data(), inputs.bytes);
 }
 
-void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
+void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill) {
-  if (!lane.uploads_are_read) lane.synchronize();
-  lane.uploads_are_read = false;
-  stage(lane, plan, inputs.bytes, fill);
-  upload_staged(lane, inputs);
+  stream.synchronize();  // an earlier chunk's copy may still read stream.uploads
+  stage(stream, plan, inputs.bytes, fill);
+  upload_staged(stream, inputs);
 }
 
 DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
-#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/device.h"
 
 namespace pointsman::cuda {
 
@@ -22,19 +22,19 @@ struct CudaChunk {
 // All sequences. counts: rollouts a sequence, here and below; null: 1 each.
 CudaChunk whole_batch(const SequenceBatch& batch, const int32_t* counts);
 
-// Bytes of device memory and of page-locked memory (per direction) of a chunk of so many sequences and rows,
-// and how many pairs of items its encoder looks at, or other work that no stop ends, in such pairs.
+// What a chunk needs: bytes of device memory and of page-locked memory (per direction), and the work that no
+// stop ends, in pairs of items of an attention encoder.
 struct ChunkNeed {
   size_t device, upload, download;
   double pairs = 0.0;
 };
 using MeasureChunk = std::function<ChunkNeed(int sequences, int rows)>;
 
-// Whether so many sequences and rows fit at once, in memory and in the time that a stop may have to wait.
+// Whether so many sequences and rows fit at once, in memory and in the time that a stop may wait.
 bool is_one_chunk(const CudaMemory& memory, const MeasureChunk& measure, int sequences, int64_t rows);
 
-// What memory holds of a tape goes where it leaves no room for a single rollout; throws DeviceError when one
-// does not fit even then.
+// Drops a held tape that leaves no room for a single rollout; throws DeviceError if one does not fit even
+// then.
 std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& batch, const int32_t* counts,
                                        const MeasureChunk& measure);
 
@@ -68,8 +68,8 @@ struct ChunkArrays {
   size_t bytes;
 };
 
-// How the decode kernel has its rollouts. Samples of a sequence share prefixes, up to `samples` in a tile, as
-// many tiles as `blocks` at once; 0: they do not.
+// How rollouts are given to the decode kernel. samples: of a sequence that share prefixes in a tile, at most,
+// with `blocks` tiles at once; 0: none do.
 struct TileShape {
   DecodeTiling tiling;
   int blocks = 0, samples = 0;
@@ -100,13 +100,13 @@ struct ChunkPlan {
 
 // Copies a chunk's inputs to the device. fill: writes the arrays that only this kind of call has, in
 // page-locked memory.
-void upload(CudaLane& lane, const ChunkPlan& plan, const ChunkArrays& inputs,
+void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill);
 
-// The same in two halves: into page-locked memory, of so many bytes, which nobody reads at the time; and the
+// The same in two halves: into page-locked memory, of so many bytes, which no copy may be reading; and the
 // copy.
-void stage(CudaLane& lane, const ChunkPlan& plan, size_t bytes,
+void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
            const std::function<void(const ChunkArrays&)>& fill);
-void upload_staged(const CudaLane& lane, const ChunkArrays& inputs);
+void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs);
 
 }  // namespace pointsman::cuda

@@ -4,7 +4,6 @@
 #include "engine/backend/cuda/calls.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // A chunk's device memory; its rows are its sequences.
@@ -41,102 +40,96 @@ struct CriticWork {
   float* sums;           // scratch of input_gradient
 };
 
-class Critic {
- public:
-  Critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight)
-      : context_(context),
-        parameters_(*context.parameters),
-        critic_(context.layout->critic),
-        batch_(batch),
-        targets_(targets),
-        weight_(weight) {
-    shape_.weights = targets_ != nullptr;  // the rows' weights hold the targets
-    if (targets_ != nullptr) context.make_cublas();
-  }
+struct Critic {
+  MainStream& main;
+  const SequenceBatch& batch;
+  const float* const targets;
+  const float weight;
+  const CudaParameters& parameters = *main.device.parameters;
+  const ParameterLayout::Critic& critic = main.device.layout->critic;
+  ChunkShape flags{.weights = targets != nullptr};  // the rows' weights hold the targets
 
   void run(std::span<float> values, const StopToken& stop) {
     const auto measure = [this](int sequences, int rows) {
-      ChunkShape most = at_most(shape_, batch_, sequences, rows);
+      ChunkShape most = at_most(flags, batch, sequences, rows);
       most.tiles = 0;
       Placement counted;
       const CriticWork work(counted, most);
       return ChunkNeed{counted.bytes(), work.inputs.bytes, sequences * sizeof(float)};
     };
-    const auto chunks = cut_into_chunks(context_.memory, batch_, nullptr, measure);
+    const auto chunks = cut_into_chunks(main.memory, batch, nullptr, measure);
     for (const CudaChunk& chunk : chunks) {
       stop.check();
       run(chunk, values.data() + chunk.first_sequence);
     }
   }
 
- private:
   void run(const CudaChunk& chunk, float* values) {
-    const ChunkPlan plan(batch_, chunk, shape_);
-    auto work = context_.memory.place<CriticWork>(plan.shape);
-    upload(context_, plan, work.inputs, [&](const ChunkArrays& to) {
-      if (targets_ != nullptr) std::copy_n(targets_ + chunk.first_sequence, chunk.rows, to.weights);
+    const ChunkPlan plan(batch, chunk, flags);
+    auto work = main.memory.place<CriticWork>(plan.shape);
+    upload(main, plan, work.inputs, [&](const ChunkArrays& to) {
+      if (targets != nullptr) std::copy_n(targets + chunk.first_sequence, chunk.rows, to.weights);
     });
     forward(plan.shape, work);
-    if (targets_ != nullptr) backward(plan, work);
+    if (targets != nullptr) backward(plan, work);
     const size_t bytes = chunk.sequences * sizeof(float);
-    std::byte* const host = context_.downloads.reserve(bytes);
-    require(cudaMemcpyAsync(host, work.forward.values, bytes, cudaMemcpyDeviceToHost, context_.stream.get()),
-            "download");
-    context_.synchronize();
+    std::byte* const host = main.downloads.reserve(bytes);
+    main.download(host, work.forward.values, bytes);
+    main.synchronize();
     std::copy_n(reinterpret_cast<const float*>(host), chunk.sequences, values);
   }
 
   void forward(const ChunkShape& shape, CriticWork& work) const {
-    const PreparedLstm& lstm = parameters_.critic_encoder.prepared;
+    const PreparedLstm& lstm = parameters.critic_encoder.prepared;
     lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, work.inputs.features, work.h, nullptr, work.c,
                   work.cells, work.inputs.sequence_ranges, shape.n},
-                 context_.stream.get());
+                 main.get());
     CriticArgs& args = work.forward;
-    args.reference = parameters_.critic_reference;
-    args.query = parameters_.critic_query;
-    args.v = parameters_.tensor(critic_.process.v);
-    args.fc1_weight = parameters_.critic_fc1;
-    args.fc1_bias = parameters_.tensor(critic_.fc1_bias);
-    args.fc2_weight = parameters_.tensor(critic_.fc2_weight);
-    args.fc2_bias = parameters_.tensor(critic_.fc2_bias);
+    args.reference = parameters.critic_reference;
+    args.query = parameters.critic_query;
+    args.v = parameters.tensor(critic.process.v);
+    args.fc1_weight = parameters.critic_fc1;
+    args.fc1_bias = parameters.tensor(critic.fc1_bias);
+    args.fc2_weight = parameters.tensor(critic.fc2_weight);
+    args.fc2_bias = parameters.tensor(critic.fc2_bias);
     args.h = work.h;
     args.ranges = work.inputs.sequence_ranges;
     args.n = shape.n;
-    critic_forward(args, context_.stream.get());
+    critic_forward(args, main.get());
   }
 
   void backward(const ChunkPlan& plan, CriticWork& work) const {
     const ChunkShape& shape = plan.shape;
-    const AttentionOffsets& process = critic_.process;
+    const AttentionOffsets& process = critic.process;
     CriticGradientArgs& args = work.gradient;
     args.forward = work.forward;
-    args.query_weight = parameters_.tensor(process.w_q);
-    args.fc1_stored = parameters_.tensor(critic_.fc1_weight);
+    args.query_weight = parameters.tensor(process.w_q);
+    args.fc1_stored = parameters.tensor(critic.fc1_weight);
     args.targets = work.inputs.weights;
-    args.weight = weight_;
-    parameters_.clear_folds(plan.first_set(), plan.sets());
-    critic_gradient(args, context_.stream.get());
+    args.weight = weight;
+    parameters.clear_folds(plan.first_set(), plan.sets());
+    critic_gradient(args, main.get());
     const auto sum = [&](const float* rows, int width, size_t offset) {
-      sum_rows({rows, width, width, parameters_.gradient_tensor(offset), work.inputs.sequence_ranges},
-               context_.stream.get());
+      sum_rows({rows, width, width, parameters.gradient_tensor(offset), work.inputs.sequence_ranges},
+               main.get());
     };
-    sum(args.dvalues, 1, critic_.fc2_bias);
-    sum(args.dfc2, kHidden, critic_.fc2_weight);
-    sum(args.dhidden, kHidden, critic_.fc1_bias);
+    sum(args.dvalues, 1, critic.fc2_bias);
+    sum(args.dfc2, kHidden, critic.fc2_weight);
+    sum(args.dhidden, kHidden, critic.fc1_bias);
     sum(args.dv, kHidden, process.v);
     products(plan, args, work.h);
-    const CudaParameters::Lstm& encoder = parameters_.critic_encoder;
-    add_lstm_gradient(context_,
-                      {encoder,
-                       {parameters_.tensor(encoder.offsets.weight_hh), work.cells, work.c, args.dh, nullptr,
-                        nullptr, work.dgates, nullptr, nullptr, work.inputs.sequence_ranges, shape.n},
-                       work.h,
-                       work.inputs.features,
-                       nullptr,
-                       nullptr,
-                       plan.sequence_ranges,
-                       work.sums});
-    parameters_.unfold(encoder, plan.first_set(), plan.sets());
+    const CudaParameters::Lstm& encoder = parameters.critic_encoder;
+    add_lstm_gradient(
+        main, {encoder,
+               {parameters.tensor(encoder.offsets.weight_hh), work.cells, work.c, args.dh, nullptr, nullptr,
+                work.dgates, nullptr, nullptr, work.inputs.sequence_ranges, shape.n},
+               work.h,
+               work.inputs.features,
+               nullptr,
+               nullptr,
+               plan.sequence_ranges,
+               work.sums});
+    parameters.unfold(encoder, plan.first_set(), plan.sets());
   }
 
   // Gradients of the matrices, and what the references send back to the encoder.
@@ -144,38 +137,31 @@ class Critic {
     constexpr int kStates = (kProcessSteps + 1) * kHidden, kQueries = kProcessSteps * kHidden;
     const auto outer = [&](const float* x, int64_t ldx, const float* y, int64_t ldy, int states,
                            size_t offset) {
-      context_.cublas->accumulate_outer(
-          {x, ldx, y, ldy, parameters_.gradient_tensor(offset), kHidden, kHidden, states},
+      main.cublas->accumulate_outer(
+          {x, ldx, y, ldy, parameters.gradient_tensor(offset), kHidden, kHidden, states},
           plan.sequence_ranges);
     };
     const int states = plan.shape.n + 1;
     const float* process_states = args.forward.states;
-    outer(args.dhidden, kHidden, process_states + kProcessSteps * kHidden, kStates, 1, critic_.fc1_weight);
+    outer(args.dhidden, kHidden, process_states + kProcessSteps * kHidden, kStates, 1, critic.fc1_weight);
     for (int step = 0; step < kProcessSteps; ++step) {
       outer(args.dqueries + step * kHidden, kQueries, process_states + step * kHidden, kStates, 1,
-            critic_.process.w_q);
+            critic.process.w_q);
     }
-    outer(args.dreferences, kHidden, h, kHidden, states, critic_.process.w_ref);
-    context_.cublas->multiply({args.dreferences, parameters_.tensor(critic_.process.w_ref), true, args.dh,
-                               kHidden, kHidden, states, true},
-                              plan.sequence_ranges);
+    outer(args.dreferences, kHidden, h, kHidden, states, critic.process.w_ref);
+    main.cublas->multiply({args.dreferences, parameters.tensor(critic.process.w_ref), true, args.dh, kHidden,
+                           kHidden, states, true},
+                          plan.sequence_ranges);
   }
-
-  CudaContext& context_;
-  const CudaParameters& parameters_;
-  const ParameterLayout::Critic& critic_;
-  const SequenceBatch& batch_;
-  const float* const targets_;
-  const float weight_;
-  ChunkShape shape_;
 };
 
 }  // namespace
 
-void run_critic(CudaContext& context, const SequenceBatch& batch, const float* targets, float weight,
+void run_critic(MainStream& main, const SequenceBatch& batch, const float* targets, float weight,
                 std::span<float> values, const StopToken& stop) {
-  if (!context.config.has_critic) throw std::invalid_argument("the model has no critic");
-  Critic(context, batch, targets, weight).run(values, stop);
+  if (!main.device.config.has_critic) throw std::invalid_argument("the model has no critic");
+  if (targets != nullptr) main.make_cublas();
+  Critic{main, batch, targets, weight}.run(values, stop);
 }
 
 }  // namespace pointsman::cuda

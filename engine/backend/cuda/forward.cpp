@@ -4,7 +4,6 @@
 #include <algorithm>
 
 namespace pointsman::cuda {
-
 namespace {
 
 // Most samples that a tile of the chunk has.
@@ -81,27 +80,27 @@ PriorWeights prior_weights(const CudaDevice& device, const Policy& policy) {
   return {device.parameters->tensor(device.layout->prior), 1.0f / policy.temperature};
 }
 
-void encode(const CudaLane& lane, const ChunkShape& shape, const ChunkArrays& inputs, const Activations& to,
-            Precision precision) {
-  const CudaParameters& parameters = *lane.device.parameters;
-  if (lane.device.config.encoder == Encoder::kLstm) {
+void encode(const DeviceStream& stream, const ChunkShape& shape, const ChunkArrays& inputs,
+            const Activations& to, Precision precision) {
+  const CudaParameters& parameters = *stream.device.parameters;
+  if (stream.device.config.encoder == Encoder::kLstm) {
     const PreparedLstm& lstm = parameters.encoder.prepared;
     lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.start_c,
                   to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.n, precision,
                   parameters.tensor(parameters.encoder.offsets.weight_hh)},
-                 lane.stream.get());
+                 stream.get());
   } else {
-    encode_by_attention(lane, shape, inputs, to.attention, to.encoder_h);
+    encode_by_attention(stream, shape, inputs, to.attention, to.encoder_h);
   }
   project_references({parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
                       inputs.sequence_ranges, shape.n, packs_references(precision)},
-                     lane.stream.get());
+                     stream.get());
 }
 
-void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan& plan,
+void decode(const DeviceStream& stream, const RolloutRequest& request, const ChunkPlan& plan,
             const ChunkArrays& inputs, const Activations& activations, Precision precision,
             const DecodeResults& to) {
-  const CudaParameters& parameters = *lane.device.parameters;
+  const CudaParameters& parameters = *stream.device.parameters;
   const PreparedLstm& lstm = parameters.decoder.prepared;
   DecodeArgs args{};
   args.problem = request.sequences.problem;
@@ -111,8 +110,8 @@ void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan
   args.bias = lstm.bias;
   args.start_bias = lstm.start_bias;
   args.query = parameters.query;
-  args.attention = attention_weights(lane.device, request.policy);
-  args.prior = prior_weights(lane.device, request.policy);
+  args.attention = attention_weights(stream.device, request.policy);
+  args.prior = prior_weights(stream.device, request.policy);
   args.projections = parameters.projections;
   args.references = activations.references;
   args.bounds = activations.bounds;
@@ -138,8 +137,8 @@ void decode(const CudaLane& lane, const RolloutRequest& request, const ChunkPlan
   args.stop = inputs.stop;
   args.precision = precision;
   args.weight_hh = parameters.tensor(parameters.decoder.offsets.weight_hh);
-  args.query_weight = parameters.tensor(lane.device.layout->query);
-  decode(args, lane.stream.get());
+  args.query_weight = parameters.tensor(stream.device.layout->query);
+  decode(args, stream.get());
 }
 
 }  // namespace pointsman::cuda

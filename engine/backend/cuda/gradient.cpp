@@ -5,7 +5,6 @@
 #include "engine/backend/cuda/calls.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // Gradients of a chunk's activations. The pointer gradient's scratch is done with before the recurrences
@@ -72,25 +71,25 @@ ChunkShape shape() {
   return shape;
 }
 
-ChunkNeed need(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows) {
+ChunkNeed need(const MainStream& main, const SequenceBatch& batch, int sequences, int rows) {
   Placement counted;
-  const GradientWork work(counted, context.config, at_most(shape(), batch, sequences, rows));
+  const GradientWork work(counted, main.device.config, at_most(shape(), batch, sequences, rows));
   return {counted.bytes(), work.rest.inputs.bytes, 0};
 }
 
-class Gradient : public HeldGradient {
+class Gradient : public TapeGradient {
  public:
-  Gradient(CudaContext& context, const GradientRequest& request)
-      : context_(context),
-        parameters_(*context.parameters),
-        layout_(*context.layout),
+  Gradient(MainStream& main, const GradientRequest& request)
+      : main_(main),
+        parameters_(*main.device.parameters),
+        layout_(*main.device.layout),
         request_(request),
         batch_(request.sequences) {
-    context.make_cublas();
+    main.make_cublas();
   }
 
   void run() {
-    const bool taped = context_.memory.holds() && context_.tape_head.use(request_);
+    const bool taped = main_.memory.holds() && main_.tape_head.use(request_);
     if (!taped || !run_from_tape()) run_chunks();
   }
 
@@ -98,16 +97,16 @@ class Gradient : public HeldGradient {
   void place() {
     chunk_ = whole_batch(batch_, request_.counts);
     plan_.emplace(batch_, chunk_, shape());
-    work_.emplace(context_.memory.place<BackwardWork>(context_.config, plan_->shape));
+    work_.emplace(main_.memory.place<BackwardWork>(main_.device.config, plan_->shape));
   }
   // And for its stage(), with no copy under way from what may go.
   void place_staging() {
-    if (work_->inputs.bytes > context_.uploads.bytes()) context_.synchronize();
-    context_.uploads.reserve(work_->inputs.bytes);
+    if (work_->inputs.bytes > main_.uploads.bytes()) main_.synchronize();
+    main_.uploads.reserve(work_->inputs.bytes);
   }
-  void stage() override { cuda::stage(context_, *plan_, work_->inputs.bytes, fill_of(chunk_)); }
+  void stage() override { cuda::stage(main_, *plan_, work_->inputs.bytes, fill_of(chunk_)); }
   void enqueue() const override {
-    upload_staged(context_, work_->inputs);
+    upload_staged(main_, work_->inputs);
     backward_from_held();
   }
 
@@ -115,16 +114,16 @@ class Gradient : public HeldGradient {
   // Returns false when memory had to grow, and lost what it held.
   bool run_from_tape() {
     place();
-    if (!context_.memory.holds()) return false;
+    if (!main_.memory.holds()) return false;
     upload(*plan_, work_->inputs);
     backward_from_held();
     return true;
   }
 
   void run_chunks() {
-    context_.memory.let_go();
-    const auto measure = [this](int sequences, int rows) { return need(context_, batch_, sequences, rows); };
-    const auto chunks = cut_into_chunks(context_.memory, batch_, request_.counts, measure);
+    main_.memory.let_go();
+    const auto measure = [this](int sequences, int rows) { return need(main_, batch_, sequences, rows); };
+    const auto chunks = cut_into_chunks(main_.memory, batch_, request_.counts, measure);
     if (chunks.empty()) return;
     const int first_set = batch_.set_of(0), sets = batch_.set_of(batch_.count - 1) - first_set + 1;
     parameters_.clear_folds(first_set, sets);
@@ -136,21 +135,21 @@ class Gradient : public HeldGradient {
   }
 
   void run(const CudaChunk& chunk) {
-    const TileShape tiles = tile_shape(context_, batch_.n, decode_load(batch_, chunk), Precision::kFp32);
+    const TileShape tiles = tile_shape(main_.device, batch_.n, decode_load(batch_, chunk), Precision::kFp32);
     const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, tiles));
-    const auto work = context_.memory.place<GradientWork>(context_.config, plan.shape);
+    const auto work = main_.memory.place<GradientWork>(main_.device.config, plan.shape);
     upload(plan, work.rest.inputs);
     RolloutRequest forced;
     forced.sequences = batch_;
     forced.decode = Decode::kForced;
     forced.policy = request_.policy;
-    encode(context_, plan.shape, work.rest.inputs, work.activations, Precision::kFp32);
-    decode(context_, forced, plan, work.rest.inputs, work.activations, Precision::kFp32, work.unread);
+    encode(main_, plan.shape, work.rest.inputs, work.activations, Precision::kFp32);
+    decode(main_, forced, plan, work.rest.inputs, work.activations, Precision::kFp32, work.unread);
     backward(plan, work.activations, work.rest);
   }
 
   void upload(const ChunkPlan& plan, const ChunkArrays& inputs) {
-    cuda::upload(context_, plan, inputs, fill_of(plan.chunk));
+    cuda::upload(main_, plan, inputs, fill_of(plan.chunk));
   }
 
   // Writes the chunk's orders and weights.
@@ -164,8 +163,8 @@ class Gradient : public HeldGradient {
 
   // Of the whole batch, whose inputs are there.
   void backward_from_held() const {
-    Placement held(context_.memory.held());
-    const Activations activations(held, context_.config, plan_->shape, true);
+    Placement held(main_.memory.held());
+    const Activations activations(held, main_.device.config, plan_->shape, true);
     parameters_.clear_folds(plan_->first_set(), plan_->sets());
     backward(*plan_, activations, *work_);
     unfold(plan_->first_set(), plan_->sets());
@@ -183,7 +182,7 @@ class Gradient : public HeldGradient {
                  const BackwardArrays& to) const {
     PointerGradientArgs args{};
     args.problem = batch_.problem;
-    args.attention = attention_weights(context_, request_.policy);
+    args.attention = attention_weights(main_.device, request_.policy);
     args.projections = parameters_.projections;
     args.references = activations.references;
     args.bounds = activations.bounds;
@@ -192,7 +191,7 @@ class Gradient : public HeldGradient {
     args.row_steps = activations.decoder.row_steps;
     args.weights = in.weights;
     args.features = in.features;
-    args.prior = prior_weights(context_, request_.policy);
+    args.prior = prior_weights(main_.device, request_.policy);
     args.rules = {in.item_weights, in.capacities, request_.policy.stop_at_first_misfit};
     args.first_row = in.first_row;
     args.sequence_of = in.sequence_of;
@@ -204,12 +203,11 @@ class Gradient : public HeldGradient {
     args.dreferences = to.dreferences;
     args.dv = to.dv;
     args.dprior = to.dprior;
-    pointer_gradient(args, context_.stream.get());
+    pointer_gradient(args, main_.get());
     const auto sum = [&](const float* rows, int ld, int width, size_t offset) {
-      sum_rows({rows, ld, width, parameters_.gradient_tensor(offset), in.sequence_ranges},
-               context_.stream.get());
+      sum_rows({rows, ld, width, parameters_.gradient_tensor(offset), in.sequence_ranges}, main_.get());
     };
-    if (context_.config.glimpses > 0) sum(to.dv, 2 * kHidden, kHidden, layout_.glimpse.v);
+    if (main_.device.config.glimpses > 0) sum(to.dv, 2 * kHidden, kHidden, layout_.glimpse.v);
     sum(to.dv + kHidden, 2 * kHidden, kHidden, layout_.pointer.v);
     if (layout_.priors > 0) sum(to.dprior, layout_.priors, layout_.priors, layout_.prior);
   }
@@ -218,15 +216,14 @@ class Gradient : public HeldGradient {
   void projections(const ChunkPlan& plan, const Activations& activations,
                    const BackwardArrays& arrays) const {
     const int states = plan.shape.n + 1, width = parameters_.projections.count * kHidden;
-    context_.cublas->accumulate_outer({arrays.dqueries, kHidden, activations.decoder.h, kHidden,
-                                       parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
-                                      plan.row_ranges);
+    main_.cublas->accumulate_outer({arrays.dqueries, kHidden, activations.decoder.h, kHidden,
+                                    parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
+                                   plan.row_ranges);
     const auto tensors = projection_tensors(layout_, parameters_.projections);
     for (int i = 0; i < parameters_.projections.count; ++i) {
-      context_.cublas->accumulate_outer(
-          {arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
-           parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
-          plan.sequence_ranges);
+      main_.cublas->accumulate_outer({arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
+                                      parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
+                                     plan.sequence_ranges);
     }
   }
 
@@ -234,29 +231,29 @@ class Gradient : public HeldGradient {
                const BackwardArrays& arrays) const {
     const ChunkShape& shape = plan.shape;
     const DecodeRecord& record = activations.decoder;
-    context_.cublas->multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
-                               kHidden, shape.n + 1, false},
-                              plan.row_ranges);
+    main_.cublas->multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
+                            kHidden, shape.n + 1, false},
+                           plan.row_ranges);
     const CudaParameters::Lstm& lstm = parameters_.decoder;
-    add_lstm_gradient(context_, {lstm,
-                                 {parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c,
-                                  arrays.dh, nullptr, record.row_steps, arrays.dgates, arrays.dh_start,
-                                  arrays.dc_start, in.row_ranges, shape.n},
-                                 record.h,
-                                 in.features,
-                                 in.orders,
-                                 in.sequence_of,
-                                 plan.row_ranges,
-                                 arrays.sums});
+    add_lstm_gradient(
+        main_, {lstm,
+                {parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c, arrays.dh, nullptr,
+                 record.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start, in.row_ranges, shape.n},
+                record.h,
+                in.features,
+                in.orders,
+                in.sequence_of,
+                plan.row_ranges,
+                arrays.sums});
   }
 
   void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                const BackwardArrays& arrays) const {
     const int width = parameters_.projections.count * kHidden;
-    context_.cublas->multiply({arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden,
-                               plan.shape.n + 1, false},
-                              plan.sequence_ranges);
-    if (context_.config.encoder == Encoder::kLstm) {
+    main_.cublas->multiply({arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden,
+                            plan.shape.n + 1, false},
+                           plan.sequence_ranges);
+    if (main_.device.config.encoder == Encoder::kLstm) {
       lstm_encoder(plan, in, activations, arrays);
     } else {
       attention_encoder(plan, in, activations, arrays);
@@ -266,17 +263,16 @@ class Gradient : public HeldGradient {
   void start(const ChunkShape& shape, const ChunkArrays& in, const BackwardArrays& arrays, float* h,
              int64_t h_stride, float* c) const {
     start_gradient({arrays.dh_start, arrays.dc_start, in.first_row, h, h_stride, c, shape.sequences},
-                   context_.stream.get());
+                   main_.get());
   }
 
   void attention_encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
                          const BackwardArrays& arrays) const {
     const AttentionGradients& to = arrays.attention;
-    require(cudaMemsetAsync(to.dstart_h, 0, sizeof(float) * plan.shape.sequences * kHidden,
-                            context_.stream.get()),
+    require(cudaMemsetAsync(to.dstart_h, 0, sizeof(float) * plan.shape.sequences * kHidden, main_.get()),
             "clearing sums");
     start(plan.shape, in, arrays, to.dstart_h, kHidden, to.dstart_c);
-    attention_encoder_gradient(context_, plan, in, activations.attention, arrays.dh, to);
+    attention_encoder_gradient(main_, plan, in, activations.attention, arrays.dh, to);
   }
 
   void lstm_encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
@@ -285,24 +281,25 @@ class Gradient : public HeldGradient {
     start(shape, in, arrays, arrays.dh + static_cast<int64_t>(shape.n) * kHidden,
           static_cast<int64_t>(shape.n + 1) * kHidden, arrays.dc_last);
     const CudaParameters::Lstm& lstm = parameters_.encoder;
-    add_lstm_gradient(context_, {lstm,
-                                 {parameters_.tensor(lstm.offsets.weight_hh), activations.encoder_cells,
-                                  activations.encoder_c, arrays.dh, arrays.dc_last, nullptr, arrays.dgates,
-                                  nullptr, nullptr, in.sequence_ranges, shape.n},
-                                 activations.encoder_h,
-                                 in.features,
-                                 nullptr,
-                                 nullptr,
-                                 plan.sequence_ranges,
-                                 arrays.sums});
+    add_lstm_gradient(main_, {lstm,
+                              {parameters_.tensor(lstm.offsets.weight_hh), activations.encoder_cells,
+                               activations.encoder_c, arrays.dh, arrays.dc_last, nullptr, arrays.dgates,
+                               nullptr, nullptr, in.sequence_ranges, shape.n},
+                              activations.encoder_h,
+                              in.features,
+                              nullptr,
+                              nullptr,
+                              plan.sequence_ranges,
+                              arrays.sums});
   }
 
   void unfold(int first_set, int sets) const {
-    if (context_.config.encoder == Encoder::kLstm) parameters_.unfold(parameters_.encoder, first_set, sets);
+    if (main_.device.config.encoder == Encoder::kLstm)
+      parameters_.unfold(parameters_.encoder, first_set, sets);
     parameters_.unfold(parameters_.decoder, first_set, sets);
   }
 
-  CudaContext& context_;
+  MainStream& main_;
   const CudaParameters& parameters_;
   const ParameterLayout& layout_;
   const GradientRequest& request_;
@@ -314,34 +311,34 @@ class Gradient : public HeldGradient {
 
 }  // namespace
 
-size_t gradient_bytes(const CudaContext& context, const SequenceBatch& batch, int sequences, int rows) {
-  return need(context, batch, sequences, rows).device;
+size_t gradient_bytes(const MainStream& main, const SequenceBatch& batch, int sequences, int rows) {
+  return need(main, batch, sequences, rows).device;
 }
 
-void add_gradient(CudaContext& context, const GradientRequest& request) {
+void add_gradient(MainStream& main, const GradientRequest& request) {
   if (request.sequences.n < 2) return;  // nothing was chosen
-  Gradient(context, request).run();
+  Gradient(main, request).run();
 }
 
-std::unique_ptr<HeldGradient> gradient_of_held(CudaContext& context, const GradientRequest& request) {
-  auto gradient = std::make_unique<Gradient>(context, request);
+std::unique_ptr<TapeGradient> gradient_from_tape(MainStream& main, const GradientRequest& request) {
+  auto gradient = std::make_unique<Gradient>(main, request);
   gradient->place();
   gradient->place_staging();
   return gradient;
 }
 
-void add_lstm_gradient(const CudaContext& context, const LstmGradientArgs& args) {
-  const CudaParameters& parameters = *context.parameters;
+void add_lstm_gradient(const MainStream& main, const LstmGradientArgs& args) {
+  const CudaParameters& parameters = *main.device.parameters;
   const LstmBackwardArgs& back = args.back;
-  lstm_backward(back, context.stream.get());
-  context.cublas->accumulate_outer(
+  lstm_backward(back, main.get());
+  main.cublas->accumulate_outer(
       {back.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
        kHidden, back.steps + 1},
       args.ranges);
   input_gradient({back.dgates, args.features, args.orders, args.sequence_of,
                   parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
                   args.lstm.start_gradient, args.scratch, back.ranges, back.steps},
-                 context.stream.get());
+                 main.get());
 }
 
 }  // namespace pointsman::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA module exports (engine/backend/module.h).
-#include "engine/backend/module.h"
+// What the CUDA module exports (engine/backend/backends.h).
 
 #include <cuda_runtime.h>
 
@@ -8,7 +7,6 @@
 #include "engine/backend/cuda/rank_sum.h"
 
 namespace pointsman {
-
 namespace {
 
 std::string version_text(int version) {

@@ -2,7 +2,6 @@
 #include "engine/backend/cuda/parameters.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // Of one set: encoder, decoder and critic's encoder [2][4H] each, then the decoder's start [4H].

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backend/cuda/rank_sum.h"
 
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -10,8 +15,36 @@
 #include "kernels/cuda/cuda_operations.h"
 
 namespace pointsman::cuda {
-
 namespace {
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+std::optional<Nccl> open(const char* path) {
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays
+  Nccl nccl{};
+  const bool has_all =
+      library != nullptr && find(library, "ncclGetVersion", nccl.version) &&
+      find(library, "ncclGetUniqueId", nccl.get_id) && find(library, "ncclCommInitRank", nccl.join) &&
+      find(library, "ncclAllGather", nccl.all_gather) &&
+      find(library, "ncclCommGetAsyncError", nccl.later_error) &&
+      find(library, "ncclCommDestroy", nccl.leave) && find(library, "ncclCommAbort", nccl.abort) &&
+      find(library, "ncclGetErrorString", nccl.error_text);
+  return has_all ? std::optional(nccl) : std::nullopt;
+}
+
+std::optional<Nccl> load() {
+  const char* const named = std::getenv("POINTSMAN_NCCL");
+  if (named == nullptr || *named == '\0') return open("libnccl.so.2");
+  if (std::strcmp(named, "off") == 0) return {};
+  const std::optional<Nccl> nccl = open(named);
+  if (nccl) return nccl;
+  const char* const error = dlerror();
+  throw ClusterError("POINTSMAN_NCCL=" + std::string(named) + ": " + (error == nullptr ? "no NCCL" : error));
+}
 
 // What rank 0 must know of each rank to choose the way.
 struct Candidate {
@@ -25,8 +58,8 @@ struct Choice {
   NcclId id{};
 };
 
-Candidate own_candidate(const CudaContext& context) {
-  Candidate own{0, identity_of(context.properties)};
+Candidate own_candidate(const CudaDevice& device) {
+  Candidate own{0, identity_of(device.properties)};
   if (const Nccl* const nccl = find_nccl()) nccl->version(&own.nccl_version);
   return own;
 }
@@ -69,6 +102,11 @@ Choice choose(Communicator& ranks, const Candidate& own) {
 
 }  // namespace
 
+const Nccl* find_nccl() {
+  static const std::optional<Nccl> nccl = load();
+  return nccl ? &*nccl : nullptr;
+}
+
 std::string identity_of(const cudaDeviceProp& device) {
   std::string machine;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
@@ -76,8 +114,8 @@ std::string identity_of(const cudaDeviceProp& device) {
          std::to_string(device.pciDeviceID);
 }
 
-RankSum::RankSum(Communicator& ranks, const CudaContext& context) : ranks_(ranks), stream_(context.stream) {
-  const Choice choice = choose(ranks, own_candidate(context));
+RankSum::RankSum(Communicator& ranks, const DeviceStream& stream) : ranks_(ranks), stream_(stream) {
+  const Choice choice = choose(ranks, own_candidate(stream.device));
   if (!choice.nccl) return;
   nccl_ = find_nccl();
   require_nccl(nccl_->join(&communicator_, ranks.size(), choice.id, ranks.rank()), "ncclCommInitRank");
@@ -130,13 +168,11 @@ void RankSum::wait_for_gather() const {
 void RankSum::add_on_hosts(float* array, size_t size) {
   own_.resize(size);
   sum_.resize(size);
-  require(cudaMemcpyAsync(own_.data(), array, size * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()),
-          "download");
+  stream_.download(own_.data(), array, size * sizeof(float));
   stream_.synchronize();
   const float* const addend = own_.data();
   sum_in_rank_order(ranks_, {&addend, 1}, sum_);
-  require(cudaMemcpyAsync(array, sum_.data(), size * sizeof(float), cudaMemcpyHostToDevice, stream_.get()),
-          "upload");
+  stream_.upload(array, sum_.data(), size * sizeof(float));
   stream_.synchronize();
 }
 

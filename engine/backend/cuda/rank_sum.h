@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/device.h"
 #include "engine/backend/cuda/nccl.h"
 #include "engine/cluster/communicator.h"
 #include "kernels/cuda/device_buffer.h"
@@ -21,16 +21,16 @@ std::string identity_of(const cudaDeviceProp& device);
 
 class RankSum {
  public:
-  // Called by all ranks, each with its device as the thread's current one. ranks and context must outlive it.
-  // Throws ClusterError; here and below what fails on CUDA is std::runtime_error.
-  RankSum(Communicator& ranks, const CudaContext& context);
+  // Called by all ranks, each with its device as the thread's current one. ranks and stream must outlive it.
+  // Throws ClusterError, and std::runtime_error where CUDA fails.
+  RankSum(Communicator& ranks, const DeviceStream& stream);
   ~RankSum();
   RankSum(const RankSum&) = delete;
   RankSum& operator=(const RankSum&) = delete;
 
-  // Called by all ranks. array: [size] of device memory, which the context's work makes: it becomes the sum,
-  // at the latest when the context is waited for. Throws ClusterError, and DeviceError where the addends of
-  // all ranks do not fit the device.
+  // Called by all ranks. array: [size] of device memory, written by the stream's work: it becomes the sum, at
+  // the latest when the stream is done. Throws ClusterError, and DeviceError where the addends of all ranks
+  // do not fit the device.
   void add_up(float* array, size_t size);
 
  private:
@@ -39,7 +39,7 @@ class RankSum {
   void add_on_hosts(float* array, size_t size);
 
   Communicator& ranks_;
-  const Stream& stream_;
+  const DeviceStream& stream_;
   const Nccl* nccl_ = nullptr;  // null: through the hosts
   NcclCommunicator communicator_ = nullptr;
   DeviceBuffer gathered_;

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "engine/backend/cuda/calls.h"
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 
 namespace pointsman::cuda {
-
 namespace {
 
 // A chunk's device memory. With best_only all rollouts are candidates, whose statistics are the answers'.
@@ -48,44 +47,44 @@ DecodeLoad decode_load(const RolloutRequest& request, int64_t rollouts) {
 
 // A chunk under way.
 struct Flight {
-  CudaLane& lane;
-  CudaLanes::Lease lease;  // of the lane, unless it is the context's own
+  DeviceStream& stream;
+  StreamPool::Lease lease;  // of the stream, unless it is the main one
   ChunkPlan plan;
   RolloutWork work;
 };
 
-class Rollouts {
- public:
-  Rollouts(CudaContext& context, const RolloutRequest& request, int64_t rollouts, RolloutResult& result)
-      : context_(context),
-        request_(request),
-        batch_(request.sequences),
-        result_(result),
-        precision_(request.tape == nullptr ? context.precision : Precision::kFp32),
-        tiles_(tile_shape(context, batch_.n, decode_load(request, rollouts), precision_,
-                          most_that_share(request))),
-        finished_(batch_.count, 0) {
-    shape_.sampling = request.decode == Decode::kSample;
-    shape_.orders = request.decode == Decode::kForced;
-  }
+struct Rollouts {
+  MainStream& main;
+  const RolloutRequest& request;
+  const int64_t rollouts;
+  RolloutResult& result;
 
-  // In lanes. Where one has too little memory for a single rollout it is done one chunk after the other, in
-  // all memory that there is.
-  void run(CudaLanes& lanes) {
+  const SequenceBatch& batch = request.sequences;
+  const Precision precision = request.tape == nullptr ? main.device.precision : Precision::kFp32;
+  const TileShape tiles =
+      tile_shape(main.device, batch.n, decode_load(request, rollouts), precision, most_that_share(request));
+  const ChunkShape flags{.sampling = request.decode == Decode::kSample,
+                         .orders = request.decode == Decode::kForced};
+  bool record = false, is_whole = true;  // is_whole: no stop left some of the rollouts unmade
+  std::vector<int32_t> finished = std::vector<int32_t>(batch.count, 0);  // [count] rollouts made
+
+  // On the pool's streams. Where one has too little memory for a single rollout, the chunks run one after the
+  // other on the main stream, with all of the memory.
+  void run(StreamPool& pool) {
     const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
-    const bool alone = !is_one_chunk(lanes.memory(), measure, 1, 1);
-    const auto all = alone ? lanes.take_all() : std::vector<CudaLanes::Lease>();
-    CudaMemory& memory = alone ? context_.memory : lanes.memory();
-    const auto chunks = cut_into_chunks(memory, batch_, request_.counts, measure);
+    const bool alone = !is_one_chunk(pool.memory(), measure, 1, 1);
+    const auto all = alone ? pool.take_all() : std::vector<StreamPool::Lease>();
+    CudaMemory& memory = alone ? main.memory : pool.memory();
+    const auto chunks = cut_into_chunks(memory, batch, request.counts, measure);
     std::deque<Flight> flights;
     for (const CudaChunk& chunk : chunks) {
       if (chunk.rows == 0) continue;
-      CudaLanes::Lease lease = alone ? CudaLanes::Lease() : flights.empty() ? lanes.take() : lanes.try_take();
-      if (lease.lane() == nullptr && !flights.empty()) lease = land(flights);
-      is_whole_ = is_whole_ && !request_.stop.stops();
-      if (!is_whole_) break;
-      CudaLane& lane = alone ? context_ : *lease.lane();
-      flights.push_back(start(lane, std::move(lease), chunk));
+      StreamPool::Lease lease = alone ? StreamPool::Lease() : flights.empty() ? pool.take() : pool.try_take();
+      if (lease.get() == nullptr && !flights.empty()) lease = land(flights);
+      is_whole = is_whole && !request.stop.stops();
+      if (!is_whole) break;
+      DeviceStream& stream = alone ? main : *lease.get();
+      flights.push_back(start(stream, std::move(lease), chunk));
     }
     while (!flights.empty()) land(flights);
     tell_finished();
@@ -93,115 +92,108 @@ class Rollouts {
 
   // All at once and onto the tape, which a stop leaves empty; false when the activations and what a gradient
   // adds to them do not fit.
-  bool run_onto_tape(int64_t rollouts) {
-    if (!fits_on_tape(rollouts, 0)) return false;
-    const CudaChunk chunk = whole_batch(batch_, request_.counts);
+  bool run_onto_tape() {
+    if (!fits_on_tape(0)) return false;
+    const CudaChunk chunk = whole_batch(batch, request.counts);
     std::deque<Flight> flights;
-    flights.push_back(start(context_, {}, chunk));
+    flights.push_back(start(main, {}, chunk));
     const size_t bytes = flights.front().work.activation_bytes;
     land(flights);
-    if (is_whole_) context_.memory.hold(bytes);
+    if (is_whole) main.memory.hold(bytes);
     tell_finished();
     return true;
   }
 
-  // The same and what follows as one graph. The activations and the word that stops them stay where they are
-  // meanwhile.
-  bool run_and_go_on(int64_t rollouts, const AfterRollouts& after) {
-    if (!fits_on_tape(rollouts, after.bytes)) return false;
-    const CudaChunk chunk = whole_batch(batch_, request_.counts);
-    Flight flight = prepare(context_, {}, chunk);
-    context_.downloads.reserve(flight.work.answers.bytes);
-    context_.memory.hold(flight.work.activation_bytes + flight.work.inputs.bytes);
+  // The same and the rest of the step as one graph. The activations and the word of the stop signal stay
+  // where they are.
+  bool run_step(const RestOfStep& rest) {
+    if (!fits_on_tape(rest.bytes)) return false;
+    const CudaChunk chunk = whole_batch(batch, request.counts);
+    Flight flight = prepare(main, {}, chunk);
+    main.downloads.reserve(flight.work.answers.bytes);
+    main.memory.hold(flight.work.activation_bytes + flight.work.inputs.bytes);
     HostCall answers([&] {
       collect(flight);
       tell_finished();
-      after.on_host();
+      rest.on_host();
     });
-    after.prepare();
-    context_.learning.launch(context_.stream, [&] {
+    rest.prepare();
+    main.learning.launch(main, [&] {
       enqueue(flight);
-      answers.enqueue(context_.stream);
-      after.enqueue();
+      answers.enqueue(main);
+      rest.enqueue();
     });
     try {
       wait(flight);
     } catch (...) {
-      cudaStreamSynchronize(context_.stream.get());  // which calls `answers`
+      cudaStreamSynchronize(main.get());  // which calls `answers`
       throw;
     }
     answers.rethrow();
     return true;
   }
 
-  bool is_whole() const { return is_whole_; }  // no stop left some of the rollouts unmade
-
- private:
   ChunkNeed need(int sequences, int rows) const {
     Placement counted;
-    const RolloutWork work(counted, context_.config, at_most(shape_, batch_, sequences, rows), tiles_,
-                           record_, request_.best_only);
-    const bool attends = context_.config.encoder == Encoder::kAttention;
+    const RolloutWork work(counted, main.device.config, at_most(flags, batch, sequences, rows), tiles, record,
+                           request.best_only);
+    const bool attends = main.device.config.encoder == Encoder::kAttention;
     return {counted.bytes(), work.inputs.bytes, work.answers.bytes,
-            attends ? static_cast<double>(sequences) * batch_.n * batch_.n : 0.0};
+            attends ? static_cast<double>(sequences) * batch.n * batch.n : 0.0};
   }
 
   // Whether all rollouts and their gradient fit, and `more` bytes beside the activations and inputs.
-  bool fits_on_tape(int64_t rollouts, size_t more) {
-    record_ = true;
+  bool fits_on_tape(size_t more) {
+    record = true;
     ChunkNeed whole{};
     const auto measure = [&](int sequences, int rows) {
       whole = need(sequences, rows);
-      whole.device = std::max(whole.device, gradient_bytes(context_, batch_, sequences, rows)) + more;
+      whole.device = std::max(whole.device, gradient_bytes(main, batch, sequences, rows)) + more;
       if (more > 0) whole.device += whole.upload;
       return whole;
     };
-    record_ = is_one_chunk(context_.memory, measure, batch_.count, rollouts);
-    if (record_) context_.memory.work(whole.device);
-    return record_;
+    record = is_one_chunk(main.memory, measure, batch.count, rollouts);
+    if (record) main.memory.work(whole.device);
+    return record;
   }
 
-  // Gives the lane all of the chunk's work.
-  Flight start(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
-    Flight flight = prepare(lane, std::move(lease), chunk);
+  // Gives the stream all of the chunk's work.
+  Flight start(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
+    Flight flight = prepare(stream, std::move(lease), chunk);
     enqueue(flight);
     return flight;
   }
 
-  // The chunk's inputs, on their way to the lane.
-  Flight prepare(CudaLane& lane, CudaLanes::Lease lease, const CudaChunk& chunk) {
-    const ChunkPlan plan(batch_, chunk, shape_, cut_into_tiles(batch_, chunk, tiles_));
+  // The chunk's inputs, on their way to the stream.
+  Flight prepare(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
+    const ChunkPlan plan(batch, chunk, flags, cut_into_tiles(batch, chunk, tiles));
     const auto work =
-        lane.memory.place<RolloutWork>(context_.config, plan.shape, tiles_, record_, request_.best_only);
-    upload(lane, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
-    lane.stop_signal.begin(lane.stream);
-    return {lane, std::move(lease), plan, work};
+        stream.memory.place<RolloutWork>(main.device.config, plan.shape, tiles, record, request.best_only);
+    upload(stream, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
+    stream.stop_signal.begin(stream);
+    return {stream, std::move(lease), plan, work};
   }
 
   // The rest of its work.
   void enqueue(const Flight& flight) const {
-    CudaLane& lane = flight.lane;
+    DeviceStream& stream = flight.stream;
     const ChunkPlan& plan = flight.plan;
     const RolloutWork& work = flight.work;
-    encode(lane, plan.shape, work.inputs, work.activations, precision_);
-    if (request_.best_only) {
-      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.candidates);
+    encode(stream, plan.shape, work.inputs, work.activations, precision);
+    if (request.best_only) {
+      decode(stream, request, plan, work.inputs, work.activations, precision, work.candidates);
       const RolloutArrays &from = work.candidates, &to = work.answers;
-      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch_.n,
+      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
-              lane.stream.get());
+              stream.get());
     } else {
-      decode(lane, request_, plan, work.inputs, work.activations, precision_, work.answers);
+      decode(stream, request, plan, work.inputs, work.activations, precision, work.answers);
     }
-    download(lane, work.answers.block, lane.downloads.reserve(work.answers.bytes), work.answers.bytes);
+    stream.download(stream.downloads.reserve(work.answers.bytes), work.answers.block, work.answers.bytes);
   }
 
-  static void download(const CudaLane& lane, const void* from, void* to, size_t bytes) {
-    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, lane.stream.get()), "download");
-  }
-
-  // Waits for the first chunk and takes its answers. Returns its lane.
-  CudaLanes::Lease land(std::deque<Flight>& flights) {
+  // Waits for the first chunk and takes its answers. Returns its stream.
+  StreamPool::Lease land(std::deque<Flight>& flights) {
     wait(flights.front());
     Flight landed = std::move(flights.front());
     flights.pop_front();
@@ -209,117 +201,108 @@ class Rollouts {
     return std::move(landed.lease);
   }
 
-  void wait(const Flight& flight) const { flight.lane.wait(request_.stop, flight.work.inputs.stop); }
+  void wait(const Flight& flight) const { flight.stream.wait(request.stop, flight.work.inputs.stop); }
 
   // Of a chunk whose rollouts cost so much: those that a stop did not end.
   void count_finished(const CudaChunk& chunk, const double* costs) {
     for (int s = 0; s < chunk.sequences; ++s) {
       const auto made = std::count_if(costs + chunk.first_row[s], costs + chunk.first_row[s + 1],
                                       [](double cost) { return !std::isinf(cost); });
-      finished_[chunk.first_sequence + s] += static_cast<int32_t>(made);
-      is_whole_ = is_whole_ && made == chunk.first_row[s + 1] - chunk.first_row[s];
+      finished[chunk.first_sequence + s] += static_cast<int32_t>(made);
+      is_whole = is_whole && made == chunk.first_row[s + 1] - chunk.first_row[s];
     }
   }
   void tell_finished() {
-    if (!is_whole_) result_.finished = finished_;
+    if (!is_whole) result.finished = finished;
   }
 
   void fill(const CudaChunk& chunk, const ChunkArrays& to) const {
-    if (shape_.sampling) {
-      std::copy_n(request_.instance_keys + chunk.first_sequence, chunk.sequences, to.keys);
-      if (request_.first_samples == nullptr) {
+    if (flags.sampling) {
+      std::copy_n(request.instance_keys + chunk.first_sequence, chunk.sequences, to.keys);
+      if (request.first_samples == nullptr) {
         std::fill_n(to.first_samples, chunk.sequences, 0u);
       } else {
-        std::copy_n(request_.first_samples + chunk.first_sequence, chunk.sequences, to.first_samples);
+        std::copy_n(request.first_samples + chunk.first_sequence, chunk.sequences, to.first_samples);
       }
     }
-    if (shape_.orders) {
-      std::copy_n(request_.forced + chunk.first_result * batch_.n, static_cast<size_t>(chunk.rows) * batch_.n,
+    if (flags.orders) {
+      std::copy_n(request.forced + chunk.first_result * batch.n, static_cast<size_t>(chunk.rows) * batch.n,
                   to.orders);
     }
   }
 
   void collect(const Flight& flight) {
-    const CudaLane& lane = flight.lane;
+    const DeviceStream& stream = flight.stream;
     const ChunkPlan& plan = flight.plan;
     const CudaChunk& chunk = plan.chunk;
-    Placement placed(lane.downloads.data());
-    const RolloutArrays from(placed, batch_.n, request_.best_only ? chunk.sequences : chunk.rows,
-                             plan.shape.tiles, request_.best_only);
-    if (request_.best_only) {
+    Placement placed(stream.downloads.data());
+    const RolloutArrays from(placed, batch.n, request.best_only ? chunk.sequences : chunk.rows,
+                             plan.shape.tiles, request.best_only);
+    if (request.best_only) {
       std::vector<double> costs(chunk.rows, 0.0);
-      if (lane.stop_signal.is_sent()) read_costs(lane, flight.work.candidates, costs);
+      if (stream.stop_signal.is_sent()) read_costs(stream, flight.work.candidates, costs);
       count_finished(chunk, costs.data());
       for (int s = 0; s < chunk.sequences; ++s) take_best(chunk, s, from);
     } else {
       count_finished(chunk, from.costs);
       for (int r = 0; r < chunk.rows; ++r) take(from, r, chunk.first_result + r);
     }
-    for (int t = 0; t < plan.shape.tiles; ++t) result_.statistics += from.statistics[t];
+    for (int t = 0; t < plan.shape.tiles; ++t) result.statistics += from.statistics[t];
   }
 
   // An earlier chunk may hold the first rollouts of the same sequence: the best of equal ones is there.
   void take_best(const CudaChunk& chunk, int s, const RolloutArrays& from) {
     const int64_t to = chunk.first_sequence + s;
     if (std::isinf(from.costs[s])) return;  // it has none, or a stop ended all of them
-    if (result_.winners[to] >= 0 && !(from.costs[s] < result_.costs[to])) return;
+    if (result.winners[to] >= 0 && !(from.costs[s] < result.costs[to])) return;
     take(from, s, to);
-    result_.winners[to] = (s == 0 ? chunk.skipped : 0) + from.winners[s];
+    result.winners[to] = (s == 0 ? chunk.skipped : 0) + from.winners[s];
   }
 
   // Entry `at` of a chunk's answers, unless a stop ended it.
   void take(const RolloutArrays& from, int64_t at, int64_t to) {
     if (std::isinf(from.costs[at])) return;
-    std::copy_n(from.orders + at * batch_.n, batch_.n, result_.orders.begin() + to * batch_.n);
-    result_.costs[to] = from.costs[at];
-    result_.log_probs[to] = from.log_probs[at];
+    std::copy_n(from.orders + at * batch.n, batch.n, result.orders.begin() + to * batch.n);
+    result.costs[to] = from.costs[at];
+    result.log_probs[to] = from.log_probs[at];
   }
 
-  static void read_costs(const CudaLane& lane, const RolloutArrays& candidates, std::vector<double>& costs) {
-    download(lane, candidates.costs, costs.data(), costs.size() * sizeof(double));
-    lane.stream.synchronize();
+  static void read_costs(const DeviceStream& stream, const RolloutArrays& candidates,
+                         std::vector<double>& costs) {
+    stream.download(costs.data(), candidates.costs, costs.size() * sizeof(double));
+    stream.synchronize();
   }
-
-  CudaContext& context_;
-  const RolloutRequest& request_;
-  const SequenceBatch& batch_;
-  RolloutResult& result_;
-  const Precision precision_;
-  const TileShape tiles_;
-  ChunkShape shape_;
-  bool record_ = false, is_whole_ = true;
-  std::vector<int32_t> finished_;  // [count] rollouts made
 };
 
 }  // namespace
 
-void roll_out(CudaContext& context, CudaLanes& lanes, const RolloutRequest& request, RolloutResult& result) {
+void roll_out(MainStream& main, StreamPool& pool, const RolloutRequest& request, RolloutResult& result) {
   const SequenceBatch& batch = request.sequences;
   const int64_t rollouts = count_rollouts(request);
   clear_rollouts(request.best_only ? batch.count : rollouts, batch.n, result);
   if (request.best_only) result.winners.assign(batch.count, -1);
   if (rollouts == 0) return;
-  Rollouts calls(context, request, rollouts, result);
-  if (request.tape != nullptr) context.memory.let_go();
-  if (request.tape != nullptr && calls.run_onto_tape(rollouts)) {
-    if (calls.is_whole()) context.tape_head.fill(request, result);
+  Rollouts calls{main, request, rollouts, result};
+  if (request.tape != nullptr) main.memory.let_go();
+  if (request.tape != nullptr && calls.run_onto_tape()) {
+    if (calls.is_whole) main.tape_head.fill(request, result);
   } else {
-    calls.run(lanes);
+    calls.run(pool);
   }
 }
 
-bool roll_out_and_go_on(CudaContext& context, const RolloutRequest& request, RolloutResult& result,
-                        const AfterRollouts& after) {
+bool run_step(MainStream& main, const RolloutRequest& request, RolloutResult& result,
+              const RestOfStep& rest) {
   const int64_t rollouts = count_rollouts(request);
   clear_rollouts(rollouts, request.sequences.n, result);
   if (rollouts == 0) return false;
   struct LetGo {
     ~LetGo() { memory.let_go(); }
     CudaMemory& memory;
-  } const let_go{context.memory};
-  context.memory.let_go();
-  context.tape_head.forget();
-  return Rollouts(context, request, rollouts, result).run_and_go_on(rollouts, after);
+  } const let_go{main.memory};
+  main.memory.let_go();
+  main.tape_head.forget();
+  return Rollouts{main, request, rollouts, result}.run_step(rest);
 }
 
 }  // namespace pointsman::cuda

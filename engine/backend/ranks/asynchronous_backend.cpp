@@ -9,14 +9,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/backend/cpu/adam_step.h"
+#include "engine/backend/cpu/parameters.h"
 #include "engine/cluster/message.h"
 
 namespace pointsman {
-
 namespace {
 
-// What the shared memory begins with; parameters, first and second moments follow.
+// The start of the shared memory; parameters, first and second moments follow.
 struct Head {
   int64_t taken = 0;  // steps
   int64_t updates = 0;
@@ -31,7 +30,7 @@ class Asynchronous final : public AsynchronousBackend {
       : ranks_(ranks), own_(std::move(own)), most_stale_(most_stale), ages_(most_stale + 2, 0) {}
   ~Asynchronous() override {
     if (has_ended_) return;
-    ranks_.mark_broken();  // the others know nothing of it, and giving the memory back would wait for them
+    ranks_.mark_broken();  // freeing the memory would wait for the other ranks
     static_cast<void>(memory_.release());
   }
 
@@ -149,7 +148,7 @@ class Asynchronous final : public AsynchronousBackend {
   }
 
  private:
-  // Within the lock, these six. place: in floats behind the head.
+  // These need the lock. place: in floats behind the head.
   Head head() const {
     Head head;
     memory_->get(0, {reinterpret_cast<char*>(&head), sizeof head});
@@ -164,14 +163,14 @@ class Asynchronous final : public AsynchronousBackend {
                  {reinterpret_cast<const char*>(from.data()), from.size_bytes()});
   }
 
-  // The own backend with the parameters that are there.
+  // Loads the shared parameters into the own backend.
   void catch_up(const Head& head) {
     get(0, parameters());
     own_->load_parameters(0, parameters());
     updates_ = head.updates;
   }
 
-  // An update of state_ and of what is shared; nothing is shared that is not finite.
+  // Updates state_ and the shared memory, unless a norm is not finite.
   GradientNorms step(Head& head, const UpdateRequest& request) {
     const size_t size = layout_->size;
     const GradientNorms norms =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends of several ranks as one: rank 0 cuts every call at the segments of a gradient and tells the
-// other ranks theirs. Each rank makes every update itself, from the same sums: so no parameters travel after
-// the first.
+// Rank 0 sends the other ranks their segments of every call. Each rank makes every update itself, from the
+// same sums, so parameters are sent only once.
 #include "engine/backend/ranks/cluster_backend.h"
 
 #include <algorithm>
@@ -10,12 +9,10 @@
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cpu/network.h"
-#include "engine/backend/cpu/part.h"
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 #include "engine/cluster/message.h"
 
 namespace pointsman {
-
 namespace {
 
 enum class Call : int32_t {
@@ -29,8 +26,8 @@ enum class Call : int32_t {
   kLeave
 };
 
-// What a rank is told of the rollouts of a call that are its own.
-struct Part {
+// One rank's rollouts of a call.
+struct Share {
   struct Head {
     ProblemKind problem{};
     int32_t n = 0, count = 0;
@@ -62,18 +59,23 @@ struct Part {
   }
 };
 
-std::string packed(Call call, const Part& part) {
+std::string packed(Call call, const Share& share) {
   MessageWriter message;
-  message.put(call).put(part.head).put(part.features).put(part.weights).put(part.capacities).put(part.sets);
-  message.put(part.counts).put(part.keys).put(part.first_samples).put(part.orders).put(part.factors);
+  message.put(call)
+      .put(share.head)
+      .put(share.features)
+      .put(share.weights)
+      .put(share.capacities)
+      .put(share.sets);
+  message.put(share.counts).put(share.keys).put(share.first_samples).put(share.orders).put(share.factors);
   return message.bytes();
 }
 
-Part unpacked(MessageReader& message) {
-  Part part;
-  message.get(part.head).get(part.features).get(part.weights).get(part.capacities).get(part.sets);
-  message.get(part.counts).get(part.keys).get(part.first_samples).get(part.orders).get(part.factors);
-  return part;
+Share unpacked(MessageReader& message) {
+  Share share;
+  message.get(share.head).get(share.features).get(share.weights).get(share.capacities).get(share.sets);
+  message.get(share.counts).get(share.keys).get(share.first_samples).get(share.orders).get(share.factors);
+  return share;
 }
 
 template <typename T>
@@ -81,7 +83,7 @@ void append_row(std::vector<T>& to, const T* from, size_t row, size_t width) {
   if (from != nullptr) to.insert(to.end(), from + row * width, from + (row + 1) * width);
 }
 
-// Arrays of a call that a part has rows of; null: the call has none.
+// Arrays of a call that a share has rows of; null: the call has none.
 struct Source {
   const SequenceBatch& batch;
   const uint64_t* keys = nullptr;
@@ -90,43 +92,42 @@ struct Source {
   const float* factors = nullptr;
 };
 
-void append_sequence(const Source& source, int sequence, Part& part) {
+void append_sequence(const Source& source, int sequence, Share& share) {
   const SequenceBatch& batch = source.batch;
   const auto s = static_cast<size_t>(sequence), n = static_cast<size_t>(batch.n);
-  append_row(part.features, batch.features, s, 2 * n);
-  append_row(part.weights, batch.weights, s, n);
-  append_row(part.capacities, batch.capacities, s, 1);
-  append_row(part.keys, source.keys, s, 1);
-  part.sets.push_back(batch.set_of(sequence));
-  part.counts.push_back(0);
-  ++part.head.count;
+  append_row(share.features, batch.features, s, 2 * n);
+  append_row(share.weights, batch.weights, s, n);
+  append_row(share.capacities, batch.capacities, s, 1);
+  append_row(share.keys, source.keys, s, 1);
+  share.sets.push_back(batch.set_of(sequence));
+  share.counts.push_back(0);
+  ++share.head.count;
 }
 
-// `head` with the rollouts of tiles first .. last - 1. A sequence whose rollouts several tiles share starts
-// anew in each part.
-Part part_of(const Source& source, const Part::Head& head, const std::vector<RolloutTile>& tiles,
-             size_t first, size_t last) {
-  Part part;
-  part.head = head;
-  part.head.problem = source.batch.problem;
-  part.head.n = source.batch.n;
-  part.head.window = {first, tiles.size()};
+// `head` with the rollouts of tiles first .. last - 1. A sequence that is cut starts anew in each share.
+Share share_of(const Source& source, const Share::Head& head, const std::vector<RolloutTile>& tiles,
+               size_t first, size_t last) {
+  Share share;
+  share.head = head;
+  share.head.problem = source.batch.problem;
+  share.head.n = source.batch.n;
+  share.head.window = {first, tiles.size()};
   int sequence = -1;
   for (size_t t = first; t < last; ++t) {
     for (const RolloutPiece& piece : tiles[t].pieces) {
       if (std::exchange(sequence, piece.sequence) != piece.sequence) {
-        append_sequence(source, piece.sequence, part);
+        append_sequence(source, piece.sequence, share);
         const uint32_t from = source.first_samples == nullptr ? 0 : source.first_samples[piece.sequence];
-        part.first_samples.push_back(from + static_cast<uint32_t>(piece.first) * head.sample_stride);
+        share.first_samples.push_back(from + static_cast<uint32_t>(piece.first) * head.sample_stride);
       }
-      part.counts.back() += piece.count;
+      share.counts.back() += piece.count;
       for (int64_t row = piece.result; row < piece.result + piece.count; ++row) {
-        append_row(part.orders, source.orders, static_cast<size_t>(row), static_cast<size_t>(part.head.n));
-        append_row(part.factors, source.factors, static_cast<size_t>(row), 1);
+        append_row(share.orders, source.orders, static_cast<size_t>(row), static_cast<size_t>(share.head.n));
+        append_row(share.factors, source.factors, static_cast<size_t>(row), 1);
       }
     }
   }
-  return part;
+  return share;
 }
 
 // The first tile of a rank's share: whole segments, and at least one for rank 0, which begins their sum.
@@ -135,14 +136,16 @@ size_t share_begin(size_t rank, size_t ranks, size_t tiles) {
   return segment_begin((rank * segments + ranks - 1) / ranks, tiles);
 }
 
-// One rank's backend and what it computes of a call. On CPUs the segments of a gradient are added as it is
-// made. A device has made one gradient of all its calls before they are added.
-class ClusterMember final : public CpuPart {
+// One rank's backend and what it computes of a call.
+class ClusterMember final : public RankShare {
  public:
   ClusterMember(Communicator& ranks, int threads)
-      : ranks_(ranks), adds_segments_(true), backend_(make_cpu_backend(threads, this)) {}
+      : ranks_(ranks), backend_(make_cpu_backend(threads, this)), device_sum_(nullptr) {}
   ClusterMember(Communicator& ranks, std::unique_ptr<Backend> device)
-      : ranks_(ranks), adds_segments_(false), backend_(std::move(device)) {}
+      : ranks_(ranks), backend_(std::move(device)), device_sum_(backend_->gradient_sum()) {
+    if (device_sum_ == nullptr)
+      throw std::invalid_argument("the backend " + backend_->info().name + " cannot add gradients of ranks");
+  }
 
   Backend& backend() { return *backend_; }
 
@@ -151,47 +154,47 @@ class ClusterMember final : public CpuPart {
     std::vector<PolicyStatistics> statistics;  // whose sum in order is that of the result
   };
 
-  Rollouts roll_out(const Part& part) {
+  Rollouts roll_out(const Share& share) {
     RolloutRequest request;
-    request.sequences = part.sequences();
-    request.decode = part.head.decode;
-    request.counts = part.counts.data();
-    request.instance_keys = part.keys.empty() ? nullptr : part.keys.data();
-    request.first_samples = part.first_samples.data();
-    request.sample_stride = part.head.sample_stride;
-    request.seed = part.head.seed;
-    request.policy = part.head.policy;
-    request.forced = part.orders.empty() ? nullptr : part.orders.data();
-    request.tape = part.head.has_tape ? &tape_ : nullptr;
+    request.sequences = share.sequences();
+    request.decode = share.head.decode;
+    request.counts = share.counts.data();
+    request.instance_keys = share.keys.empty() ? nullptr : share.keys.data();
+    request.first_samples = share.first_samples.data();
+    request.sample_stride = share.head.sample_stride;
+    request.seed = share.head.seed;
+    request.policy = share.head.policy;
+    request.forced = share.orders.empty() ? nullptr : share.orders.data();
+    request.tape = share.head.has_tape ? &tape_ : nullptr;
     Rollouts made;
     backend_->rollout(request, made.result);
-    made.statistics = adds_segments_ && part.head.has_tape ? std::exchange(statistics_, {})
-                                                           : std::vector{made.result.statistics};
+    made.statistics = device_sum_ == nullptr && share.head.has_tape ? std::exchange(statistics_, {})
+                                                                    : std::vector{made.result.statistics};
     return made;
   }
 
-  void gradient(const Part& part) {
-    window_ = part.head.window;
+  void gradient(const Share& share) {
+    window_ = share.head.window;
     GradientRequest request;
-    request.sequences = part.sequences();
-    request.counts = part.counts.data();
-    request.orders = part.orders.data();
-    request.weights = part.factors.data();
-    request.policy = part.head.policy;
-    request.learned = part.head.learned;
-    request.tape = part.head.has_tape ? &tape_ : nullptr;
+    request.sequences = share.sequences();
+    request.counts = share.counts.data();
+    request.orders = share.orders.data();
+    request.weights = share.factors.data();
+    request.policy = share.head.policy;
+    request.learned = share.head.learned;
+    request.tape = share.head.has_tape ? &tape_ : nullptr;
     backend_->gradient(request);
   }
 
-  std::vector<float> critic_gradient(const Part& part) {
-    window_ = part.head.window;
-    std::vector<float> values(part.factors.size());
-    backend_->critic_gradient(part.sequences(), part.factors, part.head.weight, values);
+  std::vector<float> critic_gradient(const Share& share) {
+    window_ = share.head.window;
+    std::vector<float> values(share.factors.size());
+    backend_->critic_gradient(share.sequences(), share.factors, share.head.weight, values);
     return values;
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) {
-    if (!adds_segments_) backend_->sum_gradients(ranks_, first_set, count);
+    if (device_sum_ != nullptr) device_sum_->sum_gradients(ranks_, first_set, count);
     return backend_->update(first_set, count, request);
   }
 
@@ -205,8 +208,8 @@ class ClusterMember final : public CpuPart {
 
  private:
   Communicator& ranks_;
-  const bool adds_segments_;
   const std::unique_ptr<Backend> backend_;
+  GradientSum* const device_sum_;  // null: a CPU, whose segments are added as they are made
   TileWindow window_;
   Tape tape_;
   std::vector<PolicyStatistics> statistics_;
@@ -285,7 +288,7 @@ class ClusterBackend final : public Backend {
   void gradient(const GradientRequest& request) override {
     request.stop.check();
     const Calling calling(*this);
-    Part::Head head;
+    Share::Head head;
     head.policy = request.policy;
     head.learned = request.learned;
     head.has_tape = request.tape != nullptr && request.tape == std::exchange(filled_, nullptr);
@@ -302,7 +305,7 @@ class ClusterBackend final : public Backend {
                        std::span<float> values, const StopToken& stop) override {
     stop.check();
     const Calling calling(*this);
-    Part::Head head;
+    Share::Head head;
     head.weight = weight;
     const Source source{sequences, nullptr, nullptr, nullptr, targets.data()};
     const std::vector<float> own =
@@ -342,29 +345,29 @@ class ClusterBackend final : public Backend {
 
   void roll_out(const RolloutRequest& request, RolloutResult& result) {
     const Calling calling(*this);
-    Part::Head head;
+    Share::Head head;
     head.decode = request.decode;
     head.sample_stride = request.sample_stride;
     head.seed = request.seed;
     head.policy = request.policy;
     head.has_tape = request.tape != nullptr;
     const Source source{request.sequences, request.instance_keys, request.first_samples, request.forced};
-    const Part part = share_out(Call::kRollout, source, head, request.counts);
+    const Share share = share_out(Call::kRollout, source, head, request.counts);
     int64_t row = 0;
-    join(own_.roll_out(part), request.sequences.n, row, result);
+    join(own_.roll_out(share), request.sequences.n, row, result);
     for (int rank = 1; rank < ranks_.size(); ++rank)
       join(receive_rollouts(rank), request.sequences.n, row, result);
     filled_ = request.tape;
     calling.end();
   }
 
-  // Tells the others their parts; returns this rank's.
-  Part share_out(Call call, const Source& source, const Part::Head& head, const int32_t* counts) {
+  // Sends the others their shares; returns this rank's.
+  Share share_out(Call call, const Source& source, const Share::Head& head, const int32_t* counts) {
     const std::vector<RolloutTile> tiles = gradient_tiles(source.batch, counts);
     const auto ranks = static_cast<size_t>(ranks_.size());
     const auto share = [&](size_t rank) {
-      return part_of(source, head, tiles, share_begin(rank, ranks, tiles.size()),
-                     share_begin(rank + 1, ranks, tiles.size()));
+      return share_of(source, head, tiles, share_begin(rank, ranks, tiles.size()),
+                      share_begin(rank + 1, ranks, tiles.size()));
     };
     for (size_t rank = 1; rank < ranks; ++rank)
       ranks_.send(static_cast<int>(rank), packed(call, share(rank)));

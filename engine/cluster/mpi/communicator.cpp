@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MPI module: Communicator over MPI_COMM_WORLD.
+#include "engine/cluster/communicator.h"
+
 #include <mpi.h>
 #include <sched.h>
 
@@ -11,10 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/cluster/module.h"
-
 namespace pointsman {
-
 namespace {
 
 constexpr int kTag = 0, kSignalTag = 1;

@@ -9,7 +9,6 @@
 #include "engine/search/heuristics.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int64_t kBranchesPerCheck = 1024;

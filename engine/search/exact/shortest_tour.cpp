@@ -4,7 +4,6 @@
 #include <cstddef>
 
 namespace pointsman {
-
 namespace {
 
 // Paths from the last place through a set of the others, a bit for each, that end at one of the set.

@@ -45,20 +45,19 @@ class ArrayTour {
   // Sets edge j, the one that joins `city` to its next or previous city.
   void choose(Exchange& exchange, int j, int city, bool next) const;
 
-  // Makes the exchange and returns true where it leaves one tour; else, of several cycles, changes nothing.
+  // Makes the exchange and returns true, unless it would leave several cycles.
   bool apply(const Exchange& exchange);
 
   // Reverses the order of the three paths between four edges, each keeping its direction: a double bridge
   // (Martin, Otto & Felten 1991). cuts: [4], ascending, each the position before an edge.
   void bridge(const int (&cuts)[4]);
 
-  // The same by the ends of the edges, as another tour had them. False, and nothing changes, where this one
-  // lacks such an edge or where no tour would be left.
+  // The same by the ends of the edges, as in another tour. Returns false and changes nothing if this one
+  // lacks such an edge or no tour would be left.
   bool apply_elsewhere(Exchange exchange);
   bool bridge_elsewhere(const int32_t (&ends)[8]);
 
-  // Undoes all exchanges since the journal was last empty. The journal holds at most kMostOverwritten n
-  // cities and one change.
+  // Undoes all exchanges in the journal, which holds at most kMostOverwritten n cities and one change.
   void undo();
   void keep() { journal_.clear(), overwritten_.clear(); }  // empties the journal
   void set_journal(bool on) { writes_journal_ = on; }      // off: nothing can be undone

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/local/greedy_edges.h"
-
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <span>
 #include <tuple>
 
-namespace pointsman {
+#include "engine/search/local/neighbour_lists.h"
 
+namespace pointsman {
 namespace {
 
 constexpr int kEndNeighbours = 5;

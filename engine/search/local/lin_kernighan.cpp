@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace pointsman {
-
 namespace {
 
 // Measured over n = 50 to 1,000 and 2 ms to 1 s: docs/experiments.md, "Local search".

@@ -14,8 +14,7 @@
 
 namespace pointsman {
 
-// A change of a tour: an exchange, or a double bridge over the four edges whose ends stand in exchange.t as
-// the tour visits them.
+// An exchange, or a double bridge over the four edges in exchange.t, in the order of the tour.
 struct Move {
   Exchange exchange;
   bool is_bridge;
@@ -25,7 +24,7 @@ struct Move {
 // and its edge (t1, t2) on, the next edge to come starts at t2, the next to leave where that one ends (Lin &
 // Kernighan 1973), candidates in the order of what is gained before the tour is closed, and only while that
 // is above 0. Moves that reverse nothing (Or-opt) are among them. A queue holds the cities whose
-// neighbourhood changed since they were last looked at (the don't-look bits of Bentley 1992).
+// neighbourhood changed (the don't-look bits of Bentley 1992).
 //
 // Lengths and gains are of type Length: double, where a gain must exceed Distances::rounding(), or
 // WideLength, which is exact. So every exchange shortens the tour, and none can come again.
@@ -60,12 +59,11 @@ class LinKernighan {
   void undo() { tour_.undo(); }
   void keep() { tour_.keep(); }
 
-  // From now on adds to `moves` those that descend() and kick() make; null: to none. What is undone stays
-  // there.
+  // From now on descend() and kick() append their moves; null: no more. undo() removes none.
   void record(std::vector<Move>* moves) { moves_ = moves; }
 
-  // Makes moves of another tour that was equal to this one some moves ago. False, and nothing changes, where
-  // they do not fit any more. Their cities are not looked at again: the other tour's descend() has.
+  // Makes moves of another tour that was equal to this one some moves ago, without looking at their cities
+  // again. Returns false and changes nothing if they no longer fit.
   bool repeat(std::span<const Move> moves);
 
  private:

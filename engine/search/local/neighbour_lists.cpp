@@ -5,7 +5,6 @@
 #include <limits>
 
 namespace pointsman {
-
 namespace {
 
 constexpr int kLeaf = 8;  // points that a k-d tree does not divide further

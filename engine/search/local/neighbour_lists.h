@@ -21,8 +21,7 @@ class NeighbourLists {
  public:
   // For each of the cities `among` its `nearest` nearest others of `among`; in the plane also the nearest of
   // each quadrant that has none of them (Johnson & McGeoch 1997), so that clusters stay tied to each other.
-  // O(n log n) in the plane, by a k-d tree (Bentley 1990), else O(n^2). Throws CallStopped when `stop` says
-  // so first.
+  // O(n log n) in the plane, by a k-d tree (Bentley 1990), else O(n^2). A stop throws CallStopped.
   NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
                  const StopToken& stop);
 
@@ -39,5 +38,12 @@ class NeighbourLists {
   std::vector<Neighbour> entries_;
   std::vector<size_t> begins_{0};
 };
+
+// A first tour, [n], by the shortest edge that still fits, again and again (Bentley 1992, "greedy"), as
+// `distances` numbers the cities; some 16 to 20% above the optimum on random cities. Edges come from the
+// lists of all cities; where these leave fragments, from lists of the fragments' ends. Of equally short edges
+// the first by place. O(n log n) in the plane.
+std::vector<int32_t> greedy_edges(const Distances& distances, const NeighbourLists& lists,
+                                  const StopToken& stop);
 
 }  // namespace pointsman

@@ -15,10 +15,9 @@
 #include "engine/problem/validate.h"
 #include "engine/search/exact/shortest_tour.h"
 #include "engine/search/heuristics.h"
-#include "engine/search/local/greedy_edges.h"
+#include "engine/search/local/neighbour_lists.h"
 
 namespace pointsman {
-
 namespace {
 
 // Measured over n = 50 to 1,000 and 2 ms to 1 s: docs/experiments.md, "Local search".

@@ -22,7 +22,7 @@ struct ImproveOptions {
   static constexpr int kKicksPerCity = 4;
 
   int neighbours = 8;  // length of each city's candidate list
-  // After the first local optimum; none: as many as a time limit allows, or without one kKicksPerCity a city.
+  // After the first local optimum; none: until a time limit, or kKicksPerCity a city.
   std::optional<int64_t> kicks = 0;
   uint64_t seed = kDefaultSeed;  // of the kicks
   bool fills_limit = true;       // false: kicks of no number do not use the time that a limit leaves
@@ -42,10 +42,9 @@ class TourSearch {
   TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
 
   // Both replace the order of a valid solution by a tour that is never longer under the instance's own
-  // metric, and revalidate it. False when a limit cut it short; where all kicks were made, but by the clock's
-  // schedule, the solution's status becomes kTimeLimit. descend() goes to the next local optimum,
-  // improve() on from there by kicks, which it counts in the solution; `workers` divide the work on a large
-  // tour (null: the caller alone).
+  // metric, and revalidate it. They return false if a limit cut them short; if the clock set the schedule of
+  // the kicks, the status becomes kTimeLimit. descend() goes to the next local optimum; improve() goes on by
+  // kicks, with `workers` on a large tour.
   bool descend(Solution& solution, const SearchControl& control) {
     return run(solution, 0, control, nullptr);
   }
@@ -75,13 +74,11 @@ class TourSearch {
   std::variant<LinKernighan<double>, LinKernighan<WideLength>> tour_;  // as distance_.is_wide() says
 };
 
-// As TourSearch::improve(), for any valid solution; that of a KnapSack is left as it is. Stops early when
-// control says so.
+// As TourSearch::improve(), for any valid solution; leaves that of a KnapSack as it is.
 void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
                       const SearchControl& control);
 
-// TSP: the tour of greedy edges after local search and its kicks; that of quick_answer() when `control` says
-// stop before it is there. It has passed validate_solution.
+// TSP: the tour of greedy edges after local search and its kicks, or quick_answer() if stopped before that.
 Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
                            const SearchControl& control, WorkerThreads* workers = nullptr);
 

@@ -13,7 +13,6 @@
 #include "engine/search/sequence_packer.h"
 
 namespace pointsman {
-
 namespace {
 
 constexpr int kMostKicks = std::numeric_limits<int>::max();
@@ -24,9 +23,9 @@ constexpr double kLeastKickShare = 0.25;  // of a call's time
 
 class TwoOptSearcher {
  public:
-  TwoOptSearcher(Backend& backend, const SearchBatch& batch, const TwoOptOptions& options,
+  TwoOptSearcher(TwoOptDevice& device, const SearchBatch& batch, const TwoOptOptions& options,
                  const SearchControl& control)
-      : backend_(backend), instances_(batch.instances), control_(control), packer_(batch.instances, 1.0) {
+      : device_(device), instances_(batch.instances), control_(control), packer_(batch.instances, 1.0) {
     for (size_t i = 0; i < instances_.size(); ++i) packer_.add(i, 0, {});
     request_.sequences = packer_.batch();
     request_.instance_keys = batch.keys.data();
@@ -39,7 +38,7 @@ class TwoOptSearcher {
     request_.kicks = kicks;
     request_.stop = control_.stop();
     const Clock::time_point start = Clock::now();
-    backend_.two_opt(request_, found_);
+    device_.two_opt(request_, found_);
     control_.trace_call("call", request_.sequences.count, start);
     for (size_t i = 0; i < instances_.size(); ++i) keep(i);
     if (control_.on_best && best_[0].status != Status::kUnsolved) control_.on_best(best_[0].objective);
@@ -108,7 +107,7 @@ class TwoOptSearcher {
     best.status = status;
   }
 
-  Backend& backend_;
+  TwoOptDevice& device_;
   const std::span<const Instance* const> instances_;
   const SearchControl& control_;
   SequencePacker packer_;
@@ -155,7 +154,9 @@ SearchResult run_search(Backend& backend, const SearchBatch& batch, const TwoOpt
   const int n = batch.instances[0]->n();
   const auto kicks = static_cast<int>(options.kicks.value_or(int64_t{TwoOptOptions::kKicksPerCity} * n));
   if (n < kFewestTourCities) return search_small(batch, kicks, options.seed, control);
-  TwoOptSearcher searcher(backend, batch, options, control);
+  TwoOptDevice* const device = backend.two_opt_device();
+  if (device == nullptr) throw std::invalid_argument("2opt: not with the backend " + backend.info().name);
+  TwoOptSearcher searcher(*device, batch, options, control);
   if (!options.kicks && control.deadline && options.fills_limit) {
     searcher.fill_limit();
   } else {

@@ -48,7 +48,7 @@ TwoOptResult search_tours(Backend& backend, const RandomBatch& all, int first, i
   request.kicks = kicks;
   request.stop = stop;
   TwoOptResult result;
-  backend.two_opt(request, result);
+  backend.two_opt_device()->two_opt(request, result);
   return result;
 }
 

@@ -14,7 +14,7 @@ namespace pointsman {
 namespace {
 
 // The CPU's answers, each of which a test may change before they are seen.
-class Spoiled final : public Backend {
+class Spoiled final : public Backend, TwoOptDevice {
  public:
   std::function<void(RolloutResult&)> spoil_rollout = [](RolloutResult&) {};
   std::function<void(std::span<float>)> spoil_gradient = [](std::span<float>) {},
@@ -35,8 +35,9 @@ class Spoiled final : public Backend {
     cpu_->rollout(request, result);
     spoil_rollout(result);
   }
+  TwoOptDevice* two_opt_device() override { return this; }
   void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
-    cpu_->two_opt(request, result);
+    cpu_->two_opt_device()->two_opt(request, result);
     spoil_tours(result);
   }
   void gradient(const GradientRequest& request) override { cpu_->gradient(request); }
@@ -96,7 +97,7 @@ std::string verdict(const std::function<void(Spoiled&)>& spoil) {
     search.sequences = cities.batch();
     search.instance_keys = cities.keys.data();
     search.kicks = 3;
-    check->two_opt(search, tours);
+    check->two_opt_device()->two_opt(search, tours);
   } catch (const std::runtime_error& error) {
     return error.what();
   }

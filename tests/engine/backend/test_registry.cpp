@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "engine/backend/module.h"
+#include "engine/backend/backends.h"
 #include "tests/catch.h"
 
 namespace pointsman {

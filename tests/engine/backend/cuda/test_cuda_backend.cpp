@@ -10,7 +10,7 @@
 
 #include "engine/backend/backends.h"
 #include "engine/backend/cuda/chunk.h"
-#include "engine/backend/rollout_request.h"
+#include "engine/backend/requests.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
 
@@ -331,9 +331,9 @@ TEST_CASE("cuda: tours without a network, also of a call that is cut, are the CP
   request.instance_keys = batch.keys.data();
   request.kicks = 5;
   TwoOptResult expected, found;
-  make_cpu_backend(2)->two_opt(request, expected);
+  make_cpu_backend(2)->two_opt_device()->two_opt(request, expected);
   for (const int64_t limit : {0, 5'000}) {  // the latter for a few tours
-    make_cuda_backend(0, limit)->two_opt(request, found);
+    make_cuda_backend(0, limit)->two_opt_device()->two_opt(request, found);
     CHECK(found.orders == expected.orders);
     CHECK(found.kicks == expected.kicks);
   }

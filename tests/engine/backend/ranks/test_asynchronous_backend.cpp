@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "engine/backend/cpu/adam_step.h"
+#include "engine/backend/cpu/parameters.h"
 #include "engine/backend/ranks/asynchronous_backend.h"
 #include "engine/training/trainer.h"
 #include "models/parameter_file.h"

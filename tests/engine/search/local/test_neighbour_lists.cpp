@@ -4,7 +4,6 @@
 #include <set>
 #include <vector>
 
-#include "engine/search/local/greedy_edges.h"
 #include "engine/search/local/neighbour_lists.h"
 #include "tests/catch.h"
 #include "tests/engine/random_instances.h"

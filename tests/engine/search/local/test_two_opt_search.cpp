@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search by Backend::two_opt(): what it makes of the device's tours, limits and what it refuses.
+// The search by TwoOptDevice::two_opt(): what it makes of the device's tours, limits and what it refuses.
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -139,9 +139,10 @@ TEST_CASE("2opt that a limit or a signal cuts short says so") {
 }
 
 // Whose first call finds good tours, and each later one a poor one.
-struct WorseAndWorse final : FakeBackend {
+struct WorseAndWorse final : FakeBackend, TwoOptDevice {
+  TwoOptDevice* two_opt_device() override { return this; }
   void two_opt(const TwoOptRequest& request, TwoOptResult& result) override {
-    make_backend({"cpu", 1})->two_opt(request, result);
+    make_backend({"cpu", 1})->two_opt_device()->two_opt(request, result);
     if (calls++ == 0) return;
     for (int s = 0; s < request.sequences.count; ++s)
       std::iota(result.orders.begin() + s * request.sequences.n,

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/backend/cuda/context.h"
+#include "engine/backend/cuda/device.h"
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 namespace pointsman::cuda {
-
 namespace {
 
-// A short call is waited for as the runtime does it, without sleep; after that a host thread has better to
-// do.
+// A wait first spins, as the runtime's does, and then sleeps between two looks.
 constexpr std::chrono::microseconds kAwake(2000), kPause(100);
 
 }  // namespace
@@ -75,11 +73,11 @@ void StopSignal::send(int32_t* word) {
   is_sent_ = true;
 }
 
-void CudaLane::wait(const StopToken& stop, int32_t* word) {
+void DeviceStream::wait(const StopToken& stop, int32_t* word) {
   const auto start = std::chrono::steady_clock::now();
   while (stop.can_stop()) {
     if (!stop_signal.is_sent() && stop.stops()) stop_signal.send(word);
-    if (stream.is_done()) break;
+    if (is_done()) break;
     if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
   }
   synchronize();
@@ -106,6 +104,46 @@ CudaDevice::CudaDevice(int device_index, Precision precision_)
     throw DeviceError(std::string("precision ") + name_of(precision) + ": " + properties.name +
                       " has no tensor cores for it");
   }
+}
+
+StreamPool::Lease StreamPool::take() {
+  std::unique_lock lock(mutex_);
+  given_back_.wait(lock, [&] { return count_free() > 0; });
+  return take_free();
+}
+
+StreamPool::Lease StreamPool::try_take() {
+  const std::lock_guard lock(mutex_);
+  return count_free() > 0 ? take_free() : Lease();
+}
+
+std::vector<StreamPool::Lease> StreamPool::take_all() {
+  std::unique_lock lock(mutex_);
+  given_back_.wait(lock, [&] { return count_free() == kStreams; });
+  std::vector<Lease> all;
+  while (count_free() > 0) all.push_back(take_free());
+  return all;
+}
+
+int StreamPool::count_free() const {
+  return static_cast<int>(std::count(is_taken_.begin(), is_taken_.end(), false));
+}
+
+StreamPool::Lease StreamPool::take_free() {
+  const auto free = std::find(is_taken_.begin(), is_taken_.end(), false) - is_taken_.begin();
+  is_taken_[free] = true;
+  streams_[free].memory.use(true);
+  return Lease(&streams_[free], {this});
+}
+
+void StreamPool::give_back(DeviceStream& stream) {
+  cudaStreamSynchronize(stream.get());  // after an error, which the caller reports, work may be left
+  stream.memory.use(false);
+  {
+    const std::lock_guard lock(mutex_);
+    is_taken_[&stream - streams_.data()] = false;
+  }
+  given_back_.notify_all();
 }
 
 std::string mebibytes(size_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }

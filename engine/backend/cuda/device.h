@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call of the CUDA backend works with: the device with its parameters, and lanes of work on it.
+// What every call of the CUDA backend works with: the device with its parameters, and streams on it, each
+// with memory of its own.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,7 +15,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/backend/cuda/parameters.h"
-#include "engine/backend/tape_head.h"
+#include "engine/backend/requests.h"
 #include "kernels/cuda/cublas_multiply.h"
 #include "kernels/cuda/device_buffer.h"
 #include "models/config.h"
@@ -21,17 +25,17 @@ namespace pointsman::cuda {
 
 class CudaMemory;
 
-// The device memory beside the parameters, which the lanes share.
+// The device memory beside the parameters, which the streams share.
 class MemoryBudget {
  public:
   void release();  // frees all blocks
-  // limit: bytes; 0: nine tenths of what the device then has free. Frees all blocks.
+  // limit: bytes; 0: nine tenths of what the device has free now. Frees all blocks.
   void configure(size_t limit);
   size_t limit() const { return limit_; }
 
  private:
   friend class CudaMemory;
-  // Frees the blocks of other memories that nobody uses until `bytes` for this one fit.
+  // Frees unused blocks of other streams until `bytes` for this one fit.
   void make_room(const CudaMemory& taker, size_t bytes) const;
 
   std::mutex mutex_;  // of all blocks
@@ -39,11 +43,11 @@ class MemoryBudget {
   size_t limit_ = 0;
 };
 
-// A lane's device memory, as one block of a part of the budget. A tape's activations are held at its start;
-// each chunk of a call takes the rest anew.
+// A stream's device memory: one block. It begins with the activations of a tape, if there is one; each chunk
+// of a call uses the rest anew.
 class CudaMemory {
  public:
-  // part: one so-manieth of the budget is the most it takes. The budget outlives it.
+  // Takes at most 1/part of the budget, which outlives it.
   CudaMemory(MemoryBudget& budget, int part);
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
@@ -52,7 +56,7 @@ class CudaMemory {
   void use(bool in_use);
 
   size_t available() const { return budget_.limit() / part_ - held_bytes_; }
-  // The work area of a chunk, of at least `bytes`. It may have to grow: then what was held is lost.
+  // The work area of a chunk, of at least `bytes`. If it has to grow, what was held is lost.
   std::byte* work(size_t bytes);
   // Arrays(placement, arguments...) in a work area of their size.
   template <typename Arrays, typename... Arguments>
@@ -83,13 +87,13 @@ class CudaMemory {
   size_t held_bytes_ = 0;
 };
 
-// How the host tells work that is under way on the device to end: a word of device memory that the work reads
-// (DecodeArgs::stop, TwoOptArgs::stop), 0 in the chunk's inputs, is overwritten.
+// Requests that running kernels stop: overwrites a word of device memory that they read (DecodeArgs::stop,
+// TwoOptArgs::stop), which is 0 in the chunk's inputs.
 class StopSignal {
  public:
   StopSignal();
 
-  // The upload of the word is the last thing that `stream` has got to do.
+  // Called right after the word's upload was enqueued on `stream`.
   void begin(const Stream& stream) {
     is_sent_ = false;
     word_is_there_.record(stream);
@@ -102,7 +106,7 @@ class StopSignal {
   }
 
  private:
-  Stream stream_;  // the work's own is busy
+  Stream stream_;  // the kernels' own is busy
   Event word_is_there_;
   PinnedBuffer one_;
   bool is_sent_ = false;
@@ -128,41 +132,72 @@ struct CudaDevice {
   static int checked(int device_index);
 };
 
-// Where a chunk of a call runs: its work is done in order, and beside that of other lanes.
-struct CudaLane {
-  // part: as CudaMemory's.
-  CudaLane(CudaDevice& device_, int part) : device(device_), memory(device_.memory_budget, part) {}
+// A stream with its device memory and its page-locked memory for copies.
+struct DeviceStream : Stream {
+  // part: see CudaMemory.
+  DeviceStream(CudaDevice& device_, int part) : device(device_), memory(device_.memory_budget, part) {}
 
-  // Waits until the lane's work is done.
-  void synchronize() {
-    stream.synchronize();
-    uploads_are_read = true;
+  void upload(void* to, const void* from, size_t bytes) const {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, get()), "upload");
   }
-  // The same; where the token stops first, ends the work by its word (StopSignal).
+  void download(void* to, const void* from, size_t bytes) const {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, get()), "download");
+  }
+  // Waits until the stream's work is done. If the token stops first, ends the work by its word (StopSignal).
   void wait(const StopToken& stop, int32_t* word);
 
   CudaDevice& device;
-  Stream stream;
   StopSignal stop_signal;
   CudaMemory memory;
   PinnedBuffer uploads, downloads;
-  bool uploads_are_read = true;  // no copy from them is under way
 };
 
-// The lane of all calls but rollouts that no gradient follows. Its memory is all there is: others then have
-// none.
-struct CudaContext : CudaDevice, CudaLane {
-  CudaContext(int device_index, Precision precision_)
-      : CudaDevice(device_index, precision_), CudaLane(static_cast<CudaDevice&>(*this), 1) {}
+// The stream of all calls except rollouts without a tape. Its memory may be all of the budget.
+struct MainStream : DeviceStream {
+  explicit MainStream(CudaDevice& device_) : DeviceStream(device_, 1) {}
 
   // Called before a gradient is enqueued or captured, as it allocates. A search does without.
   void make_cublas() {
-    if (!cublas) cublas.emplace(stream.get());
+    if (!cublas) cublas.emplace(get());
   }
 
   std::optional<Cublas> cublas;
   Graph learning;      // a whole step
   TapeHead tape_head;  // of the tape whose activations memory holds
+};
+
+// The streams of rollouts without a tape: as many chunks run at once, of one call or of several. While one is
+// decoded, the next is uploaded, and the results of the one before are downloaded.
+class StreamPool {
+ public:
+  static constexpr int kStreams = 2;
+  static constexpr int kPart = 4;  // of the memory, for each: a tape may have the rest
+
+  explicit StreamPool(CudaDevice& device)
+      : streams_{DeviceStream(device, kPart), DeviceStream(device, kPart)} {}
+
+  // A stream, or none. Its end waits for the stream's work.
+  struct GiveBack {
+    StreamPool* pool;
+    void operator()(DeviceStream* stream) const { pool->give_back(*stream); }
+  };
+  using Lease = std::unique_ptr<DeviceStream, GiveBack>;
+
+  Lease take();                   // waits until one is free
+  Lease try_take();               // none when none is free
+  std::vector<Lease> take_all();  // waits until all are free
+
+  CudaMemory& memory() { return streams_[0].memory; }  // of any of them: all are as large
+
+ private:
+  void give_back(DeviceStream& stream);
+  int count_free() const;
+  Lease take_free();
+
+  std::array<DeviceStream, kStreams> streams_;
+  std::array<bool, kStreams> is_taken_{};
+  std::mutex mutex_;
+  std::condition_variable given_back_;
 };
 
 // "12 MiB", for messages about memory.
