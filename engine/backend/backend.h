@@ -311,6 +311,9 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string
 std::vector<std::unique_ptr<Backend>> make_backends(const BackendOptions& options,
                                                     std::string* note = nullptr);
 
+// Whether this machine has NVIDIA's driver.
+bool has_cuda_driver();
+
 // Path of the CUDA module: POINTSMAN_CUDA_MODULE of the environment, or lib/pointsman/libpointsman_cuda.so of
 // an install prefix (models/tools/install_prefixes.h); empty: there is none.
 std::string find_cuda_module();

@@ -26,19 +26,12 @@ std::string last_error() {
   return error == nullptr ? "unknown error" : error;
 }
 
-// Asked before the module: its libraries take a tenth of a second to load, which nobody without a driver
-// should wait.
-void require_driver() {
-  void* const driver = dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL);
-  if (driver == nullptr) throw DeviceError("no NVIDIA driver (" + last_error() + ")");
-  dlclose(driver);
-}
-
 const BackendModule& open_module() {
   const std::string path = find_cuda_module();
   if (path.empty()) throw DeviceError("this build has no CUDA module (use --device cpu or auto)");
   if (!std::filesystem::exists(path)) throw DeviceError("no CUDA module at " + path);
-  require_driver();
+  // Before the module, whose libraries take a tenth of a second to load.
+  if (!has_cuda_driver()) throw DeviceError("no NVIDIA driver (" + last_error() + ")");
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays: backends may outlive any owner
   if (library == nullptr) throw DeviceError("the CUDA module cannot be loaded: " + last_error());
   using Entry = const BackendModule* (*)();
@@ -121,6 +114,12 @@ std::unique_ptr<Backend> make_auto(const BackendOptions& options, std::string* n
 }
 
 }  // namespace
+
+bool has_cuda_driver() {
+  void* const driver = dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL);
+  if (driver != nullptr) dlclose(driver);
+  return driver != nullptr;
+}
 
 std::string find_cuda_module() {
   const char* named = std::getenv("POINTSMAN_CUDA_MODULE");

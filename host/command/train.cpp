@@ -12,6 +12,7 @@
 #include "host/formats/text_scan.h"
 #include "host/run/log.h"
 #include "host/run/ranks.h"
+#include "host/run/solve_totals.h"
 #include "host/run/train_setup.h"
 
 namespace pointsman {
@@ -62,7 +63,7 @@ int run_train(TrainRequest& request, const OptionSet& set, CommonOptions& common
       ranked_training(process_ranks(), common.device, request.asynchronous ? &options : nullptr);
   Engine& engine = training.engine;
   const DeviceInfo device = engine.device();
-  if (!engine.device_note().empty()) log_info(engine.device_note());
+  tell_device_note(engine, run_log());
   log_info(printed(
       "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", request.problem.c_str(),
       options.model.n, method_of(request).c_str(), static_cast<long long>(options.steps), options.batch,

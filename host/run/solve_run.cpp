@@ -7,6 +7,7 @@
 
 #include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
+#include "host/run/solve_totals.h"
 
 namespace pointsman {
 
@@ -46,7 +47,7 @@ SolveRun::SolveRun(const BackendOptions& backend, const std::string& model, bool
       models(model, untrained, log),
       ranks_(ranks, backend),
       log_(std::move(log)) {
-  if (!engine.device_note().empty()) log_.tell(engine.device_note());
+  tell_device_note(engine, log_);
 }
 
 const Model* SolveRun::model_for(ProblemKind problem, int n, const SolveOptions& options) {

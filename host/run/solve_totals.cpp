@@ -7,6 +7,15 @@ namespace pointsman {
 
 std::string device_text(const DeviceInfo& device) { return device.name + " (" + device.detail + ")"; }
 
+void tell_device_note(const Engine& engine, const RunLog& log) {
+  if (engine.device_note().empty()) return;
+  if (has_cuda_driver()) {
+    log.tell(engine.device_note());
+  } else {
+    log.tell_detail(engine.device_note());
+  }
+}
+
 SolutionSums& SolveTotals::group_of(const Instance& instance) {
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const SolutionSums& group) {
     return group.n == instance.n() && group.problem == instance.problem;

@@ -68,6 +68,9 @@ struct SolveTotals : SolutionSums {
 // "cpu (AVX-512, 2 threads)".
 std::string device_text(const DeviceInfo& device);
 
+// Why `auto` took the CPU: information where a CUDA driver is there and does not work, else a detail.
+void tell_device_note(const Engine& engine, const RunLog& log);
+
 // Of a run with these options; the code is left 0.
 SolveSummary summarise(SolveRun& run, const SolveTotals& totals, const SolveOptions& options,
                        double loading_ms);
