@@ -54,8 +54,7 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
   options
       .add("--augment", solve.augment, 0,
            "TSP: spread the samples over the 8 symmetries of the square; 0: 8 in mode auto, and in mode "
-           "active "
-           "from a model; else 1")
+           "active from a model; else 1")
       .choices({"0", "1", "8"});
   options.add("--shuffle,!--no-shuffle", solve.shuffle,
               "Spread the samples over random input orders; on in mode auto");

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds a third problem, the shortest Hamiltonian path, to a copy of the tree, and uses it.
+"""Adds a third problem, the shortest Hamiltonian path, and an option to a copy of the tree, and uses them.
 
-    python3 tests/new_problem/run.py BUILD_DIR [CXX]
+    python3 tests/new_problem/run.py BUILD_DIR [CXX [PYTHON]]
 
 path.patch is what CONTRIBUTING.md ("Adding a problem") asks for. It touches at most eight files besides its own. The
 program that comes of it generates, trains (policy gradient and supervised), solves, scores and verifies paths. With
 any one of its hunks in those files left out it does not compile.
+
+option.patch adds an option of solve: its record, a field and its use, at most three files. The option is then in the
+help, the manual page, the completions, C and, where PYTHON has nanobind and numpy, in the package and its type stubs.
 """
+import ctypes
 import itertools
 import json
 import os
@@ -19,6 +23,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATCH = (pathlib.Path(__file__).parent / "path.patch").read_text()
+OPTION = (pathlib.Path(__file__).parent / "option.patch").read_text()
 ROOMS = ("CMakeLists.txt", "kernels", "models", "engine", "host", "bench", "docs")
 
 
@@ -42,6 +47,7 @@ def patched_tree(folder, left_out=None):
     for header, hunks in split_patch():
         kept = [hunk for hunk in hunks if next(numbers) != left_out]
         text += header + "".join(kept) if kept else ""
+    text += OPTION if left_out is None else ""
     subprocess.run(["git", "apply", "--recount", "-"], input=text, text=True, check=True, cwd=folder / "tree",
                    env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder)})
     return folder / "tree"
@@ -54,14 +60,19 @@ def compiles(tree, cxx):
     return all(subprocess.run([*command, source], stderr=subprocess.DEVNULL).returncode == 0 for source in sources)
 
 
-def build(tree, cxx):
+def build(tree, cxx, python):
     # Compiled quickly: the kernels, which ask for -O3 themselves, for one instruction set; the rest a library at once, as
     # most of their time is their headers'.
     flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DPOINTSMAN_DISABLED_TARGETS=0x53D0",
              "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", f"-DCMAKE_CXX_COMPILER={cxx}"]
     subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DPOINTSMAN_CUDA=OFF",
                     "-DPOINTSMAN_BUILD_TESTS=OFF", "-DPOINTSMAN_WERROR=OFF", *flags], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", tree / "build", "--target", "pointsman"], check=True)
+    targets = ["pointsman", "pointsman_shared"]
+    if python:
+        targets.append("pointsman_python")
+        subprocess.run(["cmake", tree / "build", "-DPOINTSMAN_PYTHON=ON", f"-DPython_EXECUTABLE={python}"], check=True,
+                       stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", tree / "build", "--target", *targets], check=True)
     return tree / "build/host/pointsman"
 
 
@@ -103,10 +114,63 @@ def use(program, folder):
     run("solve", "set.json", "-m", "./path6.safetensors", "--mode", "active", "--steps", "5", "--replicas", "8")
 
 
+def use_option(program, python):
+    """--patience takes 0 to 9, and a solve refuses more than 3."""
+
+    def text_of(*words):
+        done = subprocess.run([program, *words], text=True, capture_output=True)
+        return done.stdout + done.stderr
+
+    assert "--patience INT" in text_of("solve", "--help")
+    assert "\\-\\-patience" in text_of("--man")
+    for shell in ("bash", "zsh", "fish"):
+        assert "patience" in text_of("--completion", shell), shell
+    assert "from 0 to 9" in text_of("solve", "none.tsp", "--patience", "10")
+
+    library = ctypes.CDLL(str(program.parent / "library/libpointsman.so"))
+    library.pointsman_last_error.restype = ctypes.c_char_p
+    solver, instances, answers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    points = (ctypes.c_double * 6)(0, 0, 1, 0, 0, 1)
+    assert library.pointsman_solver_create(None, ctypes.byref(solver)) == 0
+    assert library.pointsman_instances_create(solver, ctypes.byref(instances)) == 0
+    added = library.pointsman_add_items(solver, instances, b"tsp", points, ctypes.c_size_t(3), ctypes.c_double(0), None)
+    assert added == 0
+    assert library.pointsman_set_option(solver, b"patience", b"10") == 2
+    assert library.pointsman_last_error(solver) == b'patience: expected a whole number from 0 to 9, found "10"'
+    for patience, status in ((b"4", 2), (b"3", 0)):
+        assert library.pointsman_set_option(solver, b"patience", patience) == 0
+        assert library.pointsman_solve(solver, instances, None, ctypes.byref(answers)) == status, patience
+
+    if not python:
+        return "no Python with nanobind and numpy: not looked for there"
+    package = program.parents[1] / "python"
+    assert "patience: int | None" in (package / "pointsman/_options.pyi").read_text()
+    script = """import pointsman
+pointsman.solve([[0, 0], [1, 0], [0, 1]], patience=3)
+try:
+    pointsman.solve([[0, 0], [1, 0], [0, 1]], patience=4)
+except pointsman.UsageError as error:
+    assert "no patience for 4" in str(error), error
+else:
+    raise SystemExit("not refused")
+"""
+    subprocess.run([python, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(package)})
+    return "in help, manual, completions, C and Python"
+
+
+def python_with_nanobind(path):
+    """Null where it cannot build the package."""
+    if not pathlib.Path(path).exists():
+        return None
+    found = subprocess.run([path, "-c", "import nanobind, numpy"], stderr=subprocess.DEVNULL)
+    return path if found.returncode == 0 else None
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]).resolve()
     cxx = sys.argv[2] if len(sys.argv) > 2 else "c++"
     folder.mkdir(parents=True, exist_ok=True)
+    assert len(re.findall("(?m)^diff --git", OPTION)) <= 3
     touched = [header for header, _ in split_patch() if "new file mode" not in header]
     assert len(touched) <= 8, touched
     numbered = enumerate((header, hunk) for header, hunks in split_patch() for hunk in hunks)
@@ -115,7 +179,10 @@ def main():
         assert not compiles(patched_tree(folder, number), cxx), f"compiles without hunk {number + 1}"
     tree = patched_tree(folder)
     assert compiles(tree, cxx), "the whole patch does not compile"
-    use(build(tree, cxx), folder)
+    python = python_with_nanobind(sys.argv[3] if len(sys.argv) > 3 else sys.executable)
+    program = build(tree, cxx, python)
+    use(program, folder)
+    print("a new option:", len(re.findall("(?m)^diff --git", OPTION)), "files touched;", use_option(program, python))
     print(f"a new problem: {len(touched)} files touched, none of their {len(hunks)} hunks can be left out")
 
 

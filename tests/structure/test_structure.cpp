@@ -285,25 +285,25 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 1400, "arithmetic and rules that all devices share"},
+    {"kernels/common/", 1200, "arithmetic and rules that all devices share"},
     {"kernels/tools/", 300, "threads, stops, hashes"},
     {"kernels/cpu/", 2100, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7000, "the same on batches, for two families of GPUs and four precisions"},
-    {"models/", 1700, "model files, their checks and the cards of the shipped models"},
+    {"models/", 1600, "model files, their checks and the cards of the shipped models"},
     {"engine/problem/", 1000, "two problems: generators, metrics, validation"},
     {"engine/cluster/", 700, "ranks by MPI or in one process"},
-    {"engine/backend/", 7800, "every call twice, for CPU and CUDA, and of several ranks"},
+    {"engine/backend/", 7500, "every call twice, for CPU and CUDA, and of several ranks"},
     {"engine/search/", 3100, "sampling, active search, local search, exact searches"},
     {"engine/training/", 1600, "trainer, baselines, checkpoints"},
-    {"engine/schedule/", 600, "batches, limits, several devices"},
+    {"engine/schedule/", 700, "batches, limits, several devices"},
     {"engine/engine.", 500, "the facade"},
-    {"host/formats/", 4100, "a reader and a writer for each of a dozen formats"},
-    {"host/options/", 1500, "the table of options and its types"},
-    {"host/run/", 2500, "what the program and the libraries share"},
+    {"host/formats/", 3800, "a reader and a writer for each of a dozen formats"},
+    {"host/options/", 1200, "the table of options and its types"},
+    {"host/run/", 2100, "what the program and the libraries share"},
     {"host/library/", 1600, "the C interface, and its C++ header"},
-    {"host/command/", 4800, "nine subcommands and their help"},
-    {"host/python/", 2600, "the package and its bindings"},
-    {"bench/", 5500, "the PyTorch twin, measurements of kernels and their reports"},
+    {"host/command/", 3700, "nine subcommands and their help"},
+    {"host/python/", 2700, "the package and its bindings"},
+    {"bench/", 4100, "the PyTorch twin, measurements of kernels and their reports"},
 };
 
 bool counts_as_lines(const SourceFile& file) {
@@ -691,7 +691,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 1401 lines, at most 1400"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 1201 lines, at most 1200"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);
