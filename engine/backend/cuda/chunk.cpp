@@ -195,7 +195,8 @@ void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs) {
 
 void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill) {
-  stream.synchronize();  // an earlier chunk's copy may still read stream.uploads
+  if (!stream.uploads_are_read) stream.synchronize();
+  stream.uploads_are_read = false;
   stage(stream, plan, inputs.bytes, fill);
   upload_staged(stream, inputs);
 }

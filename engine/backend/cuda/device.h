@@ -143,13 +143,19 @@ struct DeviceStream : Stream {
   void download(void* to, const void* from, size_t bytes) const {
     require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, get()), "download");
   }
-  // Waits until the stream's work is done. If the token stops first, ends the work by its word (StopSignal).
+  // Waits until the stream's work is done.
+  void synchronize() const {
+    Stream::synchronize();
+    uploads_are_read = true;
+  }
+  // The same. If the token stops first, ends the work by its word (StopSignal).
   void wait(const StopToken& stop, int32_t* word);
 
   CudaDevice& device;
   StopSignal stop_signal;
   CudaMemory memory;
   PinnedBuffer uploads, downloads;
+  mutable bool uploads_are_read = true;  // no copy from `uploads` is under way
 };
 
 // The stream of all calls except rollouts without a tape. Its memory may be all of the budget.

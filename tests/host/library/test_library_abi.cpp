@@ -126,6 +126,7 @@ IS(pointsman_write_instances,
    int(pointsman_solver*, const pointsman_instances*, const char*, const char*, int));
 IS(pointsman_format_instances,
    int(pointsman_solver*, const pointsman_instances*, const char*, const void**, size_t*));
+IS(pointsman_set_option, int(pointsman_solver*, const char*, const char*));
 IS(pointsman_solve,
    int(pointsman_solver*, const pointsman_instances*, const pointsman_solve_options*, pointsman_answers**));
 IS(pointsman_answers_create, int(pointsman_solver*, pointsman_answers**));
