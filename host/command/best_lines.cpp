@@ -6,9 +6,9 @@
 #include <string>
 
 #include "engine/problem/problem.h"
-#include "host/run/log.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"
+#include "host/run/log.h"
 
 namespace pointsman {
 

@@ -29,8 +29,8 @@ const InstanceFormat& chosen_format(const CommonOptions& common) {
 
 constexpr size_t kPiece = size_t{1} << 22;  // bytes between two looks at the clock
 
-void write_instances(const InstanceFormat& format, const GenerateOptions& generate, const CommonOptions& common,
-                     OutputFile& file) {
+void write_instances(const InstanceFormat& format, const GenerateOptions& generate,
+                     const CommonOptions& common, OutputFile& file) {
   const SearchControl control = search_control(common);
   const StopToken stop = control.stop();
   try {
@@ -55,8 +55,8 @@ int run_generate(const GenerateOptions& generate, const CommonOptions& common) {
   OutputFile file = open_output(common);
   write_instances(format, generate, common, file);
   file.commit();
-  log_info(printed("%d %s instances of n = %d, seed %llu", generate.count, generate.problem.c_str(), generate.n,
-                   static_cast<unsigned long long>(common.seed)));
+  log_info(printed("%d %s instances of n = %d, seed %llu", generate.count, generate.problem.c_str(),
+                   generate.n, static_cast<unsigned long long>(common.seed)));
   return kExitDone;
 }
 

@@ -148,12 +148,17 @@ std::vector<TextFlag> text_flags() {
                                     [&](const CompletedShell& one) { return one.name == name; });
     return shell->script(program);
   };
-  return {{"--version", "Version and what it runs on", {},
-           [](const CommandTable&, const std::string&) { return version_text() + "\n"; }},
-          {"--models", "Names of the models that -m finds, a line each", {}, models},
-          {"--man", "The manual page: pointsman --man | man -l -", {},
-           [](const CommandTable& program, const std::string&) { return man_page(program); }},
-          {"--completion", "Completion for a shell: source <(pointsman --completion bash)", shells, completion}};
+  return {
+      {"--version",
+       "Version and what it runs on",
+       {},
+       [](const CommandTable&, const std::string&) { return version_text() + "\n"; }},
+      {"--models", "Names of the models that -m finds, a line each", {}, models},
+      {"--man",
+       "The manual page: pointsman --man | man -l -",
+       {},
+       [](const CommandTable& program, const std::string&) { return man_page(program); }},
+      {"--completion", "Completion for a shell: source <(pointsman --completion bash)", shells, completion}};
 }
 
 Program make_program() {

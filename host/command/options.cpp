@@ -26,11 +26,13 @@ void add_common_options(OptionSet& set, CommonOptions& options, const std::vecto
           "Memory that packed input (gzip, .npz) may take; K, M, G and T are powers of 1024")
       .type_name("SIZE")
       .judged_by([](const std::string& text) {
-        return parse_size(text) ? ""
-                                : "expected a number of bytes above 0 such as 512M or 4G, found \"" + text + "\"";
+        return parse_size(text)
+                   ? ""
+                   : "expected a number of bytes above 0 such as 512M or 4G, found \"" + text + "\"";
       });
   set.add("--config", options.config,
-          "Read flags from this file: \"samples = 64\" lines, [solve] sections; flags and environment come first")
+          "Read flags from this file: \"samples = 64\" lines, [solve] sections; flags and environment come "
+          "first")
       .type_name(kFileValue);
 }
 

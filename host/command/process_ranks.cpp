@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "host/command/interrupt.h"
-#include "host/run/log.h"
 #include "host/run/failure.h"
+#include "host/run/log.h"
 #include "host/run/ranks.h"
 
 namespace pointsman {

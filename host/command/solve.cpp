@@ -112,7 +112,8 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
     incumbents[i].log_prob = incumbents[i].network_objective = std::nan("");
     if (improves(flags.request.options)) {
       improve_solution(instances[i], incumbents[i],
-                       {.kicks = flags.request.options.kicks.value_or(0), .seed = flags.request.options.seed}, control);
+                       {.kicks = flags.request.options.kicks.value_or(0), .seed = flags.request.options.seed},
+                       control);
     }
     if (control.on_best) control.on_best(incumbents[i].objective);
   }
@@ -202,7 +203,8 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
 }
 
 int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  if (!flags.request.init.empty() && !flags.request.options.untrained) throw UsageError("--init FILE: needs --format json");
+  if (!flags.request.init.empty() && !flags.request.options.untrained)
+    throw UsageError("--init FILE: needs --format json");
   double reference = std::nan("");
   if (!flags.ref.empty()) {
     const auto number = reference_number(flags.ref);
@@ -233,7 +235,8 @@ int run_solve(SolveFlags& flags, const OptionSet& options, const CommonOptions& 
   CommonOptions output = common;
   output.force = common.force || flags.resume;
   OutputFile file = open_output(output, is_stream ? Appearance::kGrowing : Appearance::kWhole);
-  SolveRun run(common.device, flags.request.model, flags.request.options.untrained, run_log(), process_ranks());
+  SolveRun run(common.device, flags.request.model, flags.request.options.untrained, run_log(),
+               process_ranks());
   log_info(std::string("pointsman ") + POINTSMAN_VERSION + " on " + device_text(run.engine.device()) +
            ", seed " + std::to_string(common.seed));
   return is_stream ? run_stream(run, flags, common, file) : run_document(run, flags, common, file);

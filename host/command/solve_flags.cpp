@@ -44,7 +44,8 @@ void check_shard(const SolveFlags& flags, const CommonOptions& common) {
   const OutputFormat format = output_format(common);
   if (format != OutputFormat::kNdjson && format != OutputFormat::kNpy && format != OutputFormat::kNpz)
     throw UsageError("--shard: needs --format ndjson, npy or npz, whose outputs can be joined");
-  if (!flags.request.init.empty() && !flags.request.options.untrained) throw UsageError("--shard: is not for --init FILE");
+  if (!flags.request.init.empty() && !flags.request.options.untrained)
+    throw UsageError("--shard: is not for --init FILE");
   std::error_code absent;
   for (const std::string& path : flags.files) {
     const auto type =
@@ -58,7 +59,8 @@ void check_shard(const SolveFlags& flags, const CommonOptions& common) {
 
 void add_solve_flags(OptionSet& options, SolveFlags& flags) {
   options
-      .add("FILE", flags.files, "TSPLIB, .npy, .npz, JSON, NDJSON, CSV or KnapSack text, also .gz; - is stdin")
+      .add("FILE", flags.files,
+           "TSPLIB, .npy, .npz, JSON, NDJSON, CSV or KnapSack text, also .gz; - is stdin")
       .required();
   options.add("--resume", flags.resume,
               "Go on behind the last whole line that an earlier run left in -o FILE, an output of --format "

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <thread>
 
-#include "host/run/log.h"
 #include "host/command/options.h"
 #include "host/command/output.h"
+#include "host/run/log.h"
 
 namespace pointsman {
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "host/command/answered_lines.h"
-#include "host/run/log.h"
 #include "host/command/solve_flags.h"
 #include "host/formats/read_instances.h"
+#include "host/run/log.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"
 #include "models/tools/atomic_file.h"

@@ -78,7 +78,9 @@ void configure_log(bool quiet, bool verbose, bool json) {
   log_state = {quiet, verbose, json, log_state.sink};
 }
 
-void set_log_sink(std::function<void(const char*, const std::string&)> sink) { log_state.sink = std::move(sink); }
+void set_log_sink(std::function<void(const char*, const std::string&)> sink) {
+  log_state.sink = std::move(sink);
+}
 
 Clock::time_point process_start() { return kProcessStart; }
 

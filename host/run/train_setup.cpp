@@ -34,8 +34,8 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   if (request.init.empty()) return initial_parameters(config, config.seed);
   const Model model = load_model(find_model(request.init), run_log());
   if (model.config.problem != config.problem) {
-    throw UsageError("--init " + request.init + ": is a model for " + name_of(model.config.problem) + ", not " +
-                     name_of(config.problem));
+    throw UsageError("--init " + request.init + ": is a model for " + name_of(model.config.problem) +
+                     ", not " + name_of(config.problem));
   }
   for (const char* name : {"--glimpses", "--centre-logits", "--encoder", "--layers", "--prior"}) {
     if (options.is_given(name))
@@ -110,7 +110,7 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
   const bool supervised = !request.solutions.empty();
   if (supervised) {
     set.refuse_typed({"--baseline", "--entropy", "--entropy-steps"},
-                 "is not for supervised learning (--solutions)");
+                     "is not for supervised learning (--solutions)");
   }
   const ModelConfig& model = request.options.model;
   InstanceOptions input;
@@ -125,9 +125,9 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
                          " items (-n), found " + std::to_string(instances[i].n()));
   }
   LoadingWatch watch(request.instances);
-  Examples examples = make_examples(model, instances,
-                                    supervised ? load_solutions(request.solutions, instances) : SolutionBatch{},
-                                    [&](size_t numbers) { watch.after(numbers); });
+  Examples examples = make_examples(
+      model, instances, supervised ? load_solutions(request.solutions, instances) : SolutionBatch{},
+      [&](size_t numbers) { watch.after(numbers); });
   if (examples.unreachable > 0) {
     log_warning(printed(
         "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
