@@ -132,8 +132,7 @@ void set_rest(const Program& program, const Command& command) {
     }
   }
   for (const Option& option : options.all()) {
-    if (option.row().is_required && !option.is_given)
-      throw UsageError(option.flag() + " is required (see " + command.name + " --help)");
+    if (option.row().is_required && !option.is_given) throw UsageError(option.flag() + " is required");
   }
 }
 
@@ -145,11 +144,10 @@ std::string unknown_flag(const CLI::App& app) {
   return {};
 }
 
-[[noreturn]] void fail_parse(const CLI::App& app, const Command* command, const CommandTable& table,
-                             const CLI::ParseError& error) {
+// What is wrong with words that CLI11 refuses.
+std::string describe(const CLI::App& app, const CommandTable& table, const CLI::ParseError& error) {
   const std::string flag = unknown_flag(app);
-  const std::string see = " (see " + (command ? command->name + " " : "") + "--help)";
-  if (flag.empty()) throw UsageError(error.what() + see);
+  if (flag.empty()) return error.what();
   Words known;
   for (const OptionRow& row : table.rows) {
     for (const std::string& name : row.names) {
@@ -157,8 +155,7 @@ std::string unknown_flag(const CLI::App& app) {
     }
   }
   const std::string meant = nearest_word(std::string_view(flag).substr(flag.find_first_not_of('-')), known);
-  throw UsageError("unknown flag " + shown(flag) + (meant.empty() ? "" : "; did you mean --" + meant + "?") +
-                   see);
+  return "unknown flag " + shown(flag) + (meant.empty() ? "" : "; did you mean --" + meant + "?");
 }
 
 }  // namespace
@@ -178,6 +175,7 @@ Parsed parse(const Program& program, Words words) {
   std::reverse(words.begin(), words.end());  // as CLI11 wants a vector
   const std::string name = program.name + (command != nullptr ? " " + command->name : "");
   const CommandTable table = command != nullptr ? table_of(*command) : all;
+  const std::string see = " (see " + (command != nullptr ? command->name + " " : "") + "--help)";
   try {
     app.parse(words);
     set_rest(program, *command);
@@ -186,7 +184,9 @@ Parsed parse(const Program& program, Words words) {
   } catch (const CLI::CallForHelp&) {
     return {nullptr, {}, help_text(table, name)};
   } catch (const CLI::ParseError& error) {
-    fail_parse(app, command, table, error);
+    throw UsageError(describe(app, table, error) + see);
+  } catch (const UsageError& error) {
+    throw UsageError(error.what() + see);
   }
   return {command, {}, {}};
 }
