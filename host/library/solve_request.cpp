@@ -3,7 +3,6 @@
 #include "host/library/solve_request.h"
 
 #include "host/library/handles.h"
-#include "host/options/run_options.h"
 
 namespace pointsman {
 
@@ -69,12 +68,6 @@ void set_members(const Member<T> (&members)[N], const pointsman_solve_options& g
   }
 }
 
-void declare(OptionSet& options, SolveRequest& request) {
-  add_solve_options(options, request);
-  add_seed(options, request.options.seed);
-  add_time_limit(options, request.time_limit);
-}
-
 void set_all(const pointsman_solve_options& given, OptionSet& options) {
   if (given.mode != nullptr) options.set("mode", given.mode);
   if (given.model != nullptr) options.set("model", given.model);
@@ -104,7 +97,7 @@ pointsman_solve_options solve_options_of(const pointsman_solve_options* given) {
 SolveRequest solve_request(const pointsman_solve_options& given, const Settings& settings) {
   SolveRequest request;
   OptionSet options;
-  declare(options, request);
+  add_call_options(options, request);
   for (const auto& [name, value] : settings) options.set(name, value);
   set_all(given, options);
   if (!request.init.empty() && request.init != "random")
@@ -116,7 +109,7 @@ SolveRequest solve_request(const pointsman_solve_options& given, const Settings&
 SolveRequest score_request(const pointsman_solve_options& given, const Settings& settings) {
   SolveRequest request;
   OptionSet options;
-  declare(options, request);
+  add_call_options(options, request);
   for (const char* name : {"model", "temperature"}) {
     if (const auto found = settings.find(name); found != settings.end()) options.set(name, found->second);
   }
@@ -128,7 +121,7 @@ SolveRequest score_request(const pointsman_solve_options& given, const Settings&
 void check_settings(const Settings& settings) {
   SolveRequest request;
   OptionSet options;
-  declare(options, request);
+  add_call_options(options, request);
   for (const auto& [name, value] : settings) options.set(name, value);
 }
 

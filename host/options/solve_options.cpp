@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/problem/problem.h"
+#include "host/options/run_options.h"
 
 namespace pointsman {
 
@@ -114,6 +115,12 @@ void add_solve_options(OptionSet& options, SolveRequest& request) {
               "\"random\": active search from fresh parameters; else a file of solutions to start from: no "
               "answer will be worse than these");
   add_engine_options(options, request.options);
+}
+
+void add_call_options(OptionSet& options, SolveRequest& request) {
+  add_solve_options(options, request);
+  add_seed(options, request.options.seed);
+  add_time_limit(options, request.time_limit);
 }
 
 void finish_solve_options(const OptionSet& options, SolveRequest& request) {

@@ -18,6 +18,8 @@ struct SolveRequest {
 
 // All but the seed and the time limit (run_options.h), which every subcommand of the program has.
 void add_solve_options(OptionSet& options, SolveRequest& request);
+// The same with the two, as a call of the libraries has them.
+void add_call_options(OptionSet& options, SolveRequest& request);
 // Of a policy from which samples are drawn or whose log p is asked.
 void add_temperature(OptionSet& options, float& temperature);
 // Those of the engine alone, which messages between ranks carry.

@@ -17,12 +17,6 @@ void set_all(OptionSet& options, const Keywords& keywords) {
     options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
 }
 
-void declare(OptionSet& options, SolveRequest& request) {
-  add_solve_options(options, request);
-  add_seed(options, request.options.seed);
-  add_time_limit(options, request.time_limit);
-}
-
 void declare(OptionSet& options, GenerateRequest& request) {
   add_generate_options(options, request.options);
   add_seed(options, request.seed);
@@ -65,7 +59,7 @@ std::string type_of(const Option& option) {
 SolveRequest solve_request(const Keywords& keywords) {
   SolveRequest request;
   OptionSet options;
-  declare(options, request);
+  add_call_options(options, request);
   set_all(options, keywords);
   finish_solve_options(options, request);
   return request;
@@ -117,7 +111,7 @@ std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& 
   GenerateRequest generate;
   PreparedTraining training;
   OptionSet options;
-  if (call == "solve") declare(options, solve);
+  if (call == "solve") add_call_options(options, solve);
   if (call == "device") add_device_options(options, device);
   if (call == "read") add_instance_options(options, instances);
   if (call == "generate") declare(options, generate);
