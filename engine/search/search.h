@@ -92,10 +92,10 @@ struct ActiveSearchOptions {
   StepReport on_step;  // after each step, once for each instance
 };
 
-// Iterated 2-opt and Or-opt without a network, one tour of each instance, by Backend::two_opt(): the tours of
-// `seed` and an instance's key, the same on every device. It measures in the plane, as the networks do, also
-// where the instance's metric rounds. Instances of fewer than kFewestTourCities cities have no room for it:
-// local_search_tour() answers these.
+// Iterated 2-opt and Or-opt without a network, one tour of each instance, by TwoOptDevice::two_opt(): the
+// tours of `seed` and an instance's key, the same on every device. It measures in the plane, as the networks
+// do, also where the instance's metric rounds. Instances of fewer than kFewestTourCities cities have no room
+// for it: local_search_tour() answers these.
 struct TwoOptOptions {
   static constexpr int kKicksPerCity = 64;
 
