@@ -28,7 +28,11 @@ std::vector<std::string> known_keys(const std::vector<Command>& commands, const 
   std::vector<std::string> keys;
   for (const Command& command : commands) {
     if (!section.empty() && command.name != section) continue;
-    for (const Option& option : command.options->all()) keys.push_back(option.flag().substr(2));
+    for (const Option& option : command.options->all()) {
+      for (const std::string& name : option.row().names) {
+        if (name.starts_with("--")) keys.push_back(name.substr(2));
+      }
+    }
   }
   return keys;
 }

@@ -75,8 +75,10 @@ const Command* find_command(const Words& words, const std::vector<Command>& comm
                    did_you_mean(words[0], names));
 }
 
-void declare(CLI::App& app, const CommandTable& program, const TextFlag& flag) {
-  const auto answer = [&](const std::string& choice) { throw TextWanted{flag.text(program, choice)}; };
+void declare(CLI::App& app, const Program& program, const TextFlag& flag) {
+  const auto answer = [&](const std::string& choice) {
+    throw TextWanted{flag.text(table_of(program), choice)};
+  };
   if (flag.choices.empty()) {
     app.add_flag_callback(flag.name, [=] { answer(""); });
     return;
@@ -164,17 +166,16 @@ Parsed parse(const Program& program, Words words) {
   normalise_flags(words);
   const Command* const command = find_command(words, program.commands);
   if (command != nullptr && command->has_own_parser) return {command, {words.begin() + 1, words.end()}, {}};
-  const CommandTable all = table_of(program);
   CLI::App app(program.description, program.name);
   app.require_subcommand(1);
-  for (const TextFlag& flag : program.texts) declare(app, all, flag);
+  for (const TextFlag& flag : program.texts) declare(app, program, flag);
   if (command != nullptr) {
     CLI::App* const own = app.add_subcommand(command->name);
     for (Option& option : command->options->all()) declare(*own, option);
   }
   std::reverse(words.begin(), words.end());  // as CLI11 wants a vector
   const std::string name = program.name + (command != nullptr ? " " + command->name : "");
-  const CommandTable table = command != nullptr ? table_of(*command) : all;
+  const auto table = [&] { return command != nullptr ? table_of(*command) : table_of(program); };
   const std::string see = " (see " + (command != nullptr ? command->name + " " : "") + "--help)";
   try {
     app.parse(words);
@@ -182,9 +183,9 @@ Parsed parse(const Program& program, Words words) {
   } catch (const TextWanted& wanted) {
     return {nullptr, {}, wanted.text};
   } catch (const CLI::CallForHelp&) {
-    return {nullptr, {}, help_text(table, name)};
+    return {nullptr, {}, help_text(table(), name)};
   } catch (const CLI::ParseError& error) {
-    throw UsageError(describe(app, table, error) + see);
+    throw UsageError(describe(app, table(), error) + see);
   } catch (const UsageError& error) {
     throw UsageError(error.what() + see);
   }

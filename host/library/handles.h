@@ -14,6 +14,7 @@
 #include "engine/problem/instance.h"
 #include "host/formats/write_solutions.h"
 #include "host/library/include/pointsman.h"
+#include "host/options/solve_options.h"
 #include "host/run/failure.h"
 #include "host/run/solve_run.h"
 
@@ -30,6 +31,7 @@ struct pointsman_solver {
   std::optional<pointsman::SolveRun> run;  // none: it could not be made
   pointsman::RunLog log;
   std::map<std::string, std::string> settings;  // of pointsman_set_option()
+  std::optional<pointsman::SolveCalls> calls;   // made by the first
   std::string device;
   std::unique_ptr<const std::string> bytes;  // of a format call: until the next call ends
   std::atomic<bool> is_busy{false};
@@ -43,6 +45,7 @@ struct pointsman_solver {
   void give_bytes(std::string made, const void** data, size_t* size);
   // Throws std::invalid_argument where there is none.
   pointsman::SolveRun& ready_run();
+  pointsman::SolveCalls& ready_calls() { return calls ? *calls : calls.emplace(); }
 };
 
 namespace pointsman {

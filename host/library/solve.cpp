@@ -17,7 +17,7 @@ int solve(pointsman_solver& solver, const InstanceBatch& instances, const points
           pointsman_answers& answers) {
   CallWatch watch(given, instances.size());
   SolveRun& run = solver.ready_run();
-  SolveRequest request = solve_request(given, solver.settings);
+  SolveRequest request = solve_request(solver, given);
   run.models.request(request.model, request.options.untrained);
   SolveJob job(instances, given.first_row, std::move(request.options), watch.control(request));
   if (given.progress != nullptr)
@@ -32,7 +32,7 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
           const pointsman_solve_options& given, double* log_probs) {
   CallWatch watch(given, instances.size());
   SolveRun& run = solver.ready_run();
-  const SolveRequest request = score_request(given, solver.settings);
+  const SolveRequest request = score_request(solver, given);
   for (const Instance& instance : instances) {
     if (!instance.has_coordinates())
       throw std::invalid_argument("score: an instance has no coordinates, only distances");
@@ -59,11 +59,12 @@ extern "C" {
 
 int pointsman_set_option(pointsman_solver* solver, const char* name, const char* value) {
   return call_with(solver, [&] {
-    Settings settings = solver->settings;
-    settings.erase(required(name, "name"));
-    if (value != nullptr) settings[name] = value;
-    check_settings(settings);
-    solver->settings = std::move(settings);
+    if (value == nullptr) {
+      solver->settings.erase(required(name, "name"));
+    } else {
+      solver->ready_calls().begin().set(required(name, "name"), std::string(value));
+      solver->settings.insert_or_assign(name, value);
+    }
     return POINTSMAN_OK;
   });
 }

@@ -94,35 +94,27 @@ pointsman_solve_options solve_options_of(const pointsman_solve_options* given) {
   return taken(given, kDefaults);
 }
 
-SolveRequest solve_request(const pointsman_solve_options& given, const Settings& settings) {
-  SolveRequest request;
-  OptionSet options;
-  add_call_options(options, request);
-  for (const auto& [name, value] : settings) options.set(name, value);
+SolveRequest solve_request(pointsman_solver& solver, const pointsman_solve_options& given) {
+  SolveCalls& calls = solver.ready_calls();
+  OptionSet& options = calls.begin();
+  for (const auto& [name, value] : solver.settings) options.set(name, value);
   set_all(given, options);
-  if (!request.init.empty() && request.init != "random")
-    throw UsageError("--init: expected \"random\", found \"" + request.init + "\"");
-  finish_solve_options(options, request);
-  return request;
+  const std::string& init = calls.request().init;
+  if (!init.empty() && init != "random")
+    throw UsageError("--init: expected \"random\", found \"" + init + "\"");
+  return calls.finish();
 }
 
-SolveRequest score_request(const pointsman_solve_options& given, const Settings& settings) {
-  SolveRequest request;
-  OptionSet options;
-  add_call_options(options, request);
+SolveRequest score_request(pointsman_solver& solver, const pointsman_solve_options& given) {
+  SolveCalls& calls = solver.ready_calls();
+  OptionSet& options = calls.begin();
   for (const char* name : {"model", "temperature"}) {
-    if (const auto found = settings.find(name); found != settings.end()) options.set(name, found->second);
+    if (const auto found = solver.settings.find(name); found != solver.settings.end())
+      options.set(name, found->second);
   }
   if (given.model != nullptr) options.set("model", given.model);
   if (given.temperature != kDefaults.temperature) options.set("temperature", given.temperature);
-  return request;
-}
-
-void check_settings(const Settings& settings) {
-  SolveRequest request;
-  OptionSet options;
-  add_call_options(options, request);
-  for (const auto& [name, value] : settings) options.set(name, value);
+  return calls.request();
 }
 
 }  // namespace pointsman

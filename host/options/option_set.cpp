@@ -125,13 +125,6 @@ OptionValue value_of(const std::optional<T>& variable) {
   return variable ? value_of(*variable) : OptionValue();
 }
 
-// "first-sample" and "first_sample" are the same.
-std::string plain_name(std::string name) {
-  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
 }  // namespace
 
 std::string in_library_names(const std::string& message) {
@@ -194,7 +187,12 @@ std::string Option::flag() const {
   return found == row_.names.end() ? row_.names.front() : *found;
 }
 
-std::string Option::name() const { return plain_name(flag()); }
+std::string Option::name() const {
+  std::string name = flag();
+  name.erase(0, name.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
 void Option::refuse(const std::string& text) const {
   std::string expected = "text";
@@ -321,13 +319,15 @@ Option& OptionSet::add(const char* names, std::optional<T>& variable, T unset, s
 }
 
 Option* OptionSet::find(const std::string& name) {
-  const std::string plain = plain_name(name);
   for (Option& option : options_) {
-    for (const std::string& own : option.row().names) {
-      if (plain_name(own) == plain) return &option;
-    }
+    const std::vector<std::string>& names = option.row().names;
+    if (std::count(names.begin(), names.end(), name) > 0 || option.name() == name) return &option;
   }
   return nullptr;
+}
+
+void OptionSet::forget() {
+  for (Option& option : options_) option.is_given = option.is_typed = false;
 }
 
 void OptionSet::set(const std::string& name, const OptionValue& value) {
@@ -351,7 +351,7 @@ bool OptionSet::is_typed(const char* flag) const {
   return option != nullptr && option->is_typed;
 }
 
-void OptionSet::refuse_typed(std::initializer_list<const char*> flags, const std::string& why) const {
+void OptionSet::refuse_typed(std::span<const char* const> flags, const std::string& why) const {
   for (const char* flag : flags) {
     if (is_typed(flag)) throw UsageError(std::string(flag) + ": " + why);
   }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -124,16 +124,18 @@ class OptionSet {
 
   std::deque<Option>& all() { return options_; }
   const std::deque<Option>& all() const { return options_; }
-  // By any of its names; null: there is none.
+  // By one of its names as they stand in the row, or by name(); null: there is none.
   Option* find(const std::string& name);
   const Option* find(const std::string& name) const { return const_cast<OptionSet*>(this)->find(name); }
+  // After their variables were reset: no option is given.
+  void forget();
   // Sets the option of that name of the libraries. Throws UsageError, also where there is none.
   void set(const std::string& name, const OptionValue& value);
 
   bool is_given(const char* flag) const;
   bool is_typed(const char* flag) const;
   // Throws UsageError(flag: why) for the first of the flags that the caller gave.
-  void refuse_typed(std::initializer_list<const char*> flags, const std::string& why) const;
+  void refuse_typed(std::span<const char* const> flags, const std::string& why) const;
 
  private:
   Option& declare(const char* names, OptionType type, std::string description);

@@ -23,11 +23,6 @@ constexpr const char* kNetworkFlags[] = {"--model",   "--samples", "--first-samp
 constexpr const char* kNotForActive[] = {"--samples", "--first-sample", "--shuffle", "--temperature"};
 constexpr const char* kOnlyForActive[] = {"--steps", "--replicas", "--learn", "--learning-rate", "--entropy"};
 
-template <size_t N>
-void refuse_given(const char* const (&flags)[N], const OptionSet& options, const std::string& why) {
-  for (const char* flag : flags) options.refuse_typed({flag}, why);
-}
-
 // What --mode takes, and what each of them does.
 void add_mode(OptionSet& options, Mode& mode) {
   OptionSet::Words<Mode> modes;
@@ -117,12 +112,6 @@ void add_solve_options(OptionSet& options, SolveRequest& request) {
   add_engine_options(options, request.options);
 }
 
-void add_call_options(OptionSet& options, SolveRequest& request) {
-  add_solve_options(options, request);
-  add_seed(options, request.options.seed);
-  add_time_limit(options, request.time_limit);
-}
-
 void finish_solve_options(const OptionSet& options, SolveRequest& request) {
   SolveOptions& solve = request.options;
   solve.untrained = request.init == "random";
@@ -131,14 +120,26 @@ void finish_solve_options(const OptionSet& options, SolveRequest& request) {
   refuse_combinations(solve, options);
 }
 
+SolveCalls::SolveCalls() {
+  add_solve_options(options_, request_);
+  add_seed(options_, request_.options.seed);
+  add_time_limit(options_, request_.time_limit);
+}
+
+OptionSet& SolveCalls::begin() {
+  request_ = {};
+  options_.forget();
+  return options_;
+}
+
 void refuse_combinations(const SolveOptions& solve, const OptionSet& options) {
   const ModeInfo& mode = info_of(solve.mode);
   const bool active = solve.mode == Mode::kActive;
-  if (!mode.has_network) refuse_given(kNetworkFlags, options, std::string("is not for --mode ") + mode.name);
+  if (!mode.has_network) options.refuse_typed(kNetworkFlags, std::string("is not for --mode ") + mode.name);
   if (active) {
-    refuse_given(kNotForActive, options, "is not for --mode active");
+    options.refuse_typed(kNotForActive, "is not for --mode active");
   } else {
-    refuse_given(kOnlyForActive, options, "is for --mode active");
+    options.refuse_typed(kOnlyForActive, "is for --mode active");
   }
   if (solve.untrained && !active) throw UsageError("--init random: is for --mode active");
   if (options.is_typed("--kicks") && mode.number != ModeNumber::kKicks && !improves(solve))

@@ -18,8 +18,6 @@ struct SolveRequest {
 
 // All but the seed and the time limit (run_options.h), which every subcommand of the program has.
 void add_solve_options(OptionSet& options, SolveRequest& request);
-// The same with the two, as a call of the libraries has them.
-void add_call_options(OptionSet& options, SolveRequest& request);
 // Of a policy from which samples are drawn or whose log p is asked.
 void add_temperature(OptionSet& options, float& temperature);
 // Those of the engine alone, which messages between ranks carry.
@@ -27,6 +25,24 @@ void add_engine_options(OptionSet& options, SolveOptions& solve);
 
 // After they are set: what some say of others. Throws UsageError for combinations that mean nothing.
 void finish_solve_options(const OptionSet& options, SolveRequest& request);
+
+// The requests of a library's solver, one after the other: the table is made once, not for each call.
+class SolveCalls {
+ public:
+  SolveCalls();
+
+  // The options of the next call, at their defaults, with the seed and the time limit.
+  OptionSet& begin();
+  const SolveRequest& request() const { return request_; }
+  const SolveRequest& finish() {
+    finish_solve_options(options_, request_);
+    return request_;
+  }
+
+ private:
+  SolveRequest request_;
+  OptionSet options_;
+};
 
 // Throws UsageError for combinations that mean nothing, as far as the engine's options are concerned.
 void refuse_combinations(const SolveOptions& solve, const OptionSet& options);

@@ -56,13 +56,9 @@ std::string type_of(const Option& option) {
 
 }  // namespace
 
-SolveRequest solve_request(const Keywords& keywords) {
-  SolveRequest request;
-  OptionSet options;
-  add_call_options(options, request);
-  set_all(options, keywords);
-  finish_solve_options(options, request);
-  return request;
+SolveRequest solve_request(SolveCalls& calls, const Keywords& keywords) {
+  set_all(calls.begin(), keywords);
+  return calls.finish();
 }
 
 BackendOptions device_request(const Keywords& keywords) {
@@ -105,19 +101,19 @@ PreparedTraining prepared_training(const Keywords& keywords) {
 }
 
 std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& call) {
-  SolveRequest solve;
+  SolveCalls calls;
   BackendOptions device;
   InstanceOptions instances;
   GenerateRequest generate;
   PreparedTraining training;
   OptionSet options;
-  if (call == "solve") add_call_options(options, solve);
   if (call == "device") add_device_options(options, device);
   if (call == "read") add_instance_options(options, instances);
   if (call == "generate") declare(options, generate);
   if (call == "train") declare(options, training);
   std::vector<std::pair<std::string, std::string>> keywords;
-  for (const Option& option : options.all()) keywords.emplace_back(option.name(), type_of(option));
+  for (const Option& option : call == "solve" ? calls.begin().all() : options.all())
+    keywords.emplace_back(option.name(), type_of(option));
   return keywords;
 }
 

@@ -180,15 +180,20 @@ Solver::Turn::~Turn() {
   solver_.ended_.notify_one();
 }
 
+SolveRequest Solver::request_of(const Keywords& keywords) {
+  Keywords all = keywords;
+  if (!model_.empty()) all.emplace("model", model_);
+  const std::lock_guard lock(mutex_);
+  return solve_request(calls_, all);
+}
+
 Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint64_t first_row) {
   const Clock::time_point start = Clock::now();
   const bool in_handler = is_in_handler();
   require_own_process();
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
-    Keywords all = keywords;
-    if (!model_.empty()) all.emplace("model", model_);
-    const SolveRequest request = solve_request(all);
+    const SolveRequest request = request_of(keywords);
     const SearchControl control = control_of(request, start, stopped);
     const Turn turn(*this, control, in_handler);
     run_->models.request(model_, request.options.untrained);

@@ -74,12 +74,14 @@ class Solver {
     Solver& solver_;
   };
 
+  SolveRequest request_of(const Keywords& keywords);
   void require_own_process() const;
 
   std::string model_;
   std::mutex mutex_;  // of what follows but run_, which is that of the call under way
   std::condition_variable ended_;
   bool is_busy_ = false;
+  SolveCalls calls_;
   std::unique_ptr<SolveRun> run_;
   pid_t process_ = getpid();
 };

@@ -109,8 +109,8 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
   if (request.instances.empty()) return;
   const bool supervised = !request.solutions.empty();
   if (supervised) {
-    set.refuse_typed({"--baseline", "--entropy", "--entropy-steps"},
-                     "is not for supervised learning (--solutions)");
+    constexpr const char* kPolicyGradient[] = {"--baseline", "--entropy", "--entropy-steps"};
+    set.refuse_typed(kPolicyGradient, "is not for supervised learning (--solutions)");
   }
   const ModelConfig& model = request.options.model;
   InstanceOptions input;

@@ -169,6 +169,13 @@ TEST_CASE("flag before environment before config file before default") {
   CHECK(summary("--first_sample 2 --batch_size=4 -n 5", "").at("samples") == 5);
   CHECK(summary("-n 5", "POINTSMAN_CONFIG=flags.toml").at("seed") == 3);
   CHECK(sandbox.run("info", "POINTSMAN_SAMPLES=many").code == 0);  // another subcommand's variable
+  // Only long flags are keys: no short one, and no positional of any subcommand.
+  for (const char* text :
+       {"n = 9\n", "FILE = \"map.tsp\"\n", "problem = \"tsp\"\n[train]\nproblem = \"tsp\"\n"}) {
+    sandbox.write("wrong.toml", text);
+    INFO(text);
+    CHECK(sandbox.run("solve --config wrong.toml " + kMap).code == 2);
+  }
   sandbox.write("wrong.toml", "sampels = 9\n");
   const Answer wrong = sandbox.run("solve --config wrong.toml " + kMap);
   CHECK(wrong.code == 2);
