@@ -12,7 +12,10 @@ for preset in tsan asan; do
   cmake --preset "$preset" && cmake --build --preset "$preset" && ctest --preset "$preset"
 done
 cmake --preset default && cmake --build --preset default --target pointsman pointsman_bench \
-  pointsman_cuda_emulated fake_driver test_cuda_races test_cuda_arithmetic_emulated test_cuda_sums_emulated
+  pointsman_cuda_emulated fake_driver test_cuda_races test_cuda_{arithmetic,backend,decode,precision,shapes,sums}_emulated
+for name in backend decode precision shapes; do
+  POINTSMAN_EMULATION_SCHEDULE=forward "build/tests/cuda_emulation/test_cuda_${name}_emulated"
+done
 build/tests/cuda_emulation/test_cuda_races '[race],[large]'
 build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
 python3 tests/cuda_emulation/rehearse_check.py build

@@ -463,7 +463,7 @@ TEST_CASE("decode: samples that share prefixes") {
     for (const float scale : {1.0f, 12.0f}) {
       Case c = small_case(problem, 17);
       c.scale = scale;
-      c.counts = {150, 1, 40};
+      c.counts = {70, 1, 20};
       c.cluster_rows.clear();
       expect_cpu_rollouts(c);
       c.tile_rows = 32;
