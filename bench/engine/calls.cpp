@@ -47,8 +47,12 @@ struct Device {
     row["encoder"] = name_of(session.model.config.encoder);
     return row;
   }
-  // bench/floors.h counts the network with the LSTM encoder.
-  Work counted(Work work) const { return session.model.config.encoder == Encoder::kLstm ? work : Work{}; }
+  // bench/floors.h counts the network with the LSTM encoder, in fp32.
+  Work counted(Work work) const {
+    const bool has_floor =
+        session.model.config.encoder == Encoder::kLstm && session.common.device.precision == Precision::kFp32;
+    return has_floor ? work : Work{};
+  }
 
   // Adds the row of a call; two calls warm up.
   void time(const char* name, void (Caller::*call)(int), int batch, Work work) {

@@ -9,7 +9,7 @@
 #   build      the program, its CUDA module, the device tests and the benches, Release
 #   compare    what the device is; the same tours from the same seeds on cuda and cpu
 #   test       the CUDA tests on the GPU, each in a process of its own
-#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, LSTM and decoding beside their floors, mode 2opt
+#   bench      the engine's calls with both encoders, the LSTM beside cuDNN, mode 2opt
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
 #   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
 #   profile    Nsight Compute's counters of the main kernels, and what their warps wait for at each instruction
@@ -113,7 +113,7 @@ stage_build() {
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPOINTSMAN_CUDA=ON -DPOINTSMAN_BUILD_BENCH=ON \
     "${flags[@]}" >&2 &&
     cmake --build "$build" --parallel "$(nproc)" \
-      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_operations >&2
+      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_lstm >&2
 }
 
 stage_compare() {
@@ -163,7 +163,7 @@ stage_bench() {
   for encoder in lstm attention; do
     for part in greedy train active sample; do bench_engine 40 "$part" --seconds 0.2 --encoder "$encoder" || worst=1; done
   done
-  for part in lstm decode; do measure 60 "$build/bench/bench_operations" "$part" || worst=1; done
+  measure 60 "$build/bench/bench_lstm" || worst=1
   for n in 20 50 100; do
     "$build/host/pointsman" generate tsp -n "$n" -b 10000 -q -f -o "$state/tours.npy"
     measure 40 "$build/host/pointsman" eval "$state/tours.npy" --modes "2opt,2opt+$((4 * n)),2opt+$((64 * n))" --device cuda \
@@ -203,9 +203,9 @@ stage_profile() {
     row_of_code profile "$kernel" "$code"
     [ "$code" -eq 0 ] || worst=1
   done <<'LIST'
-decode_cluster_kernel bench/bench_operations decode
-decode_kernel bench/bench_operations decode
-lstm_forward_cluster_kernel bench/bench_operations lstm
+decode_cluster_kernel bench/pointsman-bench bench sample --device cuda
+decode_kernel bench/pointsman-bench bench greedy --device cuda
+lstm_forward_cluster_kernel bench/bench_lstm
 step_gradients_kernel bench/pointsman-bench bench train --device cuda
 item_gradients_kernel bench/pointsman-bench bench train --device cuda
 LIST

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder's LSTM, forward and backward, beside cuDNN. Both read two numbers a step and return the outputs
-// of all steps; "keep" is the forward pass that the backward pass needs, "backward" gives the gradients of
-// all weights.
+// bench_lstm: times the encoder's LSTM on the first CUDA device, forward and backward, beside cuDNN. Both
+// read two numbers a step and return the outputs of all steps; "keep" is the forward pass that the backward
+// pass needs, "backward" gives the gradients of all weights.
 #include "bench/operations/lstm_peer.h"
 
 namespace pointsman::bench {
@@ -108,11 +108,24 @@ void time_ours(const Context& context, int batch, int steps) {
                [&] { ours.backward(); });
 }
 
-}  // namespace
-
-void bench_lstm(const Context& context) {
+void bench_lstm() {
+  DeviceNetwork network;
+  const Context context{network, network.get(), cuda_peaks(0)};
+  print_row(peaks_row(context.peaks));
   for_each_lstm_shape("ours", [&](int batch, int steps) { time_ours(context, batch, steps); });
-  bench_lstm_peers(context, Ours(context.network, kCheckedBatch, kCheckedSteps).answer());
+  bench_lstm_peers(context, Ours(network, kCheckedBatch, kCheckedSteps).answer());
 }
 
+}  // namespace
+
 }  // namespace pointsman::bench
+
+int main() {
+  try {
+    pointsman::bench::bench_lstm();
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "bench_lstm: %s\n", failure.what());
+    return 1;
+  }
+}

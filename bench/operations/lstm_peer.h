@@ -2,9 +2,48 @@
 // The rival of the LSTM kernels: cuDNN, one variant for each algorithm and math type that it offers.
 #pragma once
 
-#include "bench/operations/device_batch.h"
+#include <cstdio>
+
+#include "bench/operations/device.h"
+#include "engine/backend/cuda/device.h"
+#include "engine/backend/cuda/parameters.h"
+#include "kernels/cuda/cuda_operations.h"
 
 namespace pointsman::bench {
+
+// A TSP model with a critic on the device.
+struct DeviceNetwork : cuda::CudaDevice, cuda::MainStream {
+  DeviceNetwork() : CudaDevice(0, Precision::kFp32), MainStream(static_cast<CudaDevice&>(*this)) {
+    layout.emplace(config);  // of one glimpse, with a critic
+    parameters.emplace(config, *layout, 1, get());
+    parameters->allocate();
+    const std::vector<float> fresh = initial_parameters(config, config.seed);
+    upload(parameters->parameters(), fresh.data(), fresh.size() * sizeof(float));
+    parameters->prepare(0, 1);
+    synchronize();
+    make_cublas();
+  }
+
+  cuda::SetArray tensor(size_t offset) const { return parameters->tensor(offset); }
+};
+
+inline void print_row(const Json& row) {
+  std::printf("%s\n", row.dump().c_str());
+  std::fflush(stdout);
+}
+
+// What a bench works with.
+struct Context {
+  DeviceNetwork& network;
+  cudaStream_t stream;  // the network's
+  Peaks peaks;
+
+  // Times `run` and prints the row.
+  template <typename Run>
+  void time(const Json& row, Work work, Run&& run, double seconds = 0.2) const {
+    print_row(timed(row, time_on_device(stream, run, seconds), work, peaks));
+  }
+};
 
 // In host memory: an LSTM's input and the gradient of its output, and what it gives for them.
 struct LstmAnswer {
