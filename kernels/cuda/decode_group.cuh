@@ -30,6 +30,7 @@ struct DecodeUnitWeights {
   const float *bias, *fold;
 
   __device__ __forceinline__ DecodeUnitWeights(const DecodeThread& t, int step, int unit) {
+    // Spelled out, as in load_unit_weights().
     const SetArray &biases = step == 0 ? t.args.start_bias : t.args.bias, &folds = t.args.fold;
     bias = biases.data + t.tile.set * biases.stride + unit;
     fold = folds.data + t.tile.set * folds.stride + unit;

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kNormThreads) embed_kernel(EmbedArgs a) {
   const HalfWarp w = this_half_warp();
   const SetRange own = own_item(a.ranges, a.items);
   if (own.rows == 0) return;
-  const float* embedding = a.embedding.of(own.set);
+  const float* embedding = a.embedding.data + own.set * a.embedding.stride;
   const int64_t row = own.first_row;
   const float x = a.features[2 * row], y = a.features[2 * row + 1];
   float out[kOwned];

@@ -36,6 +36,7 @@ struct LstmUnitWeights {
 };
 
 __device__ __forceinline__ LstmUnitWeights load_unit_weights(const LstmForwardArgs& a, int set, int unit) {
+  // Spelled out: with SetArray::of() the kernels on tensor cores take more registers.
   const float* bias = a.bias.data + set * a.bias.stride + unit;
   const float* fold = a.fold.data + set * a.fold.stride + unit;
   LstmUnitWeights w;
