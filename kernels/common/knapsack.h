@@ -16,7 +16,7 @@ template <typename Number>
 POINTSMAN_HOST_DEVICE inline double packed_value(const Number* weight_value, const int32_t* order, int n) {
   double value = 0.0;
   for (int i = 0; i < n && order[i] >= 0; ++i) {
-    value += static_cast<double>(weight_value[2 * static_cast<int64_t>(order[i]) + 1]);
+    value += static_cast<double>(weight_value[2 * int64_t{order[i]} + 1]);
   }
   return value;
 }

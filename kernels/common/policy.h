@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/common/host_device.h"
+
 namespace pointsman {
 
 enum class Decode : int32_t { kGreedy, kSample, kForced };
@@ -31,7 +33,7 @@ struct PolicyStatistics {
   int64_t evaluations = 0;  // network evaluations made: fewer than steps where rollouts share a prefix
   int64_t direct_rows = 0;  // attention rows outside the factored tanh's exact range
 
-  PolicyStatistics& operator+=(const PolicyStatistics& other) {
+  POINTSMAN_HOST_DEVICE PolicyStatistics& operator+=(const PolicyStatistics& other) {
     entropy += other.entropy;
     mean_logit += other.mean_logit;
     saturated += other.saturated;

@@ -27,8 +27,8 @@ template <typename Number>
 POINTSMAN_HOST_DEVICE inline double tour_length(const Number* xy, const int32_t* order, int n) {
   double length = 0.0;
   for (int i = 0; i < n; ++i) {
-    const Number* from = xy + 2 * static_cast<int64_t>(order[i]);
-    const Number* to = xy + 2 * static_cast<int64_t>(order[i + 1 < n ? i + 1 : 0]);
+    const Number* from = xy + 2 * int64_t{order[i]};
+    const Number* to = xy + 2 * int64_t{order[i + 1 < n ? i + 1 : 0]};
     const double dx = static_cast<double>(to[0]) - static_cast<double>(from[0]);
     const double dy = static_cast<double>(to[1]) - static_cast<double>(from[1]);
     length += euclidean_length<Number>(dx, dy);

@@ -15,98 +15,69 @@ HWY_BEFORE_NAMESPACE();
 namespace pointsman::cpu {
 namespace HWY_NAMESPACE {
 
-inline constexpr int kParts16 = kHidden / 16;  // of a row
+using Row = Vectors<kHidden / kLanes>;
 
-struct Row {
-  F16 part[kParts16];
-};
-HWY_INLINE Row load_row(const float* x) {
-  Row r;
-  for (int i = 0; i < kParts16; ++i) r.part[i] = load16(x + 16 * i);
-  return r;
-}
 HWY_INLINE float sum_row(const Row& row) {
-  F16 sum = row.part[0];
-  for (int i = 1; i < kParts16; ++i) sum = sum + row.part[i];
+  F16 sum;
+  for (int p = 0; p < Row::kSize; ++p) {
+    V& part = sum.part[p % kParts];
+    part = p < kParts ? row.part[p] : hn::Add(part, row.part[p]);
+  }
   return sum16(sum);
 }
+HWY_INLINE float mean_of_row(const Row& row) { return sum_row(row) * (1.0f / kHidden); }
 
 void Embed(const EmbedArgs& a) {
-  const Row e0 = load_row(a.embedding), e1 = load_row(a.embedding + kHidden);
-  for (int r = 0; r < a.rows; ++r) {
-    const F16 x = splat(a.features[2 * r]), y = splat(a.features[2 * r + 1]);
-    for (int i = 0; i < kParts16; ++i)
-      store16(fma(e1.part[i], y, e0.part[i] * x), a.out + static_cast<int64_t>(r) * kHidden + 16 * i);
+  const Row e0 = load<Row>(a.embedding), e1 = load<Row>(a.embedding + kHidden);
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const Row x = splat<Row>(a.features[2 * r]), y = splat<Row>(a.features[2 * r + 1]);
+    store16(fma(e1, y, e0 * x), a.out + r * kHidden);
   }
 }
 
 void EmbedBackward(const float* features, const float* dout, int rows, float* sum) {
-  Row s0 = load_row(sum), s1 = load_row(sum + kHidden);
-  for (int r = 0; r < rows; ++r) {
-    const Row d = load_row(dout + static_cast<int64_t>(r) * kHidden);
-    const F16 x = splat(features[2 * r]), y = splat(features[2 * r + 1]);
-    for (int i = 0; i < kParts16; ++i) {
-      s0.part[i] = fma(d.part[i], x, s0.part[i]);
-      s1.part[i] = fma(d.part[i], y, s1.part[i]);
-    }
+  Row s0 = load<Row>(sum), s1 = load<Row>(sum + kHidden);
+  for (int64_t r = 0; r < rows; ++r) {
+    const Row d = load<Row>(dout + r * kHidden);
+    s0 = fma(d, splat<Row>(features[2 * r]), s0);
+    s1 = fma(d, splat<Row>(features[2 * r + 1]), s1);
   }
-  for (int i = 0; i < kParts16; ++i) {
-    store16(s0.part[i], sum + 16 * i);
-    store16(s1.part[i], sum + kHidden + 16 * i);
-  }
+  store16(s0, sum);
+  store16(s1, sum + kHidden);
 }
 
 void LayerNorm(const LayerNormArgs& a) {
-  const Row weight = load_row(a.weight), bias = load_row(a.bias);
-  for (int r = 0; r < a.rows; ++r) {
-    Row x = load_row(a.x + static_cast<int64_t>(r) * kHidden), square;
-    const float mean = sum_row(x) * (1.0f / kHidden);
-    const F16 shift = splat(mean);
-    for (int i = 0; i < kParts16; ++i) {
-      x.part[i] = x.part[i] - shift;
-      square.part[i] = x.part[i] * x.part[i];
-    }
-    const float inverse = 1.0f / std::sqrt(sum_row(square) * (1.0f / kHidden) + kNormEpsilon);
-    const F16 scale = splat(inverse);
-    for (int i = 0; i < kParts16; ++i) {
-      store16(fma(x.part[i] * scale, weight.part[i], bias.part[i]),
-              a.y + static_cast<int64_t>(r) * kHidden + 16 * i);
-    }
+  const Row weight = load<Row>(a.weight), bias = load<Row>(a.bias);
+  for (int64_t r = 0; r < a.rows; ++r) {
+    Row x = load<Row>(a.x + r * kHidden);
+    const float mean = mean_of_row(x);
+    x = x - splat<Row>(mean);
+    const float inverse = 1.0f / std::sqrt(mean_of_row(x * x) + kNormEpsilon);
+    store16(fma(x * splat<Row>(inverse), weight, bias), a.y + r * kHidden);
     a.statistics[2 * r] = mean;
     a.statistics[2 * r + 1] = inverse;
   }
 }
 
 void LayerNormBackward(const LayerNormBackwardArgs& a) {
-  const Row weight = load_row(a.weight);
-  Row dweight = load_row(a.dweight), dbias = load_row(a.dbias);
-  for (int r = 0; r < a.rows; ++r) {
-    const int64_t at = static_cast<int64_t>(r) * kHidden;
-    const F16 mean = splat(a.statistics[2 * r]), scale = splat(a.statistics[2 * r + 1]);
-    Row x, g, gx;
-    for (int i = 0; i < kParts16; ++i) {
-      const F16 dy = load16(a.dy + at + 16 * i);
-      x.part[i] = (load16(a.x + at + 16 * i) - mean) * scale;
-      g.part[i] = dy * weight.part[i];
-      gx.part[i] = g.part[i] * x.part[i];
-      dweight.part[i] = fma(dy, x.part[i], dweight.part[i]);
-      dbias.part[i] = dbias.part[i] + dy;
-    }
-    const F16 mean_g = splat(sum_row(g) * (1.0f / kHidden)), mean_gx = splat(sum_row(gx) * (1.0f / kHidden));
-    for (int i = 0; i < kParts16; ++i) {
-      float* dx = a.dx + at + 16 * i;
-      store16(fma(scale, fnma(x.part[i], mean_gx, g.part[i] - mean_g), load16(dx)), dx);
-    }
+  const Row weight = load<Row>(a.weight);
+  Row dweight = load<Row>(a.dweight), dbias = load<Row>(a.dbias);
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const Row scale = splat<Row>(a.statistics[2 * r + 1]), dy = load<Row>(a.dy + r * kHidden);
+    const Row x = (load<Row>(a.x + r * kHidden) - splat<Row>(a.statistics[2 * r])) * scale, g = dy * weight;
+    dweight = fma(dy, x, dweight);
+    dbias = dbias + dy;
+    const Row mean_g = splat<Row>(mean_of_row(g)), mean_gx = splat<Row>(mean_of_row(g * x));
+    float* dx = a.dx + r * kHidden;
+    store16(fma(scale, fnma(x, mean_gx, g - mean_g), load<Row>(dx)), dx);
   }
-  for (int i = 0; i < kParts16; ++i) {
-    store16(dweight.part[i], a.dweight + 16 * i);
-    store16(dbias.part[i], a.dbias + 16 * i);
-  }
+  store16(dweight, a.dweight);
+  store16(dbias, a.dbias);
 }
 
 void AddBias(const AddBiasArgs& a) {
   for (int r = 0; r < a.rows; ++r) {
-    const int64_t at = static_cast<int64_t>(r) * a.width;
+    const int64_t at = int64_t{r} * a.width;
     for (int j = 0; j < a.width; j += 16) {
       store16(load16(a.x + at + j) + load16(a.bias + j), a.out + at + j);
     }
@@ -116,7 +87,7 @@ void AddBias(const AddBiasArgs& a) {
 void SumColumns(const float* x, int rows, int width, float* sum) {
   for (int j = 0; j < width; j += 16) {
     F16 total = load16(sum + j);
-    for (int r = 0; r < rows; ++r) total = total + load16(x + static_cast<int64_t>(r) * width + j);
+    for (int r = 0; r < rows; ++r) total = total + load16(x + int64_t{r} * width + j);
     store16(total, sum + j);
   }
 }
@@ -145,9 +116,9 @@ struct Head {
 // Rows j of x [n][3H], `width` columns, as multiply() reads W = x: panels of 16 items, zeros behind the last.
 HWY_INLINE void pack_items(const float* x, const Head& head, float* packed) {
   for (int first = 0; first < head.padded_n; first += 16) {
-    float* panel = packed + static_cast<int64_t>(first) * head.width;
+    float* panel = packed + int64_t{first} * head.width;
     for (int c = 0; c < 16; ++c) {
-      const float* row = x + static_cast<int64_t>(first + c) * 3 * kHidden;
+      const float* row = x + int64_t{first + c} * 3 * kHidden;
       for (int k = 0; k < head.width; ++k) panel[16 * k + c] = first + c < head.n ? row[k] : 0.0f;
     }
   }
@@ -157,7 +128,7 @@ HWY_INLINE void pack_items(const float* x, const Head& head, float* packed) {
 HWY_INLINE void pack_columns(const float* x, const Head& head, float* packed) {
   for (int c = 0; c < head.width; c += 16) {
     for (int j = 0; j < head.n; ++j) {
-      store16(load16(x + static_cast<int64_t>(j) * 3 * kHidden + c), packed);
+      store16(load16(x + int64_t{j} * 3 * kHidden + c), packed);
       packed += 16;
     }
   }
@@ -169,7 +140,7 @@ HWY_INLINE void softmax_four(float* scores, const Head& head, float* totals) {
   const int last = head.padded_n - 16, left = head.n - last;
   F16 shift[4], sum[4];
   for (int i = 0; i < 4; ++i) {
-    const float* row = scores + static_cast<int64_t>(i) * head.padded_n;
+    const float* row = scores + int64_t{i} * head.padded_n;
     F16 largest = first_of(load16(row + last), left, splat(row[last]));
     for (int j = 0; j < last; j += 16) largest = max16(largest, load16(row + j));
     shift[i] = splat(largest_lane(largest));
@@ -177,7 +148,7 @@ HWY_INLINE void softmax_four(float* scores, const Head& head, float* totals) {
   const F16 scale = splat(head.scale), zero = splat(0.0f);
   for (int j = 0; j <= last; j += 16) {
     for (int i = 0; i < 4; ++i) {
-      float* at = scores + static_cast<int64_t>(i) * head.padded_n + j;
+      float* at = scores + int64_t{i} * head.padded_n + j;
       F16 e = exp16((load16(at) - shift[i]) * scale);
       if (j == last) e = first_of(e, left, zero);
       sum[i] = j == 0 ? e : sum[i] + e;
@@ -189,16 +160,14 @@ HWY_INLINE void softmax_four(float* scores, const Head& head, float* totals) {
 
 // The same of `rows` rows, at most kAttentionBlock; behind them room for three.
 HWY_INLINE void softmax_weights(float* scores, int rows, const Head& head, float* totals) {
-  for (int i = rows; i % 4 != 0; ++i)
-    std::fill_n(scores + static_cast<int64_t>(i) * head.padded_n, head.padded_n, 0.0f);
-  for (int i = 0; i < rows; i += 4)
-    softmax_four(scores + static_cast<int64_t>(i) * head.padded_n, head, totals + i);
+  for (int i = rows; i % 4 != 0; ++i) std::fill_n(scores + int64_t{i} * head.padded_n, head.padded_n, 0.0f);
+  for (int i = 0; i < rows; i += 4) softmax_four(scores + int64_t{i} * head.padded_n, head, totals + i);
 }
 
 void SelfAttention(const SelfAttentionArgs& a) {
   float* const keys = a.scratch;
-  float* const values = keys + static_cast<int64_t>(padded(a.n)) * kHidden;
-  float* const scores = values + static_cast<int64_t>(padded(a.n)) * kHidden;
+  float* const values = keys + int64_t{padded(a.n)} * kHidden;
+  float* const scores = values + int64_t{padded(a.n)} * kHidden;
   StopMeter meter(a.stop);
   for (int h = 0; h < a.heads; ++h) {
     const Head head(a, h);
@@ -207,8 +176,8 @@ void SelfAttention(const SelfAttentionArgs& a) {
     for (int first = 0; first < a.n; first += kAttentionBlock) {
       meter.check(a.n);
       const int rows = std::min(kAttentionBlock, a.n - first);
-      const float* q = a.qkv + static_cast<int64_t>(first) * 3 * kHidden + head.column;
-      float* out = a.out + static_cast<int64_t>(first) * kHidden + head.column;
+      const float* q = a.qkv + int64_t{first} * 3 * kHidden + head.column;
+      float* out = a.out + int64_t{first} * kHidden + head.column;
       multiply({q, 3 * kHidden, keys, scores, head.padded_n, rows, head.width, head.padded_n, false});
       float totals[kAttentionBlock];
       softmax_weights(scores, rows, head, totals);
@@ -216,7 +185,7 @@ void SelfAttention(const SelfAttentionArgs& a) {
       for (int i = 0; i < rows; ++i) {
         const F16 total = splat(totals[i]);
         for (int c = 0; c < head.width; c += 16) {
-          float* at = out + static_cast<int64_t>(i) * kHidden + c;
+          float* at = out + int64_t{i} * kHidden + c;
           store16(load16(at) / total, at);
         }
       }
@@ -244,10 +213,10 @@ struct BackwardScratch {
 
   BackwardScratch(float* scratch, int n)
       : key_items(scratch),
-        key_columns(key_items + static_cast<int64_t>(padded(n)) * kHidden),
-        value_items(key_columns + static_cast<int64_t>(padded(n)) * kHidden),
-        p(value_items + static_cast<int64_t>(padded(n)) * kHidden),
-        dp(p + static_cast<int64_t>(padded(n)) * kAttentionBlock) {}
+        key_columns(key_items + int64_t{padded(n)} * kHidden),
+        value_items(key_columns + int64_t{padded(n)} * kHidden),
+        p(value_items + int64_t{padded(n)} * kHidden),
+        dp(p + int64_t{padded(n)} * kAttentionBlock) {}
 };
 
 void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
@@ -255,7 +224,7 @@ void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
   const BackwardScratch s(f.scratch, f.n);
   constexpr int kWidth = 3 * kHidden;
   StopMeter meter(f.stop);
-  for (int i = 0; i < f.n; ++i) std::fill_n(a.dqkv + static_cast<int64_t>(i) * kWidth, kWidth, 0.0f);
+  for (int i = 0; i < f.n; ++i) std::fill_n(a.dqkv + int64_t{i} * kWidth, kWidth, 0.0f);
   for (int h = 0; h < f.heads; ++h) {
     const Head head(f, h);
     pack_items(f.qkv + kHidden + head.column, head, s.key_items);
@@ -264,14 +233,14 @@ void SelfAttentionBackward(const SelfAttentionBackwardArgs& a) {
     for (int first = 0; first < f.n; first += kAttentionBlock) {
       meter.check(f.n);
       const int rows = std::min(kAttentionBlock, f.n - first);
-      const int64_t at = static_cast<int64_t>(first) * kWidth + head.column;
-      const float *q = f.qkv + at, *dout = a.dout + static_cast<int64_t>(first) * kHidden + head.column;
+      const int64_t at = int64_t{first} * kWidth + head.column;
+      const float *q = f.qkv + at, *dout = a.dout + int64_t{first} * kHidden + head.column;
       multiply({q, kWidth, s.key_items, s.p, head.padded_n, rows, head.width, head.padded_n, false});
       multiply({dout, kHidden, s.value_items, s.dp, head.padded_n, rows, head.width, head.padded_n, false});
       float totals[kAttentionBlock];
       softmax_weights(s.p, rows, head, totals);
       for (int i = 0; i < rows; ++i) {
-        const int64_t row = static_cast<int64_t>(i) * head.padded_n;
+        const int64_t row = int64_t{i} * head.padded_n;
         softmax_backward(s.p + row, totals[i], s.dp + row, head);
       }
       multiply({s.dp, head.padded_n, s.key_columns, a.dqkv + at, kWidth, rows, f.n, head.width, false});

@@ -10,6 +10,8 @@
 #include <ctime>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <tuple>
 
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cpu/simd-inl.h"
@@ -65,6 +67,29 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+const char* choose_instruction_set() {
+  // POINTSMAN_SIMD's words, their names, and the better targets: Highway picks the best of the rest.
+  constexpr std::tuple<std::string_view, const char*, int64_t> kSets[] = {
+      {"avx512", "AVX-512", 0}, {"avx2", "AVX2", HWY_AVX3}, {"sse4", "SSE4", HWY_AVX3 | HWY_AVX2}};
+  const char* variable = std::getenv("POINTSMAN_SIMD");
+  const std::string word = variable == nullptr ? "" : variable;
+  const char* wanted = nullptr;
+  for (const auto& [known, name, better] : kSets) {
+    if (word != known) continue;
+    wanted = name;
+    hwy::DisableTargets(better);
+  }
+  if (!word.empty() && wanted == nullptr)
+    throw std::invalid_argument("POINTSMAN_SIMD: expected avx512, avx2 or sse4, found \"" + word + "\"");
+  hwy::GetChosenTarget().DeInit();
+  const char* chosen = HWY_DYNAMIC_DISPATCH(TargetName)();
+  if (wanted != nullptr && std::string_view(chosen) != wanted) {
+    throw std::runtime_error("POINTSMAN_SIMD=" + word + ": this processor has no " + wanted + ", best is " +
+                             chosen);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 double fma_peak_gflops() {
@@ -80,34 +105,6 @@ double fma_peak_gflops() {
   }
   return best;
 }
-
-namespace {
-
-// Targets better than the one named; Highway then picks the best of the rest.
-int64_t targets_to_disable(const std::string& name) {
-  if (name == "avx512") return 0;
-  if (name == "avx2") return HWY_AVX3;
-  if (name == "sse4") return HWY_AVX3 | HWY_AVX2;
-  throw std::invalid_argument("POINTSMAN_SIMD: expected avx512, avx2 or sse4, found \"" + name + "\"");
-}
-
-const char* choose_instruction_set() {
-  const char* forced = std::getenv("POINTSMAN_SIMD");
-  if (forced != nullptr && *forced != '\0') hwy::DisableTargets(targets_to_disable(forced));
-  hwy::GetChosenTarget().DeInit();
-  const std::string chosen = HWY_DYNAMIC_DISPATCH(TargetName)();
-  if (forced != nullptr && *forced != '\0') {
-    const std::string wanted = forced;
-    const std::string expected = wanted == "avx512" ? "AVX-512" : wanted == "avx2" ? "AVX2" : "SSE4";
-    if (chosen != expected) {
-      throw std::runtime_error("POINTSMAN_SIMD=" + wanted + ": this processor has no " + expected +
-                               ", best is " + chosen);
-    }
-  }
-  return HWY_DYNAMIC_DISPATCH(TargetName)();
-}
-
-}  // namespace
 
 const char* instruction_set() {
   static const char* const name = choose_instruction_set();

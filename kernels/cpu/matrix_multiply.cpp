@@ -33,7 +33,7 @@ HWY_INLINE int next_vectors(int left) {
 template <int kVectors>
 HWY_INLINE void store_sums(const MultiplyArgs& a, int row, int column, const V* sum) {
   const D d;
-  const int64_t at = static_cast<int64_t>(row) * a.ldy + column;
+  const int64_t at = int64_t{row} * a.ldy + column;
 #pragma GCC unroll 4
   for (int j = 0; j < kVectors; ++j) {
     float* y = a.y + at + j * kLanes;
@@ -53,12 +53,12 @@ HWY_INLINE void store_sums(const MultiplyArgs& a, int row, int column, const V* 
 template <int kRows, int kVectors>
 HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
   const D d;
-  const float* x = a.x + static_cast<int64_t>(row) * a.ldx;
+  const float* x = a.x + int64_t{row} * a.ldx;
   const float* panel[kVectors];
   V sum[kRows][kVectors];
   for (int j = 0; j < kVectors; ++j) {
     const int c = column + j * kLanes;
-    panel[j] = a.packed + static_cast<int64_t>(c / 16) * a.k * 16 + c % 16;
+    panel[j] = a.packed + int64_t{c / 16} * a.k * 16 + c % 16;
     for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Zero(d);
   }
 #pragma GCC unroll 2
@@ -66,7 +66,7 @@ HWY_INLINE void multiply_tile(const MultiplyArgs& a, int row, int column) {
     V b[kVectors];
     for (int j = 0; j < kVectors; ++j) b[j] = hn::LoadU(d, panel[j] + 16 * k);
     for (int i = 0; i < kRows; ++i) {
-      const V s = hn::Set(d, x[static_cast<int64_t>(i) * a.ldx + k]);
+      const V s = hn::Set(d, x[int64_t{i} * a.ldx + k]);
       for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(s, b[j], sum[i][j]);
     }
   }
@@ -118,12 +118,12 @@ HWY_INLINE void outer_tile(const OuterArgs& a, const float* panel) {
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) {
       acc[i][j] = hn::Zero(d);
-      hwy::Prefetch(a.sum + static_cast<int64_t>(i) * a.ldsum + j * kLanes);  // wanted at the end
+      hwy::Prefetch(a.sum + int64_t{i} * a.ldsum + j * kLanes);  // wanted at the end
     }
   }
   const float* x = a.x;
   for (int r = 0; r < a.rows; ++r) {
-    hwy::Prefetch(x + kPrefetchRows * static_cast<int64_t>(a.ldx));
+    hwy::Prefetch(x + kPrefetchRows * int64_t{a.ldx});
     V b[kVectors];
     for (int j = 0; j < kVectors; ++j) b[j] = hn::LoadU(d, panel + j * kLanes);
     for (int i = 0; i < kRows; ++i) {
@@ -135,7 +135,7 @@ HWY_INLINE void outer_tile(const OuterArgs& a, const float* panel) {
   }
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) {
-      float* out = a.sum + static_cast<int64_t>(i) * a.ldsum + j * kLanes;
+      float* out = a.sum + int64_t{i} * a.ldsum + j * kLanes;
       hn::StoreU(hn::Add(hn::LoadU(d, out), acc[i][j]), d, out);
     }
   }
@@ -158,13 +158,13 @@ HWY_INLINE void outer_panel(OuterArgs a, float* panel) {
     // Rows of y may lie a power of two apart: copied together, they do not fight for the same cache sets.
     for (int r = 0; r < a.rows; ++r) {
       for (int j = 0; j < a.n; j += kLanes) {
-        hn::StoreU(hn::LoadU(D(), a.y + static_cast<int64_t>(r) * a.ldy + j), D(), panel + r * a.n + j);
+        hn::StoreU(hn::LoadU(D(), a.y + int64_t{r} * a.ldy + j), D(), panel + r * a.n + j);
       }
     }
     for (; a.m >= kTileRows; a.m -= kTileRows) {
       outer_tile<kTileRows, kVectors>(a, panel);
       a.x += kTileRows;
-      a.sum += kTileRows * static_cast<int64_t>(a.ldsum);
+      a.sum += kTileRows * int64_t{a.ldsum};
     }
     outer_rest<kTileRows - 1, kVectors>(a, panel);
   } else if constexpr (kVectors > 1) {
@@ -177,10 +177,10 @@ void AccumulateOuter(const OuterArgs& a) {
   for (int first = 0; first < a.rows; first += kOuterBlock) {
     OuterArgs block = a;
     block.rows = a.rows - first < kOuterBlock ? a.rows - first : kOuterBlock;
-    block.x += static_cast<int64_t>(first) * a.ldx;
+    block.x += int64_t{first} * a.ldx;
     for (int column = 0; column < a.n; column += block.n) {
       block.n = next_vectors((a.n - column) / kLanes) * kLanes;
-      block.y = a.y + static_cast<int64_t>(first) * a.ldy + column;
+      block.y = a.y + int64_t{first} * a.ldy + column;
       block.sum = a.sum + column;
       outer_panel<kTileVectors>(block, panel);
     }

@@ -93,11 +93,11 @@ HWY_INLINE float scores_in_range(const float* references, const Query& query, co
   const Query q = query;  // local: the stores below cannot alias it, so it stays in registers
   F16 v[kVectors];
   for (int i = 0; i < kVectors; ++i) v[i] = load16(v_row + 16 * i);
-  const F16 base = joined_quotients<kRange>(references + static_cast<int64_t>(items[0]) * kHidden, q, v);
+  const F16 base = joined_quotients<kRange>(references + int64_t{items[0]} * kHidden, q, v);
   for (int j = 0; j < count; j += 4) {
     const float* row[4];
     for (int t = 0; t < 4; ++t) {
-      row[t] = references + static_cast<int64_t>(items[j + t < count ? j + t : count - 1]) * kHidden;
+      row[t] = references + int64_t{items[j + t < count ? j + t : count - 1]} * kHidden;
     }
     const F16 s0 = joined_quotients<kRange>(row[0], q, v) - base,
               s1 = joined_quotients<kRange>(row[1], q, v) - base;
@@ -112,39 +112,24 @@ HWY_INLINE float scores_in_range(const float* references, const Query& query, co
   return sum_of(v) - 2.0f * sum16(base);
 }
 
-HWY_INLINE void pad_to_16(float* x, int count) {
-  for (int j = count; j % 16 != 0; ++j) x[j] = x[0];
-}
-
 // u_j - u_0 of each item; the last group of 16 is padded with the first score. Returns u_0. Not inlined: it
 // is much code.
 HWY_NOINLINE float attention_scores(const float* references, const Query& q, const float* v,
                                     const int32_t* items, int count, float* scores, float* sum = nullptr) {
-  float first = 0.0f;
-  switch (q.range) {
-    case TanhRange::kUncapped:
-      first = scores_in_range<TanhRange::kUncapped>(references, q, v, items, count, scores, sum);
-      break;
-    case TanhRange::kCapped:
-      first = scores_in_range<TanhRange::kCapped>(references, q, v, items, count, scores, sum);
-      break;
-    case TanhRange::kDirect:
-      first = scores_in_range<TanhRange::kDirect>(references, q, v, items, count, scores, sum);
-      break;
-  }
-  pad_to_16(scores, count);
+  const float first = q.range == TanhRange::kUncapped
+                          ? scores_in_range<TanhRange::kUncapped>(references, q, v, items, count, scores, sum)
+                      : q.range == TanhRange::kCapped
+                          ? scores_in_range<TanhRange::kCapped>(references, q, v, items, count, scores, sum)
+                          : scores_in_range<TanhRange::kDirect>(references, q, v, items, count, scores, sum);
+  for (int j = count; j % 16 != 0; ++j) scores[j] = scores[0];
   return first;
-}
-
-HWY_INLINE float largest_of(const float* x, int count) {
-  F16 largest = load16(x);
-  for (int j = 16; j < count; j += 16) largest = max16(largest, load16(x + j));
-  return largest_lane(largest);
 }
 
 // In place: u -> exp(u - max). Padding included.
 HWY_NOINLINE void exponentials(float* u, int count) {
-  const F16 shift = splat(largest_of(u, count));
+  F16 largest = load16(u);
+  for (int j = 16; j < count; j += 16) largest = max16(largest, load16(u + j));
+  const F16 shift = splat(largest_lane(largest));
   for (int j = 0; j < count; j += 16) store16(exp16(load16(u + j) - shift), u + j);
 }
 
@@ -154,7 +139,7 @@ HWY_INLINE float readout(const float* values, const float* e, const int32_t* ite
   for (int i = 0; i < kVectors; ++i) sum[i] = splat(0.0f);
   float total = 0.0f;
   for (int j = 0; j < count; ++j) {
-    const float* row = values + static_cast<int64_t>(items[j]) * kHidden;
+    const float* row = values + int64_t{items[j]} * kHidden;
     const F16 weight = splat(e[j]);
     total += e[j];
     for (int i = 0; i < kVectors; ++i) sum[i] = fma(weight, load16(row + 16 * i), sum[i]);
@@ -241,8 +226,7 @@ void PointerLogits(const PointerLogitsArgs& a) {
   a.statistics->mean_u = centred_tanh(t, a.count, first, sum, w.centre);
   a.statistics->saturated = static_cast<float>(saturated_of(t, a.count)) / static_cast<float>(a.count);
   a.statistics->direct = direct;
-  const F16 scale = splat(w.scale);
-  scale_logits(t, scale, a.prior, a.count, a.logits);
+  scale_logits(t, splat(w.scale), a.prior, a.count, a.logits);
 }
 
 void Glimpse(const GlimpseArgs& a) {
@@ -276,7 +260,7 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
   F16 dq[kVectors], dv[kVectors];
   for (int i = 0; i < kVectors; ++i) dq[i] = dv[i] = splat(0.0f);
   for (int j = 0; j < items.count; ++j) {
-    const int64_t at = static_cast<int64_t>(items.list[j]) * kHidden;
+    const int64_t at = int64_t{items.list[j]} * kHidden;
     const F16 weight = splat(du[j]);
     for (int i = 0; i < kVectors; i += 4) {
       F16 x[4], s[4];
@@ -301,16 +285,12 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
 
 HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v, Items items,
                                   const float* du, const ScoreGradients& to) {
-  switch (q.range) {
-    case TanhRange::kUncapped:
-      scores_gradient_in_range<TanhRange::kUncapped>(references, q, v, items, du, to);
-      break;
-    case TanhRange::kCapped:
-      scores_gradient_in_range<TanhRange::kCapped>(references, q, v, items, du, to);
-      break;
-    case TanhRange::kDirect:
-      scores_gradient_in_range<TanhRange::kDirect>(references, q, v, items, du, to);
-      break;
+  if (q.range == TanhRange::kUncapped) {
+    scores_gradient_in_range<TanhRange::kUncapped>(references, q, v, items, du, to);
+  } else if (q.range == TanhRange::kCapped) {
+    scores_gradient_in_range<TanhRange::kCapped>(references, q, v, items, du, to);
+  } else {
+    scores_gradient_in_range<TanhRange::kDirect>(references, q, v, items, du, to);
   }
 }
 
@@ -329,12 +309,11 @@ HWY_NOINLINE void readout_gradient(const float* values, Items items, const Softm
   F16 d[kVectors];
   for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
   // Relative to the first item's value, as the scores: only differences of dp matter.
-  const float* base = values + static_cast<int64_t>(items.list[0]) * kHidden;
+  const float* base = values + int64_t{items.list[0]} * kHidden;
   for (int j = 0; j < count; j += 4) {
     F16 dot[4];
     for (int t = 0; t < 4; ++t) {
-      const float* row =
-          values + static_cast<int64_t>(items.list[j + t < count ? j + t : count - 1]) * kHidden;
+      const float* row = values + int64_t{items.list[j + t < count ? j + t : count - 1]} * kHidden;
       dot[t] = d[0] * (load16(row) - load16(base));
       for (int i = 1; i < kVectors; ++i) {
         dot[t] = fma(d[i], load16(row + 16 * i) - load16(base + 16 * i), dot[t]);
@@ -349,7 +328,7 @@ HWY_NOINLINE void readout_gradient(const float* values, Items items, const Softm
     weights += static_cast<double>(du[j]);
     weighted += static_cast<double>(du[j]) * static_cast<double>(dp[j]);
     const F16 p = splat(du[j]);
-    float* sum = value_sums + static_cast<int64_t>(items.list[j]) * kHidden;
+    float* sum = value_sums + int64_t{items.list[j]} * kHidden;
     for (int i = 0; i < kVectors; ++i) store16(fma(p, d[i], load16(sum + 16 * i)), sum + 16 * i);
   }
   const double mean = weighted / weights;

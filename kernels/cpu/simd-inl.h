@@ -38,78 +38,66 @@ struct Vectors {
 };
 using F16 = Vectors<kParts>;
 
+// Vectors of part(0), part(1), ..
+template <typename X, typename Part>
+HWY_INLINE X made_of(const Part& part) {
+  X r;
+#pragma GCC unroll 32
+  for (int p = 0; p < X::kSize; ++p) r.part[p] = part(p);
+  return r;
+}
+
 template <typename X = F16>
 HWY_INLINE X splat(float x) {
-  X r;
-  for (V& part : r.part) part = hn::Set(D(), x);
-  return r;
+  return made_of<X>([&](int) HWY_ATTR { return hn::Set(D(), x); });
 }
 template <typename X>
 HWY_INLINE X load(const float* x) {
-  X r;
-  for (int p = 0; p < X::kSize; ++p) r.part[p] = hn::LoadU(D(), x + p * kLanes);
-  return r;
+  return made_of<X>([&](int p) HWY_ATTR { return hn::LoadU(D(), x + p * kLanes); });
 }
 HWY_INLINE F16 load16(const float* x) { return load<F16>(x); }
 template <int K>
 HWY_INLINE void store16(const Vectors<K>& a, float* x) {
+#pragma GCC unroll 32
   for (int p = 0; p < K; ++p) hn::StoreU(a.part[p], D(), x + p * kLanes);
 }
 template <int K>
 HWY_INLINE Vectors<K> operator+(const Vectors<K>& a, const Vectors<K>& b) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Add(a.part[p], b.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Add(a.part[p], b.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> operator-(const Vectors<K>& a, const Vectors<K>& b) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Sub(a.part[p], b.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Sub(a.part[p], b.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> operator*(const Vectors<K>& a, const Vectors<K>& b) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Mul(a.part[p], b.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Mul(a.part[p], b.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> operator/(const Vectors<K>& a, const Vectors<K>& b) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Div(a.part[p], b.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Div(a.part[p], b.part[p]); });
 }
 // a * b + c in one rounding (two on SSE4, which has no fma).
 template <int K>
 HWY_INLINE Vectors<K> fma(const Vectors<K>& a, const Vectors<K>& b, const Vectors<K>& c) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::MulAdd(a.part[p], b.part[p], c.part[p]); });
 }
 // c - a * b
 template <int K>
 HWY_INLINE Vectors<K> fnma(const Vectors<K>& a, const Vectors<K>& b, const Vectors<K>& c) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::NegMulAdd(a.part[p], b.part[p], c.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> min16(const Vectors<K>& a, const Vectors<K>& b) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Min(a.part[p], b.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Min(a.part[p], b.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> max16(const Vectors<K>& a, const Vectors<K>& b) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Max(a.part[p], b.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Max(a.part[p], b.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> abs16(const Vectors<K>& a) {
-  Vectors<K> r;
-  for (int p = 0; p < K; ++p) r.part[p] = hn::Abs(a.part[p]);
-  return r;
+  return made_of<Vectors<K>>([&](int p) HWY_ATTR { return hn::Abs(a.part[p]); });
 }
 template <int K>
 HWY_INLINE Vectors<K> clamp16(const Vectors<K>& x, float low, float high) {

@@ -2,9 +2,8 @@
 // The gradient's L2 clip, Adam (Kingma & Ba 2015) and zeroing, with the arithmetic of
 // kernels/cpu/adam_update.cpp.
 //
-// First launch: a block sums the squares of 8,192 gradients in double, 4 bytes each. Second launch: each
-// block joins its set's sums (in the same order in every block), then one pass: 16 bytes in, 16 out, 3
-// divisions and a square root an element. Shared memory: 2 KB.
+// First launch: a block sums the squares of 8,192 gradients in double. Second launch: each block joins its
+// set's sums (in the same order in every block), then makes one pass.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 
@@ -31,7 +30,7 @@ __device__ __forceinline__ double sum_of_block(double value, double* values) {
 }
 
 __device__ __forceinline__ int64_t chunk_end(int64_t count) {
-  const int64_t end = (static_cast<int64_t>(blockIdx.x) + 1) * kAdamChunk;
+  const int64_t end = (int64_t{blockIdx.x} + 1) * kAdamChunk;
   return end < count ? end : count;
 }
 
@@ -39,16 +38,16 @@ __device__ __forceinline__ int64_t chunk_end(int64_t count) {
 __global__ void __launch_bounds__(kAdamThreads) squared_norm_kernel(AdamUpdateArgs a) {
   POINTSMAN_DYNAMIC_SHARED(double, values);
   const int64_t set = a.first_set + static_cast<int>(blockIdx.y);
-  const float* gradient = a.gradient.data + set * a.gradient.stride + a.offset;
+  const float* gradient = a.gradient.of(set) + a.offset;
   const int64_t end = chunk_end(a.count);
   double sum = 0.0;
 #pragma unroll 4
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kAdamChunk + threadIdx.x; i < end; i += kAdamThreads) {
+  for (int64_t i = int64_t{blockIdx.x} * kAdamChunk + threadIdx.x; i < end; i += kAdamThreads) {
     const double g = gradient[i];
     sum = fma(g, g, sum);
   }
   sum = sum_of_block(sum, values);
-  if (threadIdx.x == 0) a.scratch[static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x] = sum;
+  if (threadIdx.x == 0) a.scratch[int64_t{blockIdx.y} * gridDim.x + blockIdx.x] = sum;
 }
 
 // What one set's elements share.
@@ -62,7 +61,7 @@ __device__ __forceinline__ float adam_correction(float beta, int64_t step) {
 
 // Joins the set's sums of squares; all threads get the factors.
 __device__ __forceinline__ AdamFactors adam_factors(const AdamUpdateArgs& a, int64_t set, double* values) {
-  const double* sums = a.scratch + static_cast<int64_t>(blockIdx.y) * gridDim.x;
+  const double* sums = a.scratch + int64_t{blockIdx.y} * gridDim.x;
   double sum = 0.0;
   for (unsigned i = threadIdx.x; i < gridDim.x; i += kAdamThreads) sum += sums[i];
   const double norm = sqrt(sum_of_block(sum, values));
@@ -84,12 +83,12 @@ __global__ void __launch_bounds__(kAdamThreads) adam_update_kernel(AdamUpdateArg
   const int64_t set = a.first_set + static_cast<int>(blockIdx.y);
   const AdamFactors factors = adam_factors(a, set, values);
   if (a.steps[set] == 0) return;
-  float* parameters = a.parameters.data + set * a.parameters.stride + a.offset;
-  float* first_moment = a.first_moment.data + set * a.first_moment.stride + a.offset;
-  float* second_moment = a.second_moment.data + set * a.second_moment.stride + a.offset;
-  float* gradient = a.gradient.data + set * a.gradient.stride + a.offset;
+  float* parameters = a.parameters.of(set) + a.offset;
+  float* first_moment = a.first_moment.of(set) + a.offset;
+  float* second_moment = a.second_moment.of(set) + a.offset;
+  float* gradient = a.gradient.of(set) + a.offset;
   const int64_t end = chunk_end(a.count);
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kAdamChunk + threadIdx.x; i < end; i += kAdamThreads) {
+  for (int64_t i = int64_t{blockIdx.x} * kAdamChunk + threadIdx.x; i < end; i += kAdamThreads) {
     const float g = gradient[i] * factors.scale;
     const float m = fmaf(a.beta1, first_moment[i], (1.0f - a.beta1) * g);
     const float v = fmaf(a.beta2, second_moment[i], (1.0f - a.beta2) * (g * g));
@@ -101,14 +100,12 @@ __global__ void __launch_bounds__(kAdamThreads) adam_update_kernel(AdamUpdateArg
   }
 }
 
-int64_t adam_update_scratch(int64_t count, int sets) {
-  return static_cast<int64_t>(adam_chunks(count)) * sets;
-}
+int64_t adam_update_scratch(int64_t count, int sets) { return int64_t{adam_chunks(count)} * sets; }
 
 void adam_update(const AdamUpdateArgs& args, cudaStream_t stream) {
   const dim3 grid(adam_chunks(args.count), args.sets);
-  launch(squared_norm_kernel, grid, dim3(kAdamThreads), kAdamShared, stream, args);
-  launch(adam_update_kernel, grid, dim3(kAdamThreads), kAdamShared, stream, args);
+  launch(squared_norm_kernel, grid, kAdamThreads, kAdamShared, stream, args);
+  launch(adam_update_kernel, grid, kAdamThreads, kAdamShared, stream, args);
 }
 
 }  // namespace pointsman::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The winners' answers side by side. A warp takes a sequence and copies its best row. No shared memory, no
-// arithmetic; 8 n + 60 bytes a sequence, beside the 8 bytes a row that the reduction before it reads.
+// The winners' answers side by side. A warp takes a sequence and copies its best row.
 #include <cfloat>
 #include <cub/device/device_segmented_reduce.cuh>
 
@@ -15,7 +14,7 @@ using BestRow = cub::KeyValuePair<int, double>;  // row inside the sequence, its
 constexpr int kGatherThreads = 128, kGatherWarps = kGatherThreads / 32;
 
 __global__ void __launch_bounds__(kGatherThreads) gather_best_kernel(BestOfArgs a, const BestRow* best) {
-  const int64_t sequence = static_cast<int64_t>(blockIdx.x) * kGatherWarps + threadIdx.x / 32;
+  const int64_t sequence = int64_t{blockIdx.x} * kGatherWarps + threadIdx.x / 32;
   if (sequence >= a.sequences) return;
   const int64_t first = a.first_row[sequence];
   // CUB starts from {1, DBL_MAX}, which is also its answer where no row costs less.
@@ -67,7 +66,7 @@ void best_of(const BestOfArgs& args, cudaStream_t stream) {
   BestOfScratch scratch(placed, args.sequences);
   find_best_rows(args, scratch.cub_scratch, scratch.cub_bytes, scratch.best, stream);
   const int blocks = (args.sequences + kGatherWarps - 1) / kGatherWarps;
-  launch(gather_best_kernel, dim3(blocks), dim3(kGatherThreads), 0, stream, args, scratch.best);
+  launch(gather_best_kernel, blocks, kGatherThreads, 0, stream, args, scratch.best);
 }
 
 }  // namespace pointsman::cuda

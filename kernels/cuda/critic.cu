@@ -3,13 +3,6 @@
 // all items with one set of weights, the encoder's last state as the first query, then two layers. The
 // references are project_references()'. A block of 128 threads takes one sequence; thread d holds element d
 // of every vector, half-warps share out the items' scores.
-//
-// Shared memory: forward 1 KiB + 8 n bytes, gradient 1.5 KiB + 12 n bytes.
-// A sequence of n items, H = 128: forward 8 H^2 flops of four products, 3 n H times 5.3 + 2 operations and
-// 1/4 special-function operation of the glimpses. Backward the scores again, 3 n H times 12 operations and
-// one special-function operation, 8 H^2 flops of products. Device memory: h (512 n bytes) and references (512
-// n) read 3 times forward and h 3, references 6 times back; dreferences and dh (512 n each) written 3 times
-// and read twice; of all these only the first access need leave the caches. Weights: 64 KiB each from the L2.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
@@ -27,10 +20,6 @@ struct CriticSequence {
   const float* h;           // [n][H] states of the items
   const float* references;  // [n][H]
   float bound;
-
-  __device__ __forceinline__ const float* of_set(const SetArray& array) const {
-    return array.data + set * array.stride;
-  }
 };
 
 __device__ __forceinline__ CriticSequence critic_sequence(const CriticArgs& a, const SetRange& tile) {
@@ -114,21 +103,21 @@ __global__ void __launch_bounds__(kCriticThreads) critic_forward_kernel(CriticAr
   states[0] = state[d];
   __syncthreads();
   for (int step = 0; step < kProcessSteps; ++step) {
-    query[d] = product_element(state, c.of_set(a.query));
+    query[d] = product_element(state, a.query.of(c.set));
     a.queries[(c.sequence * kProcessSteps + step) * kHidden + d] = query[d];
     __syncthreads();
-    process_scores(c, query, c.of_set(a.v), items, e);
+    process_scores(c, query, a.v.of(c.set), items, e);
     state[d] = read_out_element(c, e);
     states[(step + 1) * kHidden] = state[d];
     __syncthreads();
   }
   float* hidden = query;
-  hidden[d] = fmaxf(product_element(state, c.of_set(a.fc1_weight)) + c.of_set(a.fc1_bias)[d], 0.0f);
+  hidden[d] = fmaxf(product_element(state, a.fc1_weight.of(c.set)) + a.fc1_bias.of(c.set)[d], 0.0f);
   a.hidden[c.sequence * kHidden + d] = hidden[d];
   __syncthreads();
   if (d == 0) {
-    const float* weight = c.of_set(a.fc2_weight);
-    float value = c.of_set(a.fc2_bias)[0];
+    const float* weight = a.fc2_weight.of(c.set);
+    float value = a.fc2_bias.of(c.set)[0];
 #pragma unroll 16
     for (int k = 0; k < kHidden; ++k) value += weight[k] * hidden[k];
     a.values[c.sequence] = value;
@@ -199,7 +188,7 @@ __device__ __forceinline__ void add_process_step(const CriticSequence& c, const 
   const float* reference = c.references + reference_index(threadIdx.x);
 #pragma unroll 4
   for (int j = 0; j < c.n; ++j) {
-    const int64_t at = static_cast<int64_t>(j) * kHidden;
+    const int64_t at = int64_t{j} * kHidden;
     const float x = denominator<kRange>(reference[at], q, 0);
     const float minus_tanh = (2.0f - x) * approximate_reciprocal(x);
     const float g = du[j] * fmaf(-minus_tanh, minus_tanh, 1.0f);
@@ -220,10 +209,10 @@ __device__ __forceinline__ float head_gradient(const CriticGradientArgs& a, cons
   if (d == 0) a.dvalues[c.sequence] = dvalue;
   const float hidden = f.hidden[at];
   a.dfc2[at] = dvalue * hidden;
-  vector[d] = hidden > 0.0f ? dvalue * c.of_set(f.fc2_weight)[d] : 0.0f;
+  vector[d] = hidden > 0.0f ? dvalue * f.fc2_weight.of(c.set)[d] : 0.0f;
   a.dhidden[at] = vector[d];
   __syncthreads();
-  const float dstate = product_element(vector, c.of_set(a.fc1_stored));
+  const float dstate = product_element(vector, a.fc1_stored.of(c.set));
   __syncthreads();
   return dstate;
 }
@@ -246,13 +235,13 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
   const int64_t start = c.sequence * (f.n + 1) * kHidden + d;
   a.dreferences[start] = 0.0f;
   a.dh[start] = 0.0f;
-  ElementSums sums{a.dreferences + start + kHidden, a.dh + start + kHidden, c.of_set(f.v)[d]};
+  ElementSums sums{a.dreferences + start + kHidden, a.dh + start + kHidden, f.v.of(c.set)[d]};
 
   dstate[d] = head_gradient(a, c, vector);
   __syncthreads();
   for (int step = kProcessSteps - 1; step >= 0; --step) {
     const int64_t at = (c.sequence * kProcessSteps + step) * kHidden;
-    const Query q = process_scores(c, f.queries + at, c.of_set(f.v), items, e);
+    const Query q = process_scores(c, f.queries + at, f.v.of(c.set), items, e);
     if (threadIdx.x < kHalfWarp) store_owned(w, q.factor, factors);
     products_with_states(c, dstate, dp);
     __syncthreads();
@@ -269,10 +258,10 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
     vector[d] = sums.v * sums.dq;
     a.dqueries[at + d] = vector[d];
     __syncthreads();
-    dstate[d] = product_element(vector, c.of_set(a.query_weight));
+    dstate[d] = product_element(vector, a.query_weight.of(c.set));
     __syncthreads();
   }
-  sums.dh[static_cast<int64_t>(f.n - 1) * kHidden] += dstate[d];  // the first state is the last item's
+  sums.dh[int64_t{f.n - 1} * kHidden] += dstate[d];  // the first state is the last item's
   a.dv[c.sequence * kHidden + d] = sums.dv;
 }
 

@@ -73,24 +73,24 @@ Cublas::~Cublas() { cublasDestroy(handle_); }
 // cuBLAS reads a row-major matrix as its transpose: what is computed is sum^T = y^T x.
 void Cublas::accumulate_outer(const TallOuterArgs& args, std::span<const SetRange> ranges) const {
   for_each_range(ranges, [&](const SetRange& range, int sets) {
-    const int64_t first = static_cast<int64_t>(range.first_row) * args.states;
-    const int64_t rows = static_cast<int64_t>(range.rows) * args.states;
+    const int64_t first = int64_t{range.first_row} * args.states;
+    const int64_t rows = int64_t{range.rows} * args.states;
     run(handle_,
         {CUBLAS_OP_N, CUBLAS_OP_T, args.n, args.m, static_cast<int>(rows), args.y + first * args.ldy,
          args.ldy, rows * args.ldy, args.x + first * args.ldx, args.ldx, rows * args.ldx, 1.0f,
-         args.sum.data + range.set * args.sum.stride, args.n, args.sum.stride},
+         args.sum.of(range.set), args.n, args.sum.stride},
         sets);
   });
 }
 
 void Cublas::multiply(const TallMultiplyArgs& args, std::span<const SetRange> ranges) const {
   for_each_range(ranges, [&](const SetRange& range, int sets) {
-    const int64_t first = static_cast<int64_t>(range.first_row) * args.states;
-    const int64_t rows = static_cast<int64_t>(range.rows) * args.states;
+    const int64_t first = int64_t{range.first_row} * args.states;
+    const int64_t rows = int64_t{range.rows} * args.states;
     run(handle_,
         {args.transposed ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, args.columns, static_cast<int>(rows),
-         args.k, args.weights.data + range.set * args.weights.stride, args.transposed ? args.columns : args.k,
-         args.weights.stride, args.x + first * args.k, args.k, rows * args.k, args.accumulate ? 1.0f : 0.0f,
+         args.k, args.weights.of(range.set), args.transposed ? args.columns : args.k, args.weights.stride,
+         args.x + first * args.k, args.k, rows * args.k, args.accumulate ? 1.0f : 0.0f,
          args.y + first * args.columns, args.columns, rows * args.columns},
         sets);
   });

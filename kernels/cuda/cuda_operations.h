@@ -23,15 +23,18 @@
 
 namespace pointsman::cuda {
 
-// A matrix or vector of every parameter set: set s begins at data + s * stride.
+// A matrix or vector of every parameter set.
 struct SetArray {
   const float* data = nullptr;
   int64_t stride = 0;
+
+  POINTSMAN_HOST_DEVICE const float* of(int64_t set) const { return data + set * stride; }
 };
 struct MutableSetArray {
   float* data = nullptr;
   int64_t stride = 0;
 
+  POINTSMAN_HOST_DEVICE float* of(int64_t set) const { return data + set * stride; }
   operator SetArray() const { return {data, stride}; }
 };
 

@@ -10,19 +10,9 @@
 // (DecodeTree), and a row that has finished takes what waits. Between two steps a half-warp asks whether
 // the host wants an end: a read from the L2, some 500 clocks beside the 20,500 of its products.
 //
-// Shared memory: h and query, 2 x 512 B a row; its state, 88 B; logits, running sums and the list, 12 B a row
-// and item (items rounded up to 16); when all rows are of one sequence and it fits, that sequence's
-// references, 512 B an item and projection. 32 rows of n = 100 with three projections: 232,240 B.
-//
 // With fewer tiles than multiprocessors a block of 8 or 16 rows has 512 threads all the same, in fp32: the
 // others take part in the attention (decode_together.cuh), which waits more than it computes. Batches smaller
 // still go to decode_cluster.cu where blocks form clusters, in fp32 and where samples share no prefixes.
-//
-// A step of a row with m items left and g glimpses costs 2 x 5 x 128^2 flops of products, (g + 1) m 128
-// elements of scores (4.8 operations and 1/4 special-function operation each, half_warp_attention.cuh), g m
-// 128 fma of readout, (g + 1) m exp, m tanh and, one by one in list order, (g + 2) m additions. Device
-// memory: 328 KB of weights a step and block (from the L2), 4 B of choice a row; (2 g + 1) m 512 B of
-// references where they are not in shared memory; with activations recorded 4 KB a row.
 //
 // With a precision other than fp32 the products are tile_multiply_mma.cuh's, whose header says which units of
 // which rows a thread then has; h is swizzled, quotients of scores are approximate (3.9 operations an
@@ -30,7 +20,7 @@
 // bytes.
 #include <type_traits>
 
-#include "kernels/cuda/decode_cluster.h"
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/decode_group.cuh"
 #include "kernels/cuda/decode_together.cuh"
 
@@ -38,36 +28,34 @@ namespace pointsman::cuda {
 
 // States go to the slots that the rows have just filled, and come from those that they have emptied.
 template <typename Group>
-__device__ __forceinline__ void save_pushed(const DecodeArgs& args, const DecodeMemory& memory,
-                                            Group& group) {
-  const DecodeTree tree(args);
-  for_each_unit(group, [&](int row, int unit, int place, const float& c) {
-    const DecodeRow& from = memory.rows[row];
+__device__ __forceinline__ void save_pushed(const DecodeThread& t, Group& group) {
+  const DecodeTree tree(t.args);
+  group.for_each_unit([&](int, int row, int unit, int place, const float& c) {
+    const DecodeRow& from = t.memory.rows[row];
     for (int i = 0; i < from.pushed; ++i) {
-      const int64_t to = static_cast<int64_t>(from.first_pushed + i) * kHidden + unit;
-      tree.h[to] = memory.h[place];
+      const int64_t to = int64_t{from.first_pushed + i} * kHidden + unit;
+      tree.h[to] = t.memory.h[place];
       tree.c[to] = c;
     }
   });
 }
 
 template <typename Group>
-__device__ __forceinline__ void load_popped(const DecodeArgs& args, const DecodeMemory& memory,
-                                            Group& group) {
-  const DecodeTree tree(args);
-  for_each_unit(group, [&](int row, int unit, int place, float& c) {
-    const int slot = memory.rows[row].slot;
+__device__ __forceinline__ void load_popped(const DecodeThread& t, Group& group) {
+  const DecodeTree tree(t.args);
+  group.for_each_unit([&](int, int row, int unit, int place, float& c) {
+    const int slot = t.memory.rows[row].slot;
     if (slot < 0) return;
-    const int64_t from = static_cast<int64_t>(slot) * kHidden + unit;
-    memory.h[place] = tree.h[from];
+    const int64_t from = int64_t{slot} * kHidden + unit;
+    t.memory.h[place] = tree.h[from];
     c = tree.c[from];
   });
 }
 
 // The tile's samples begin in one row.
-__device__ __forceinline__ void plant_tree(const DecodeArgs& args, const DecodeTile& tile) {
-  const DecodeTree tree(args);
-  for (int i = threadIdx.x; i < tile.rows; i += blockDim.x) tree.samples(args, false)[i] = i;
+__device__ __forceinline__ void plant_tree(const DecodeThread& t) {
+  const DecodeTree tree(t.args);
+  for (int i = threadIdx.x; i < t.tile.rows; i += blockDim.x) tree.samples(t.args, false)[i] = i;
   __syncthreads();
 }
 
@@ -80,14 +68,15 @@ enum class TileBlock {
 
 // State step + 1 and its query, of groups with a row that chooses.
 template <typename Group>
-__device__ __forceinline__ void make_products(const DecodeArgs& args, const DecodeTile& tile,
-                                              const DecodeMemory& memory, int step, bool busy, Group& group) {
+__device__ __forceinline__ void make_products(const DecodeThread& t, int step, bool busy, Group& group) {
   float new_h[kTileRows];
-  if (busy) step_network(args, tile, memory, step, group, new_h);
+  if (busy) group.step_network(t, step, new_h);
   __syncthreads();
-  if (busy) store_h(memory, group, new_h);
+  if (busy) {
+    group.for_each_unit([&](int i, int, int, int place, const float&) { t.memory.h[place] = new_h[i]; });
+  }
   __syncthreads();
-  if (busy) make_queries(args, tile, memory, step, group);
+  if (busy) group.make_queries(t, step);
   __syncthreads();
 }
 
@@ -95,47 +84,48 @@ template <typename Rules, Precision kPrecision, TileBlock kBlock>
 __device__ __forceinline__ void decode_tile(const DecodeArgs& args, const DecodeTile& tile,
                                             const DecodeMemory& memory, int rows) {
   constexpr bool kTogether = kBlock == TileBlock::kTogether, kFp32 = kPrecision == Precision::kFp32;
-  const HalfWarp w = this_half_warp();
+  // Samples on a tree share prefixes.
+  const DecodeThread t{this_half_warp(), args, tile, memory, args.tree != nullptr && tile.sequence_step == 0};
   const bool has_row = !kTogether || own_row() < rows;
-  const bool shares = shares_prefixes(args, tile);
-  if (shares) plant_tree(args, tile);
+  if (t.shares) plant_tree(t);
   int remaining = kIdle;
-  if (has_row) remaining = start_rollout<Rules>(w, args, tile, shares, memory);
-  if (memory.block->has_references) copy_references<kPrecision>(w, args, tile.sequence, memory.references);
+  if (has_row) remaining = t.start_rollout<Rules>();
+  if (memory.block->has_references) t.copy_references<kPrecision>(tile.sequence, memory.references);
   std::conditional_t<kFp32, DecodeGroup, MmaGroup<kPrecision, kBlock == TileBlock::kWhole>> group;
-  if (has_row) load_start(args, tile, shares, memory, group);
+  if (has_row) {
+    group.for_each_unit([&](int, int row, int unit, int place, float& c) {
+      memory.h[place] = group.load_start(t, row, unit, c);
+    });
+  }
   Choice choice = kNoChoice;
   for (int step = 0;; step = kFp32 ? step + 1 : 1) {
-    if (has_row) settle<Rules>(w, args, tile, shares, memory, choice, remaining);
+    if (has_row) t.settle<Rules>(choice, remaining);
     if (__syncthreads_or(remaining > 1) == 0) break;
-    if (shares) {
-      if (has_row) load_popped(args, memory, group);
+    if (t.shares) {
+      if (has_row) load_popped(t, group);
       __syncthreads();
     }
-    if (has_row && w.lane == 0) {
-      memory.rows[own_row()].slot = -1;
-      memory.rows[own_row()].pushed = 0;
+    if (has_row && t.w.lane == 0) {
+      t.own().slot = -1;
+      t.own().pushed = 0;
     }
-    const bool busy = has_row && group_chooses(memory, group);
-    make_products(args, tile, memory, step, busy, group);
+    const bool busy = has_row && group.chooses(t);
+    make_products(t, step, busy, group);
     ScoreStatistics together;
-    if constexpr (kTogether) {
-      const RowShare<kMaxDecodeThreads / kHalfWarp> share(rows);
-      together = weigh_rows<Rules>(w, args, tile, memory, rows, share);
-    }
+    if constexpr (kTogether) together = SharedRow<kMaxDecodeThreads / kHalfWarp>(t, rows).weigh<Rules>();
     choice = kNoChoice;
     if (remaining > 1) {
-      if (is_stopped(w, args)) {
-        give_up(w, memory, remaining);
+      if (t.is_stopped()) {
+        t.give_up(remaining);
       } else {
-        const Softmax softmax = kTogether ? sum_up(w, args, memory, remaining, together)
-                                          : weigh_items<Rules, kPrecision>(w, args, tile, memory, remaining);
-        choice = choose(w, args, tile, shares, memory, softmax, remaining);
+        const Softmax softmax =
+            kTogether ? t.sum_up(remaining, together) : t.weigh_items<Rules, kPrecision>(remaining);
+        choice = t.choose(softmax, remaining);
       }
     }
-    if (!shares) continue;
+    if (!t.shares) continue;
     __syncthreads();
-    if (has_row) save_pushed(args, memory, group);
+    if (has_row) save_pushed(t, group);
   }
 }
 
@@ -194,7 +184,7 @@ Kernel kernel_of(ProblemKind problem, Precision precision, int rows, bool togeth
 int64_t shared_limit() { return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
 
 int64_t block_bytes(int n, int rows) {
-  return rows * (kStateBytes + decode_row_bytes(n)) + kDecodeBlockBytes;
+  return rows * (kStateBytes + decode_row_bytes(n)) + sizeof(DecodeBlock);
 }
 
 // Of a launch; with the references of a sequence where they are wanted and fit.
@@ -281,7 +271,7 @@ void decode(const DecodeArgs& args, cudaStream_t stream) {
   const int64_t bytes = launch_bytes(args.n, rows, args.projections.count, keeps_references);
   const dim3 blocks(args.tree == nullptr ? args.tile_count : std::min(args.tile_count, decode_blocks(rows)));
   launch(kernel_of(args.problem, args.precision, rows, together), blocks,
-         dim3(together ? kMaxDecodeThreads : rows * kHalfWarp), bytes, stream, args,
+         together ? kMaxDecodeThreads : rows * kHalfWarp, bytes, stream, args,
          bytes > block_bytes(args.n, rows));
 }
 

@@ -11,17 +11,11 @@
 //
 // All 20 half-warps share the attention of the block's rows (decode_together.cuh). Half-warp r < rows makes
 // row r's choice, as in decode.cu.
-//
-// A row and step costs what it costs there. Device memory: the products' weights once, 82 KB a block; the
-// cells' and v as there; references where those of the tile's sequences do not fit into shared memory. Shared
-// memory: 7.8 KB and 12 B an item a row (a block with one row has the lists of two), and 512 B an item and
-// projection of references.
 #include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "kernels/cuda/cluster.cuh"
-#include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/decode_group.cuh"
 #include "kernels/cuda/decode_together.cuh"
 
@@ -71,8 +65,8 @@ struct ColumnThread {
     const bool is_query = group == kColumnGroups - 1;
     const SetArray& matrix = is_query ? args.query : args.recurrent;
     const int ld = is_query ? kHidden : kGates;
-    const float* const from = matrix.data + set * matrix.stride + (is_upper ? kHalf : 0) * ld +
-                              (is_query ? 0 : group * kHidden) + unit;
+    const float* const from =
+        matrix.of(set) + (is_upper ? kHalf : 0) * ld + (is_query ? 0 : group * kHidden) + unit;
 #pragma unroll
     for (int k = 0; k < kHalf; ++k) weights[k] = __ldg(from + k * ld);
   }
@@ -126,42 +120,31 @@ __device__ __forceinline__ float* state_of(const DecodeMemory& memory, int row, 
   return memory.h + (row * kClusterBlocks + cluster_rank()) * kHidden + unit;
 }
 
-__device__ __forceinline__ void load_start(const DecodeArgs& args, const DecodeTile& tile,
-                                           const DecodeMemory& memory, const ClusterMemory& cluster,
-                                           int rows) {
-  for (int i = threadIdx.x; i < rows * kHidden; i += kThreads) {
-    const int row = i / kHidden, unit = i % kHidden;
-    store_in_cluster(state_of(memory, row, unit), load_start(args, tile, false, row, unit, cluster.c[i]));
-  }
-}
-
 // State step + 1 of the block's rows, then the first half of the cluster's barrier, which waits for no
 // record.
-__device__ __forceinline__ void step_cells(const DecodeArgs& args, const DecodeTile& tile,
-                                           const DecodeMemory& memory, const ClusterMemory& cluster, int rows,
+__device__ __forceinline__ void step_cells(const DecodeThread& t, const ClusterMemory& cluster, int rows,
                                            int step) {
 #pragma unroll 1
   for (int first = 0; first < rows * kHidden; first += kThreads) {
     const int i = first + threadIdx.x, row = i / kHidden, unit = i % kHidden;
-    const bool exists = row < rows && chooses(memory, row);
+    const bool exists = row < rows && t.chooses(row);
     LstmUnit cell = {};
     if (exists) {
       const float* const gates = cluster.gates + row * kGates + unit;
       const float sums[4] = {gates[0], gates[kHidden], gates[2 * kHidden], gates[3 * kHidden]};
-      cell = step_unit(DecodeUnitWeights(args, tile, step, unit), step, memory.rows[row], sums, cluster.c[i]);
-      store_in_cluster(state_of(memory, row, unit), cell.h);
+      cell = step_unit(DecodeUnitWeights(t, step, unit), step, t.memory.rows[row], sums, cluster.c[i]);
+      store_in_cluster(state_of(t.memory, row, unit), cell.h);
     }
     if (first + kThreads >= rows * kHidden) cluster_arrive();
-    if (exists && args.record.h != nullptr) record_unit(args, tile.result + row, step, unit, cell);
+    if (exists && t.args.record.h != nullptr) record_unit(t.args, t.tile.result + row, step, unit, cell);
   }
 }
 
 // The query of the half-warp's row, before the attention goes over it.
-__device__ __forceinline__ void record_query(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                             const DecodeMemory& memory, int step) {
+__device__ __forceinline__ void record_query(const DecodeThread& t, int step) {
   float query[kOwned];
-  load_owned(w, memory.query + own_row() * kHidden, query);
-  store_owned(w, query, args.record.queries + ((tile.result + own_row()) * args.n + step) * kHidden);
+  load_owned(t.w, t.memory.query + own_row() * kHidden, query);
+  store_owned(t.w, query, t.args.record.queries + ((t.tile.result + own_row()) * t.args.n + step) * kHidden);
 }
 
 // Does some row of the cluster still choose?
@@ -177,47 +160,46 @@ __device__ __forceinline__ int sequences_of(const DecodeTile& tile) {
 }
 
 template <typename Rules>
-__device__ __forceinline__ void decode_rows(const DecodeArgs& args, const DecodeTile& tile,
-                                            const DecodeMemory& memory, const ClusterMemory& cluster,
-                                            int rows) {
-  const HalfWarp w = this_half_warp();
+__device__ __forceinline__ void decode_rows(const DecodeThread& t, const ClusterMemory& cluster, int rows) {
+  const DecodeMemory& memory = t.memory;
   const bool has_row = own_row() < rows;
   int remaining = kIdle;
-  if (has_row) remaining = start_rollout<Rules>(w, args, tile, false, memory);
+  if (has_row) remaining = t.start_rollout<Rules>();
   if (memory.block->has_references) {
-    for (int row = 0; row < sequences_of(tile); ++row) {
-      copy_references<Precision::kFp32>(w, args, sequence_of(tile, row),
-                                        memory.references + row * references_size(args));
+    for (int row = 0; row < sequences_of(t.tile); ++row) {
+      t.copy_references<Precision::kFp32>(t.sequence_of(row), memory.references + row * t.references_size());
     }
   }
-  const ColumnThread column(args, tile.set);
-  const RowShare<kBlockHalfWarps> share(rows);
+  const ColumnThread column(t.args, t.tile.set);
+  const SharedRow<kBlockHalfWarps> shared_row(t, rows);
   __syncthreads();  // half-warps parted, and the cluster's barrier is of whole warps
   sync_cluster();   // nobody writes to a block that has not begun
-  load_start(args, tile, memory, cluster, rows);
+  for (int i = threadIdx.x; i < rows * kHidden; i += kThreads) {
+    const int row = i / kHidden, unit = i % kHidden;
+    store_in_cluster(state_of(memory, row, unit), load_start(t, row, unit, cluster.c[i]));
+  }
   sync_cluster();
   make_products(memory, cluster, rows, column);
   sync_cluster();
   Choice choice = kNoChoice;
   for (int step = 0;; ++step) {
-    if (has_row) settle<Rules>(w, args, tile, false, memory, choice, remaining);
+    if (has_row) t.settle<Rules>(choice, remaining);
     const int busy = __syncthreads_or(remaining > 1);
     if (threadIdx.x == 0) store_in_cluster(cluster.busy + cluster_rank(), busy);
-    step_cells(args, tile, memory, cluster, rows, step);
+    step_cells(t, cluster, rows, step);
     cluster_wait();
     if (!any_busy(cluster)) return;
     make_products(memory, cluster, rows, column);
     sync_cluster();
-    const int32_t stop = has_row ? stop_word(w, args) : 0;  // asked for early: it comes from the L2
-    if (remaining > 1 && args.record.queries != nullptr) record_query(w, args, tile, memory, step);
-    const ScoreStatistics scores = weigh_rows<Rules>(w, args, tile, memory, rows, share);
+    const int32_t stop = has_row ? t.stop_word() : 0;  // asked for early: it comes from the L2
+    if (remaining > 1 && t.args.record.queries != nullptr) record_query(t, step);
+    const ScoreStatistics scores = shared_row.weigh<Rules>();
     choice = kNoChoice;
     if (remaining <= 1) continue;
-    if (is_stop(w, stop)) {
-      give_up(w, memory, remaining);
+    if (t.is_stop(stop)) {
+      t.give_up(remaining);
     } else {
-      const Softmax softmax = sum_up(w, args, memory, remaining, scores);
-      choice = choose(w, args, tile, false, memory, softmax, remaining);
+      choice = t.choose(t.sum_up(remaining, scores), remaining);
     }
   }
 }
@@ -238,14 +220,14 @@ __global__ void __launch_bounds__(kThreads, 1) decode_cluster_kernel(DecodeArgs 
       memory.block->tile = tile;
     }
     __syncthreads();
-    decode_rows<Rules>(args, memory.block->tile, memory, cluster, rows);
+    decode_rows<Rules>({this_half_warp(), args, memory.block->tile, memory, false}, cluster, rows);
     if (threadIdx.x == 0) args.results.statistics[blockIdx.x] = sum_statistics(memory, rows);
   }
 }
 
 int64_t decode_cluster_bytes(int n, int tile_rows) {
   return cluster_memory_bytes(tile_rows) + kClusterBlocks * tile_rows * kStateBytes +
-         even(tile_rows) * decode_row_bytes(n) + kDecodeBlockBytes;
+         even(tile_rows) * decode_row_bytes(n) + sizeof(DecodeBlock);
 }
 
 int clusters_at_once() {
@@ -280,7 +262,7 @@ void decode_in_clusters(const DecodeArgs& args, cudaStream_t stream) {
   const int64_t left = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - own;
   const int fitting = static_cast<int>(std::min<int64_t>(rows, left / of_sequence));
   with_rules(args.problem, [&]<typename Rules>() {
-    launch_clusters(decode_cluster_kernel<Rules>, kClusterBlocks, dim3(args.tile_count), dim3(kThreads),
+    launch_clusters(decode_cluster_kernel<Rules>, kClusterBlocks, args.tile_count, kThreads,
                     own + fitting * of_sequence, stream, args, rows, fitting);
   });
 }

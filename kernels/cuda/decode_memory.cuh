@@ -13,36 +13,39 @@ inline constexpr int kMaxDecodeThreads = 512;
 inline constexpr int kMaxDecodeRows = kMaxDecodeThreads / kHidden * kTileRows;
 static_assert(kMaxDecodeRows * kHalfWarp == kMaxDecodeThreads);
 
-// A row, written by lane 0 of its half-warp: what it makes now, one rollout or several samples whose choices
-// were the same so far, and sums over all that it made.
-struct DecodeRow {
-  double entropy, mean_logit, saturated;  // sums over choices, as often as samples made them
+// One rollout, or several samples whose choices were the same so far.
+struct RowPrefix {
   double log_prob;
-  double capacity_left;           // of rules with capacities
-  float2 input;                   // features of the item chosen last
-  int32_t steps;                  // sum: choices, as often as samples made them
-  int32_t weighed;                // sum: choices among two items or more
-  int32_t direct;                 // sum: steps with a row outside the factored tanh's range
-  int32_t remaining;              // items to choose from; below two the row needs no network
-  int32_t last;                   // item chosen last; -1: none
-  int32_t slot;                   // that its h and c come from before the next step; -1: it has them
-  uint16_t taken;                 // choices that are part of the order
-  uint16_t learnt;                // of them made among two items or more
-  uint16_t begin, samples;        // of DecodeTree::samples, or of the tile's rows
-  uint16_t first_pushed, pushed;  // slots that this step's h and c go to
-  bool flipped;                   // which of the two lists of samples
-  bool infeasible;                // a forced order asked for what cannot be chosen
-  bool stopped;                   // before its end
+  double capacity_left;     // of rules with capacities
+  uint16_t taken;           // choices that are part of the order
+  uint16_t begin, samples;  // of DecodeTree::samples, or of the tile's rows
+  bool flipped;             // which of the two lists of samples
+};
+
+// A row, written by lane 0 of its half-warp: what it makes now, and sums over all that it made.
+struct DecodeRow : RowPrefix {
+  double entropy, mean_logit, saturated;  // sums over choices, as often as samples made them
+  float2 input;                           // features of the item chosen last
+  int32_t steps;                          // sum: choices, as often as samples made them
+  int32_t weighed;                        // sum: choices among two items or more
+  int32_t direct;                         // sum: steps with a row outside the factored tanh's range
+  int32_t remaining;                      // items to choose from; below two the row needs no network
+  int32_t last;                           // item chosen last; -1: none
+  int32_t slot;                           // that its h and c come from before the next step; -1: it has them
+  uint16_t learnt;                        // taken, and made among two items or more
+  uint16_t first_pushed, pushed;          // slots that this step's h and c go to
+  bool infeasible;                        // a forced order asked for what cannot be chosen
+  bool stopped;                           // before its end
 };
 static_assert(kTileRows * sizeof(DecodeRow) % sizeof(float4) == 0);  // what follows is read four at a time
 
 POINTSMAN_HOST_DEVICE constexpr int padded_items(int n) { return (n + 15) / 16 * 16; }
 POINTSMAN_HOST_DEVICE constexpr int64_t decode_reference_bytes(int n, int projections) {
-  return static_cast<int64_t>(projections) * n * kHidden * 4;
+  return int64_t{projections} * n * kHidden * 4;
 }
 // A row without its h.
 POINTSMAN_HOST_DEVICE constexpr int64_t decode_row_bytes(int n) {
-  return (kHidden + 3 * static_cast<int64_t>(padded_items(n))) * 4 + static_cast<int64_t>(sizeof(DecodeRow));
+  return (kHidden + 3 * int64_t{padded_items(n)}) * 4 + int64_t{sizeof(DecodeRow)};
 }
 inline constexpr int64_t kStateBytes = kHidden * sizeof(float);
 
@@ -53,7 +56,6 @@ struct alignas(sizeof(float4)) DecodeBlock {
   int32_t pending;      // slots of the tree in use
   bool has_references;  // the tile's are in shared memory
 };
-inline constexpr int64_t kDecodeBlockBytes = sizeof(DecodeBlock);
 
 // The block's shared memory.
 struct DecodeMemory {
@@ -84,23 +86,15 @@ __device__ __forceinline__ PolicyStatistics sum_statistics(const DecodeMemory& m
   PolicyStatistics sum;
   for (int r = 0; r < rows; ++r) {
     const DecodeRow& row = memory.rows[r];
-    sum.entropy += row.entropy;
-    sum.mean_logit += row.mean_logit;
-    sum.saturated += row.saturated;
-    sum.steps += row.steps;
-    sum.evaluations += row.weighed;
-    sum.direct_rows += row.direct;
+    sum += {row.entropy, row.mean_logit, row.saturated, row.steps, row.weighed, row.direct};
   }
   return sum;
 }
 
 // What a row leaves behind where its samples part: the state in which the choice was made, and the choice.
-struct PushedRow {
-  double log_prob, gain;  // before the choice, and of it
-  double capacity_left;
+struct PushedRow : RowPrefix {
+  double gain;  // log p of the choice
   int32_t remaining, position;
-  uint16_t taken, begin, samples;
-  bool flipped;
 };
 
 POINTSMAN_HOST_DEVICE constexpr int64_t tree_bytes(int n, int slots) {
@@ -122,19 +116,14 @@ struct DecodeTree {
     const int slots = args.tree_samples, padded = padded_items(args.n);
     rows = reinterpret_cast<PushedRow*>(args.tree + blockIdx.x * tree_bytes(args.n, slots));
     h = reinterpret_cast<float*>(rows + slots);
-    c = h + static_cast<int64_t>(slots) * kHidden;
-    items = reinterpret_cast<int32_t*>(c + static_cast<int64_t>(slots) * kHidden);
-    lists = items + static_cast<int64_t>(slots) * padded;
+    c = h + int64_t{slots} * kHidden;
+    items = reinterpret_cast<int32_t*>(c + int64_t{slots} * kHidden);
+    lists = items + int64_t{slots} * padded;
     choices = lists + 2 * slots;
   }
   __device__ __forceinline__ int32_t* samples(const DecodeArgs& args, bool flipped) const {
     return lists + (flipped ? args.tree_samples : 0);
   }
 };
-
-// Whether the tile's rollouts share prefixes; else each of them has a row of its own.
-__device__ __forceinline__ bool shares_prefixes(const DecodeArgs& args, const DecodeTile& tile) {
-  return args.tree != nullptr && tile.sequence_step == 0;
-}
 
 }  // namespace pointsman::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of the decode kernel, by its half-warp: logits, choice and list, the samples that part, and the
-// end.
+// One row of the decode kernel, by its half-warp: logits, choice and list, the samples that part, the end.
 #pragma once
 
 #include <cmath>
@@ -16,84 +15,11 @@ namespace pointsman::cuda {
 
 // Made anew: else every address of the row is kept for all steps.
 __device__ __forceinline__ int own_row() { return static_cast<int>(made_here(threadIdx.x) / kHalfWarp); }
-__device__ __forceinline__ int sequence_of(const DecodeTile& tile, int row) {
-  return tile.sequence + row * tile.sequence_step;
-}
 
-// [projections][n][H]
-__device__ __forceinline__ int64_t references_size(const DecodeArgs& args) {
-  return static_cast<int64_t>(args.projections.count) * args.n * kHidden;
-}
 template <Precision kPrecision>
 using ReferenceWord = std::conditional_t<packs_references(kPrecision), PackedPair, float>;
-template <Precision kPrecision>
-__device__ __forceinline__ const ReferenceWord<kPrecision>* references_of(const DecodeArgs& args,
-                                                                          int sequence) {
-  return reinterpret_cast<const ReferenceWord<kPrecision>*>(args.references) +
-         sequence * references_size(args);
-}
-
-// By the whole block. Shared memory holds floats: scores then unpack nothing.
-template <Precision kPrecision>
-__device__ __forceinline__ void copy_references(HalfWarp w, const DecodeArgs& args, int sequence, float* to) {
-  const ReferenceWord<kPrecision>* const from = references_of<kPrecision>(args, sequence);
-  for (int row = own_row(); row < args.projections.count * args.n; row += blockDim.x / kHalfWarp) {
-    float x[kOwned];
-    load_reference(w, from + row * kHidden, x);
-    store_reference(w, x, to + row * kHidden);
-  }
-}
-
-// The rules as they stand, made anew where they are asked: registers are scarce in between.
-template <typename Rules>
-__device__ __forceinline__ Rules rules_of(const DecodeArgs& args, const DecodeTile& tile,
-                                          const DecodeMemory& memory, int at) {
-  if constexpr (Rules::kHasCapacity) {
-    return Rules::make(args.rules.inputs(sequence_of(tile, at), args.n, memory.rows[at].capacity_left));
-  } else {
-    return Rules::make({});
-  }
-}
 
 inline constexpr int kIdle = -1;  // `remaining` of a half-warp whose rollouts have ended, or that has none
-
-// How many rows begin: one of all the tile's samples where they share prefixes.
-__device__ __forceinline__ int rows_at_start(const DecodeTile& tile, bool shares) {
-  return shares ? 1 : tile.rows;
-}
-
-// Number in the tile of the row's i-th sample.
-__device__ __forceinline__ int sample_of(const DecodeArgs& args, const DecodeMemory& memory, bool shares,
-                                         int i) {
-  const DecodeRow& row = memory.rows[own_row()];
-  return shares ? DecodeTree(args).samples(args, row.flipped)[row.begin + i] : row.begin + i;
-}
-
-// How many items the half-warp's row chooses from; kIdle when it has none.
-template <typename Rules>
-__device__ __forceinline__ int start_rollout(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                             bool shares, const DecodeMemory& memory) {
-  const int row = own_row();
-  int remaining = kIdle;
-  if (w.lane == 0) {
-    DecodeRow& state = memory.rows[row];
-    state = {};
-    state.last = state.slot = -1;
-    const bool begins = row < rows_at_start(tile, shares);
-    int32_t* items = memory.items + row * memory.padded;
-    for (int j = begins ? args.n : 0; j < memory.padded; ++j) items[j] = 0;
-    if (begins) {
-      state.begin = static_cast<uint16_t>(row);
-      state.samples = static_cast<uint16_t>(shares ? tile.rows : 1);
-      if constexpr (Rules::kHasCapacity) state.capacity_left = args.rules.capacities[sequence_of(tile, row)];
-      remaining = initial_remaining(rules_of<Rules>(args, tile, memory, row), items, args.n);
-    }
-    state.remaining = remaining;
-  }
-  __syncwarp(w.mask);
-  remaining = __shfl_sync(w.mask, remaining, 0, kHalfWarp);
-  return remaining;
-}
 
 struct Softmax {
   float largest;    // logit
@@ -123,44 +49,6 @@ __device__ __forceinline__ double accumulate_prefix(const float* logits, float l
   return want_entropy ? static_cast<double>(log_f32(running)) - weighted / running : 0.0;
 }
 
-template <typename Rules>
-__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                                 const DecodeMemory& memory, int at, int remaining) {
-  const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, at)) * args.n;
-  return prior_of(w, args.prior, tile.set, rules_of<Rules>(args, tile, memory, at),
-                  {features, memory.items + at * memory.padded, remaining, memory.rows[at].last});
-}
-
-// totals[j]: the prior of row `at`'s remaining item j; each lane stores what it will read.
-template <typename Rules>
-__device__ __forceinline__ void store_priors(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                             const DecodeMemory& memory, int at, int remaining, Share share,
-                                             float* totals) {
-  const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, at, remaining);
-  for_each_item(w, remaining, share, [&](int j) { totals[j] = prior.total(prior.step.items[j]); });
-}
-
-// Scores of row `at` -> its logits, of the half-warp's share; the tanh is of what a score has above `shift`.
-// Returns how many it saturates. Of rules that look ahead the priors go through the row's `prefix`: there are
-// not registers for them and the logits at once.
-template <typename Rules>
-__device__ __forceinline__ int make_logits(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                           const DecodeMemory& memory, int at, int remaining, float shift,
-                                           Share share) {
-  float* const logits = memory.logits + at * memory.padded;
-  const AttentionWeights& p = args.attention;
-  if constexpr (Rules::kLooksAhead) {
-    float* const totals = memory.prefix + at * memory.padded;
-    store_priors<Rules>(w, args, tile, memory, at, remaining, share, totals);
-    return clipped_logits(w, logits, remaining, shift, share,
-                          [&](int j, float t) { return fmaf(t, p.scale, totals[j]); });
-  } else {
-    const Prior<Rules> prior = prior_of<Rules>(w, args, tile, memory, at, remaining);
-    return clipped_logits(w, logits, remaining, shift, share,
-                          [&](int j, float t) { return prior.logit(t, p.scale, prior.step.items[j]); });
-  }
-}
-
 // What a row's scores are made into logits by, and what they tell of the policy.
 struct ScoreStatistics {
   float mean;     // of the scores relative to the first one's
@@ -170,81 +58,6 @@ struct ScoreStatistics {
 
   __device__ __forceinline__ float shift(bool centre) const { return centre ? mean : -first; }
 };
-
-// references: of the row's sequence.
-template <typename Word>
-__device__ __forceinline__ AttentionView<Word> attention_view(const DecodeArgs& args, const DecodeTile& tile,
-                                                              int row, const Word* references) {
-  const AttentionWeights& p = args.attention;
-  const float* bounds = args.bounds + 2 * static_cast<int64_t>(sequence_of(tile, row));
-  return {references,
-          args.projections,
-          args.n,
-          bounds[0],
-          bounds[1],
-          p.glimpse_v.data + tile.set * p.glimpse_v.stride,
-          p.pointer_v.data + tile.set * p.pointer_v.stride,
-          p.glimpses};
-}
-
-// Scores of the row's remaining items relative to the first one's, from `references`.
-template <Precision kPrecision, typename Word>
-__device__ __forceinline__ PointerScores score_items(HalfWarp w, const DecodeArgs& args,
-                                                     const DecodeTile& tile, const DecodeMemory& memory,
-                                                     int remaining, const Word* references) {
-  const int at = own_row();
-  float query[kOwned];
-  load_owned(w, memory.query + at * kHidden, query);
-  return pointer_scores<kPrecision != Precision::kFp32>(w, attention_view(args, tile, at, references), query,
-                                                        memory.items + at * memory.padded, remaining,
-                                                        memory.logits + at * memory.padded);
-}
-
-template <Precision kPrecision>
-__device__ __forceinline__ PointerScores score_items(HalfWarp w, const DecodeArgs& args,
-                                                     const DecodeTile& tile, const DecodeMemory& memory,
-                                                     int remaining) {
-  // Twice, so that the compiler knows shared memory.
-  return memory.block->has_references
-             ? score_items<kPrecision>(w, args, tile, memory, remaining, memory.references)
-             : score_items<kPrecision>(w, args, tile, memory, remaining,
-                                       references_of<kPrecision>(args, sequence_of(tile, own_row())));
-}
-
-// Running sums of the row's remaining items, whose logits are there.
-__device__ __forceinline__ Softmax sum_up(HalfWarp w, const DecodeArgs& args, const DecodeMemory& memory,
-                                          int remaining, const ScoreStatistics& scores) {
-  const int at = own_row(), count = remaining;
-  float* logits = memory.logits + at * memory.padded;
-  float* prefix = memory.prefix + at * memory.padded;
-  const float largest = largest_of(w, logits, count);
-  exponentials(w, logits, count, largest, prefix);
-  if (w.lane == 0) {
-    DecodeRow& row = memory.rows[at];
-    const float saturated = static_cast<float>(scores.saturated) / static_cast<float>(count);
-    row.entropy += row.samples * accumulate_prefix(logits, largest, count, args.want_entropy, prefix);
-    row.mean_logit += row.samples * static_cast<double>(scores.mean + scores.first);
-    row.saturated += row.samples * static_cast<double>(saturated);
-    row.direct += scores.direct;
-    ++row.weighed;
-  }
-  __syncwarp(w.mask);
-  return {largest, log_f32(prefix[count - 1])};
-}
-
-// Logits and running sums of the row's remaining items.
-template <typename Rules, Precision kPrecision>
-__device__ __forceinline__ Softmax weigh_items(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                               const DecodeMemory& memory, int remaining) {
-  const int at = own_row();
-  const PointerScores found = score_items<kPrecision>(w, args, tile, memory, remaining);
-  ScoreStatistics scores{mean_of(memory.logits + at * memory.padded, remaining), found.first, 0,
-                         found.direct};
-  __syncwarp(w.mask);
-  scores.saturated =
-      make_logits<Rules>(w, args, tile, memory, at, remaining, scores.shift(args.attention.centre), {});
-  return sum_up(w, args, memory, remaining, scores);
-}
 
 // The first position for which `found`; count when there is none.
 template <typename Found>
@@ -266,16 +79,6 @@ __device__ __forceinline__ int greedy_position(HalfWarp w, const float* logits, 
   const float largest = largest_lane(w, logits[best]);
   const int item = smallest_lane(w, logits[best] == largest ? items[best] : INT32_MAX);
   return first_position(w, count, [&](int j) { return items[j] == item; });
-}
-
-// What sample `sample` of the tile draws in this step.
-__device__ __forceinline__ float uniform_of(const DecodeArgs& args, const DecodeTile& tile,
-                                            const DecodeMemory& memory, int sample) {
-  const int sequence = sequence_of(tile, own_row());
-  const uint32_t first = args.first_samples == nullptr ? 0 : args.first_samples[sequence];
-  const uint32_t index = tile.first + (tile.sequence_step == 0 ? sample : 0);
-  return sampling_uniform(args.seed, args.instance_keys[sequence], first + index * args.sample_stride,
-                          memory.rows[own_row()].taken);
 }
 
 // The first position whose running sum reaches u times the total.
@@ -307,110 +110,6 @@ struct Choice {
 };
 inline constexpr Choice kNoChoice{-1, 0.0};
 
-// What a forced order asks for: -1 when it has ended, `count` when it cannot be chosen.
-__device__ __forceinline__ int forced_position(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                               const DecodeMemory& memory, int count) {
-  const DecodeRow& row = memory.rows[own_row()];
-  const int32_t* items = memory.items + own_row() * memory.padded;
-  const int32_t item = args.forced[(tile.result + row.begin) * args.n + row.taken];
-  return item < 0 ? -1 : first_position(w, count, [&](int j) { return items[j] == item; });
-}
-
-// The mode's choice of a single sample, among two items or more.
-__device__ __forceinline__ int pick_position(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                             bool shares, const DecodeMemory& memory, int count) {
-  const int at = own_row() * memory.padded;
-  if (args.mode == Decode::kGreedy) return greedy_position(w, memory.logits + at, memory.items + at, count);
-  const float u = uniform_of(args, tile, memory, sample_of(args, memory, shares, 0));
-  return sampled_position(w, memory.prefix + at, count, u);
-}
-
-// After rules.step(items[position]): the new count. Looking for misfits is shared by the lanes, moving them
-// is not.
-template <typename Rules>
-__device__ __forceinline__ int remove_chosen(HalfWarp w, const Rules& rules, const DecodeMemory& memory,
-                                             int count, int position) {
-  int32_t* items = memory.items + own_row() * memory.padded;
-  bool misfit = false;
-  if constexpr (Rules::kDropsItems) {
-    for (int j = w.lane; j < count; j += kHalfWarp) misfit |= j != position && !rules.feasible(items[j]);
-    misfit = __any_sync(w.mask, misfit) != 0;
-  }
-  __syncwarp(w.mask);
-  int left = 0;
-  if (w.lane == 0) {
-    if constexpr (Rules::kHasCapacity) memory.rows[own_row()].capacity_left = rules.capacity_left;
-    left = remove_item(items, count, position);
-    if (misfit) left = filter_remaining(rules, items, left);
-  }
-  __syncwarp(w.mask);
-  return __shfl_sync(w.mask, left, 0, kHalfWarp);
-}
-
-// log p of the choice.
-__device__ __forceinline__ double gain_of(const DecodeMemory& memory, const Softmax& softmax, int position) {
-  const float logit = memory.logits[own_row() * memory.padded + position];
-  return static_cast<double>((logit - softmax.largest) - softmax.log_total);
-}
-
-// The choice of all samples of the row, made among `remaining` items; `remaining` is 0 when they ended.
-template <typename Rules>
-__device__ __forceinline__ void take_choice(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                            bool shares, const DecodeMemory& memory, const Choice& choice,
-                                            int& remaining) {
-  const int row = own_row(), count = remaining, step = memory.rows[row].taken;
-  const int32_t item = memory.items[row * memory.padded + choice.position];
-  Rules rules = rules_of<Rules>(args, tile, memory, row);
-  remaining = 0;
-  if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
-  for (int i = w.lane; i < memory.rows[row].samples; i += kHalfWarp) {
-    args.results.orders[(tile.result + sample_of(args, memory, shares, i)) * args.n + step] = item;
-  }
-  __syncwarp(w.mask);
-  if (w.lane == 0) {
-    DecodeRow& state = memory.rows[row];
-    ++state.taken;
-    state.last = item;
-    state.input = reinterpret_cast<const float2*>(
-        args.features)[static_cast<int64_t>(sequence_of(tile, row)) * args.n + item];
-    if (count > 1) {
-      state.log_prob += choice.gain;
-      ++state.learnt;
-    }
-  }
-  rules.step(item);
-  remaining = remove_chosen(w, rules, memory, count, choice.position);
-}
-
-// ends[j]: where the samples that chose position j end, in the order of positions; in the place of the
-// running sums. Their numbers go to the other list in that order.
-__device__ __forceinline__ void sort_samples(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                             const DecodeMemory& memory, int count, int32_t* ends) {
-  const DecodeTree tree(args);
-  const DecodeRow& row = memory.rows[own_row()];
-  const float* prefix = memory.prefix + own_row() * memory.padded;
-  const int32_t* from = tree.samples(args, row.flipped) + row.begin;
-  int32_t* to = tree.samples(args, !row.flipped) + row.begin;
-  int32_t* choices = tree.choices + row.begin;
-  for (int i = w.lane; i < row.samples; i += kHalfWarp) {
-    choices[i] = sampled_position(prefix, count, uniform_of(args, tile, memory, from[i]));
-  }
-  __syncwarp(w.mask);
-  for (int j = w.lane; j < count; j += kHalfWarp) ends[j] = 0;
-  __syncwarp(w.mask);
-  for (int i = w.lane; i < row.samples; i += kHalfWarp) atomicAdd(&ends[choices[i]], 1);
-  __syncwarp(w.mask);
-  for (int first = 0, before = 0; first < count; first += kHalfWarp) {
-    const int j = first + w.lane, own = j < count ? ends[j] : 0;
-    const int sum = running_sum(w, own);
-    if (j < count) ends[j] = before + sum - own;
-    before += __shfl_sync(w.mask, sum, kHalfWarp - 1, kHalfWarp);
-  }
-  __syncwarp(w.mask);
-  for (int i = w.lane; i < row.samples; i += kHalfWarp) to[atomicAdd(&ends[choices[i]], 1)] = from[i];
-  __syncwarp(w.mask);
-}
-
 // Calls each(position, begin, end) for every position that samples chose.
 template <typename Each>
 __device__ __forceinline__ void for_each_choice(HalfWarp w, const int32_t* ends, int count,
@@ -425,207 +124,461 @@ __device__ __forceinline__ void for_each_choice(HalfWarp w, const int32_t* ends,
   }
 }
 
-// The samples draw and part. Those of one choice stay in the row, for each other choice a slot is filled.
-// Returns the choice of those that stay.
-__device__ __forceinline__ int part_samples(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                            const DecodeMemory& memory, const Softmax& softmax, int count) {
-  const DecodeTree tree(args);
-  const int at = own_row() * memory.padded;
-  DecodeRow& row = memory.rows[own_row()];
-  int32_t* const ends = reinterpret_cast<int32_t*>(memory.prefix + at);
-  sort_samples(w, args, tile, memory, count, ends);
-  int choices = 0, slot = 0, stays = -1, stay_end = 0;
-  for_each_choice(w, ends, count, [&](int, int, int) { ++choices; });
-  if (w.lane == 0 && choices > 1) slot = atomicAdd(&memory.block->pending, choices - 1);
-  slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
-  if (w.lane == 0) {
-    row.first_pushed = static_cast<uint16_t>(slot);
-    row.pushed = static_cast<uint16_t>(choices - 1);
-  }
-  for_each_choice(w, ends, count, [&](int position, int begin, int end) {
-    if (stays < 0) {  // the first one's samples begin where the row's do
-      stays = position;
-      stay_end = end;
-      return;
-    }
-    int32_t* const items = tree.items + static_cast<int64_t>(slot) * memory.padded;
-    for (int j = w.lane; j < count; j += kHalfWarp) items[j] = memory.items[at + j];
-    if (w.lane == 0) {
-      tree.rows[slot] = {row.log_prob,
-                         gain_of(memory, softmax, position),
-                         row.capacity_left,
-                         count,
-                         position,
-                         row.taken,
-                         static_cast<uint16_t>(row.begin + begin),
-                         static_cast<uint16_t>(end - begin),
-                         !row.flipped};
-    }
-    ++slot;
-  });
-  __syncwarp(w.mask);
-  if (w.lane == 0) {
-    row.samples = static_cast<uint16_t>(stay_end);
-    row.flipped = !row.flipped;
-  }
-  __syncwarp(w.mask);
-  return stays;
-}
-
-// Whether the position is one of the list; else the rollout has ended.
-__device__ __forceinline__ bool may_take(HalfWarp w, const DecodeMemory& memory, int position,
-                                         int& remaining) {
-  if (position >= 0 && position < remaining) return true;
-  if (position == remaining && w.lane == 0) memory.rows[own_row()].infeasible = true;
-  remaining = 0;
-  return false;
-}
-
-// A choice among `remaining` items, two or more, whose running sums are there. `remaining` is 0 when the
-// rollout ends without one.
-__device__ __forceinline__ Choice choose(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                         bool shares, const DecodeMemory& memory, const Softmax& softmax,
-                                         int& remaining) {
-  const int count = remaining;
-  DecodeRow& row = memory.rows[own_row()];
-  if (w.lane == 0) row.steps += row.samples;
-  const int position = args.mode == Decode::kForced ? forced_position(w, args, tile, memory, count)
-                       : shares && row.samples > 1  ? part_samples(w, args, tile, memory, softmax, count)
-                                                    : pick_position(w, args, tile, shares, memory, count);
-  if (!may_take(w, memory, position, remaining)) return kNoChoice;
-  return {position, gain_of(memory, softmax, position)};
-}
-
-// The only item left needs no network.
-__device__ __forceinline__ Choice choose_only_item(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                                   const DecodeMemory& memory, int& remaining) {
-  if (w.lane == 0) memory.rows[own_row()].steps += memory.rows[own_row()].samples;
-  const int position = args.mode == Decode::kForced ? forced_position(w, args, tile, memory, 1) : 0;
-  return may_take(w, memory, position, remaining) ? Choice{position, 0.0} : kNoChoice;
-}
-
-// Does the host want the launch to end? It may have said so since the last question, and the half-warps of a
-// block need not hear of it in the same step. Lane 0 asks ..
-__device__ __forceinline__ int32_t stop_word(HalfWarp w, const DecodeArgs& args) {
-  return args.stop != nullptr && w.lane == 0 ? *static_cast<const volatile int32_t*>(args.stop) : 0;
-}
-// .. and tells the others.
-__device__ __forceinline__ bool is_stop(HalfWarp w, int32_t stop) {
-  return __shfl_sync(w.mask, stop, 0, kHalfWarp) != 0;
-}
-__device__ __forceinline__ bool is_stopped(HalfWarp w, const DecodeArgs& args) {
-  return is_stop(w, stop_word(w, args));
-}
-
-// Nothing of the row's rollouts is kept.
-__device__ __forceinline__ void give_up(HalfWarp w, const DecodeMemory& memory, int& remaining) {
-  remaining = 0;
-  if (w.lane != 0) return;
-  DecodeRow& row = memory.rows[own_row()];
-  const uint16_t begin = row.begin, samples = row.samples;
-  const bool flipped = row.flipped;
-  row = {};
-  row.begin = begin, row.samples = samples, row.flipped = flipped;
-  row.slot = -1;
-  row.stopped = true;
-}
-
 __device__ __forceinline__ void fill_zero(HalfWarp w, float* begin, const float* end) {
   for (float* x = begin + 4 * w.lane; x < end; x += 4 * kHalfWarp) {
     *reinterpret_cast<float4*>(x) = float4{0.0f, 0.0f, 0.0f, 0.0f};
   }
 }
 
-// Zeros in the record where nothing was computed.
-__device__ __forceinline__ void finish_record(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                              const DecodeRow& row) {
-  const int n = args.n;
-  const int64_t result = tile.result + own_row(), state = result * (n + 1), step = result * n;
-  if (w.lane == 0) args.record.row_steps[result] = row.learnt;
-  fill_zero(w, args.record.h + (state + row.weighed + 1) * kHidden,
-            args.record.h + (state + n + 1) * kHidden);
-  fill_zero(w, args.record.c + (state + row.weighed + 1) * kHidden,
-            args.record.c + (state + n + 1) * kHidden);
-  fill_zero(w, args.record.cells + (step + row.weighed) * kLstmCell,
-            args.record.cells + (step + n) * kLstmCell);
-  fill_zero(w, args.record.queries + (step + row.weighed) * kHidden,
-            args.record.queries + (step + n) * kHidden);
-}
+// A thread and what it works with. Its half-warp calls the functions together; they are of its own row, or of
+// row `at`.
+struct DecodeThread {
+  HalfWarp w;
+  const DecodeArgs& args;
+  const DecodeTile& tile;
+  const DecodeMemory& memory;
+  bool shares;  // the tile's rollouts share prefixes; else each of them has a row of its own
 
-// The end of the row's rollouts: the end of each order, cost and log p. An order that ended in what cannot be
-// chosen, or a tour that ended early, has no log p and no cost. One that was given up costs more than all.
-template <typename Rules>
-__device__ __forceinline__ void finish_rollouts(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                                bool shares, const DecodeMemory& memory) {
-  const int n = args.n;
-  const DecodeRow& row = memory.rows[own_row()];
-  __syncwarp(w.mask);
-  for (int i = w.lane; i < row.samples; i += kHalfWarp) {
-    const int64_t result = tile.result + sample_of(args, memory, shares, i);
-    int32_t* order = args.results.orders + result * n;
-    for (int step = row.taken; step < n; ++step) order[step] = -1;
-    const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible && !row.stopped;
-    const float* features = args.features + 2 * static_cast<int64_t>(sequence_of(tile, own_row())) * n;
-    args.results.log_probs[result] = whole ? row.log_prob : nan("");
-    args.results.costs[result] = whole ? Rules::cost(features, order, n) : row.stopped ? INFINITY : nan("");
-  }
-  if (args.record.h != nullptr) finish_record(w, args, tile, row);
-}
+  __device__ __forceinline__ DecodeRow& own() const { return memory.rows[own_row()]; }
+  __device__ __forceinline__ int sequence_of(int at) const { return tile.sequence + at * tile.sequence_step; }
+  __device__ __forceinline__ bool chooses(int at) const { return memory.rows[at].remaining > 1; }
 
-// A waiting row's state and choice for a half-warp that has nothing to do; false: none waits.
-__device__ __forceinline__ bool pop_row(HalfWarp w, const DecodeArgs& args, const DecodeMemory& memory,
-                                        Choice& choice, int& remaining) {
-  const DecodeTree tree(args);
-  int slot = 0;
-  if (w.lane == 0) {
-    slot = atomicSub(&memory.block->pending, 1) - 1;
-    if (slot < 0) atomicAdd(&memory.block->pending, 1);
+  // [projections][n][H]
+  __device__ __forceinline__ int64_t references_size() const {
+    return int64_t{args.projections.count} * args.n * kHidden;
   }
-  slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
-  if (slot < 0) return false;
-  __syncwarp(w.mask);  // all lanes have read the row that ended
-  const PushedRow& from = tree.rows[slot];
-  const int32_t* items = tree.items + static_cast<int64_t>(slot) * memory.padded;
-  for (int j = w.lane; j < from.remaining; j += kHalfWarp)
-    memory.items[own_row() * memory.padded + j] = items[j];
-  if (w.lane == 0) {
-    DecodeRow& row = memory.rows[own_row()];
-    row.log_prob = from.log_prob;
-    row.capacity_left = from.capacity_left;
-    row.slot = slot;
-    row.taken = from.taken;
-    row.begin = from.begin;
-    row.samples = from.samples;
-    row.flipped = from.flipped;
-    row.infeasible = row.stopped = false;
-  }
-  __syncwarp(w.mask);
-  remaining = from.remaining;
-  choice = {from.position, from.gain};
-  if (is_stopped(w, args)) {
-    give_up(w, memory, remaining);
-    choice = kNoChoice;
-  }
-  return true;
-}
 
-// The row's choice, those after it that need no network, and the end; a row that has ended takes what waits.
-template <typename Rules>
-__device__ __forceinline__ void settle(HalfWarp w, const DecodeArgs& args, const DecodeTile& tile,
-                                       bool shares, const DecodeMemory& memory, Choice choice,
-                                       int& remaining) {
-  for (;;) {
-    if (choice.position >= 0) take_choice<Rules>(w, args, tile, shares, memory, choice, remaining);
-    if (remaining > 1) break;
-    if (remaining == 1) {
-      choice = choose_only_item(w, args, tile, memory, remaining);
-      continue;
+  template <Precision kPrecision>
+  __device__ __forceinline__ const ReferenceWord<kPrecision>* references_of(int sequence) const {
+    return reinterpret_cast<const ReferenceWord<kPrecision>*>(args.references) + sequence * references_size();
+  }
+
+  // By the whole block. Shared memory holds floats: scores then unpack nothing.
+  template <Precision kPrecision>
+  __device__ __forceinline__ void copy_references(int sequence, float* to) const {
+    const ReferenceWord<kPrecision>* const from = references_of<kPrecision>(sequence);
+    for (int row = own_row(); row < args.projections.count * args.n; row += blockDim.x / kHalfWarp) {
+      float x[kOwned];
+      load_reference(w, from + row * kHidden, x);
+      store_reference(w, x, to + row * kHidden);
     }
-    if (remaining == 0) finish_rollouts<Rules>(w, args, tile, shares, memory);
-    remaining = kIdle;
-    if (!shares || !pop_row(w, args, memory, choice, remaining)) break;
   }
-  if (w.lane == 0) memory.rows[own_row()].remaining = remaining;
-}
+
+  // The rules as they stand, made anew where they are asked: registers are scarce in between.
+  template <typename Rules>
+  __device__ __forceinline__ Rules rules_of(int at) const {
+    if constexpr (Rules::kHasCapacity) {
+      return Rules::make(args.rules.inputs(sequence_of(at), args.n, memory.rows[at].capacity_left));
+    } else {
+      return Rules::make({});
+    }
+  }
+
+  // How many rows begin: one of all the tile's samples where they share prefixes.
+  __device__ __forceinline__ int rows_at_start() const { return shares ? 1 : tile.rows; }
+
+  // Number in the tile of the row's i-th sample.
+  __device__ __forceinline__ int sample_of(int i) const {
+    const DecodeRow& row = own();
+    return shares ? DecodeTree(args).samples(args, row.flipped)[row.begin + i] : row.begin + i;
+  }
+
+  // How many items the half-warp's row chooses from; kIdle when it has none.
+  template <typename Rules>
+  __device__ __forceinline__ int start_rollout() const {
+    const int row = own_row();
+    int remaining = kIdle;
+    if (w.lane == 0) {
+      DecodeRow& state = memory.rows[row];
+      state = {};
+      state.last = state.slot = -1;
+      const bool begins = row < rows_at_start();
+      int32_t* items = memory.items + row * memory.padded;
+      for (int j = begins ? args.n : 0; j < memory.padded; ++j) items[j] = 0;
+      if (begins) {
+        state.begin = static_cast<uint16_t>(row);
+        state.samples = static_cast<uint16_t>(shares ? tile.rows : 1);
+        if constexpr (Rules::kHasCapacity) state.capacity_left = args.rules.capacities[sequence_of(row)];
+        remaining = initial_remaining(rules_of<Rules>(row), items, args.n);
+      }
+      state.remaining = remaining;
+    }
+    __syncwarp(w.mask);
+    return __shfl_sync(w.mask, remaining, 0, kHalfWarp);
+  }
+
+  template <typename Rules>
+  __device__ __forceinline__ Prior<Rules> prior_of(int at, int remaining) const {
+    const float* features = args.features + 2 * int64_t{sequence_of(at)} * args.n;
+    return cuda::prior_of(w, args.prior, tile.set, rules_of<Rules>(at),
+                          {features, memory.items + at * memory.padded, remaining, memory.rows[at].last});
+  }
+
+  // Scores of row `at` -> its logits, of the half-warp's share; the tanh is of what a score has above
+  // `shift`. Returns how many it saturates. Of rules that look ahead the priors go through the row's
+  // `prefix`: there are not registers for them and the logits at once.
+  template <typename Rules>
+  __device__ __forceinline__ int make_logits(int at, int remaining, float shift, Share share) const {
+    float* const logits = memory.logits + at * memory.padded;
+    const AttentionWeights& p = args.attention;
+    const Prior<Rules> prior = prior_of<Rules>(at, remaining);
+    if constexpr (Rules::kLooksAhead) {
+      float* const totals = memory.prefix + at * memory.padded;  // each lane stores what it will read
+      for_each_item(w, remaining, share, [&](int j) { totals[j] = prior.total(prior.step.items[j]); });
+      return clipped_logits(w, logits, remaining, shift, share,
+                            [&](int j, float t) { return fmaf(t, p.scale, totals[j]); });
+    } else {
+      return clipped_logits(w, logits, remaining, shift, share,
+                            [&](int j, float t) { return prior.logit(t, p.scale, prior.step.items[j]); });
+    }
+  }
+
+  // references: of the row's sequence.
+  template <typename Word>
+  __device__ __forceinline__ AttentionView<Word> attention_view(int row, const Word* references) const {
+    const AttentionWeights& p = args.attention;
+    const float* bounds = args.bounds + 2 * int64_t{sequence_of(row)};
+    return {references,
+            args.projections,
+            args.n,
+            bounds[0],
+            bounds[1],
+            p.glimpse_v.of(tile.set),
+            p.pointer_v.of(tile.set),
+            p.glimpses};
+  }
+
+  // Scores of the row's remaining items relative to the first one's, from `references`.
+  template <Precision kPrecision, typename Word>
+  __device__ __forceinline__ PointerScores score_items(int remaining, const Word* references) const {
+    const int at = own_row();
+    float query[kOwned];
+    load_owned(w, memory.query + at * kHidden, query);
+    return pointer_scores<kPrecision != Precision::kFp32>(w, attention_view(at, references), query,
+                                                          memory.items + at * memory.padded, remaining,
+                                                          memory.logits + at * memory.padded);
+  }
+
+  template <Precision kPrecision>
+  __device__ __forceinline__ PointerScores score_items(int remaining) const {
+    // Twice, so that the compiler knows shared memory.
+    return memory.block->has_references
+               ? score_items<kPrecision>(remaining, memory.references)
+               : score_items<kPrecision>(remaining, references_of<kPrecision>(sequence_of(own_row())));
+  }
+
+  // Running sums of the row's remaining items, whose logits are there.
+  __device__ __forceinline__ Softmax sum_up(int remaining, const ScoreStatistics& scores) const {
+    const int at = own_row(), count = remaining;
+    float* logits = memory.logits + at * memory.padded;
+    float* prefix = memory.prefix + at * memory.padded;
+    const float largest = largest_of(w, logits, count);
+    exponentials(w, logits, count, largest, prefix);
+    if (w.lane == 0) {
+      DecodeRow& row = memory.rows[at];
+      const float saturated = static_cast<float>(scores.saturated) / static_cast<float>(count);
+      row.entropy += row.samples * accumulate_prefix(logits, largest, count, args.want_entropy, prefix);
+      row.mean_logit += row.samples * static_cast<double>(scores.mean + scores.first);
+      row.saturated += row.samples * static_cast<double>(saturated);
+      row.direct += scores.direct;
+      ++row.weighed;
+    }
+    __syncwarp(w.mask);
+    return {largest, log_f32(prefix[count - 1])};
+  }
+
+  // Logits and running sums of the row's remaining items.
+  template <typename Rules, Precision kPrecision>
+  __device__ __forceinline__ Softmax weigh_items(int remaining) const {
+    const int at = own_row();
+    const PointerScores found = score_items<kPrecision>(remaining);
+    ScoreStatistics scores{mean_of(memory.logits + at * memory.padded, remaining), found.first, 0,
+                           found.direct};
+    __syncwarp(w.mask);
+    scores.saturated = make_logits<Rules>(at, remaining, scores.shift(args.attention.centre), {});
+    return sum_up(remaining, scores);
+  }
+
+  // What sample `sample` of the tile draws in this step.
+  __device__ __forceinline__ float uniform_of(int sample) const {
+    const int sequence = sequence_of(own_row());
+    const uint32_t first = args.first_samples == nullptr ? 0 : args.first_samples[sequence];
+    const uint32_t index = tile.first + (tile.sequence_step == 0 ? sample : 0);
+    return sampling_uniform(args.seed, args.instance_keys[sequence], first + index * args.sample_stride,
+                            own().taken);
+  }
+
+  // What a forced order asks for: -1 when it has ended, `count` when it cannot be chosen.
+  __device__ __forceinline__ int forced_position(int count) const {
+    const DecodeRow& row = own();
+    const int32_t* items = memory.items + own_row() * memory.padded;
+    const int32_t item = args.forced[(tile.result + row.begin) * args.n + row.taken];
+    return item < 0 ? -1 : first_position(w, count, [&](int j) { return items[j] == item; });
+  }
+
+  // The mode's choice of a single sample, among two items or more.
+  __device__ __forceinline__ int pick_position(int count) const {
+    const int at = own_row() * memory.padded;
+    if (args.mode == Decode::kGreedy) return greedy_position(w, memory.logits + at, memory.items + at, count);
+    return sampled_position(w, memory.prefix + at, count, uniform_of(sample_of(0)));
+  }
+
+  // After rules.step(items[position]): the new count. Looking for misfits is shared by the lanes, moving them
+  // is not.
+  template <typename Rules>
+  __device__ __forceinline__ int remove_chosen(const Rules& rules, int count, int position) const {
+    int32_t* items = memory.items + own_row() * memory.padded;
+    bool misfit = false;
+    if constexpr (Rules::kDropsItems) {
+      for (int j = w.lane; j < count; j += kHalfWarp) misfit |= j != position && !rules.feasible(items[j]);
+      misfit = __any_sync(w.mask, misfit) != 0;
+    }
+    __syncwarp(w.mask);
+    int left = 0;
+    if (w.lane == 0) {
+      if constexpr (Rules::kHasCapacity) own().capacity_left = rules.capacity_left;
+      left = remove_item(items, count, position);
+      if (misfit) left = filter_remaining(rules, items, left);
+    }
+    __syncwarp(w.mask);
+    return __shfl_sync(w.mask, left, 0, kHalfWarp);
+  }
+
+  // log p of the choice.
+  __device__ __forceinline__ double gain_of(const Softmax& softmax, int position) const {
+    const float logit = memory.logits[own_row() * memory.padded + position];
+    return static_cast<double>((logit - softmax.largest) - softmax.log_total);
+  }
+
+  // The choice of all samples of the row, made among `remaining` items; `remaining` is 0 when they ended.
+  template <typename Rules>
+  __device__ __forceinline__ void take_choice(const Choice& choice, int& remaining) const {
+    const int row = own_row(), count = remaining, step = memory.rows[row].taken;
+    const int32_t item = memory.items[row * memory.padded + choice.position];
+    Rules rules = rules_of<Rules>(row);
+    remaining = 0;
+    if (rules.ends(item)) return;  // the misfit is no part of the order, nor of its log p
+    for (int i = w.lane; i < memory.rows[row].samples; i += kHalfWarp) {
+      args.results.orders[(tile.result + sample_of(i)) * args.n + step] = item;
+    }
+    __syncwarp(w.mask);
+    if (w.lane == 0) {
+      DecodeRow& state = memory.rows[row];
+      ++state.taken;
+      state.last = item;
+      state.input = reinterpret_cast<const float2*>(args.features)[int64_t{sequence_of(row)} * args.n + item];
+      if (count > 1) {
+        state.log_prob += choice.gain;
+        ++state.learnt;
+      }
+    }
+    rules.step(item);
+    remaining = remove_chosen(rules, count, choice.position);
+  }
+
+  // ends[j]: where the samples that chose position j end, in the order of positions; in the place of the
+  // running sums. Their numbers go to the other list in that order.
+  __device__ __forceinline__ void sort_samples(int count, int32_t* ends) const {
+    const DecodeTree tree(args);
+    const DecodeRow& row = own();
+    const float* prefix = memory.prefix + own_row() * memory.padded;
+    const int32_t* from = tree.samples(args, row.flipped) + row.begin;
+    int32_t* to = tree.samples(args, !row.flipped) + row.begin;
+    int32_t* choices = tree.choices + row.begin;
+    for (int i = w.lane; i < row.samples; i += kHalfWarp) {
+      choices[i] = sampled_position(prefix, count, uniform_of(from[i]));
+    }
+    __syncwarp(w.mask);
+    for (int j = w.lane; j < count; j += kHalfWarp) ends[j] = 0;
+    __syncwarp(w.mask);
+    for (int i = w.lane; i < row.samples; i += kHalfWarp) atomicAdd(&ends[choices[i]], 1);
+    __syncwarp(w.mask);
+    for (int first = 0, before = 0; first < count; first += kHalfWarp) {
+      const int j = first + w.lane, own = j < count ? ends[j] : 0;
+      const int sum = running_sum(w, own);
+      if (j < count) ends[j] = before + sum - own;
+      before += __shfl_sync(w.mask, sum, kHalfWarp - 1, kHalfWarp);
+    }
+    __syncwarp(w.mask);
+    for (int i = w.lane; i < row.samples; i += kHalfWarp) to[atomicAdd(&ends[choices[i]], 1)] = from[i];
+    __syncwarp(w.mask);
+  }
+
+  // The samples draw and part. Those of one choice stay in the row, for each other choice a slot is filled.
+  // Returns the choice of those that stay.
+  __device__ __forceinline__ int part_samples(const Softmax& softmax, int count) const {
+    const DecodeTree tree(args);
+    const int at = own_row() * memory.padded;
+    DecodeRow& row = own();
+    int32_t* const ends = reinterpret_cast<int32_t*>(memory.prefix + at);
+    sort_samples(count, ends);
+    int choices = 0, slot = 0, stays = -1, stay_end = 0;
+    for_each_choice(w, ends, count, [&](int, int, int) { ++choices; });
+    if (w.lane == 0 && choices > 1) slot = atomicAdd(&memory.block->pending, choices - 1);
+    slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
+    if (w.lane == 0) {
+      row.first_pushed = static_cast<uint16_t>(slot);
+      row.pushed = static_cast<uint16_t>(choices - 1);
+    }
+    for_each_choice(w, ends, count, [&](int position, int begin, int end) {
+      if (stays < 0) {  // the first one's samples begin where the row's do
+        stays = position;
+        stay_end = end;
+        return;
+      }
+      int32_t* const items = tree.items + int64_t{slot} * memory.padded;
+      for (int j = w.lane; j < count; j += kHalfWarp) items[j] = memory.items[at + j];
+      if (w.lane == 0) {
+        PushedRow& pushed = tree.rows[slot];
+        pushed = {row, gain_of(softmax, position), count, position};
+        pushed.begin += begin;
+        pushed.samples = static_cast<uint16_t>(end - begin);
+        pushed.flipped = !row.flipped;
+      }
+      ++slot;
+    });
+    __syncwarp(w.mask);
+    if (w.lane == 0) {
+      row.samples = static_cast<uint16_t>(stay_end);
+      row.flipped = !row.flipped;
+    }
+    __syncwarp(w.mask);
+    return stays;
+  }
+
+  // Whether the position is one of the list; else the rollout has ended.
+  __device__ __forceinline__ bool may_take(int position, int& remaining) const {
+    if (position >= 0 && position < remaining) return true;
+    if (position == remaining && w.lane == 0) own().infeasible = true;
+    remaining = 0;
+    return false;
+  }
+
+  // A choice among `remaining` items, two or more, whose running sums are there. `remaining` is 0 when the
+  // rollout ends without one.
+  __device__ __forceinline__ Choice choose(const Softmax& softmax, int& remaining) const {
+    const int count = remaining;
+    DecodeRow& row = own();
+    if (w.lane == 0) row.steps += row.samples;
+    const int position = args.mode == Decode::kForced ? forced_position(count)
+                         : shares && row.samples > 1  ? part_samples(softmax, count)
+                                                      : pick_position(count);
+    if (!may_take(position, remaining)) return kNoChoice;
+    return {position, gain_of(softmax, position)};
+  }
+
+  // The only item left needs no network.
+  __device__ __forceinline__ Choice choose_only_item(int& remaining) const {
+    if (w.lane == 0) own().steps += own().samples;
+    const int position = args.mode == Decode::kForced ? forced_position(1) : 0;
+    return may_take(position, remaining) ? Choice{position, 0.0} : kNoChoice;
+  }
+
+  // Does the host want the launch to end? It may have said so since the last question, and the half-warps of
+  // a block need not hear of it in the same step. Lane 0 asks ..
+  __device__ __forceinline__ int32_t stop_word() const {
+    return args.stop != nullptr && w.lane == 0 ? *static_cast<const volatile int32_t*>(args.stop) : 0;
+  }
+
+  // .. and tells the others.
+  __device__ __forceinline__ bool is_stop(int32_t stop) const {
+    return __shfl_sync(w.mask, stop, 0, kHalfWarp) != 0;
+  }
+  __device__ __forceinline__ bool is_stopped() const { return is_stop(stop_word()); }
+
+  // Nothing of the row's rollouts is kept.
+  __device__ __forceinline__ void give_up(int& remaining) const {
+    remaining = 0;
+    if (w.lane != 0) return;
+    DecodeRow& row = own();
+    const uint16_t begin = row.begin, samples = row.samples;
+    const bool flipped = row.flipped;
+    row = {};
+    row.begin = begin, row.samples = samples, row.flipped = flipped;
+    row.slot = -1;
+    row.stopped = true;
+  }
+
+  // Zeros in the record where nothing was computed.
+  __device__ __forceinline__ void finish_record(const DecodeRow& row) const {
+    const int n = args.n;
+    const DecodeRecord& record = args.record;
+    const int64_t result = tile.result + own_row(), state = result * (n + 1) + 1, step = result * n;
+    if (w.lane == 0) record.row_steps[result] = row.learnt;
+    for (float* const array : {record.h, record.c})
+      fill_zero(w, array + (state + row.weighed) * kHidden, array + (state + n) * kHidden);
+    fill_zero(w, record.cells + (step + row.weighed) * kLstmCell, record.cells + (step + n) * kLstmCell);
+    fill_zero(w, record.queries + (step + row.weighed) * kHidden, record.queries + (step + n) * kHidden);
+  }
+
+  // The end of the row's rollouts: the end of each order, cost and log p. An order that ended in what cannot
+  // be chosen, or a tour that ended early, has no log p and no cost. One that was given up costs more than
+  // all.
+  template <typename Rules>
+  __device__ __forceinline__ void finish_rollouts() const {
+    const int n = args.n;
+    const DecodeRow& row = own();
+    __syncwarp(w.mask);
+    for (int i = w.lane; i < row.samples; i += kHalfWarp) {
+      const int64_t result = tile.result + sample_of(i);
+      int32_t* order = args.results.orders + result * n;
+      for (int step = row.taken; step < n; ++step) order[step] = -1;
+      const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible && !row.stopped;
+      const float* features = args.features + 2 * int64_t{sequence_of(own_row())} * n;
+      args.results.log_probs[result] = whole ? row.log_prob : nan("");
+      args.results.costs[result] = whole ? Rules::cost(features, order, n) : row.stopped ? INFINITY : nan("");
+    }
+    if (args.record.h != nullptr) finish_record(row);
+  }
+
+  // A waiting row's state and choice for a half-warp that has nothing to do; false: none waits.
+  __device__ __forceinline__ bool pop_row(Choice& choice, int& remaining) const {
+    const DecodeTree tree(args);
+    int slot = 0;
+    if (w.lane == 0) {
+      slot = atomicSub(&memory.block->pending, 1) - 1;
+      if (slot < 0) atomicAdd(&memory.block->pending, 1);
+    }
+    slot = __shfl_sync(w.mask, slot, 0, kHalfWarp);
+    if (slot < 0) return false;
+    __syncwarp(w.mask);  // all lanes have read the row that ended
+    const PushedRow& from = tree.rows[slot];
+    const int32_t* items = tree.items + int64_t{slot} * memory.padded;
+    for (int j = w.lane; j < from.remaining; j += kHalfWarp)
+      memory.items[own_row() * memory.padded + j] = items[j];
+    if (w.lane == 0) {
+      DecodeRow& row = own();
+      static_cast<RowPrefix&>(row) = from;
+      row.slot = slot;
+      row.infeasible = row.stopped = false;
+    }
+    __syncwarp(w.mask);
+    remaining = from.remaining;
+    choice = {from.position, from.gain};
+    if (is_stopped()) {
+      give_up(remaining);
+      choice = kNoChoice;
+    }
+    return true;
+  }
+
+  // The row's choice, those after it that need no network, and the end; a row that has ended takes what
+  // waits.
+  template <typename Rules>
+  __device__ __forceinline__ void settle(Choice choice, int& remaining) const {
+    for (;;) {
+      if (choice.position >= 0) take_choice<Rules>(choice, remaining);
+      if (remaining > 1) break;
+      if (remaining == 1) {
+        choice = choose_only_item(remaining);
+        continue;
+      }
+      if (remaining == 0) finish_rollouts<Rules>();
+      remaining = kIdle;
+      if (!shares || !pop_row(choice, remaining)) break;
+    }
+    if (w.lane == 0) own().remaining = remaining;
+  }
+};
 
 }  // namespace pointsman::cuda

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the attention encoder does beside its products and its self-attention, with the bits of
-// kernels/cpu/encoder_layer.cpp in the forward pass. No kernel uses shared memory.
-//
-// embed_kernel: a block takes 16 rows, a half-warp a row: 2 H operations and 4 H bytes a row.
-// layer_norm_kernel: likewise; some 6 H operations and 8 H bytes a row.
-// layer_norm_backward_kernel: likewise; mean and deviation are computed again; some 16 H operations and 20 H
-//   bytes a row.
-// mean_items_kernel: a block a sequence; n H operations, 4 n H bytes.
-// mean_backward_kernel: a thread four elements; 8 H bytes an item.
-// relu_backward_kernel, tanh_backward_kernel: a thread four elements or one; 12 bytes an element.
-// fill_kernel: a thread an element; 4 bytes.
+// kernels/cpu/encoder_layer.cpp in the forward pass. Where rows are embedded or normed a half-warp takes a
+// row; elsewhere a thread takes an element, or four.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
@@ -73,11 +65,11 @@ __global__ void __launch_bounds__(kNormThreads) layer_norm_kernel(LayerNormArgs 
   const HalfWarp w = this_half_warp();
   const SetRange own = own_item(a.ranges, a.items);
   if (own.rows == 0) return;
-  const int64_t at = static_cast<int64_t>(own.first_row) * kHidden;
+  const int64_t at = int64_t{own.first_row} * kHidden;
   NormedRow normed = norm_row(w, a.x + at);
   float weight[kOwned], bias[kOwned];
-  load_owned(w, a.weight.data + own.set * a.weight.stride, weight);
-  load_owned(w, a.bias.data + own.set * a.bias.stride, bias);
+  load_owned(w, a.weight.of(own.set), weight);
+  load_owned(w, a.bias.of(own.set), bias);
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) normed.x[i] = fmaf(normed.x[i], weight[i], bias[i]);
   store_owned(w, normed.x, a.y + at);
@@ -87,11 +79,11 @@ __global__ void __launch_bounds__(kNormThreads) layer_norm_backward_kernel(Layer
   const HalfWarp w = this_half_warp();
   const SetRange own = own_item(a.ranges, a.items);
   if (own.rows == 0) return;
-  const int64_t at = static_cast<int64_t>(own.first_row) * kHidden;
+  const int64_t at = int64_t{own.first_row} * kHidden;
   const NormedRow normed = norm_row(w, a.x + at);
   float g[kOwned], gx[kOwned], weight[kOwned], dx[kOwned];
   load_owned(w, a.dy + at, g);
-  load_owned(w, a.weight.data + own.set * a.weight.stride, weight);
+  load_owned(w, a.weight.of(own.set), weight);
   load_owned(w, a.dx + at, dx);
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) gx[i] = g[i] * normed.x[i];
@@ -110,7 +102,7 @@ __global__ void __launch_bounds__(kNormThreads) layer_norm_backward_kernel(Layer
 
 __global__ void __launch_bounds__(kElementThreads)
     relu_backward_kernel(const float* y, float* dy, int64_t count) {
-  const int64_t at = 4 * (static_cast<int64_t>(blockIdx.x) * kElementThreads + threadIdx.x);
+  const int64_t at = 4 * (int64_t{blockIdx.x} * kElementThreads + threadIdx.x);
   if (at >= count) return;
   const float4 out = *reinterpret_cast<const float4*>(y + at);
   float4 d = *reinterpret_cast<const float4*>(dy + at);
@@ -123,12 +115,12 @@ __global__ void __launch_bounds__(kElementThreads)
 
 __global__ void __launch_bounds__(kElementThreads)
     tanh_backward_kernel(const float* h, float* dh, int64_t count) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kElementThreads + threadIdx.x;
+  const int64_t at = int64_t{blockIdx.x} * kElementThreads + threadIdx.x;
   if (at < count) dh[at] *= 1.0f - h[at] * h[at];
 }
 
 __global__ void __launch_bounds__(kElementThreads) fill_kernel(float* x, float value, int64_t count) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kElementThreads + threadIdx.x;
+  const int64_t at = int64_t{blockIdx.x} * kElementThreads + threadIdx.x;
   if (at < count) x[at] = value;
 }
 
@@ -138,12 +130,12 @@ __global__ void __launch_bounds__(kHidden) mean_items_kernel(MeanItemsArgs a) {
   h[0] = 0.0f;
   float sum = 0.0f;
 #pragma unroll 8
-  for (int item = 1; item <= a.n; ++item) sum += h[static_cast<int64_t>(item) * kHidden];
+  for (int item = 1; item <= a.n; ++item) sum += h[int64_t{item} * kHidden];
   a.mean[sequence * kHidden + threadIdx.x] = sum / static_cast<float>(a.n);
 }
 
 __global__ void __launch_bounds__(kElementThreads) mean_backward_kernel(MeanBackwardArgs a) {
-  const int64_t at = 4 * (static_cast<int64_t>(blockIdx.x) * kElementThreads + threadIdx.x);
+  const int64_t at = 4 * (int64_t{blockIdx.x} * kElementThreads + threadIdx.x);
   const int64_t row = at / kHidden, sequence = row / a.n;
   if (sequence >= a.sequences) return;
   const float4 dh = *reinterpret_cast<const float4*>(a.dh + at + (sequence + 1) * kHidden);
@@ -163,8 +155,7 @@ unsigned blocks_of(int64_t threads) {
 template <typename Args>
 void launch_rows(void (*kernel)(Args), const Args& args, cudaStream_t stream) {
   if (args.ranges.rows == 0) return;
-  launch(kernel, dim3(row_tile_count(args.ranges, kNormRows, args.items)), dim3(kNormThreads), 0, stream,
-         args);
+  launch(kernel, row_tile_count(args.ranges, kNormRows, args.items), kNormThreads, 0, stream, args);
 }
 
 }  // namespace
@@ -180,29 +171,24 @@ void layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream)
 }
 
 void relu_backward(const float* y, float* dy, int64_t count, cudaStream_t stream) {
-  if (count == 0) return;
-  launch(relu_backward_kernel, dim3(blocks_of(count / 4)), dim3(kElementThreads), 0, stream, y, dy, count);
+  launch(relu_backward_kernel, blocks_of(count / 4), kElementThreads, 0, stream, y, dy, count);
 }
 
 void tanh_backward(const float* h, float* dh, int64_t count, cudaStream_t stream) {
-  if (count == 0) return;
-  launch(tanh_backward_kernel, dim3(blocks_of(count)), dim3(kElementThreads), 0, stream, h, dh, count);
+  launch(tanh_backward_kernel, blocks_of(count), kElementThreads, 0, stream, h, dh, count);
 }
 
 void fill(float* x, float value, int64_t count, cudaStream_t stream) {
-  if (count == 0) return;
-  launch(fill_kernel, dim3(blocks_of(count)), dim3(kElementThreads), 0, stream, x, value, count);
+  launch(fill_kernel, blocks_of(count), kElementThreads, 0, stream, x, value, count);
 }
 
 void mean_items(const MeanItemsArgs& args, cudaStream_t stream) {
-  if (args.sequences == 0) return;
-  launch(mean_items_kernel, dim3(args.sequences), dim3(kHidden), 0, stream, args);
+  launch(mean_items_kernel, args.sequences, kHidden, 0, stream, args);
 }
 
 void mean_backward(const MeanBackwardArgs& args, cudaStream_t stream) {
-  if (args.sequences == 0) return;
-  const int64_t elements = static_cast<int64_t>(args.sequences) * args.n * kHidden;
-  launch(mean_backward_kernel, dim3(blocks_of(elements / 4)), dim3(kElementThreads), 0, stream, args);
+  const int64_t elements = int64_t{args.sequences} * args.n * kHidden;
+  launch(mean_backward_kernel, blocks_of(elements / 4), kElementThreads, 0, stream, args);
 }
 
 }  // namespace pointsman::cuda

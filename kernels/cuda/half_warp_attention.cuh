@@ -4,11 +4,8 @@
 // d = l + 16 i, i = 0 .. 7, of every vector of length H. Lists and scores lie in shared memory; a function
 // that writes them ends with a barrier of the half-warp.
 //
-// An element of a score in the uncapped range costs 1 fma for its denominator and, with four denominators
-// joined over one division, 9/4 operations to join and 5/4 to divide; the tree adds 5/32 (four items at a
-// time: 5 shuffles and 6 selects for 32 elements a lane) and the sum of halves 1/8: 4.8 single-precision
-// operations and 1/4 special-function operation, besides a quarter of a minimum. An element of the readout
-// costs 1 fma.
+// An element of a score in the uncapped range costs 4.8 operations: 1 for its denominator; with four
+// denominators joined over one division 9/4 to join and 5/4 to divide; 5/32 in the tree, 1/8 in the sum.
 #pragma once
 
 #include "kernels/common/scalar_math.h"
@@ -393,7 +390,18 @@ struct AttentionView {
   int glimpses;
 
   __device__ __forceinline__ const Word* slice(int index) const {
-    return references + static_cast<int64_t>(index) * n * kHidden;
+    return references + int64_t{index} * n * kHidden;
+  }
+  // Of pass g: the glimpses 0 .. glimpses - 1, then the pointer.
+  __device__ __forceinline__ float bound(int g) const {
+    return g == glimpses ? pointer_bound : glimpse_bound;
+  }
+  __device__ __forceinline__ const float* v(int g) const { return g == glimpses ? pointer_v : glimpse_v; }
+  __device__ __forceinline__ const Word* scored(int g) const {
+    return slice(g == glimpses ? projections.pointer : projections.glimpse);
+  }
+  __device__ __forceinline__ const Word* values(int g) const {
+    return slice(g + 1 < glimpses ? projections.requeries : projections.values);
   }
 };
 
@@ -410,17 +418,13 @@ __device__ __forceinline__ PointerScores pointer_scores(HalfWarp w, const Attent
   PointerScores result{0.0f, false};
 #pragma unroll 1
   for (int g = 0; g <= a.glimpses; ++g) {
-    const bool last = g == a.glimpses;
-    const Query q = prepare_query(w, query, last ? a.pointer_bound : a.glimpse_bound);
+    const Query q = prepare_query(w, query, a.bound(g));
     result.direct |= q.range == TanhRange::kDirect;
     float v[kOwned];
-    load_owned(w, last ? a.pointer_v : a.glimpse_v, v);
-    result.first =
-        attention_scores<kApproximate>(w, a.slice(last ? a.projections.pointer : a.projections.glimpse), q, v,
-                                       items[0], {items, count}, scores);
-    if (last) break;
-    const Word* values = a.slice(g + 1 < a.glimpses ? a.projections.requeries : a.projections.values);
-    softmax_readout(w, values, items, count, scores, query);
+    load_owned(w, a.v(g), v);
+    result.first = attention_scores<kApproximate>(w, a.scored(g), q, v, items[0], {items, count}, scores);
+    if (g == a.glimpses) break;
+    softmax_readout(w, a.values(g), items, count, scores, query);
   }
   return result;
 }

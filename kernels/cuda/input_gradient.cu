@@ -2,10 +2,7 @@
 // Sums of gate gradients over the rows and steps of each set, and the unfolding of the LSTM's input half.
 //
 // Partial sums: a block takes 4 rows through all steps in one gate's 128 columns, one after the other; then
-// the partials of a set are summed as in sum_column.cuh. A row and step: 2,560 flops, 2,056 bytes of device
-// memory; every 4 rows 8 KB of partials, written and read. Shared memory: 1 KB.
-//
-// Unfolding, one block a set: 8 flops a weight of W_ih (12 with a start), 12 bytes. Shared memory: 12 KB.
+// the partials of a set are summed as in sum_column.cuh.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/set_ranges.cuh"
@@ -50,14 +47,14 @@ __global__ void __launch_bounds__(kHidden) input_gradient_parts_kernel(InputGrad
       __syncthreads();
 #pragma unroll 8
       for (int step = 0; step < count; ++step) {
-        const float d = dgates[static_cast<int64_t>(first + step) * kGates];
+        const float d = dgates[int64_t{first + step} * kGates];
         bias += d;
         fold0 = fmaf(d, inputs[step].x, fold0);
         fold1 = fmaf(d, inputs[step].y, fold1);
       }
     }
   }
-  float* out = a.scratch + static_cast<int64_t>(blockIdx.x) * kInputGradientWidth + column;
+  float* out = a.scratch + int64_t{blockIdx.x} * kInputGradientWidth + column;
   out[0] = bias;
   out[kGates] = fold0;
   out[2 * kGates] = fold1;
@@ -71,15 +68,15 @@ __global__ void __launch_bounds__(kSumThreads) input_gradient_sum_kernel(InputGr
   const int first = first_row_tile(a.ranges, blockIdx.x, kInputGradientRows);
   const int tiles = (range.rows + kInputGradientRows - 1) / kInputGradientRows;
   const int at = blockIdx.y * kSumColumns + threadIdx.x % kSumColumns;
-  const float* in = a.scratch + static_cast<int64_t>(first) * kInputGradientWidth + at;
+  const float* in = a.scratch + int64_t{first} * kInputGradientWidth + at;
   const float sum = sum_column(in, kInputGradientWidth, tiles, partial);
   if (threadIdx.x >= kSumColumns) return;
   if (at < kGates) {
-    a.bias.data[range.set * a.bias.stride + at] += sum;
+    a.bias.of(range.set)[at] += sum;
   } else if (at < 3 * kGates) {
-    a.fold.data[range.set * a.fold.stride + at - kGates] += sum;
+    a.fold.of(range.set)[at - kGates] += sum;
   } else {
-    a.start.data[range.set * a.start.stride + at - 3 * kGates] += sum;
+    a.start.of(range.set)[at - 3 * kGates] += sum;
   }
 }
 
@@ -103,10 +100,10 @@ __global__ void __launch_bounds__(kUnfoldThreads) unfold_input_kernel(UnfoldArgs
   POINTSMAN_DYNAMIC_SHARED(float, parts);
   const int64_t set = a.first_set + static_cast<int>(blockIdx.x);
   const int d = threadIdx.x % kHidden, group = threadIdx.x / kHidden;
-  const float* parameters = a.parameters.data + set * a.parameters.stride;
-  float* gradient = a.gradient.data + set * a.gradient.stride;
-  const float* fold = a.fold.data + set * a.fold.stride;
-  const float* first = kStart ? a.start.data + set * a.start.stride : nullptr;
+  const float* parameters = a.parameters.of(set);
+  float* gradient = a.gradient.of(set);
+  const float* fold = a.fold.of(set);
+  const float* first = kStart ? a.start.of(set) : nullptr;
   const float e0 = parameters[a.offsets.embedding + 2 * d], e1 = parameters[a.offsets.embedding + 2 * d + 1];
   const float s = kStart ? parameters[a.offsets.start + d] : 0.0f;
 
@@ -137,21 +134,21 @@ __global__ void __launch_bounds__(kUnfoldThreads) unfold_input_kernel(UnfoldArgs
 }
 
 int64_t input_gradient_scratch(int rows, int range_count) {
-  return static_cast<int64_t>(row_tile_count(rows, range_count, kInputGradientRows)) * kInputGradientWidth;
+  return int64_t{row_tile_count(rows, range_count, kInputGradientRows)} * kInputGradientWidth;
 }
 
 void input_gradient(const InputGradientArgs& args, cudaStream_t stream) {
   const int tiles = row_tile_count(args.ranges, kInputGradientRows);
-  launch(input_gradient_parts_kernel, dim3(tiles, kGates / kHidden), dim3(kHidden), kInputGradientShared,
-         stream, args);
+  launch(input_gradient_parts_kernel, dim3(tiles, kGates / kHidden), kHidden, kInputGradientShared, stream,
+         args);
   const int parts = args.start.data == nullptr ? kInputGradientParts - 1 : kInputGradientParts;
-  launch(input_gradient_sum_kernel, dim3(args.ranges.count, parts * kGates / kSumColumns), dim3(kSumThreads),
+  launch(input_gradient_sum_kernel, dim3(args.ranges.count, parts * kGates / kSumColumns), kSumThreads,
          kSumShared, stream, args);
 }
 
 void unfold_input(const UnfoldArgs& args, cudaStream_t stream) {
   const auto kernel = args.start.data == nullptr ? unfold_input_kernel<false> : unfold_input_kernel<true>;
-  launch(kernel, dim3(args.sets), dim3(kUnfoldThreads), kUnfoldShared, stream, args);
+  launch(kernel, args.sets, kUnfoldThreads, kUnfoldShared, stream, args);
 }
 
 }  // namespace pointsman::cuda

@@ -3,21 +3,13 @@
 // steps. h stays in shared memory, c and the gates in registers: thread j of a group owns unit j of the
 // group's 8 rows, so its four columns of the product are the unit's four gates.
 //
-// Forward, a row and step: 131,072 flops in the product, 8 H fma for the input, 5 H exponentials in fma
-// arithmetic, 3 H divisions (8 H with the cells), each with one reciprocal. Device memory: 8 bytes in, 4 H
-// out (28 H with c and cells). Weights: 256 KB a step and block from L2. Shared memory: 1,040 bytes a row.
-//
-// Backward, a row and step: 131,072 flops in the product, some 20 H in the cell. Device memory: 28 H bytes
-// in, 16 H out; weights as forward. Shared memory: 2,048 bytes a row.
-//
 // Batches too small to keep the device busy this way go to lstm_cluster.cu where blocks form clusters.
 #include <algorithm>
 
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/cuda_operations.h"
-#include "kernels/cuda/decode_cluster.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
-#include "kernels/cuda/lstm_cluster.h"
 #include "kernels/cuda/set_ranges.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
 #include "kernels/cuda/tile_multiply_mma.cuh"
@@ -37,7 +29,7 @@ struct LstmThread {
 __device__ __forceinline__ LstmThread lstm_thread(const SetRange& tile) {
   const int first = threadIdx.x / kHidden * kTileRows, left = tile.rows - first;
   return {static_cast<int>(threadIdx.x % kHidden), first, left < kTileRows ? left : kTileRows,
-          static_cast<int64_t>(tile.first_row) + first};
+          int64_t{tile.first_row} + first};
 }
 
 // Input of a step for the tile's rows, loaded by the block's first threads; missing rows read zeros.
@@ -47,7 +39,7 @@ __device__ __forceinline__ void load_inputs(const LstmForwardArgs& a, const SetR
   if (r >= tile_rows || step >= a.steps) return;
   float2 input = {0.0f, 0.0f};
   if (r < tile.rows) {
-    const float* from = a.inputs + ((static_cast<int64_t>(tile.first_row) + r) * a.steps + step) * 2;
+    const float* from = a.inputs + ((int64_t{tile.first_row} + r) * a.steps + step) * 2;
     input = {from[0], from[1]};
   }
   inputs[r] = input;
@@ -62,27 +54,20 @@ __device__ __forceinline__ void start_lstm(const LstmForwardArgs& a, const LstmT
   }
 }
 
-// Shared memory of the thread's rows.
-struct LstmRows {
-  const float2* inputs;  // of the step
-  float* h;              // the unit's new h, H apart
-};
-
-// The cells of the thread's 8 rows after the product.
+// The cells of the thread's 8 rows after the product, from their inputs. new_h: the unit's, H apart.
 template <bool kCells>
 __device__ __forceinline__ void lstm_cells(const LstmForwardArgs& a, const LstmThread& t,
                                            const LstmUnitWeights& w, int step,
-                                           const float (&sum)[4][kTileRows], const LstmRows& rows,
-                                           float (&c)[kTileRows]) {
+                                           const float (&sum)[4][kTileRows], const float2* inputs,
+                                           float* new_h, float (&c)[kTileRows]) {
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
-    const float2 input = rows.inputs[r];
     float gate[4];
 #pragma unroll
-    for (int g = 0; g < 4; ++g) gate[g] = lstm_gate(sum[g][r], w.bias[g], w.fold0[g], w.fold1[g], input);
+    for (int g = 0; g < 4; ++g) gate[g] = lstm_gate(sum[g][r], w.bias[g], w.fold0[g], w.fold1[g], inputs[r]);
     const LstmUnit u = lstm_unit(gate[0], gate[1], gate[2], gate[3], c[r]);
     c[r] = u.c;
-    rows.h[r * kHidden] = u.h;
+    new_h[r * kHidden] = u.h;
     if (r >= t.rows) continue;
     const int64_t at = ((t.row + r) * (a.steps + 1) + step + 1) * kHidden + t.unit;
     a.h[at] = u.h;
@@ -102,8 +87,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
   if (tile.rows <= 0) return;
   const LstmThread t = lstm_thread(tile);
   const LstmUnitWeights w = load_unit_weights(a, tile.set, t.unit);
-  const float* recurrent = a.recurrent.data + tile.set * a.recurrent.stride + t.unit;
-
+  const float* recurrent = a.recurrent.of(tile.set) + t.unit;
   start_lstm<kCells>(a, t);
   float c[kTileRows] = {};
   load_inputs(a, tile, kRows, 0, inputs);
@@ -113,8 +97,8 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
     load_inputs(a, tile, kRows, step + 1, inputs + then);
     float sum[4][kTileRows] = {};
     if (step > 0) tile_multiply(shared + (now + t.first) * kHidden, kHidden, recurrent, kGates, sum);
-    lstm_cells<kCells>(a, t, w, step, sum,
-                       {inputs + now + t.first, shared + (then + t.first) * kHidden + t.unit}, c);
+    lstm_cells<kCells>(a, t, w, step, sum, inputs + now + t.first,
+                       shared + (then + t.first) * kHidden + t.unit, c);
   }
   if (a.c_last == nullptr) return;
 #pragma unroll
@@ -175,7 +159,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_backward_kernel(LstmBac
   const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kGroups * kTileRows);
   if (tile.rows <= 0) return;
   const LstmThread t = lstm_thread(tile);
-  const float* weight_hh = a.weight_hh.data + tile.set * a.weight_hh.stride;
+  const float* weight_hh = a.weight_hh.of(tile.set);
   float* const dgates = shared + t.first * kGates;
 
   float dh[kTileRows] = {}, dc[kTileRows] = {};
@@ -206,7 +190,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_backward_kernel(LstmBac
 // ---------------------------------------------------------------------------- on tensor cores
 
 // The forward pass without cells. A block takes 8 or 32 rows as above; tile_multiply_mma.cuh says which units
-// of which rows a thread has. Counts as above but for the product; shared memory the same.
+// of which rows a thread has.
 
 // A step of the thread's four pairs.
 template <Precision kPrecision, bool kWhole>
@@ -217,8 +201,7 @@ __device__ __forceinline__ void lstm_step_mma(const LstmForwardArgs& a, const Se
 #pragma unroll
   for (int at = 0; at < kTileRows; ++at) {
     if (at % 4 == 0 && step > 0) {
-      multiply_gates<kPrecision, kWhole>(a.weight_hh.data + tile.set * a.weight_hh.stride, h, at / 4,
-                                         product);
+      multiply_gates<kPrecision, kWhole>(a.weight_hh.of(tile.set), h, at / 4, product);
     }
     const MmaShare share = gate_share<kWhole>();
     const int pair = at / 2, r = at % 2;
@@ -234,7 +217,7 @@ __device__ __forceinline__ void lstm_step_mma(const LstmForwardArgs& a, const Se
     c[at] = u.c;
     new_h[swizzled(row, unit)] = u.h;
     if (row >= tile.rows) continue;
-    const int64_t in_batch = static_cast<int64_t>(tile.first_row) + row;
+    const int64_t in_batch = int64_t{tile.first_row} + row;
     a.h[(in_batch * (a.steps + 1) + step + 1) * kHidden + unit] = u.h;
     if (step + 1 == a.steps && a.c_last != nullptr) a.c_last[in_batch * kHidden + unit] = u.c;
   }
@@ -299,17 +282,16 @@ Tiling choose_tiling(const SetRanges& ranges, Pass pass, bool clusters_allowed) 
   return best;
 }
 
-template <int kGroups, typename Args>
-void launch_tiles(void (*kernel)(Args), size_t shared_bytes, const Args& args, cudaStream_t stream) {
-  const int tiles = row_tile_count(args.ranges, kGroups * kTileRows);
-  launch(kernel, dim3(tiles), dim3(kGroups * kHidden), shared_bytes, stream, args);
+template <typename Args>
+void launch_tiles(void (*kernel)(Args), int tile_rows, size_t shared_bytes, const Args& args,
+                  cudaStream_t stream) {
+  launch(kernel, row_tile_count(args.ranges, tile_rows), tile_rows / kTileRows * kHidden, shared_bytes,
+         stream, args);
 }
 
-using ForwardKernel = void (*)(LstmForwardArgs);
-
 template <int kGroups>
-ForwardKernel forward_kernel(const LstmForwardArgs& args) {
-  return with_precision(args.precision, [&]<Precision kPrecision>() -> ForwardKernel {
+auto forward_kernel(const LstmForwardArgs& args) {
+  return with_precision(args.precision, [&]<Precision kPrecision>() {
     if constexpr (kPrecision != Precision::kFp32) {
       return lstm_forward_mma_kernel<kGroups, kPrecision>;
     } else {
@@ -318,33 +300,24 @@ ForwardKernel forward_kernel(const LstmForwardArgs& args) {
   });
 }
 
-template <int kGroups>
-void forward(const LstmForwardArgs& args, cudaStream_t stream) {
-  launch_tiles<kGroups>(forward_kernel<kGroups>(args), lstm_forward_shared(kGroups * kTileRows), args,
-                        stream);
-}
-
-template <int kGroups>
-void backward(const LstmBackwardArgs& args, cudaStream_t stream) {
-  launch_tiles<kGroups>(lstm_backward_kernel<kGroups>, lstm_backward_shared(kGroups * kTileRows), args,
-                        stream);
-}
-
 }  // namespace
 
 void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
   if (args.precision != Precision::kFp32 && args.cells != nullptr) {
     throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
-  const Tiling tiling = choose_tiling(args.ranges, Pass::kForward, args.precision == Precision::kFp32);
-  if (tiling.in_clusters) return lstm_forward_in_clusters(args, tiling.rows, stream);
-  tiling.rows == kTileRows ? forward<1>(args, stream) : forward<4>(args, stream);
+  const auto [in_clusters, rows] =
+      choose_tiling(args.ranges, Pass::kForward, args.precision == Precision::kFp32);
+  if (in_clusters) return lstm_forward_in_clusters(args, rows, stream);
+  launch_tiles(rows == kTileRows ? forward_kernel<1>(args) : forward_kernel<4>(args), rows,
+               lstm_forward_shared(rows), args, stream);
 }
 
 void lstm_backward(const LstmBackwardArgs& args, cudaStream_t stream) {
-  const Tiling tiling = choose_tiling(args.ranges, Pass::kBackward, true);
-  if (tiling.in_clusters) return lstm_backward_in_clusters(args, tiling.rows, stream);
-  tiling.rows == kTileRows ? backward<1>(args, stream) : backward<4>(args, stream);
+  const auto [in_clusters, rows] = choose_tiling(args.ranges, Pass::kBackward, true);
+  if (in_clusters) return lstm_backward_in_clusters(args, rows, stream);
+  launch_tiles(rows == kTileRows ? lstm_backward_kernel<1> : lstm_backward_kernel<4>, rows,
+               lstm_backward_shared(rows), args, stream);
 }
 
 }  // namespace pointsman::cuda

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One unit of one LSTM cell, forward and backward, with the bits of kernels/cpu/lstm.cpp, and what the
-// kernels of whole sequences, lstm.cu and lstm_cluster.cu, read and write for a unit. Forward: 5
-// exponentials and 3 divisions, 5 more divisions for the cells; no special-function operation but the
-// divisions' reciprocals.
+// kernels of whole sequences, lstm.cu and lstm_cluster.cu, read and write for a unit.
 #pragma once
 
 #include "kernels/common/network.h"
@@ -38,6 +36,7 @@ struct LstmUnitWeights {
 };
 
 __device__ __forceinline__ LstmUnitWeights load_unit_weights(const LstmForwardArgs& a, int set, int unit) {
+  // Spelled out: with SetArray::of() the kernels on tensor cores take more registers.
   const float* bias = a.bias.data + set * a.bias.stride + unit;
   const float* fold = a.fold.data + set * a.fold.stride + unit;
   LstmUnitWeights w;
@@ -114,7 +113,7 @@ __device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, int64_t row
 __device__ __forceinline__ int made_steps(const LstmBackwardArgs& a, const SetRange& tile) {
   int most = 0;
   for (int r = 0; r < tile.rows; ++r) {
-    const int steps = made_steps(a, static_cast<int64_t>(tile.first_row) + r);
+    const int steps = made_steps(a, int64_t{tile.first_row} + r);
     most = steps > most ? steps : most;
   }
   return most;

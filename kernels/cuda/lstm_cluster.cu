@@ -8,13 +8,8 @@
 // columns, four a lane, and hands a row's sums to the next warp while it takes the next row: each sum is made
 // over k upward, as everywhere, and each number read from shared memory is used four times. In the cells a
 // warp takes a row at a time, a lane a unit.
-//
-// Forward, a row and step: products and cells as in lstm.cu; a word a unit to each of four shared memories.
-// Shared memory: 1,664 bytes a row. Backward, a row and step: as in lstm.cu; four words a unit to each of
-// four shared memories. Shared memory: 4,736 bytes a row.
 #include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
-#include "kernels/cuda/lstm_cluster.h"
 #include "kernels/cuda/set_ranges.cuh"
 
 namespace pointsman::cuda {
@@ -24,14 +19,6 @@ inline constexpr int kBlockColumns = 4 * kBlockUnits;  // [4 gates][kBlockUnits]
 inline constexpr int kQuarter = kHidden / kWarps;      // terms of k that a warp adds
 inline constexpr int kLaneColumns = kBlockColumns / kWarpLanes;
 static_assert(kLaneColumns == 4);
-
-// A row's sums, its states or gates of two steps, and c or dc.
-constexpr int64_t forward_shared(int rows) {
-  return sizeof(float) * rows * (kBlockColumns + 2 * kHidden + kBlockUnits);
-}
-constexpr int64_t backward_shared(int rows) {
-  return sizeof(float) * rows * (kBlockColumns + 2 * kGates + kBlockUnits);
-}
 
 // What a thread is.
 struct ClusterThread {
@@ -176,9 +163,8 @@ __device__ __forceinline__ void run_forward(const LstmForwardArgs& a, const SetR
   float* const h = sums + tile_rows * kBlockColumns;
   float* const c = h + 2 * tile_rows * kHidden;
   const ClusterThread t = cluster_thread();
-  const LaneWeights w = load_lane_weights(a.recurrent.data + tile.set * a.recurrent.stride +
-                                              t.warp * kQuarter * kGates + t.gate * kHidden + t.column,
-                                          kGates);
+  const LaneWeights w = load_lane_weights(
+      a.recurrent.of(tile.set) + t.warp * kQuarter * kGates + t.gate * kHidden + t.column, kGates);
   const LstmUnitWeights unit_weights = load_unit_weights(a, tile.set, t.unit);
 #pragma unroll 1
   for (int r = t.warp; r < tile.rows; r += kWarps) {
@@ -293,9 +279,8 @@ __device__ __forceinline__ void run_backward(const LstmBackwardArgs& a, const Se
   float* const dgates = sums + tile_rows * kBlockColumns;
   float* const dc = dgates + 2 * tile_rows * kGates;
   const ClusterThread t = cluster_thread();
-  const LaneWeights w = load_lane_weights(a.weight_hh.data + tile.set * a.weight_hh.stride +
-                                              (t.gate * kHidden + t.warp * kQuarter) * kHidden + t.column,
-                                          kHidden);
+  const LaneWeights w = load_lane_weights(
+      a.weight_hh.of(tile.set) + (t.gate * kHidden + t.warp * kQuarter) * kHidden + t.column, kHidden);
 #pragma unroll 1
   for (int r = t.warp; r < tile.rows; r += kWarps) {
     const int64_t row = int64_t{tile.first_row} + r;
@@ -323,25 +308,26 @@ __global__ void __launch_bounds__(kThreads) lstm_backward_cluster_kernel(LstmBac
 namespace {
 
 template <typename Args>
-void launch_tiles(void (*kernel)(Args, int), size_t shared_bytes, const Args& args, int tile_rows,
+void launch_tiles(void (*kernel)(Args, int), bool backward, const Args& args, int tile_rows,
                   cudaStream_t stream) {
-  launch_clusters(kernel, kClusterBlocks, dim3(row_tile_count(args.ranges, tile_rows) * kClusterBlocks),
-                  dim3(kThreads), shared_bytes, stream, args, tile_rows);
+  launch_clusters(kernel, kClusterBlocks, row_tile_count(args.ranges, tile_rows) * kClusterBlocks, kThreads,
+                  lstm_cluster_bytes(backward, tile_rows), stream, args, tile_rows);
 }
 
 }  // namespace
 
 int64_t lstm_cluster_bytes(bool backward, int tile_rows) {
-  return backward ? backward_shared(tile_rows) : forward_shared(tile_rows);
+  // A row's sums, its states or gates of two steps, and c or dc.
+  return sizeof(float) * tile_rows * (kBlockColumns + 2 * (backward ? kGates : kHidden) + kBlockUnits);
 }
 
 void lstm_forward_in_clusters(const LstmForwardArgs& args, int tile_rows, cudaStream_t stream) {
   launch_tiles(args.cells != nullptr ? lstm_forward_cluster_kernel<true> : lstm_forward_cluster_kernel<false>,
-               forward_shared(tile_rows), args, tile_rows, stream);
+               false, args, tile_rows, stream);
 }
 
 void lstm_backward_in_clusters(const LstmBackwardArgs& args, int tile_rows, cudaStream_t stream) {
-  launch_tiles(lstm_backward_cluster_kernel, backward_shared(tile_rows), args, tile_rows, stream);
+  launch_tiles(lstm_backward_cluster_kernel, true, args, tile_rows, stream);
 }
 
 }  // namespace pointsman::cuda

@@ -3,9 +3,6 @@
 // KiB and 128 B), a thread makes 8 items of one column of every slice. The largest |a| of a sequence decides
 // whether exp(2a) or a is stored, so both are written once as they come and read again, from the cache, for
 // the exponentials. Rows that are packed are all read again.
-//
-// A sequence costs 2 n count H^2 flops (9.8 million for n = 100 and three slices), n (1 + count) H floats of
-// device memory and, without special-function operations, 2 n H exponentials.
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
@@ -33,7 +30,7 @@ __device__ __forceinline__ float largest_in_block(float x, float* scratch) {
 // States of items first .. first + kProjectItems - 1 into shared memory; zeros behind the last.
 __device__ __forceinline__ void load_states(const float* states, int first, int n, float* tile) {
   for (int at = threadIdx.x; at < kProjectItems * kHidden; at += kProjectThreads) {
-    tile[at] = first + at / kHidden < n ? states[static_cast<int64_t>(first) * kHidden + at] : 0.0f;
+    tile[at] = first + at / kHidden < n ? states[int64_t{first} * kHidden + at] : 0.0f;
   }
 }
 
@@ -42,7 +39,7 @@ __device__ __forceinline__ void load_states(const float* states, int first, int 
 __device__ __forceinline__ void finish_rows(float* values, int rows, bool exponents, bool packed) {
   const HalfWarp w = this_half_warp();
   for (int row = threadIdx.x / kHalfWarp; row < rows; row += kProjectThreads / kHalfWarp) {
-    float* const at = values + static_cast<int64_t>(row) * kHidden;
+    float* const at = values + int64_t{row} * kHidden;
     float x[kOwned];
     load_reference(w, at, x);
 #pragma unroll
@@ -62,9 +59,9 @@ __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to
   const SetRange sequence = find_row_tile(args.ranges, blockIdx.x, 1);
   if (sequence.rows <= 0) return;
   const int column = threadIdx.x % kHidden, first_item = threadIdx.x / kHidden * kTileRows;
-  const int64_t slice = static_cast<int64_t>(args.n) * kHidden;
+  const int64_t slice = int64_t{args.n} * kHidden;
   const float* states = args.h + (sequence.first_row * (slice + kHidden) + kHidden);
-  const float* weights = args.weights.data + sequence.set * args.weights.stride + column;
+  const float* weights = args.weights.of(sequence.set) + column;
   float* references = args.references + sequence.first_row * kCount * slice;
   float largest[kCount] = {};
   for (int first = 0; first < args.n; first += kProjectItems) {
@@ -79,7 +76,7 @@ __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to
       if (item >= args.n) break;
 #pragma unroll
       for (int c = 0; c < kCount; ++c) {
-        references[c * slice + static_cast<int64_t>(item) * kHidden + reference_index(column)] = sum[c][r];
+        references[c * slice + int64_t{item} * kHidden + reference_index(column)] = sum[c][r];
         largest[c] = fmaxf(largest[c], fabsf(sum[c][r]));
       }
     }

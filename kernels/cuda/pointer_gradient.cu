@@ -5,19 +5,11 @@
 //
 // list_choices_kernel: a warp a row; when each item was chosen, and the capacity before each step.
 // step_gradients_kernel: a half-warp a (row, step), 8 a block; forward, then back to the gradients of the
-//   scores and of the query. Shared memory: a list of items and one of scores, 8 n bytes a half-warp.
+//   scores and of the query.
 // item_gradients_kernel: a half-warp a (sequence, projection, item), 8 a block; the sums over rows and steps,
-//   in order (identity 9). No shared memory.
+//   in order (identity 9).
 // sum_v_kernel: a block a sequence; gradients of v, over the items in order.
 // sum_prior_kernel: a warp a sequence; gradients of the prior's weights, over rows and steps.
-//
-// A row of n steps has E = 64 n (n + 1) elements (item, d) a pass; with misfits masked fewer. For each,
-// in single-precision operations (special-function ones): scores 5.3 (1/4) and back 7.3 (1/4) in the first
-// kernel, back again 8.3 (1/4) in the second, besides one minimum each; a glimpse adds its readout 1, dp 1,
-// and the sums of its values 1. With one glimpse: 45 E operations and 1.5 E special ones a row. Device memory
-// a row: 8 n^2 bytes of du a pass and of p a glimpse, written once and read once, and 1 KiB a step, pass and
-// readout for the query factors and the gradients of the readouts; references (512 n bytes a projection) are
-// read from the caches.
 #include "kernels/common/rules.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
@@ -68,7 +60,16 @@ __device__ __forceinline__ int set_of_row(const PointerGradientArgs& a, int row)
 // Number of (row, pass, step) where a row has `passes` of them.
 __device__ __forceinline__ int64_t step_index(const PointerGradientArgs& a, int row, int passes, int pass,
                                               int step) {
-  return (static_cast<int64_t>(row) * passes + pass) * a.n + step;
+  return (int64_t{row} * passes + pass) * a.n + step;
+}
+
+// Calls each(k, x of lane k) for the lanes whose x is not 0, upward.
+template <typename Each>
+__device__ __forceinline__ void for_each_nonzero(HalfWarp w, float x, const Each& each) {
+  for (unsigned left = ballot_lanes(w, x != 0.0f); left != 0; left &= left - 1) {
+    const int k = __ffs(left) - 1;
+    each(k, __shfl_sync(w.mask, x, k, kHalfWarp));
+  }
 }
 
 // sum += du tanh', dv += du tanh of the lane's elements of one item.
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kGradientThreads)
     list_choices_kernel(PointerGradientArgs a, PointerGradientScratch s) {
   const int row = blockIdx.x * (kGradientThreads / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (row >= a.ranges.rows) return;
-  const int64_t first = static_cast<int64_t>(row) * a.n;
+  const int64_t first = int64_t{row} * a.n;
   const int steps = a.row_steps[row];
   for (int item = lane; item < a.n; item += 32) s.chosen_at[first + item] = a.n;
   __syncwarp();
@@ -132,6 +133,7 @@ __global__ void __launch_bounds__(kGradientThreads)
 
 // One (row, step) with the places of its numbers.
 struct StepGradient {
+  HalfWarp w;
   const PointerGradientArgs& a;
   const PointerGradientScratch& s;
   AttentionView<float> view;
@@ -140,250 +142,234 @@ struct StepGradient {
   float* scores;
 
   __device__ __forceinline__ int passes() const { return view.glimpses + 1; }
-  __device__ __forceinline__ float* du(int pass) const {
+  __device__ __forceinline__ float* du_of(int pass) const {
     return s.du + step_index(a, row, passes(), pass, step) * a.n;
   }
-  __device__ __forceinline__ float* p(int glimpse) const {
+  __device__ __forceinline__ float* p_of(int glimpse) const {
     return s.p + step_index(a, row, view.glimpses, glimpse, step) * a.n;
   }
-  __device__ __forceinline__ const float* references(int pass) const {
-    return view.slice(pass == view.glimpses ? view.projections.pointer : view.projections.glimpse);
+
+  // The rules before the step.
+  template <typename Rules>
+  __device__ __forceinline__ Rules rules_of() const {
+    if constexpr (Rules::kHasCapacity) {
+      const double left = s.capacity[int64_t{row} * a.n + step];
+      return Rules::make(a.rules.inputs(a.sequence_of[row], a.n, left));
+    } else {
+      return Rules::make({});
+    }
   }
-  __device__ __forceinline__ const float* values(int glimpse) const {
-    return view.slice(glimpse + 1 < view.glimpses ? view.projections.requeries : view.projections.values);
+
+  // The items that could be chosen, upward, and zeros in the scratch for the others.
+  template <typename Rules>
+  __device__ __forceinline__ void list_items() {
+    const int64_t first = int64_t{row} * a.n;
+    const Rules rules = rules_of<Rules>();
+    count = 0;
+    for (int base = 0; base < a.n; base += kHalfWarp) {
+      const int item = base + w.lane;
+      const bool listed = item < a.n && s.chosen_at[first + item] >= step && rules.feasible(item);
+      const unsigned all = ballot_lanes(w, listed);
+      if (listed) {
+        items[count + __popc(all & ((1u << w.lane) - 1u))] = item;
+      } else if (item < a.n) {
+        for (int pass = 0; pass < passes(); ++pass) du_of(pass)[item] = 0.0f;
+        for (int glimpse = 0; glimpse < view.glimpses; ++glimpse) p_of(glimpse)[item] = 0.0f;
+      }
+      count += __popc(all);
+    }
+    __syncwarp(w.mask);
+    if (w.lane < (4 - count % 4) % 4) items[count + w.lane] = items[0];
+    __syncwarp(w.mask);
   }
-  __device__ __forceinline__ const float* v(int pass) const {
-    return pass == view.glimpses ? view.pointer_v : view.glimpse_v;
+
+  __device__ __forceinline__ void store_query(int pass, const Query& q) const {
+    const int64_t at = step_index(a, row, passes(), pass, step);
+    store_reference(w, q.factor, s.factors + at * kHidden);
+    if (w.lane == 0) s.direct[at] = q.range == TanhRange::kDirect;
+  }
+
+  // As pointer_scores(), storing what the way back needs. Leaves the pointer's scores, relative to the first
+  // item's u, in scores and returns that u.
+  __device__ __forceinline__ float forward_again() const {
+    float query[kOwned];
+    load_owned(w, a.queries + step_index(a, row, 1, 0, step) * kHidden, query);
+#pragma unroll 1
+    for (int pass = 0;; ++pass) {
+      const Query q = prepare_query(w, query, view.bound(pass));
+      store_query(pass, q);
+      float v[kOwned];
+      load_owned(w, view.v(pass), v);
+      const float first = attention_scores(w, view.scored(pass), q, v, items[0], {items, count}, scores);
+      if (pass == view.glimpses) return first;
+      const float inverse = 1.0f / softmax_readout(w, view.values(pass), items, count, scores, query);
+      float* p = p_of(pass);
+      for (int j = w.lane; j < count; j += kHalfWarp) p[items[j]] = scores[j] * inverse;
+      __syncwarp(w.mask);
+    }
+  }
+
+  // The prior as it was in the step.
+  template <typename Rules>
+  __device__ __forceinline__ Prior<Rules> prior_of() const {
+    const int64_t sequence = a.sequence_of[row];
+    const int last = step > 0 ? a.orders[int64_t{row} * a.n + step - 1] : -1;
+    return cuda::prior_of(w, a.prior, set_of_row(a, row), rules_of<Rules>(),
+                          {a.features + 2 * sequence * a.n, items, count, last});
+  }
+
+  // The step's share of the gradient of the prior's weights; dlogit(j): gradient of the logit in log p.
+  template <typename Rules, typename Gradient>
+  __device__ __forceinline__ void prior_gradient(const Prior<Rules>& prior, const Gradient& dlogit) const {
+    static_assert(Rules::kPriors <= kMostPriors);
+    double sum[Rules::kPriors] = {};
+    for (int j = w.lane; j < count; j += kHalfWarp) {
+      float raw[Rules::kPriors];
+      prior.numbers(items[j], raw);
+      const double gradient = static_cast<double>(a.weights[row]) * dlogit(j);
+#pragma unroll
+      for (int k = 0; k < Rules::kPriors; ++k) sum[k] += gradient * static_cast<double>(raw[k]);
+    }
+    double* out = s.dprior + (int64_t{row} * a.n + step) * kMostPriors;
+#pragma unroll
+    for (int k = 0; k < Rules::kPriors; ++k) {
+      sum[k] = sum_lanes(w, sum[k]);
+      if (w.lane == 0) out[k] = sum[k];
+    }
+  }
+
+  // Scores -> du of weight * log p(chosen), as log_softmax_gradient() on the CPU: in double up to the last
+  // rounding, for over nearly equal references the gradient of v is what is left after du cancels over the
+  // items. Until then du holds the logits.
+  template <typename Rules>
+  __device__ __forceinline__ void log_softmax_gradient(float first) const {
+    float* t = scores;
+    const float shift = a.attention.centre ? mean_of(t, count) : -first, scale = a.attention.scale;
+    const Prior<Rules> prior = prior_of<Rules>();
+    float* du = du_of(view.glimpses);
+    __syncwarp(w.mask);
+    float largest = -INFINITY;
+    for (int j = w.lane; j < count; j += kHalfWarp) {
+      t[j] = tanh_f32(t[j] - shift);
+      du[items[j]] = prior.logit(t[j], scale, items[j]);
+      largest = fmaxf(largest, du[items[j]]);
+    }
+    largest = largest_lane(w, largest);
+    const auto exponential = [&](int j) { return static_cast<double>(exp_f32(du[items[j]] - largest)); };
+    double total = 0.0;
+    for (int j = w.lane; j < count; j += kHalfWarp) total += exponential(j);
+    const double inverse = 1.0 / sum_lanes(w, total);
+    const double factor = static_cast<double>(a.weights[row]) * static_cast<double>(scale);
+    const int chosen = a.orders[int64_t{row} * a.n + step];
+    const auto dlogit = [&](int j) { return (items[j] == chosen ? 1.0 : 0.0) - exponential(j) * inverse; };
+    const auto dcentred = [&](int j) {
+      const double slope = 1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]);
+      return factor * dlogit(j) * slope;
+    };
+    double mean = 0.0;
+    if (a.attention.centre) {
+      for (int j = w.lane; j < count; j += kHalfWarp) mean += dcentred(j);
+      mean = sum_lanes(w, mean) / count;
+    }
+    if (prior.exists()) prior_gradient(prior, dlogit);
+    for (int j = w.lane; j < count; j += kHalfWarp) {
+      t[j] = static_cast<float>(dcentred(j) - mean);
+      du[items[j]] = t[j];
+    }
+    __syncwarp(w.mask);
+  }
+
+  // scores[j] = dout . (values of item j less those of the first): only differences of dp matter.
+  __device__ __forceinline__ void products_with_values(const float* values,
+                                                       const float (&dout)[kOwned]) const {
+    float base[kOwned];
+    load_reference(w, values + items[0] * kHidden, base);
+#pragma unroll 1
+    for (int j = 0; j < count; j += 4) {
+      float dot[4];
+#pragma unroll
+      for (int t = 0; t < 4; ++t) {
+        float value[kOwned];
+        load_reference(w, values + items[j + t] * kHidden, value);
+        dot[t] = dout[0] * (value[0] - base[0]);
+#pragma unroll
+        for (int i = 1; i < kOwned; ++i) dot[t] = fmaf(dout[i], value[i] - base[i], dot[t]);
+      }
+      const float sum = sum_lanes_of_four(w, dot);
+      const int at = j + w.lane / 4;
+      if (w.lane % 4 == 0 && at < count) scores[at] = sum;
+    }
+    __syncwarp(w.mask);
+  }
+
+  // Back through the softmax readout of a glimpse: du = p (dp - mean dp) into scores. The mean in double and
+  // over the sum of p as rounded: dp is nearly the same for all items of a fresh network, and du must cancel.
+  __device__ __forceinline__ void readout_gradient(int glimpse, const float (&dout)[kOwned]) const {
+    store_reference(w, dout, s.dout + step_index(a, row, view.glimpses, glimpse, step) * kHidden);
+    products_with_values(view.values(glimpse), dout);
+    const float* p = p_of(glimpse);  // each lane reads what it wrote
+    double weighted = 0.0, total = 0.0;
+    for (int j = w.lane; j < count; j += kHalfWarp) {
+      const double weight = static_cast<double>(p[items[j]]);
+      total += weight;
+      weighted += weight * static_cast<double>(scores[j]);
+    }
+    weighted = sum_lanes(w, weighted);
+    total = sum_lanes(w, total);
+    const double mean = weighted / total;
+    float* du = du_of(glimpse);
+    for (int j = w.lane; j < count; j += kHalfWarp) {
+      const int item = items[j];
+      scores[j] = static_cast<float>(static_cast<double>(p[item]) * (static_cast<double>(scores[j]) - mean));
+      du[item] = scores[j];
+    }
+    __syncwarp(w.mask);
+  }
+
+  template <bool kDirect>
+  __device__ __forceinline__ void sum_over_items(const float* references, const Query& q,
+                                                 float (&sum)[kOwned]) const {
+    float unused[kOwned] = {};
+#pragma unroll 2
+    for (int j = 0; j < count; ++j) {
+      float reference[kOwned];
+      load_reference(w, references + items[j] * kHidden, reference);
+      add_tanh_gradient<kDirect>(reference, q, scores[j], sum, unused);
+    }
+  }
+
+  // Gradient of the pass's query: v sum_j du_j tanh'.
+  __device__ __forceinline__ void query_gradient(int pass, float (&dquery)[kOwned]) const {
+    const int64_t at = step_index(a, row, passes(), pass, step);
+    Query q;
+    load_reference(w, s.factors + at * kHidden, q.factor);  // what the lane itself stored
+    q.references_are_raw = view.bound(pass) > kFactoredLimit;
+    const bool direct = ballot_lanes(w, w.lane == 0 && s.direct[at] != 0) != 0;
+#pragma unroll
+    for (int i = 0; i < kOwned; ++i) dquery[i] = 0.0f;
+    if (direct) {
+      sum_over_items<true>(view.scored(pass), q, dquery);
+    } else {
+      sum_over_items<false>(view.scored(pass), q, dquery);
+    }
+    float v[kOwned];
+    load_owned(w, view.v(pass), v);
+#pragma unroll
+    for (int i = 0; i < kOwned; ++i) dquery[i] *= v[i];
   }
 };
 
-// The rules before the step.
-template <typename Rules>
-__device__ __forceinline__ Rules rules_of(const StepGradient& g) {
-  if constexpr (Rules::kHasCapacity) {
-    const double left = g.s.capacity[static_cast<int64_t>(g.row) * g.a.n + g.step];
-    return Rules::make(g.a.rules.inputs(g.a.sequence_of[g.row], g.a.n, left));
-  } else {
-    return Rules::make({});
-  }
-}
-
-// The items that could be chosen, upward, and zeros in the scratch for the others.
-template <typename Rules>
-__device__ __forceinline__ void list_items(HalfWarp w, StepGradient& g) {
-  const PointerGradientArgs& a = g.a;
-  const int64_t first = static_cast<int64_t>(g.row) * a.n;
-  const Rules rules = rules_of<Rules>(g);
-  g.count = 0;
-  for (int base = 0; base < a.n; base += kHalfWarp) {
-    const int item = base + w.lane;
-    const bool listed = item < a.n && g.s.chosen_at[first + item] >= g.step && rules.feasible(item);
-    const unsigned all = ballot_lanes(w, listed);
-    if (listed) {
-      g.items[g.count + __popc(all & ((1u << w.lane) - 1u))] = item;
-    } else if (item < a.n) {
-      for (int pass = 0; pass < g.passes(); ++pass) g.du(pass)[item] = 0.0f;
-      for (int glimpse = 0; glimpse < g.view.glimpses; ++glimpse) g.p(glimpse)[item] = 0.0f;
-    }
-    g.count += __popc(all);
-  }
-  __syncwarp(w.mask);
-  if (w.lane < (4 - g.count % 4) % 4) g.items[g.count + w.lane] = g.items[0];
-  __syncwarp(w.mask);
-}
-
-__device__ __forceinline__ void store_query(HalfWarp w, const StepGradient& g, int pass, const Query& q) {
-  const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
-  store_reference(w, q.factor, g.s.factors + at * kHidden);
-  if (w.lane == 0) g.s.direct[at] = q.range == TanhRange::kDirect;
-}
-
-// As pointer_scores(), storing what the way back needs. Leaves the pointer's scores, relative to the first
-// item's u, in g.scores and returns that u.
-__device__ __forceinline__ float forward_again(HalfWarp w, const StepGradient& g) {
-  float query[kOwned];
-  load_owned(w, g.a.queries + step_index(g.a, g.row, 1, 0, g.step) * kHidden, query);
-#pragma unroll 1
-  for (int pass = 0;; ++pass) {
-    const bool last = pass == g.view.glimpses;
-    const Query q = prepare_query(w, query, last ? g.view.pointer_bound : g.view.glimpse_bound);
-    store_query(w, g, pass, q);
-    float v[kOwned];
-    load_owned(w, g.v(pass), v);
-    const float first =
-        attention_scores(w, g.references(pass), q, v, g.items[0], {g.items, g.count}, g.scores);
-    if (last) return first;
-    const float inverse = 1.0f / softmax_readout(w, g.values(pass), g.items, g.count, g.scores, query);
-    float* p = g.p(pass);
-    for (int j = w.lane; j < g.count; j += kHalfWarp) p[g.items[j]] = g.scores[j] * inverse;
-    __syncwarp(w.mask);
-  }
-}
-
-// The prior as it was in the step.
-template <typename Rules>
-__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const StepGradient& g) {
-  const PointerGradientArgs& a = g.a;
-  const int64_t sequence = a.sequence_of[g.row];
-  const int last = g.step > 0 ? a.orders[static_cast<int64_t>(g.row) * a.n + g.step - 1] : -1;
-  return prior_of(w, a.prior, set_of_row(a, g.row), rules_of<Rules>(g),
-                  {a.features + 2 * sequence * a.n, g.items, g.count, last});
-}
-
-// The step's share of the gradient of the prior's weights; dlogit(j): gradient of the logit in log p.
-template <typename Rules, typename Gradient>
-__device__ __forceinline__ void prior_gradient(HalfWarp w, const StepGradient& g, const Prior<Rules>& prior,
-                                               const Gradient& dlogit) {
-  static_assert(Rules::kPriors <= kMostPriors);
-  double sum[Rules::kPriors] = {};
-  for (int j = w.lane; j < g.count; j += kHalfWarp) {
-    float raw[Rules::kPriors];
-    prior.numbers(g.items[j], raw);
-    const double gradient = static_cast<double>(g.a.weights[g.row]) * dlogit(j);
-#pragma unroll
-    for (int k = 0; k < Rules::kPriors; ++k) sum[k] += gradient * static_cast<double>(raw[k]);
-  }
-  double* out = g.s.dprior + (static_cast<int64_t>(g.row) * g.a.n + g.step) * kMostPriors;
-#pragma unroll
-  for (int k = 0; k < Rules::kPriors; ++k) {
-    sum[k] = sum_lanes(w, sum[k]);
-    if (w.lane == 0) out[k] = sum[k];
-  }
-}
-
-// Scores -> du of weight * log p(chosen), as log_softmax_gradient() on the CPU: in double up to the last
-// rounding, for over nearly equal references the gradient of v is what is left after du cancels over the
-// items. Until then du holds the logits.
-template <typename Rules>
-__device__ __forceinline__ void log_softmax_gradient(HalfWarp w, const StepGradient& g, float first) {
-  float* t = g.scores;
-  const float shift = g.a.attention.centre ? mean_of(t, g.count) : -first, scale = g.a.attention.scale;
-  const Prior<Rules> prior = prior_of<Rules>(w, g);
-  float* du = g.du(g.view.glimpses);
-  __syncwarp(w.mask);
-  float largest = -INFINITY;
-  for (int j = w.lane; j < g.count; j += kHalfWarp) {
-    t[j] = tanh_f32(t[j] - shift);
-    du[g.items[j]] = prior.logit(t[j], scale, g.items[j]);
-    largest = fmaxf(largest, du[g.items[j]]);
-  }
-  largest = largest_lane(w, largest);
-  const auto exponential = [&](int j) { return static_cast<double>(exp_f32(du[g.items[j]] - largest)); };
-  double total = 0.0;
-  for (int j = w.lane; j < g.count; j += kHalfWarp) total += exponential(j);
-  const double inverse = 1.0 / sum_lanes(w, total);
-  const double factor = static_cast<double>(g.a.weights[g.row]) * static_cast<double>(scale);
-  const int chosen = g.a.orders[static_cast<int64_t>(g.row) * g.a.n + g.step];
-  const auto dlogit = [&](int j) { return (g.items[j] == chosen ? 1.0 : 0.0) - exponential(j) * inverse; };
-  const auto dcentred = [&](int j) {
-    const double slope = 1.0 - static_cast<double>(t[j]) * static_cast<double>(t[j]);
-    return factor * dlogit(j) * slope;
-  };
-  double mean = 0.0;
-  if (g.a.attention.centre) {
-    for (int j = w.lane; j < g.count; j += kHalfWarp) mean += dcentred(j);
-    mean = sum_lanes(w, mean) / g.count;
-  }
-  if (prior.exists()) prior_gradient(w, g, prior, dlogit);
-  for (int j = w.lane; j < g.count; j += kHalfWarp) {
-    t[j] = static_cast<float>(dcentred(j) - mean);
-    du[g.items[j]] = t[j];
-  }
-  __syncwarp(w.mask);
-}
-
-// scores[j] = dout . (values of item j less those of the first): only differences of dp matter.
-__device__ __forceinline__ void products_with_values(HalfWarp w, const StepGradient& g, const float* values,
-                                                     const float (&dout)[kOwned]) {
-  float base[kOwned];
-  load_reference(w, values + g.items[0] * kHidden, base);
-#pragma unroll 1
-  for (int j = 0; j < g.count; j += 4) {
-    float dot[4];
-#pragma unroll
-    for (int t = 0; t < 4; ++t) {
-      float value[kOwned];
-      load_reference(w, values + g.items[j + t] * kHidden, value);
-      dot[t] = dout[0] * (value[0] - base[0]);
-#pragma unroll
-      for (int i = 1; i < kOwned; ++i) dot[t] = fmaf(dout[i], value[i] - base[i], dot[t]);
-    }
-    const float sum = sum_lanes_of_four(w, dot);
-    const int at = j + w.lane / 4;
-    if (w.lane % 4 == 0 && at < g.count) g.scores[at] = sum;
-  }
-  __syncwarp(w.mask);
-}
-
-// Back through the softmax readout of a glimpse: du = p (dp - mean dp) into g.scores. The mean in double and
-// over the sum of p as rounded: dp is nearly the same for all items of a fresh network, and du must cancel.
-__device__ __forceinline__ void readout_gradient(HalfWarp w, const StepGradient& g, int glimpse,
-                                                 const float (&dout)[kOwned]) {
-  store_reference(w, dout, g.s.dout + step_index(g.a, g.row, g.view.glimpses, glimpse, g.step) * kHidden);
-  products_with_values(w, g, g.values(glimpse), dout);
-  const float* p = g.p(glimpse);  // each lane reads what it wrote
-  double weighted = 0.0, total = 0.0;
-  for (int j = w.lane; j < g.count; j += kHalfWarp) {
-    const double weight = static_cast<double>(p[g.items[j]]);
-    total += weight;
-    weighted += weight * static_cast<double>(g.scores[j]);
-  }
-  weighted = sum_lanes(w, weighted);
-  total = sum_lanes(w, total);
-  const double mean = weighted / total;
-  float* du = g.du(glimpse);
-  for (int j = w.lane; j < g.count; j += kHalfWarp) {
-    const int item = g.items[j];
-    g.scores[j] =
-        static_cast<float>(static_cast<double>(p[item]) * (static_cast<double>(g.scores[j]) - mean));
-    du[item] = g.scores[j];
-  }
-  __syncwarp(w.mask);
-}
-
-template <bool kDirect>
-__device__ __forceinline__ void sum_over_items(HalfWarp w, const StepGradient& g, const float* references,
-                                               const Query& q, float (&sum)[kOwned]) {
-  float unused[kOwned] = {};
-#pragma unroll 2
-  for (int j = 0; j < g.count; ++j) {
-    float reference[kOwned];
-    load_reference(w, references + g.items[j] * kHidden, reference);
-    add_tanh_gradient<kDirect>(reference, q, g.scores[j], sum, unused);
-  }
-}
-
-// Gradient of the pass's query: v sum_j du_j tanh'.
-__device__ __forceinline__ void query_gradient(HalfWarp w, const StepGradient& g, int pass,
-                                               float (&dquery)[kOwned]) {
-  const int64_t at = step_index(g.a, g.row, g.passes(), pass, g.step);
-  const float bound = pass == g.view.glimpses ? g.view.pointer_bound : g.view.glimpse_bound;
-  Query q;
-  load_reference(w, g.s.factors + at * kHidden, q.factor);  // what the lane itself stored
-  q.references_are_raw = bound > kFactoredLimit;
-  const bool direct = ballot_lanes(w, w.lane == 0 && g.s.direct[at] != 0) != 0;
-#pragma unroll
-  for (int i = 0; i < kOwned; ++i) dquery[i] = 0.0f;
-  if (direct) {
-    sum_over_items<true>(w, g, g.references(pass), q, dquery);
-  } else {
-    sum_over_items<false>(w, g, g.references(pass), q, dquery);
-  }
-  float v[kOwned];
-  load_owned(w, g.v(pass), v);
-#pragma unroll
-  for (int i = 0; i < kOwned; ++i) dquery[i] *= v[i];
-}
-
 __device__ __forceinline__ AttentionView<float> attention_view(const PointerGradientArgs& a, int row) {
   const int64_t sequence = a.sequence_of[row], set = set_of_row(a, row);
-  return {a.references + sequence * a.projections.count * a.n * kHidden,
+  const float* references = a.references + sequence * a.projections.count * a.n * kHidden;
+  const float* bounds = a.bounds + 2 * sequence;
+  return {references,
           a.projections,
           a.n,
-          a.bounds[2 * sequence],
-          a.bounds[2 * sequence + 1],
-          a.attention.glimpse_v.data + set * a.attention.glimpse_v.stride,
-          a.attention.pointer_v.data + set * a.attention.pointer_v.stride,
+          bounds[0],
+          bounds[1],
+          a.attention.glimpse_v.of(set),
+          a.attention.pointer_v.of(set),
           a.attention.glimpses};
 }
 
@@ -398,22 +384,22 @@ __global__ void __launch_bounds__(kGradientThreads, Rules::kLooksAhead ? 1 : 0)
   const int row = blockIdx.x / tiles, step = blockIdx.x % tiles * kGradientHalfWarps + half_warp;
   if (step >= a.n) return;
   float dquery[kOwned] = {};
-  float* out = a.dqueries + (static_cast<int64_t>(row) * (a.n + 1) + step + 1) * kHidden;
+  float* out = a.dqueries + (int64_t{row} * (a.n + 1) + step + 1) * kHidden;
   if (step == 0) store_owned(w, dquery, out - kHidden);
   if (step < a.row_steps[row]) {
     float* lists = shared + half_warp * 2 * length;
     StepGradient g{
-        a, s, attention_view(a, row), row, step, 0, reinterpret_cast<int32_t*>(lists), lists + length};
-    list_items<Rules>(w, g);
-    const float first = forward_again(w, g);
+        w, a, s, attention_view(a, row), row, step, 0, reinterpret_cast<int32_t*>(lists), lists + length};
+    g.list_items<Rules>();
+    const float first = g.forward_again();
 #pragma unroll 1
     for (int pass = g.view.glimpses; pass >= 0; --pass) {
       if (pass == g.view.glimpses) {
-        log_softmax_gradient<Rules>(w, g, first);
+        g.log_softmax_gradient<Rules>(first);
       } else {
-        readout_gradient(w, g, pass, dquery);
+        g.readout_gradient(pass, dquery);
       }
-      query_gradient(w, g, pass, dquery);
+      g.query_gradient(pass, dquery);
       __syncwarp(w.mask);  // the next pass overwrites the scores
     }
   }
@@ -441,12 +427,8 @@ __device__ __forceinline__ void add_scores_of_row(HalfWarp w, int row, int pass,
     const int step = base + w.lane;
     const float mine = step < steps ? g.s.du[(first + step) * g.a.n + g.item] : 0.0f;
     const unsigned direct = ballot_lanes(w, step < steps && g.s.direct[first + step] != 0);
-    unsigned left = ballot_lanes(w, mine != 0.0f);
     float few[kOwned] = {};  // du of either sign: short sums in float, long ones in double
-    while (left != 0) {
-      const int k = __ffs(left) - 1;
-      left &= left - 1;
-      const float du = __shfl_sync(w.mask, mine, k, kHalfWarp);
+    for_each_nonzero(w, mine, [&](int k, float du) {
       Query q;
       q.references_are_raw = g.references_are_raw;
       load_reference(w, g.s.factors + (first + base + k) * kHidden, q.factor);
@@ -455,7 +437,7 @@ __device__ __forceinline__ void add_scores_of_row(HalfWarp w, int row, int pass,
       } else {
         add_tanh_gradient<false>(g.reference, q, du, g.sum, few);
       }
-    }
+    });
 #pragma unroll
     for (int i = 0; i < kOwned; ++i) g.dv[i] += static_cast<double>(few[i]);
   }
@@ -468,20 +450,20 @@ __device__ __forceinline__ void score_gradients(HalfWarp w, const PointerGradien
   const bool pointer = slice == a.projections.pointer;
   const int glimpses = a.attention.glimpses;
   const int first_pass = pointer ? glimpses : 0, end_pass = pointer ? glimpses + 1 : glimpses;
-  const int64_t at = ((static_cast<int64_t>(sequence) * a.projections.count + slice) * a.n + item) * kHidden;
+  const int64_t at = ((int64_t{sequence} * a.projections.count + slice) * a.n + item) * kHidden;
   ItemGradient g{a, s, item, a.bounds[2 * sequence + pointer] > kFactoredLimit, {}, {}, {}};
   load_reference(w, a.references + at, g.reference);
   const int first_row = a.first_row[sequence], end_row = a.first_row[sequence + 1];
   for (int row = first_row; row < end_row; ++row) {
     for (int pass = first_pass; pass < end_pass; ++pass) add_scores_of_row(w, row, pass, g);
   }
-  double* dv_out = s.dv + ((static_cast<int64_t>(sequence) * a.n + item) * 2 + pointer) * kHidden;
+  double* dv_out = s.dv + ((int64_t{sequence} * a.n + item) * 2 + pointer) * kHidden;
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) dv_out[w.lane + kHalfWarp * i] = g.dv[i];
   if (first_row == end_row) return;
   const SetArray& vs = pointer ? a.attention.pointer_v : a.attention.glimpse_v;
   float v[kOwned];
-  load_owned(w, vs.data + set_of_row(a, first_row) * vs.stride, v);
+  load_owned(w, vs.of(set_of_row(a, first_row)), v);
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) sum[i] = g.sum[i] * v[i];
 }
@@ -499,16 +481,12 @@ __device__ __forceinline__ void value_gradients(HalfWarp w, const PointerGradien
       for (int base = 0; base < steps; base += kHalfWarp) {
         const int step = base + w.lane;
         const float mine = step < steps ? s.p[(first + step) * a.n + item] : 0.0f;
-        unsigned left = ballot_lanes(w, mine != 0.0f);
-        while (left != 0) {
-          const int k = __ffs(left) - 1;
-          left &= left - 1;
-          const float p = __shfl_sync(w.mask, mine, k, kHalfWarp);
+        for_each_nonzero(w, mine, [&](int k, float p) {
           float dout[kOwned];
           load_reference(w, s.dout + (first + base + k) * kHidden, dout);
 #pragma unroll
           for (int i = 0; i < kOwned; ++i) sum[i] = fmaf(p, dout[i], sum[i]);
-        }
+        });
       }
     }
   }
@@ -523,9 +501,8 @@ __global__ void __launch_bounds__(kGradientThreads)
             sequence = blockIdx.x / tiles / a.projections.count;
   if (item >= a.n) return;
   float sum[kOwned] = {};
-  const int64_t width = static_cast<int64_t>(a.projections.count) * kHidden;
-  float* out =
-      a.dreferences + (static_cast<int64_t>(sequence) * (a.n + 1) + item + 1) * width + slice * kHidden;
+  const int64_t width = int64_t{a.projections.count} * kHidden;
+  float* out = a.dreferences + (int64_t{sequence} * (a.n + 1) + item + 1) * width + slice * kHidden;
   if (item == 0) store_owned(w, sum, out - width);
   if (slice == a.projections.pointer || slice == a.projections.glimpse) {
     score_gradients(w, a, s, sequence, slice, item, sum);

@@ -2,9 +2,8 @@
 // What the kernels read of a parameter set: matrices transposed, so that neighbouring threads read
 // neighbouring columns, and the LSTM's input half folded (algebra identity 1), with the CPU's bits.
 //
-// Transposition: a block moves a 32 x 32 tile, 8 bytes of device memory an element. Shared memory: 4.1 KB.
-// Fold: a block takes 32 of the 4H rows of W_ih, a warp each one of their sums: W_ih E in two columns, W_ih
-// start, and the bias: 768 flops and 512 bytes a row. Shared memory: 16.1 KB.
+// Transposition: a block moves a 32 x 32 tile. Fold: a block takes 32 of the 4H rows of W_ih, a warp each one
+// of their sums: W_ih E in two columns, W_ih start, and the bias.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 
@@ -33,18 +32,18 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_kernel(TransposeA
   const int lane = threadIdx.x % kTransposeTile, first = threadIdx.x / kTransposeTile;
   const int column = blockIdx.x * kTransposeTile, k = blockIdx.y * kTransposeTile;
   const int64_t set = blockIdx.z;
-  const float* in = a.in.data + set * a.in.stride + a.offset;
-  float* out = a.out.data + set * a.out.stride + a.column_offset;
+  const float* in = a.in.of(set) + a.offset;
+  float* out = a.out.of(set) + a.column_offset;
 #pragma unroll
   for (int j = first; j < kTransposeTile; j += kTransposeRows) {
     if (column + j < a.columns && k + lane < a.depth)
-      tile[j * kLine + lane] = in[static_cast<int64_t>(column + j) * a.depth + k + lane];
+      tile[j * kLine + lane] = in[int64_t{column + j} * a.depth + k + lane];
   }
   __syncthreads();
 #pragma unroll
   for (int i = first; i < kTransposeTile; i += kTransposeRows) {
     if (column + lane < a.columns && k + i < a.depth)
-      out[static_cast<int64_t>(k + i) * a.width + column + lane] = tile[lane * kLine + i];
+      out[int64_t{k + i} * a.width + column + lane] = tile[lane * kLine + i];
   }
 }
 
@@ -62,13 +61,13 @@ __global__ void __launch_bounds__(kFoldThreads)
   constexpr int kLine = kHidden + 1;
   const int64_t set = blockIdx.y;
   const int first = blockIdx.x * kFoldRows, lane = threadIdx.x % kFoldRows, j = first + lane;
-  const float* parameters = all_parameters.data + set * all_parameters.stride;
+  const float* parameters = all_parameters.of(set);
   for (int r = 0; r < kFoldRows; ++r) {
     rows[r * kLine + threadIdx.x] = parameters[offsets.weight_ih + (first + r) * kHidden + threadIdx.x];
   }
   __syncthreads();
   const float* row = rows + lane * kLine;
-  float* fold = prepared.fold.data + set * prepared.fold.stride;
+  float* fold = prepared.fold.of(set);
   const float bias = parameters[offsets.bias + j];
   switch (threadIdx.x / kFoldRows) {
     case 0:
@@ -78,12 +77,11 @@ __global__ void __launch_bounds__(kFoldThreads)
       fold[kGates + j] = fold_row(row, parameters + offsets.embedding + 1, 2);
       break;
     case 2:
-      prepared.bias.data[set * prepared.bias.stride + j] = bias;
+      prepared.bias.of(set)[j] = bias;
       break;
     default:
       if (offsets.start >= 0) {
-        prepared.start_bias.data[set * prepared.start_bias.stride + j] =
-            fold_row(row, parameters + offsets.start, 1) + bias;
+        prepared.start_bias.of(set)[j] = fold_row(row, parameters + offsets.start, 1) + bias;
       }
   }
 }
@@ -93,7 +91,7 @@ namespace {
 void transpose(const TransposeArgs& args, int sets, cudaStream_t stream) {
   const auto tiles = [](int size) { return (size + kTransposeTile - 1) / kTransposeTile; };
   const dim3 grid(tiles(args.columns), tiles(args.depth), sets);
-  launch(transpose_kernel, grid, dim3(kTransposeThreads), kTransposeShared, stream, args);
+  launch(transpose_kernel, grid, kTransposeThreads, kTransposeShared, stream, args);
 }
 
 }  // namespace
@@ -101,8 +99,8 @@ void transpose(const TransposeArgs& args, int sets, cudaStream_t stream) {
 void prepare_lstm(SetArray parameters, LstmOffsets offsets, PreparedLstm prepared, int sets,
                   cudaStream_t stream) {
   transpose({parameters, offsets.weight_hh, kGates, kHidden, prepared.recurrent, 0, kGates}, sets, stream);
-  launch(fold_input_kernel, dim3(kGates / kFoldRows, sets), dim3(kFoldThreads), kFoldShared, stream,
-         parameters, offsets, prepared);
+  launch(fold_input_kernel, dim3(kGates / kFoldRows, sets), kFoldThreads, kFoldShared, stream, parameters,
+         offsets, prepared);
 }
 
 void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepared, int column_offset,

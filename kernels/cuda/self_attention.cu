@@ -6,14 +6,10 @@
 // columns l + 16 i of its half-warp's own items. Scores never leave the block.
 //
 // self_attention_kernel: own are queries. The largest score is known before the first exponential, so the
-//   scores are made twice: 3 n^2 d fma a head of d columns and n^2 exp. Shared memory: 3 tiles of
-//   128 (d + 4) bytes and 2 KB; 18.7 KB at d = 32.
+//   scores are made twice.
 // self_attention_backward_kernel: once with queries as own, for their gradient, and once with keys and values
-//   as own, for theirs: 3 n^2 d and 4 n^2 d fma and n^2 exp each. Scores are made again; the mean of the
-//   weights' gradients under the weights is dout . out. Shared memory: 4 tiles and 2 or 4 KB; 70 KB at d =
-//   128.
-//
-// Device memory an item and head: 16 d bytes forward, 44 d backward; tiles come n / 32 times from the L2.
+//   as own, for theirs. Scores are made again; the mean of the weights' gradients under the weights is
+//   dout . out.
 #include <cmath>
 
 #include "kernels/common/scalar_math.h"
@@ -33,14 +29,37 @@ inline constexpr int kQkv = 3 * kHidden;
 template <int kWidth>
 inline constexpr int kTileLine = kWidth + 4;
 
-// The block's shared memory.
+// A query's softmax: p_j = exp((score_j - largest) scale) inverse; mean: of the gradients of p under p.
+struct QuerySoftmax {
+  float largest, inverse, mean;
+};
+
+// A block of 32 own items of a head of kWidth columns, with its shared memory: some tiles, then some arrays
+// of weights. Its threads call every function together.
 template <int kWidth>
-struct AttentionMemory {
+struct AttentionBlock {
   static constexpr int kTile = kAttentionItems * kTileLine<kWidth>;  // floats
   static constexpr int kWeights = kAttentionThreads * kOwnItems;
+  static constexpr int kColumns = kWidth / kHalfWarp;  // of a lane
+  using Sums = float[kOwnItems][kColumns];
 
+  const SelfAttentionArgs& a;
   float* shared;
+  HalfWarp w = this_half_warp();
+  int64_t first_row;  // of the sequence
+  int head, first;    // first: own item
 
+  __device__ __forceinline__ AttentionBlock(const SelfAttentionArgs& args, float* memory)
+      : a(args), shared(memory) {
+    const int blocks = (a.n + kAttentionItems - 1) / kAttentionItems;
+    first = static_cast<int>(blockIdx.x % blocks) * kAttentionItems;
+    head = static_cast<int>(blockIdx.x / blocks) % a.heads;
+    first_row = static_cast<int64_t>(blockIdx.x / blocks / a.heads) * a.n;
+  }
+
+  static constexpr size_t bytes(int tiles, int weights) {
+    return sizeof(float) * (tiles * kTile + weights * kWeights);
+  }
   __device__ __forceinline__ float* tile(int number) const { return shared + number * kTile; }
   // Of the half-warp's own rows in a tile.
   __device__ __forceinline__ const float* own(int number) const {
@@ -50,160 +69,170 @@ struct AttentionMemory {
   __device__ __forceinline__ float* weights(int tiles, int number) const {
     return tile(tiles) + number * kWeights + threadIdx.x / kHalfWarp * kOwnItems * kHalfWarp;
   }
-};
-
-template <int kWidth>
-constexpr size_t attention_shared(int tiles, int weights) {
-  using Memory = AttentionMemory<kWidth>;
-  return sizeof(float) * (tiles * Memory::kTile + weights * Memory::kWeights);
-}
-
-// Which items a block owns.
-struct AttentionBlock {
-  int64_t first_row;  // of the sequence
-  int head, first;    // first: own item
-
-  __device__ __forceinline__ explicit AttentionBlock(const SelfAttentionArgs& a) {
-    const int blocks = (a.n + kAttentionItems - 1) / kAttentionItems;
-    first = static_cast<int>(blockIdx.x % blocks) * kAttentionItems;
-    head = static_cast<int>(blockIdx.x / blocks) % a.heads;
-    first_row = static_cast<int64_t>(blockIdx.x / blocks / a.heads) * a.n;
-  }
   __device__ __forceinline__ int own_item(int i) const {
     return first + static_cast<int>(threadIdx.x) / kHalfWarp * kOwnItems + i;
   }
-};
 
-// Columns 0 .. kWidth - 1 of rows first .. first + 31; zeros from row n on.
-template <int kWidth>
-__device__ __forceinline__ void load_attention_tile(const float* rows, int ld, int first, int n,
-                                                    float* tile) {
-  constexpr int kVectors = kWidth / 4;
-  for (int at = threadIdx.x; at < kAttentionItems * kVectors; at += kAttentionThreads) {
-    const int row = at / kVectors, column = at % kVectors * 4;
-    const float* from = rows + static_cast<int64_t>(first + row) * ld + column;
-    *reinterpret_cast<float4*>(tile + row * kTileLine<kWidth> + column) =
-        first + row < n ? *reinterpret_cast<const float4*>(from) : float4{0.0f, 0.0f, 0.0f, 0.0f};
-  }
-}
-
-// dot[i] = own row i . other, upward from 0.
-template <int kWidth>
-__device__ __forceinline__ void dot_own(const float* own, const float* other, float (&dot)[kOwnItems]) {
-#pragma unroll
-  for (int i = 0; i < kOwnItems; ++i) dot[i] = 0.0f;
-#pragma unroll 4
-  for (int d = 0; d < kWidth; d += 4) {
-    const float4 y = *reinterpret_cast<const float4*>(other + d);
-#pragma unroll
-    for (int i = 0; i < kOwnItems; ++i) {
-      const float4 x = *reinterpret_cast<const float4*>(own + i * kTileLine<kWidth> + d);
-      dot[i] = fmaf(x.x, y.x, dot[i]);
-      dot[i] = fmaf(x.y, y.y, dot[i]);
-      dot[i] = fmaf(x.z, y.z, dot[i]);
-      dot[i] = fmaf(x.w, y.w, dot[i]);
+  // Columns 0 .. kWidth - 1 of rows from .. from + 31 into a tile; zeros from row n on.
+  __device__ __forceinline__ void load(const float* rows, int ld, int from, int number) const {
+    constexpr int kVectors = kWidth / 4;
+    for (int at = threadIdx.x; at < kAttentionItems * kVectors; at += kAttentionThreads) {
+      const int row = at / kVectors, column = at % kVectors * 4;
+      const float* x = rows + static_cast<int64_t>(from + row) * ld + column;
+      *reinterpret_cast<float4*>(tile(number) + row * kTileLine<kWidth> + column) =
+          from + row < a.n ? *reinterpret_cast<const float4*>(x) : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
   }
-}
 
-// sum[i] += sum over j < count, upward, of weights[i][j] row j.
-template <int kWidth>
-__device__ __forceinline__ void add_weighted(HalfWarp w, const float* weights, const float* rows, int count,
-                                             float (&sum)[kOwnItems][kWidth / kHalfWarp]) {
+  // dot[i] = own row i . other, upward from 0.
+  __device__ __forceinline__ static void dot_own(const float* own, const float* other,
+                                                 float (&dot)[kOwnItems]) {
+#pragma unroll
+    for (int i = 0; i < kOwnItems; ++i) dot[i] = 0.0f;
+#pragma unroll 4
+    for (int d = 0; d < kWidth; d += 4) {
+      const float4 y = *reinterpret_cast<const float4*>(other + d);
+#pragma unroll
+      for (int i = 0; i < kOwnItems; ++i) {
+        const float4 x = *reinterpret_cast<const float4*>(own + i * kTileLine<kWidth> + d);
+        dot[i] = fmaf(x.x, y.x, dot[i]);
+        dot[i] = fmaf(x.y, y.y, dot[i]);
+        dot[i] = fmaf(x.z, y.z, dot[i]);
+        dot[i] = fmaf(x.w, y.w, dot[i]);
+      }
+    }
+  }
+
+  // sum[i] += sum over j < count, upward, of weights[i][j] row j.
+  __device__ __forceinline__ void add_weighted(const float* weights, const float* rows, int count,
+                                               Sums& sum) const {
 #pragma unroll 1
-  for (int j = 0; j < count; j += 4) {
-    float4 four[kOwnItems];
+    for (int j = 0; j < count; j += 4) {
+      float4 four[kOwnItems];
 #pragma unroll
-    for (int i = 0; i < kOwnItems; ++i)
-      four[i] = *reinterpret_cast<const float4*>(weights + i * kHalfWarp + j);
+      for (int i = 0; i < kOwnItems; ++i)
+        four[i] = *reinterpret_cast<const float4*>(weights + i * kHalfWarp + j);
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
-      if (j + t >= count) break;
+      for (int t = 0; t < 4; ++t) {
+        if (j + t >= count) break;
 #pragma unroll
-      for (int c = 0; c < kWidth / kHalfWarp; ++c) {
-        const float value = rows[(j + t) * kTileLine<kWidth> + w.lane + kHalfWarp * c];
+        for (int c = 0; c < kColumns; ++c) {
+          const float value = rows[(j + t) * kTileLine<kWidth> + w.lane + kHalfWarp * c];
 #pragma unroll
-        for (int i = 0; i < kOwnItems; ++i) {
-          const float weight = t == 0 ? four[i].x : t == 1 ? four[i].y : t == 2 ? four[i].z : four[i].w;
-          sum[i][c] = fmaf(weight, value, sum[i][c]);
+          for (int i = 0; i < kOwnItems; ++i) {
+            const float weight = t == 0 ? four[i].x : t == 1 ? four[i].y : t == 2 ? four[i].z : four[i].w;
+            sum[i][c] = fmaf(weight, value, sum[i][c]);
+          }
         }
       }
     }
   }
-}
 
-// Calls visit(first, count, offset) for each 16 items of all n: `count` of them, `offset` the floats to the
-// first one's row in a tile. load(first): fills the tiles. All threads of the block call it.
-template <int kWidth, typename Load, typename Visit>
-__device__ __forceinline__ void for_each_sixteen(int n, const Load& load, const Visit& visit) {
-  for (int first = 0; first < n; first += kAttentionItems) {
-    __syncthreads();
-    load(first);
-    __syncthreads();
-    for (int at = 0; at < kAttentionItems && first + at < n; at += kHalfWarp) {
-      const int left = n - first - at;
-      visit(first + at, left < kHalfWarp ? left : kHalfWarp, at * kTileLine<kWidth>);
+  // Calls visit(first, count, offset) for each 16 items of all n: `count` of them, `offset` the floats to the
+  // first one's row in a tile. fill(first): fills the tiles.
+  template <typename Fill, typename Visit>
+  __device__ __forceinline__ void for_each_sixteen(const Fill& fill, const Visit& visit) const {
+    for (int from = 0; from < a.n; from += kAttentionItems) {
+      __syncthreads();
+      fill(from);
+      __syncthreads();
+      for (int at = 0; at < kAttentionItems && from + at < a.n; at += kHalfWarp) {
+        const int left = a.n - from - at;
+        visit(from + at, left < kHalfWarp ? left : kHalfWarp, at * kTileLine<kWidth>);
+      }
     }
   }
-}
 
-// ---------------------------------------------------------------------------- forward
-
-// largest[i] = the largest score of own query i; keys: a tile.
-template <int kWidth>
-__device__ __forceinline__ void largest_scores(HalfWarp w, const float* rows, int n, const float* own,
-                                               float* keys, float (&largest)[kOwnItems]) {
+  // Forward: largest[i] = the largest score of own query i, in tile 0; keys go through tile 1.
+  __device__ __forceinline__ void largest_scores(const float* rows, float (&largest)[kOwnItems]) const {
 #pragma unroll
-  for (int i = 0; i < kOwnItems; ++i) largest[i] = -INFINITY;
-  const auto load = [&](int first) { load_attention_tile<kWidth>(rows + kHidden, kQkv, first, n, keys); };
-  for_each_sixteen<kWidth>(n, load, [&](int, int count, int offset) {
-    float score[kOwnItems];
-    dot_own<kWidth>(own, keys + offset + w.lane * kTileLine<kWidth>, score);
-    if (w.lane >= count) return;
+    for (int i = 0; i < kOwnItems; ++i) largest[i] = -INFINITY;
+    const auto fill = [&](int from) { load(rows + kHidden, kQkv, from, 1); };
+    for_each_sixteen(fill, [&](int, int count, int offset) {
+      float score[kOwnItems];
+      dot_own(own(0), tile(1) + offset + w.lane * kTileLine<kWidth>, score);
+      if (w.lane >= count) return;
 #pragma unroll
-    for (int i = 0; i < kOwnItems; ++i) largest[i] = fmaxf(largest[i], score[i]);
-  });
+      for (int i = 0; i < kOwnItems; ++i) largest[i] = fmaxf(largest[i], score[i]);
+    });
 #pragma unroll
-  for (int i = 0; i < kOwnItems; ++i) largest[i] = largest_lane(w, largest[i]);
-}
-
-template <int kWidth>
-__device__ __forceinline__ void store_attended(HalfWarp w, const SelfAttentionArgs& a,
-                                               const AttentionBlock& block, const float (&largest)[kOwnItems],
-                                               const float (&total)[kOwnItems],
-                                               const float (&sum)[kOwnItems][kWidth / kHalfWarp]) {
-#pragma unroll
-  for (int i = 0; i < kOwnItems; ++i) {
-    const int item = block.own_item(i);
-    if (item >= a.n) return;
-    const int64_t row = block.first_row + item;
-    float* out = a.out + row * kHidden + block.head * kWidth + w.lane;
-#pragma unroll
-    for (int c = 0; c < kWidth / kHalfWarp; ++c) out[kHalfWarp * c] = sum[i][c] / total[i];
-    if (a.softmax == nullptr || w.lane > 0) continue;
-    reinterpret_cast<float2*>(a.softmax)[row * a.heads + block.head] = make_float2(largest[i], total[i]);
+    for (int i = 0; i < kOwnItems; ++i) largest[i] = largest_lane(w, largest[i]);
   }
-}
+
+  __device__ __forceinline__ void store_attended(const float (&largest)[kOwnItems],
+                                                 const float (&total)[kOwnItems], const Sums& sum) const {
+#pragma unroll
+    for (int i = 0; i < kOwnItems; ++i) {
+      const int item = own_item(i);
+      if (item >= a.n) return;
+      const int64_t row = first_row + item;
+      float* out = a.out + row * kHidden + head * kWidth + w.lane;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) out[kHalfWarp * c] = sum[i][c] / total[i];
+      if (a.softmax == nullptr || w.lane > 0) continue;
+      reinterpret_cast<float2*>(a.softmax)[row * a.heads + head] = make_float2(largest[i], total[i]);
+    }
+  }
+
+  // Backward: all but the mean of a query's softmax; nothing behind the last.
+  __device__ __forceinline__ QuerySoftmax load_softmax(int item) const {
+    if (item >= a.n) return {0.0f, 0.0f, 0.0f};
+    const float2 found = reinterpret_cast<const float2*>(a.softmax)[(first_row + item) * a.heads + head];
+    return {found.x, 1.0f / found.y, 0.0f};
+  }
+
+  // dout . out of an own query, by all lanes.
+  __device__ __forceinline__ float mean_gradient(int item, const float* dout) const {
+    if (item >= a.n) return 0.0f;
+    const float* out = a.out + (first_row + item) * kHidden + head * kWidth;
+    float sum = 0.0f;
+#pragma unroll
+    for (int d = w.lane; d < kWidth; d += kHalfWarp) sum = fmaf(dout[d], out[d], sum);
+    return sum_lanes(w, sum);
+  }
+
+  // Of the four own queries, by the half-warp; their means also go to the keys' launch. dout: own rows.
+  __device__ __forceinline__ void own_softmax(const float* dout, float* means,
+                                              QuerySoftmax (&softmax)[kOwnItems]) const {
+#pragma unroll
+    for (int i = 0; i < kOwnItems; ++i) {
+      const int item = own_item(i);
+      softmax[i] = load_softmax(item);
+      softmax[i].mean = mean_gradient(item, dout + i * kTileLine<kWidth>);
+      if (w.lane == 0 && item < a.n) means[(first_row + item) * a.heads + head] = softmax[i].mean;
+    }
+  }
+
+  __device__ __forceinline__ void store_gradient(float* dqkv, int column, const Sums& sum) const {
+#pragma unroll
+    for (int i = 0; i < kOwnItems; ++i) {
+      const int item = own_item(i);
+      if (item >= a.n) return;
+      float* out = dqkv + (first_row + item) * kQkv + column + head * kWidth + w.lane;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) out[kHalfWarp * c] = sum[i][c];
+    }
+  }
+};
 
 template <int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     self_attention_kernel(SelfAttentionArgs a, float scale) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
-  const AttentionMemory<kWidth> memory{shared};
-  const HalfWarp w = this_half_warp();
-  const AttentionBlock block(a);
+  const AttentionBlock<kWidth> block(a, shared);
+  const HalfWarp w = block.w;
   const float* rows = a.qkv + block.first_row * kQkv + block.head * kWidth;
-  float *keys = memory.tile(1), *values = memory.tile(2), *weights = memory.weights(3, 0);
-  load_attention_tile<kWidth>(rows, kQkv, block.first, a.n, memory.tile(0));
+  float* weights = block.weights(3, 0);
+  block.load(rows, kQkv, block.first, 0);
   float largest[kOwnItems], total[kOwnItems] = {}, sum[kOwnItems][kWidth / kHalfWarp] = {};
-  largest_scores<kWidth>(w, rows, a.n, memory.own(0), keys, largest);
-  const auto load = [&](int first) {
-    load_attention_tile<kWidth>(rows + kHidden, kQkv, first, a.n, keys);
-    load_attention_tile<kWidth>(rows + 2 * kHidden, kQkv, first, a.n, values);
+  block.largest_scores(rows, largest);
+  const auto fill = [&](int first) {
+    block.load(rows + kHidden, kQkv, first, 1);
+    block.load(rows + 2 * kHidden, kQkv, first, 2);
   };
-  for_each_sixteen<kWidth>(a.n, load, [&](int, int count, int offset) {
+  block.for_each_sixteen(fill, [&](int, int count, int offset) {
     float score[kOwnItems];
-    dot_own<kWidth>(memory.own(0), keys + offset + w.lane * kTileLine<kWidth>, score);
+    block.dot_own(block.own(0), block.tile(1) + offset + w.lane * kTileLine<kWidth>, score);
 #pragma unroll
     for (int i = 0; i < kOwnItems; ++i) {
       const float e = w.lane < count ? exp_f32((score[i] - largest[i]) * scale) : 0.0f;
@@ -211,75 +240,13 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
       weights[i * kHalfWarp + w.lane] = e;
     }
     __syncwarp(w.mask);
-    add_weighted<kWidth>(w, weights, values + offset, count, sum);
+    block.add_weighted(weights, block.tile(2) + offset, count, sum);
     __syncwarp(w.mask);
   });
 #pragma unroll
   for (int i = 0; i < kOwnItems; ++i) total[i] = sum_lanes(w, total[i]);
-  store_attended<kWidth>(w, a, block, largest, total, sum);
+  block.store_attended(largest, total, sum);
 }
-
-// ---------------------------------------------------------------------------- backward
-
-// A query's softmax: p_j = exp((score_j - largest) scale) inverse; mean: of the gradients of p under p.
-struct QuerySoftmax {
-  float largest, inverse, mean;
-};
-
-// All but the mean, of a query; nothing behind the last.
-__device__ __forceinline__ QuerySoftmax load_softmax(const SelfAttentionArgs& a, const AttentionBlock& block,
-                                                     int item) {
-  if (item >= a.n) return {0.0f, 0.0f, 0.0f};
-  const float2 found =
-      reinterpret_cast<const float2*>(a.softmax)[(block.first_row + item) * a.heads + block.head];
-  return {found.x, 1.0f / found.y, 0.0f};
-}
-
-// dout . out of own query i, by all lanes.
-template <int kWidth>
-__device__ __forceinline__ float mean_gradient(HalfWarp w, const SelfAttentionArgs& a,
-                                               const AttentionBlock& block, int item, const float* dout) {
-  if (item >= a.n) return 0.0f;
-  const float* out = a.out + (block.first_row + item) * kHidden + block.head * kWidth;
-  float sum = 0.0f;
-#pragma unroll
-  for (int d = w.lane; d < kWidth; d += kHalfWarp) sum = fmaf(dout[d], out[d], sum);
-  return sum_lanes(w, sum);
-}
-
-template <int kWidth>
-__device__ __forceinline__ void store_gradient(HalfWarp w, const SelfAttentionBackwardArgs& a,
-                                               const AttentionBlock& block, int column,
-                                               const float (&sum)[kOwnItems][kWidth / kHalfWarp]) {
-#pragma unroll
-  for (int i = 0; i < kOwnItems; ++i) {
-    const int item = block.own_item(i);
-    if (item >= a.forward.n) return;
-    float* out = a.dqkv + (block.first_row + item) * kQkv + column + block.head * kWidth + w.lane;
-#pragma unroll
-    for (int c = 0; c < kWidth / kHalfWarp; ++c) out[kHalfWarp * c] = sum[i][c];
-  }
-}
-
-// Of the four own queries, by the half-warp; their means also go to the keys' launch. dout: own rows.
-template <int kWidth>
-__device__ __forceinline__ void own_softmax(HalfWarp w, const SelfAttentionBackwardArgs& args,
-                                            const AttentionBlock& block, const float* dout,
-                                            QuerySoftmax (&own)[kOwnItems]) {
-  const SelfAttentionArgs& a = args.forward;
-#pragma unroll
-  for (int i = 0; i < kOwnItems; ++i) {
-    const int item = block.own_item(i);
-    own[i] = load_softmax(a, block, item);
-    own[i].mean = mean_gradient<kWidth>(w, a, block, item, dout + i * kTileLine<kWidth>);
-    if (w.lane == 0 && item < a.n) args.means[(block.first_row + item) * a.heads + block.head] = own[i].mean;
-  }
-}
-
-// What a lane finds of one other item and the four own ones.
-struct ScorePair {
-  float score[kOwnItems], dp[kOwnItems];  // the products q k and dout v
-};
 
 // p and the gradient of the score.
 __device__ __forceinline__ float2 score_gradient(const QuerySoftmax& query, float score, float dp,
@@ -295,47 +262,45 @@ template <int kWidth, bool kKeys>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     self_attention_backward_kernel(SelfAttentionBackwardArgs args, float scale) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
-  const SelfAttentionArgs& a = args.forward;
-  const AttentionMemory<kWidth> memory{shared};
-  const HalfWarp w = this_half_warp();
-  const AttentionBlock block(a);
-  const float* qkv = a.qkv + block.first_row * kQkv + block.head * kWidth;
+  const AttentionBlock<kWidth> block(args.forward, shared);
+  const HalfWarp w = block.w;
+  const float* qkv = args.forward.qkv + block.first_row * kQkv + block.head * kWidth;
   const float* dout = args.dout + block.first_row * kHidden + block.head * kWidth;
   const auto load_pair = [&](bool keys, int first, int tile) {
-    load_attention_tile<kWidth>(keys ? qkv + kHidden : qkv, kQkv, first, a.n, memory.tile(tile));
-    load_attention_tile<kWidth>(keys ? qkv + 2 * kHidden : dout, keys ? kQkv : kHidden, first, a.n,
-                                memory.tile(tile + 1));
+    block.load(keys ? qkv + kHidden : qkv, kQkv, first, tile);
+    block.load(keys ? qkv + 2 * kHidden : dout, keys ? kQkv : kHidden, first, tile + 1);
   };
   load_pair(kKeys, block.first, 0);
   __syncthreads();
   QuerySoftmax queries[kKeys ? 1 : kOwnItems];
-  if constexpr (!kKeys) own_softmax<kWidth>(w, args, block, memory.own(1), queries);
-  float *dscores = memory.weights(4, 0), *weights = memory.weights(4, 1);
+  if constexpr (!kKeys) block.own_softmax(block.own(1), args.means, queries);
+  float *dscores = block.weights(4, 0), *weights = block.weights(4, 1);
   float dquery[kOwnItems][kWidth / kHalfWarp] = {}, dvalue[kOwnItems][kWidth / kHalfWarp] = {};
-  const auto load = [&](int first) { load_pair(!kKeys, first, 2); };
-  for_each_sixteen<kWidth>(a.n, load, [&](int first, int count, int offset) {
+  const auto fill = [&](int first) { load_pair(!kKeys, first, 2); };
+  block.for_each_sixteen(fill, [&](int first, int count, int offset) {
     const int row = offset + w.lane * kTileLine<kWidth>;
-    ScorePair pair;
-    dot_own<kWidth>(memory.own(0), memory.tile(2) + row, pair.score);
-    dot_own<kWidth>(memory.own(1), memory.tile(3) + row, pair.dp);
+    float score[kOwnItems], dp[kOwnItems];  // q k and dout v of one other item and the four own ones
+    block.dot_own(block.own(0), block.tile(2) + row, score);
+    block.dot_own(block.own(1), block.tile(3) + row, dp);
     if constexpr (kKeys) {
-      queries[0] = load_softmax(a, block, first + w.lane);
+      const int item = first + w.lane;
+      queries[0] = block.load_softmax(item);
       if (w.lane < count)
-        queries[0].mean = args.means[(block.first_row + first + w.lane) * a.heads + block.head];
+        queries[0].mean = args.means[(block.first_row + item) * args.forward.heads + block.head];
     }
 #pragma unroll
     for (int i = 0; i < kOwnItems; ++i) {
-      const float2 found = score_gradient(queries[kKeys ? 0 : i], pair.score[i], pair.dp[i], scale);
+      const float2 found = score_gradient(queries[kKeys ? 0 : i], score[i], dp[i], scale);
       dscores[i * kHalfWarp + w.lane] = found.y;
       if constexpr (kKeys) weights[i * kHalfWarp + w.lane] = found.x;
     }
     __syncwarp(w.mask);
-    add_weighted<kWidth>(w, dscores, memory.tile(2) + offset, count, dquery);
-    if constexpr (kKeys) add_weighted<kWidth>(w, weights, memory.tile(3) + offset, count, dvalue);
+    block.add_weighted(dscores, block.tile(2) + offset, count, dquery);
+    if constexpr (kKeys) block.add_weighted(weights, block.tile(3) + offset, count, dvalue);
     __syncwarp(w.mask);
   });
-  store_gradient<kWidth>(w, args, block, kKeys ? kHidden : 0, dquery);
-  if constexpr (kKeys) store_gradient<kWidth>(w, args, block, 2 * kHidden, dvalue);
+  block.store_gradient(args.dqkv, kKeys ? kHidden : 0, dquery);
+  if constexpr (kKeys) block.store_gradient(args.dqkv, 2 * kHidden, dvalue);
 }
 
 namespace {
@@ -367,20 +332,18 @@ float scale_of(int width) { return 1.0f / std::sqrt(static_cast<float>(width)); 
 }  // namespace
 
 void self_attention(const SelfAttentionArgs& args, cudaStream_t stream) {
-  if (args.sequences == 0) return;
   with_width(args.heads, [&]<int kWidth>() {
-    launch(self_attention_kernel<kWidth>, blocks_of(args), dim3(kAttentionThreads),
-           attention_shared<kWidth>(3, 1), stream, args, scale_of(kWidth));
+    launch(self_attention_kernel<kWidth>, blocks_of(args), kAttentionThreads,
+           AttentionBlock<kWidth>::bytes(3, 1), stream, args, scale_of(kWidth));
   });
 }
 
 void self_attention_backward(const SelfAttentionBackwardArgs& args, cudaStream_t stream) {
-  if (args.forward.sequences == 0) return;
   with_width(args.forward.heads, [&]<int kWidth>() {
     const dim3 blocks = blocks_of(args.forward), threads(kAttentionThreads);
-    launch(self_attention_backward_kernel<kWidth, false>, blocks, threads, attention_shared<kWidth>(4, 1),
-           stream, args, scale_of(kWidth));
-    launch(self_attention_backward_kernel<kWidth, true>, blocks, threads, attention_shared<kWidth>(4, 2),
+    launch(self_attention_backward_kernel<kWidth, false>, blocks, threads,
+           AttentionBlock<kWidth>::bytes(4, 1), stream, args, scale_of(kWidth));
+    launch(self_attention_backward_kernel<kWidth, true>, blocks, threads, AttentionBlock<kWidth>::bytes(4, 2),
            stream, args, scale_of(kWidth));
   });
 }

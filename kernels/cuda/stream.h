@@ -58,10 +58,12 @@ inline std::string kernel_name(const void* kernel) {
 }
 
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments...) in clusters of `cluster` neighbouring blocks (a
-// divisor of grid.x, at most 8), with more than 48 KiB of shared memory allowed for.
+// divisor of grid.x, at most 8), with more than 48 KiB of shared memory allowed for. Nothing where grid.x is
+// 0.
 template <typename... Parameters, typename... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
                      size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
+  if (grid.x == 0) return;
   allow_shared_memory(reinterpret_cast<const void*>(kernel), shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = grid;

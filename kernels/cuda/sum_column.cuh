@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over rows in a fixed order: upward within blocks of 128 rows, then block by block. A block of threads
 // takes 32 columns; each of its 8 warps sums one block of rows at a time (coalesced), then the first warp
-// joins them. One flop and 4 bytes of device memory an element. Shared memory: 1 KB.
+// joins them.
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -11,9 +11,7 @@
 // every 8 rows, 32 units each. Either way a thread has four "pairs" of a unit and two rows, and makes the
 // gates of two pairs at a time: more sums would not fit into 128 registers. Weights come by 16-byte loads of
 // 64 bytes a left row, and the next ones are on their way while these are multiplied; k runs in the order
-// that these loads give. A step of 32 rows makes 160 (tf32), 480 (tf32x3) or 80 (bf16) mma a warp and reads
-// 590 KB from the L2 (the gates' weights twice): at 64 bytes a clock, 9,200 clocks, beside 20,500 for the
-// same fma. A smaller block reads 328 KB for every 8 rows.
+// that these loads give.
 #pragma once
 
 #include "kernels/common/network.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local search for tours, a warp each, so that lanes need no barrier of the block. Its lanes share out the
 // moves of the city that the warp looks at: 12 for each of 2 x 8 first exchanges, of which all behind the
-// first neighbour that is no nearer than the city's own edges are left out. A move that is looked at costs
-// six distances of 5 operations and a square root, and 5 sums. Shared memory: 10 1/8 B a city; coordinates
-// and neighbours, 24 B a city, come from the L1. Device memory: 28 B a city; the candidate lists, which are
-// made before, 24 B a city and n distances. The tour to begin with: n / 2 distances a city.
+// first neighbour that is no nearer than the city's own edges are left out. Coordinates and neighbours come
+// from the L1.
 #include <climits>
 #include <stdexcept>
 #include <string>
@@ -43,8 +41,8 @@ struct StopWord {
 };
 
 __global__ void __launch_bounds__(kNearestThreads) nearest_cities_kernel(TwoOptArgs args) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kNearestThreads + threadIdx.x;
-  if (i >= static_cast<int64_t>(args.tours) * args.n) return;
+  const int64_t i = int64_t{blockIdx.x} * kNearestThreads + threadIdx.x;
+  if (i >= int64_t{args.tours} * args.n) return;
   const int64_t tour = i / args.n;
   nearest_cities(args.xy + 2 * tour * args.n, args.n, static_cast<int>(i % args.n),
                  args.neighbours + i * kTourNeighbours);
@@ -53,7 +51,7 @@ __global__ void __launch_bounds__(kNearestThreads) nearest_cities_kernel(TwoOptA
 __global__ void __launch_bounds__(kMostToursOfBlock* kWarp, kBlocks) two_opt_kernel(TwoOptArgs args) {
   POINTSMAN_DYNAMIC_SHARED(uint32_t, shared);
   const int warp = static_cast<int>(threadIdx.x / kWarp), warps = static_cast<int>(blockDim.x / kWarp);
-  const int64_t tour = static_cast<int64_t>(blockIdx.x) * warps + warp;
+  const int64_t tour = int64_t{blockIdx.x} * warps + warp;
   if (tour >= args.tours) return;
   const TourInstance in = {args.xy + 2 * tour * args.n, args.neighbours + tour * args.n * kTourNeighbours,
                            args.n};
@@ -69,14 +67,14 @@ void two_opt(const TwoOptArgs& args, cudaStream_t stream) {
   if (args.tours == 0) return;
   if (args.n < kFewestTourCities || args.n > kMostTourCities)
     throw std::invalid_argument("two_opt: cannot search for a tour of " + std::to_string(args.n) + " cities");
-  const int64_t cities = static_cast<int64_t>(args.tours) * args.n;
-  launch(nearest_cities_kernel, dim3(static_cast<unsigned>((cities + kNearestThreads - 1) / kNearestThreads)),
-         dim3(kNearestThreads), 0, stream, args);
+  const int64_t cities = int64_t{args.tours} * args.n;
+  launch(nearest_cities_kernel, static_cast<unsigned>((cities + kNearestThreads - 1) / kNearestThreads),
+         kNearestThreads, 0, stream, args);
   // More than one tour a block only where the shared memory that needs no asking holds them.
-  const int64_t bytes = TourMemory::words(args.n) * static_cast<int64_t>(sizeof(uint32_t));
+  const int64_t bytes = TourMemory::words(args.n) * int64_t{sizeof(uint32_t)};
   const int64_t fit = (int64_t{48} << 10) / bytes;
   const int warps = static_cast<int>(fit < 1 ? 1 : fit < kMostToursOfBlock ? fit : kMostToursOfBlock);
-  launch(two_opt_kernel, dim3(static_cast<unsigned>((args.tours + warps - 1) / warps)), dim3(warps * kWarp),
+  launch(two_opt_kernel, static_cast<unsigned>((args.tours + warps - 1) / warps), warps * kWarp,
          warps * bytes, stream, args);
 }
 

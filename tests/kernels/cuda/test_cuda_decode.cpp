@@ -8,7 +8,7 @@
 
 #include "engine/backend/cpu/rollout.h"
 #include "kernels/common/knapsack.h"
-#include "kernels/cuda/decode_cluster.h"
+#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/stream.h"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/encoded_batch.h"
