@@ -83,9 +83,8 @@ class MetadataReader {
     const std::string value = text(key);
     Number result{};
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-    if (error != std::errc() || end != value.data() + value.size() || !(result >= low && result <= high)) {
+    if (error != std::errc() || end != value.data() + value.size() || !(result >= low && result <= high))
       fail(key, "a number from " + number_text(low) + " to " + number_text(high), in_quotes(value));
-    }
     return result;
   }
 
@@ -95,13 +94,6 @@ class MetadataReader {
   void supported(const std::string& key, const std::string& only, const std::string& alias) {
     const std::string value = text(key);
     if (value != only && value != alias) fail(key, only, in_quotes(value) + ", which is not supported");
-  }
-
-  std::optional<std::string> checksum() {
-    if (!has(kChecksum)) return std::nullopt;
-    const std::string value = text(kChecksum);
-    if (value.size() != kBlankChecksum.size()) fail(kChecksum, "8 hexadecimal digits", in_quotes(value));
-    return value;
   }
 
   void finish() const {
@@ -134,8 +126,7 @@ void parse_encoder(MetadataReader& reader, ModelConfig& config) {
     reader.fail("feed_forward", "a multiple of 16", number_text(config.feed_forward));
 }
 
-// `checksum` becomes the file's, where it names one.
-ModelConfig parse_metadata(Strings strings, const std::string& path, std::optional<std::string>& checksum) {
+ModelConfig parse_metadata(Strings strings, const std::string& path) {
   constexpr double kLargest = 1e300;
   MetadataReader reader(std::move(strings), path);
   ModelConfig config;
@@ -155,23 +146,13 @@ ModelConfig parse_metadata(Strings strings, const std::string& path, std::option
   config.training_tours = reader.number<int64_t>("training_tours", 0, std::numeric_limits<int64_t>::max());
   config.seed = reader.number<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
   config.version = reader.text("version");
-  checksum = reader.checksum();
-  if (!checksum && !config.version.starts_with("0.1."))
-    reader.fail(kChecksum, "one, as every version since 0.2 writes it", "none");
+  if (!reader.has(kChecksum)) {
+    if (!config.version.starts_with("0.1."))
+      reader.fail(kChecksum, "one, as every version since 0.2 writes it", "none");
+  } else if (const std::string value = reader.text(kChecksum); value.size() != kBlankChecksum.size()) {
+    reader.fail(kChecksum, "8 hexadecimal digits", in_quotes(value));
+  }
   reader.finish();
-  return config;
-}
-
-// The metadata's, and what the tensors' names tell.
-ModelConfig parse_config(const SafetensorsHeader& header, const std::string& path,
-                         std::optional<std::string>& checksum) {
-  ModelConfig config = parse_metadata(header.metadata, path, checksum);
-  const auto has = [&](std::string_view beginning) {
-    return std::any_of(header.tensors.begin(), header.tensors.end(),
-                       [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
-  };
-  config.has_critic = has("critic.");
-  config.has_prior = has(kPrior);
   return config;
 }
 
@@ -197,9 +178,8 @@ std::vector<Tensor> match_tensors(const SafetensorsHeader& header, const Paramet
       for (const auto extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
       return "shape [" + result + "]";
     };
-    if (text(expected.shape) != text(tensor.shape)) {
+    if (text(expected.shape) != text(tensor.shape))
       throw_model_file_error(path, in_quotes(tensor.name), text(expected.shape), text(tensor.shape));
-    }
     in_file_order.push_back(std::move(expected));
   }
   if (!missing.empty())
@@ -210,125 +190,129 @@ std::vector<Tensor> match_tensors(const SafetensorsHeader& header, const Paramet
 void check_finite(const Tensor& tensor, const std::vector<float>& parameters, const std::string& path) {
   for (size_t i = 0; i < tensor.size; ++i) {
     const float value = parameters[tensor.offset + i];
-    if (!std::isfinite(value)) {
+    if (!std::isfinite(value))
       throw_model_file_error(path, in_quotes(tensor.name) + " element " + std::to_string(i),
                              "a finite weight", std::to_string(value));
-    }
   }
 }
 
-// The bytes of a file, read forward and hashed on the way.
-class HashedFile {
+// Makes a model of these tensors; data(i) are the bytes of the i-th.
+template <typename Data>
+Model model_of(const SafetensorsHeader& header, const std::string& path, Data data) {
+  Model model;
+  model.config = parse_metadata(header.metadata, path);
+  const auto has = [&](std::string_view beginning) {
+    return std::ranges::any_of(header.tensors,
+                               [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
+  };
+  model.config.has_critic = has("critic.");
+  model.config.has_prior = has(kPrior);
+  model.has_checksum = header.metadata.contains(kChecksum);
+  const ParameterLayout layout(model.config);
+  const std::vector<Tensor> in_file_order = match_tensors(header, layout, path);
+  model.parameters.resize(layout.size);
+  for (size_t i = 0; i < in_file_order.size(); ++i) {
+    const Tensor& tensor = in_file_order[i];
+    std::memcpy(model.parameters.data() + tensor.offset, data(i), tensor.size * sizeof(float));
+    check_finite(tensor, model.parameters, path);
+  }
+  return model;
+}
+
+// A file that is read forward. At first its header, whose length is checked against the cap and the file
+// before a byte is allocated for it.
+class ModelFile {
  public:
-  explicit HashedFile(const std::filesystem::path& path) : path_(path.string()) {
-    sha256_init(&hash_);
+  explicit ModelFile(const std::filesystem::path& path) : path_(path.string()) {
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) {
+    if (!std::filesystem::is_regular_file(path, error))
       throw_model_file_error(path_, "file", "a readable file", error ? error.message() : "something else");
-    }
     size_ = std::filesystem::file_size(path, error);
     stream_.open(path, std::ios::binary);
     if (!stream_ && errno == ENOMEM) throw std::bad_alloc();
     if (error || !stream_) throw_model_file_error(path_, "file", "a readable file", std::strerror(errno));
+    if (size_ < kLengthBytes)
+      throw_model_file_error(path_, "file", "a safetensors header", std::to_string(size_) + " bytes");
+    read_to(kLengthBytes);
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    if (length > kMaxHeaderBytes)
+      throw_model_file_error(path_, "header length", "at most 1048576", std::to_string(length));
+    if (length > data_size())
+      throw_model_file_error(path_, "header", std::to_string(length) + " bytes",
+                             std::to_string(data_size()) + " before the file's end");
+    read_to(kLengthBytes + length);
+    header_size_ = length;
   }
 
-  uint64_t size() const { return size_; }
+  std::string_view header() const { return std::string_view(bytes).substr(kLengthBytes, header_size_); }
+  uint64_t data_size() const { return size_ - kLengthBytes - header_size_; }
 
-  void read(void* data, uint64_t bytes) {
-    if (!stream_.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes))) {
-      throw_model_file_error(path_, "file", std::to_string(bytes) + " more bytes", "fewer");
-    }
-    sha256_update(&hash_, bytes, static_cast<const uint8_t*>(data));
+  // Reads on and returns what stands at `begin` of the tensors' data, up to `end`.
+  const char* data(uint64_t begin, uint64_t end) {
+    read_to(kLengthBytes + header_size_ + end);
+    return bytes.data() + kLengthBytes + header_size_ + begin;
   }
 
-  // The SHA-256 of all that was read.
-  std::string digest() {
-    uint8_t bytes[SHA256_DIGEST_SIZE];
-    sha256_digest(&hash_, sizeof bytes, bytes);
-    std::string hex(2 * sizeof bytes, ' ');
-    base16_encode_update(hex.data(), sizeof bytes, bytes);
-    return hex;
-  }
+  std::string bytes;  // read so far
 
  private:
+  static constexpr uint64_t kLengthBytes = sizeof(uint64_t);
+
+  void read_to(uint64_t end) {
+    const size_t held = bytes.size();
+    bytes.resize(end);
+    if (!stream_.read(bytes.data() + held, static_cast<std::streamsize>(end - held)))
+      throw_model_file_error(path_, "file", std::to_string(end - held) + " more bytes", "fewer");
+  }
+
   std::string path_;
   std::ifstream stream_;
-  uint64_t size_ = 0;
-  sha256_ctx hash_{};
+  uint64_t size_ = 0, header_size_ = 0;
 };
 
-// The header's text. Its length is checked against the cap and the file before a byte is allocated for it.
-std::string read_header(HashedFile& file, const std::string& path) {
-  uint64_t length = 0;
-  if (file.size() < sizeof length) {
-    throw_model_file_error(path, "file", "a safetensors header", std::to_string(file.size()) + " bytes");
-  }
-  file.read(&length, sizeof length);
-  if (length > kMaxHeaderBytes) {
-    throw_model_file_error(path, "header length", "at most 1048576", std::to_string(length));
-  }
-  const uint64_t left = file.size() - sizeof length;
-  if (length > left) {
-    throw_model_file_error(path, "header", std::to_string(length) + " bytes",
-                           std::to_string(left) + " before the file's end");
-  }
-  std::string header(length, '\0');
-  file.read(header.data(), length);
-  return header;
+std::string sha256_of(std::string_view bytes) {
+  sha256_ctx hash;
+  sha256_init(&hash);
+  sha256_update(&hash, bytes.size(), reinterpret_cast<const uint8_t*>(bytes.data()));
+  uint8_t digest[SHA256_DIGEST_SIZE];
+  sha256_digest(&hash, sizeof digest, digest);
+  std::string hex(2 * sizeof digest, ' ');
+  base16_encode_update(hex.data(), sizeof digest, digest);
+  return hex;
 }
 
-// Where the checksum's value begins in the text of a header that has one; anywhere else when its key is
-// spelled in escapes, which no writer does.
-size_t checksum_place(std::string_view header) {
-  return header.find('"', header.find(':', header.find(in_quotes(kChecksum)))) + 1;
+// Puts a checksum's value into the bytes of a file that has one; to any other place when its key is spelled
+// in escapes, which no writer does.
+void set_checksum(std::string& bytes, std::string_view value) {
+  const size_t key = bytes.find(in_quotes(kChecksum));
+  bytes.replace(bytes.find('"', bytes.find(':', key)) + 1, value.size(), value);
 }
 
-std::string checksum_text(uint32_t sum) {
+// What the checksum must be; blanks its value.
+std::string checksum_of(std::string& bytes) {
+  set_checksum(bytes, kBlankChecksum);
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", sum);
+  std::snprintf(text, sizeof text, "%08x", crc32c(bytes.data(), bytes.size()));
   return text;
-}
-
-// Of the file with this header and these tensors, which stand in the file one after the other.
-std::string checksum_of(std::string header, const std::vector<Tensor>& in_file_order,
-                        const std::vector<float>& parameters) {
-  const uint64_t length = header.size();
-  const size_t place = checksum_place(header);
-  header.replace(place, kBlankChecksum.size(), kBlankChecksum);
-  uint32_t sum = crc32c(&length, sizeof length);
-  sum = crc32c(header.data(), header.size(), sum);
-  for (const Tensor& tensor : in_file_order)
-    sum = crc32c(parameters.data() + tensor.offset, tensor.size * sizeof(float), sum);
-  return checksum_text(sum);
 }
 
 }  // namespace
 
 Model read_model(const std::filesystem::path& path) {
   const std::string name = path.string();
-  HashedFile file(path);
-  const std::string json = read_header(file, name);
-  const SafetensorsHeader header = parse_safetensors_header(json, file.size() - 8 - json.size(), name);
-
-  Model model;
-  std::optional<std::string> checksum;
-  model.config = parse_config(header, name, checksum);
-  const ParameterLayout layout(model.config);
-  const auto in_file_order = match_tensors(header, layout, name);
-  model.parameters.resize(layout.size);
-  for (const Tensor& tensor : in_file_order) {
-    file.read(model.parameters.data() + tensor.offset, tensor.size * sizeof(float));
-    check_finite(tensor, model.parameters, name);
-  }
-  model.has_checksum = checksum.has_value();
-  if (model.has_checksum) {
-    const std::string sum = checksum_of(json, in_file_order, model.parameters);
-    if (*checksum != sum)
-      throw_model_file_error(name, "checksum", *checksum + ", as the header says",
-                             sum + ": the file is damaged");
-  }
+  ModelFile file(path);
+  const SafetensorsHeader header = parse_safetensors_header(file.header(), file.data_size(), name);
+  Model model = model_of(header, name,
+                         [&](size_t i) { return file.data(header.tensors[i].begin, header.tensors[i].end); });
   model.name = path.stem().string();
-  model.sha256 = file.digest();
+  model.sha256 = sha256_of(file.bytes);
+  if (model.has_checksum) {
+    const std::string& told = header.metadata.at(kChecksum);
+    const std::string sum = checksum_of(file.bytes);
+    if (told != sum)
+      throw_model_file_error(name, "checksum", told + ", as the header says", sum + ": the file is damaged");
+  }
   return model;
 }
 
@@ -343,24 +327,13 @@ Model make_model(std::map<std::string, std::string> metadata, std::span<const Na
   SafetensorsHeader header{std::move(metadata), {}};
   header.metadata.emplace(kChecksum, kBlankChecksum);
   for (const NamedTensor& tensor : tensors) header.tensors.push_back({tensor.name, "F32", tensor.shape});
-  Model model;
-  std::optional<std::string> checksum;
-  model.config = parse_config(header, name, checksum);
-  const ParameterLayout layout(model.config);
-  const auto in_order = match_tensors(header, layout, name);
-  model.parameters.resize(layout.size);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    std::copy_n(tensors[i].values, in_order[i].size, model.parameters.data() + in_order[i].offset);
-    check_finite(in_order[i], model.parameters, name);
-  }
-  return model;
+  return model_of(header, name, [&](size_t i) { return tensors[i].values; });
 }
 
 std::optional<ModelClaim> peek_model(const std::filesystem::path& path) {
   try {
     const std::string name = path.string();
-    HashedFile file(path);
-    MetadataReader reader(parse_safetensors_json(read_header(file, name), name).metadata, name);
+    MetadataReader reader(parse_safetensors_json(ModelFile(path).header(), name).metadata, name);
     return ModelClaim{reader.problem(), reader.size()};
   } catch (const ModelFileError&) {
     return std::nullopt;
@@ -370,18 +343,15 @@ std::optional<ModelClaim> peek_model(const std::filesystem::path& path) {
 std::string model_bytes(const ModelConfig& config, const std::vector<float>& parameters,
                         const std::string& name) {
   const Strings metadata = to_metadata(config);
-  std::optional<std::string> checksum;
-  parse_metadata(metadata, name, checksum);  // never write what read_model would refuse
+  parse_metadata(metadata, name);  // never write what read_model would refuse
   const ParameterLayout layout(config);
-  if (parameters.size() != layout.size) {
+  if (parameters.size() != layout.size)
     throw_model_file_error(name, "parameters", std::to_string(layout.size),
                            std::to_string(parameters.size()));
-  }
   for (const Tensor& tensor : layout.tensors) check_finite(tensor, parameters, name);
   std::string bytes = make_safetensors_header(metadata, layout.tensors);
   bytes.append(reinterpret_cast<const char*>(parameters.data()), parameters.size() * sizeof(float));
-  bytes.replace(checksum_place(bytes), kBlankChecksum.size(),
-                checksum_text(crc32c(bytes.data(), bytes.size())));
+  set_checksum(bytes, checksum_of(bytes));
   return bytes;
 }
 

@@ -62,6 +62,24 @@ struct Appender {
   }
 };
 
+// Of uniform parameters in (-bound, bound): the embedding and the attention encoder's matrices to U(-1, 1) /
+// sqrt(inputs), its norms to 1, its biases to 0.
+void start_attention_encoder(const ParameterLayout& layout, float bound, std::vector<float>& parameters) {
+  for (const Tensor& tensor : layout.tensors) {
+    const bool inside = tensor.offset >= layout.attention_begin && tensor.offset < layout.attention_end;
+    if (!inside && tensor.offset != layout.embedding) continue;
+    const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
+    const auto end = begin + static_cast<int64_t>(tensor.size);
+    if (tensor.shape.size() == 2) {
+      const float factor = 1.0f / (bound * std::sqrt(static_cast<float>(tensor.shape[1])));
+      for (auto p = begin; p != end; ++p) *p *= factor;
+    } else {
+      std::fill(begin, end,
+                tensor.name.find(".norm") != std::string::npos && tensor.name.ends_with("weight"));
+    }
+  }
+}
+
 }  // namespace
 
 int priors_of(const ModelConfig& config) {
@@ -89,9 +107,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
   pointer = add.attention("actor.pointer");
   query = config.glimpses > 0 ? glimpse.w_q : pointer.w_q;
   priors = priors_of(config);
-  if (priors > 0) {
-    prior = add.tensor("actor.prior.weight", {priors});
-  }
+  if (priors > 0) prior = add.tensor("actor.prior.weight", {priors});
   actor_size = size;
   if (!config.has_critic) return;
   critic.encoder = add.lstm("critic.encoder", add.tensor("critic.embedding.weight", {hidden, 2}));
@@ -102,37 +118,14 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
   critic.fc2_bias = add.tensor("critic.head.fc2.bias", {1});
 }
 
-namespace {
-
-// Of uniform parameters in (-bound, bound): the embedding and the attention encoder's matrices to U(-1, 1) /
-// sqrt(inputs), its norms to 1, its biases to 0.
-void start_attention_encoder(const ParameterLayout& layout, float bound, std::vector<float>& parameters) {
-  for (const Tensor& tensor : layout.tensors) {
-    const bool inside = tensor.offset >= layout.attention_begin && tensor.offset < layout.attention_end;
-    if (!inside && tensor.offset != layout.embedding) continue;
-    const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
-    const auto end = begin + static_cast<int64_t>(tensor.size);
-    if (tensor.shape.size() == 2) {
-      const float factor = 1.0f / (bound * std::sqrt(static_cast<float>(tensor.shape[1])));
-      for (auto p = begin; p != end; ++p) *p *= factor;
-    } else {
-      std::fill(begin, end,
-                tensor.name.find(".norm") != std::string::npos && tensor.name.ends_with("weight"));
-    }
-  }
-}
-
-}  // namespace
-
 std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed) {
   constexpr float kBound = 0.08f;
   const ParameterLayout layout(config);
   std::vector<float> parameters(layout.size);
   for (size_t i = 0; i < parameters.size(); i += 4) {
     const PhiloxBlock block = philox4x32(seed ^ stream::kInitialisation, 0, i / 4);
-    for (size_t j = i; j < i + 4 && j < parameters.size(); ++j) {
+    for (size_t j = i; j < i + 4 && j < parameters.size(); ++j)
       parameters[j] = kBound * (2.0f * uniform_from_word(block.word[j - i]) - 1.0f);
-    }
   }
   if (config.has_critic) parameters[layout.critic.fc2_bias] = 0.0f;
   if (config.encoder == Encoder::kAttention) start_attention_encoder(layout, kBound, parameters);

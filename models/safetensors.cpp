@@ -32,74 +32,62 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   SafetensorsHeader header;
 
   bool start_object(std::size_t) override {
-    if (level_ == Level::kStart) {
-      level_ = Level::kTop;
-    } else if (level_ == Level::kTop && key_ == "__metadata__") {
-      level_ = Level::kMetadata;
-    } else if (level_ == Level::kTop) {
-      header.tensors.emplace_back().name = key_;
-      level_ = Level::kTensor;
-    } else {
-      unexpected("an object");
-    }
+    if (depth_ > 1) unexpected("an object");
+    if (++depth_ == 2 && !is_metadata()) header.tensors.emplace_back().name = key_;
     inner_keys_.clear();
     return true;
   }
 
   bool key(string_t& name) override {
-    auto& seen = level_ == Level::kTop ? top_keys_ : inner_keys_;
-    if (level_ == Level::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
+    auto& seen = depth_ == 1 ? top_keys_ : inner_keys_;
+    if (is_tensor() && name != "dtype" && name != "shape" && name != "data_offsets")
       fail("dtype, shape or data_offsets", "key " + in_quotes(name));
-    }
-    if (name.empty() || name.size() > kMaxNameLength) {
+    if (name.empty() || name.size() > kMaxNameLength)
       fail("a name of 1 to 64 characters", in_quotes(name) + " of " + std::to_string(name.size()));
-    }
     if (!seen.insert(name).second) fail("every key once", "duplicate key " + in_quotes(name));
     if (seen.size() > kMaxTensors + 1) fail("at most 256 tensors", "more");
-    (level_ == Level::kTop ? key_ : inner_key_) = name;
+    (depth_ == 1 ? key_ : inner_key_) = name;
     return true;
   }
 
   bool end_object() override {
-    if (level_ == Level::kTensor && inner_keys_.size() != 3)
-      fail("dtype, shape and data_offsets", "fewer keys");
-    level_ = level_ == Level::kTop ? Level::kEnd : Level::kTop;
+    if (is_tensor() && inner_keys_.size() != 3) fail("dtype, shape and data_offsets", "fewer keys");
+    --depth_;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (level_ != Level::kTensor || inner_key_ == "dtype") unexpected("an array");
-    level_ = inner_key_ == "shape" ? Level::kShape : Level::kOffsets;
+    if (!is_tensor() || inner_key_ == "dtype") unexpected("an array");
+    ++depth_;
     numbers_.clear();
     return true;
   }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (level_ != Level::kShape && level_ != Level::kOffsets) unexpected("a number");
-    if (level_ == Level::kShape && numbers_.size() == kMaxRank)
-      fail("a rank of at most 4", "more dimensions");
-    if (level_ == Level::kOffsets && numbers_.size() == 2) fail("two data_offsets", "more");
+    if (depth_ != 3) unexpected("a number");
+    if (is_shape() && numbers_.size() == kMaxRank) fail("a rank of at most 4", "more dimensions");
+    if (!is_shape() && numbers_.size() == 2) fail("two data_offsets", "more");
     numbers_.push_back(value);
     return true;
   }
 
   bool end_array() override {
     SafetensorsEntry& tensor = header.tensors.back();
-    if (level_ == Level::kShape) {
+    if (is_shape()) {
       tensor.shape = numbers_;
     } else {
       if (numbers_.size() != 2) fail("two data_offsets", std::to_string(numbers_.size()));
       tensor.begin = numbers_[0];
       tensor.end = numbers_[1];
     }
-    level_ = Level::kTensor;
+    --depth_;
     return true;
   }
 
   bool string(string_t& value) override {
-    if (level_ == Level::kMetadata) {
+    if (is_metadata()) {
       header.metadata[inner_key_] = value;
-    } else if (level_ == Level::kTensor && inner_key_ == "dtype") {
+    } else if (is_tensor() && inner_key_ == "dtype") {
       header.tensors.back().dtype = value;
     } else {
       unexpected("a string");
@@ -118,32 +106,24 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Level { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
+  bool is_metadata() const { return depth_ == 2 && key_ == "__metadata__"; }
+  bool is_tensor() const { return depth_ == 2 && !is_metadata(); }
+  bool is_shape() const { return inner_key_ == "shape"; }  // else data_offsets
 
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
-    const bool outside = level_ == Level::kStart || level_ == Level::kTop || level_ == Level::kEnd;
-    throw_model_file_error(path_, outside ? "header" : "header: " + in_quotes(key_), expected, found);
+    throw_model_file_error(path_, depth_ == 1 ? "header" : "header: " + in_quotes(key_), expected, found);
   }
 
   [[noreturn]] void unexpected(const std::string& found) const {
-    switch (level_) {
-      case Level::kStart:
-      case Level::kEnd:
-        fail("one JSON object", found);
-      case Level::kTop:
-        fail("an object for " + in_quotes(key_), found);
-      case Level::kMetadata:
-        fail("a string for " + in_quotes(inner_key_), found);
-      case Level::kTensor:
-        fail(inner_key_ == "dtype" ? "a string as dtype" : "an array as " + inner_key_, found);
-      default:
-        fail("unsigned integers in " + inner_key_, found);
-    }
+    if (depth_ == 1) fail("an object for " + in_quotes(key_), found);
+    if (depth_ == 3) fail("unsigned integers in " + inner_key_, found);
+    if (is_metadata()) fail("a string for " + in_quotes(inner_key_), found);
+    fail(inner_key_ == "dtype" ? "a string as dtype" : "an array as " + inner_key_, found);
   }
 
   const std::string& path_;
-  Level level_ = Level::kStart;
-  std::string key_, inner_key_;  // the last seen at each depth
+  int depth_ = 0;  // 1: in the file's object, 2: in metadata or a tensor, 3: in a tensor's array
+  std::string key_, inner_key_;  // the last seen at depth 1 and 2
   std::set<std::string> top_keys_, inner_keys_;
   std::vector<uint64_t> numbers_;
 };
@@ -155,27 +135,24 @@ void check_shape(const SafetensorsEntry& tensor, const std::string& path) {
   bool overflow = false;
   for (const uint64_t extent : tensor.shape) overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
   if (overflow) throw_model_file_error(path, place, "a shape that fits in 64 bits", "an overflow");
-  if (tensor.end < tensor.begin || tensor.end - tensor.begin != bytes) {
+  if (tensor.end < tensor.begin || tensor.end - tensor.begin != bytes)
     throw_model_file_error(path, place,
                            "data_offsets " + std::to_string(bytes) + " bytes apart, as the shape says",
                            std::to_string(tensor.begin) + " to " + std::to_string(tensor.end));
-  }
 }
 
 void check_tiling(const std::vector<SafetensorsEntry>& tensors, uint64_t data_size, const std::string& path) {
   uint64_t covered = 0;
   for (const SafetensorsEntry& tensor : tensors) {
-    if (tensor.begin != covered) {
+    if (tensor.begin != covered)
       throw_model_file_error(
           path, in_quotes(tensor.name), "its data at byte " + std::to_string(covered),
           (tensor.begin < covered ? "an overlap at " : "a hole before ") + std::to_string(tensor.begin));
-    }
     covered = tensor.end;
   }
-  if (covered != data_size) {
+  if (covered != data_size)
     throw_model_file_error(path, "data", std::to_string(covered) + " bytes as the header says",
                            std::to_string(data_size));
-  }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "host/formats/input_error.h"
+#include "host/formats/input_file.h"
 
 namespace pointsman {
 

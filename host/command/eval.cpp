@@ -19,7 +19,7 @@
 #include "host/command/process_ranks.h"
 #include "host/command/solve_flags.h"
 #include "host/formats/formats.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
 #include "host/run/solve_run.h"

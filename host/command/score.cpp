@@ -7,7 +7,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/output.h"
 #include "host/command/process_ranks.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/options/solve_options.h"
 #include "host/run/load.h"

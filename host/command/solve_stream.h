@@ -12,7 +12,7 @@
 
 #include "host/command/answered_lines.h"
 #include "host/command/solve_flags.h"
-#include "host/formats/read_instances.h"
+#include "host/formats/read_files.h"
 #include "host/run/log.h"
 #include "host/run/solve_run.h"
 #include "host/run/solve_totals.h"

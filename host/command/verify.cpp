@@ -9,7 +9,7 @@
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
 #include "host/command/output.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"
 #include "host/run/load.h"

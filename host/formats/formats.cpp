@@ -42,21 +42,6 @@ ProblemKind problem_with(ItemFields fields, const ReadOptions& options) {
   return first.value();
 }
 
-InstanceFile TextReader::finish(Instance&& instance) const {
-  InstanceFile out{{std::move(instance)}, {}};
-  if (!last_line_whole()) {
-    out.warnings.push_back(warning("the last line has no newline; was the file cut short?"));
-  }
-  return out;
-}
-
-Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options) {
-  Instance instance;
-  instance.id = file_stem(file);
-  instance.problem = problem_with(fields, options);
-  return instance;
-}
-
 std::string solutions_wanted(const InstanceBatch& instances) {
   return std::to_string(instances.size()) + (instances.size() == 1 ? " solution" : " solutions");
 }
@@ -72,13 +57,6 @@ bool is_uniform(const InstanceBatch& instances) {
   return std::all_of(instances.begin(), instances.end(), [&](const Instance& instance) {
     return instance.n() == instances[0].n() && instance.problem == instances[0].problem;
   });
-}
-
-void check_uniform(const InstanceBatch& instances) {
-  if (instances.empty()) throw OutputRefused("an array cannot be empty; use json or ndjson");
-  if (!is_uniform(instances)) {
-    throw OutputRefused("an array holds instances of one problem and one size; use json or ndjson");
-  }
 }
 
 void check_coordinates(const InstanceBatch& instances) {

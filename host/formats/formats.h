@@ -14,7 +14,7 @@
 
 #include "engine/problem/problem.h"
 #include "host/formats/json_document.h"
-#include "host/formats/read_instances.h"
+#include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"
 
@@ -31,13 +31,12 @@ struct FileFormat {
   std::string_view name;                     // on the command line
   std::array<std::string_view, 2> suffixes;  // the usual one first; the second or both may be empty
   std::string_view magic;                    // the first bytes of every such file; may be empty
-  Parse* parse;                              // parses a whole file; throws InputError
+  Parse* parse;                              // reads a whole file; throws InputError
   Write* write;                 // may be null; throws OutputRefused for what the format cannot hold
   std::string_view title = {};  // in messages
 };
 
-using ParseInstances = InstanceFile(std::string_view bytes, const std::string& file,
-                                    const ReadOptions& options);
+using ParseInstances = InstanceFile(InputFile& file, const ReadOptions& options);
 using WriteInstances = std::string(const InstanceBatch& instances);
 using InstanceFormat = FileFormat<InputFormat, ParseInstances, WriteInstances>;
 ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text, parse_csv,
@@ -56,8 +55,7 @@ struct Answer {
 
 // Parses one solution for each instance and sets only `order` and `objective`: the objective that the file
 // claims, or NaN. The caller must validate the order.
-using ParseAnswers = SolutionBatch(std::string_view bytes, const std::string& file,
-                                   const InstanceBatch& instances);
+using ParseAnswers = SolutionBatch(InputFile& file, const InstanceBatch& instances);
 using WriteAnswers = std::string(const Answer& answer);
 using AnswerFormat = FileFormat<OutputFormat, ParseAnswers, WriteAnswers>;
 ParseAnswers parse_tour, parse_npy_answers, parse_npz_answers, parse_json_answers;
@@ -124,7 +122,7 @@ std::vector<std::string> suffixes_of(std::span<const Format> formats, const std:
 // A text file, line by line. Errors and warnings name the file and the line last read.
 class TextReader : public LineScanner {
  public:
-  // `file`, the name in messages, must outlive the reader.
+  // `file` must outlive the reader.
   TextReader(std::string_view text, const std::string& file) : LineScanner(text), file_(file), watch_(file) {}
 
   // The next line that is not blank; false at the end. Throws InputStopped when the run is over.
@@ -137,7 +135,10 @@ class TextReader : public LineScanner {
     return file_ + ":" + std::to_string(number()) + ": " + message;
   }
   // The instance of a whole file, with a warning if the file may have been cut short.
-  InstanceFile finish(Instance&& instance) const;
+  InstanceFile finish(Instance&& instance) const {
+    if (last_line_whole()) return {{std::move(instance)}, {}};
+    return {{std::move(instance)}, {warning("the last line has no newline; was the file cut short?")}};
+  }
 
  private:
   const std::string& file_;
@@ -147,10 +148,6 @@ class TextReader : public LineScanner {
 // The problem of a file that gives only the items' numbers: the one in `options` if its items have these
 // fields, else the first problem whose items have them.
 ProblemKind problem_with(ItemFields fields, const ReadOptions& options);
-// An instance of that problem, named after the file.
-Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options);
-// The problem that an object's key "problem" names.
-ProblemKind read_problem(const JsonValue& object);
 
 // As parse_json(), for a text that comes in pieces; an empty piece is the end.
 InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file);
@@ -164,6 +161,8 @@ class MatrixBuilder {
  public:
   // most_numbers: an upper bound from the file's size, whatever n the file claims.
   MatrixBuilder(int n, size_t most_numbers);
+
+  int n() const { return matrix_.n; }
 
   // Adds the number of row i, column j, counted from 0; the diagonal is ignored. False if the number is
   // invalid: refusal() returns why ("expected .., found ..").
@@ -182,9 +181,10 @@ class MatrixBuilder {
 // points: (B, n, 2) or (n, 2), the two numbers of each item.
 InstanceBatch instances_of_points(const NpyArray& points, const ReadOptions& options);
 // matrices: (B, n, n) or (n, n).
-InstanceBatch instances_of_matrices(const NpyArray& matrices, const ReadOptions& options);
+InstanceBatch instances_of_matrices(const NpyArray& matrices);
 // weights, values: (B, n) or (n,). Call set_capacities() afterwards.
-InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values);
+InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values,
+                                 const ReadOptions& options = {});
 // capacity: a number or (B,).
 void set_capacities(const NpyArray& capacity, InstanceBatch& instances);
 // rows: (B, n) or (n,), tours or selections. `name` is used in messages.
@@ -195,9 +195,6 @@ SolutionBatch solutions_of_rows(const NpyArray& rows, const InstanceBatch& insta
 const char* metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
 
-// Reads a whole file; "-" is standard input. Throws as InputFile.
-std::string read_file(const std::string& path);
-
 // "2 solutions", for two instances.
 std::string solutions_wanted(const InstanceBatch& instances);
 // Throws InputError unless the file has one solution for each instance.
@@ -205,8 +202,6 @@ void check_count(size_t found, const InstanceBatch& instances, const std::string
 
 // Whether all instances have one problem and one size.
 bool is_uniform(const InstanceBatch& instances);
-// Throws OutputRefused unless the instances fit an array.
-void check_uniform(const InstanceBatch& instances);
 // Throws OutputRefused if an instance has a matrix of distances instead of coordinates.
 void check_coordinates(const InstanceBatch& instances);
 

@@ -65,17 +65,15 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 
 void set_input_limit(uint64_t bytes) { limit = bytes; }
 
-uint64_t input_limit() {
-  if (const uint64_t set = limit) return set;
-  const char* const text = std::getenv("POINTSMAN_MAX_INPUT");
-  const std::optional<uint64_t> size = parse_size(text != nullptr && *text != '\0' ? text : kDefaultMaxInput);
-  if (!size)
-    throw std::invalid_argument("POINTSMAN_MAX_INPUT: expected a size such as 4G, found " + shown(text));
-  return *size;
-}
-
 void check_input_size(uint64_t bytes, const std::string& file, const std::string& what) {
-  const uint64_t most = input_limit();
+  uint64_t most = limit;
+  if (most == 0) {
+    const char* const text = std::getenv("POINTSMAN_MAX_INPUT");
+    const auto size = parse_size(text != nullptr && *text != '\0' ? text : kDefaultMaxInput);
+    if (!size)
+      throw std::invalid_argument("POINTSMAN_MAX_INPUT: expected a size such as 4G, found " + shown(text));
+    most = *size;
+  }
   if (bytes <= most) return;
   throw InputTooLarge(file, what + " " + std::to_string(bytes) + " bytes; expected at most " +
                                 std::to_string(most) + ", --max-input SIZE or POINTSMAN_MAX_INPUT raises it");
@@ -103,30 +101,27 @@ void GzipUnpacker::fail(const std::string& message) const { throw InputError(fil
 void GzipUnpacker::unpack(std::string_view packed, std::string& out) {
   stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // zlib only reads it
   stream_->avail_in = static_cast<uInt>(packed.size());
-  while (stream_->avail_in > 0) inflate_some(out);
-}
-
-void GzipUnpacker::inflate_some(std::string& out) {
-  if (is_between_) inflateReset(stream_.get());
-  const size_t held = out.size();
-  out.resize(held + kBlockBytes);
-  stream_->next_out = reinterpret_cast<Bytef*>(out.data() + held);
-  stream_->avail_out = kBlockBytes;
-  const int status = inflate(stream_.get(), Z_SYNC_FLUSH);
-  out.resize(held + kBlockBytes - stream_->avail_out);
-  if (status == Z_MEM_ERROR) throw std::bad_alloc();
-  if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-    fail(std::string("is damaged (") + (stream_->msg != nullptr ? stream_->msg : "no gzip") + ")");
-  count(std::string_view(out).substr(held));
-  is_between_ = status == Z_STREAM_END;
+  while (stream_->avail_in > 0) {
+    if (is_between_) inflateReset(stream_.get());
+    const size_t held = out.size();
+    out.resize(held + kBlockBytes);
+    stream_->next_out = reinterpret_cast<Bytef*>(out.data() + held);
+    stream_->avail_out = kBlockBytes;
+    const int status = inflate(stream_.get(), Z_SYNC_FLUSH);
+    out.resize(held + kBlockBytes - stream_->avail_out);
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
+    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+      fail(std::string("is damaged (") + (stream_->msg != nullptr ? stream_->msg : "no gzip") + ")");
+    count(std::string_view(out).substr(held));
+    is_between_ = status == Z_STREAM_END;
+  }
 }
 
 void GzipUnpacker::count(std::string_view bytes) {
   if (head_.size() < kHeadBytes) head_ += bytes.substr(0, kHeadBytes - head_.size());
   held_bytes_ += bytes.size();
-  if (std::find(std::begin(kArrays), std::end(kArrays), head_) == std::end(kArrays))
-    held_bytes_ +=
-        kBytesPerValue * static_cast<uint64_t>(std::count_if(bytes.begin(), bytes.end(), is_separator));
+  if (std::ranges::find(kArrays, head_) == std::end(kArrays))
+    held_bytes_ += kBytesPerValue * static_cast<uint64_t>(std::ranges::count_if(bytes, is_separator));
   check_input_size(held_bytes_, file_, "gzip: what it unpacks to takes at least");
 }
 
@@ -169,58 +164,50 @@ bool InputFile::read_block(std::string& to) {
   }
 }
 
-bool InputFile::begin() {
-  std::string first;
-  while (first.size() < kGzipMagic.size() && kGzipMagic.starts_with(first) && read_block(first)) {
-  }
-  if (first.empty()) return false;
-  has_begun_ = true;
-  if (first.starts_with(kGzipMagic)) {
-    unpacker_.emplace(name_).unpack(first, buffer_);
-  } else {
-    buffer_ += first;
-  }
-  return true;
-}
-
 bool InputFile::fill() {
+  if (descriptor_ < 0) return false;
   buffer_.erase(0, std::exchange(start_, 0));
   const size_t held = buffer_.size();
-  if (!has_begun_ && !begin()) return false;
   std::string packed;
-  while (buffer_.size() == held) {  // a block may unpack to nothing
-    packed.clear();
-    if (!read_block(unpacker_ ? packed : buffer_)) {
-      if (unpacker_) unpacker_->end();
-      return false;
+  if (!has_begun_) {
+    while (packed.size() < kGzipMagic.size() && kGzipMagic.starts_with(packed) && read_block(packed)) {
     }
-    if (unpacker_) unpacker_->unpack(packed, buffer_);
+    if (packed.empty()) return false;
+    has_begun_ = true;
+    if (packed.starts_with(kGzipMagic)) {
+      unpacker_.emplace(name_);
+    } else {
+      buffer_ += packed;
+    }
   }
-  return true;
+  for (;;) {
+    if (unpacker_) unpacker_->unpack(packed, buffer_);
+    if (buffer_.size() > held) return true;  // a block may unpack to nothing
+    packed.clear();
+    if (read_block(unpacker_ ? packed : buffer_)) continue;
+    if (unpacker_) unpacker_->end();
+    return false;
+  }
 }
 
-std::string_view InputFile::peek(size_t bytes) {
-  const auto next = [&] { return std::string_view(buffer_).substr(start_, bytes); };
-  while (next().size() < bytes && next().find('\n') == std::string_view::npos && fill()) {
+std::string_view InputFile::peek_line(size_t enough) {
+  size_t searched = 0, end;
+  while ((end = unread().find('\n', searched)) == std::string_view::npos) {
+    searched = unread().size();
+    if (searched >= kSmall) LoadingWatch(name_).look();
+    if (searched >= enough || !fill()) return unread();
   }
-  return next();
+  return unread().substr(0, end + 1);
 }
 
 bool InputFile::read_line(std::string& line) {
-  size_t searched = start_, end;
-  while ((end = buffer_.find('\n', searched)) == std::string::npos) {
-    const size_t unread = buffer_.size() - start_;
-    if (unread >= kSmall) LoadingWatch(name_).look();
-    if (fill()) {
-      searched = start_ + unread;
-      continue;
-    }
-    line = buffer_.substr(start_);
-    start_ = buffer_.size();
-    return !line.empty();
-  }
-  line = buffer_.substr(start_, end + 1 - start_);
-  start_ = end + 1;
+  do {
+    line = peek_line();
+    if (line.empty()) return false;
+    start_ += line.size();
+    ++line_;
+  } while (trim(line).empty());
+  if (line.back() == '\n') line.pop_back();
   return true;
 }
 
@@ -230,18 +217,21 @@ void InputFile::watch_loading() const {
 
 std::string InputFile::read_piece() {
   watch_loading();
-  if (start_ == buffer_.size() && !fill()) return {};
-  return buffer_.substr(std::exchange(start_, buffer_.size()));
+  if (unread().empty() && !fill()) return {};
+  std::string piece(unread());
+  start_ += piece.size();
+  return piece;
 }
 
-std::string InputFile::read_rest() {
+std::string_view InputFile::read_rest() {
   // A buffer that grew by and by would be copied, and its pages made, twice over.
   struct stat status {};
-  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode))
+  if (descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode))
     buffer_.reserve(static_cast<size_t>(status.st_size) + kBlockBytes);
   while (fill()) watch_loading();
-  buffer_.erase(0, std::exchange(start_, 0));
-  return std::move(buffer_);
+  const std::string_view rest = unread();
+  start_ += rest.size();
+  return rest;
 }
 
 }  // namespace pointsman

@@ -2,12 +2,12 @@
 #include "host/formats/json_document.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <iterator>
+#include <istream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <streambuf>
 #include <utility>
 
 #include "host/formats/input_file.h"
@@ -31,36 +31,15 @@ std::string plain_message(std::string_view what) {
 }
 
 std::string key_name(const std::string& key) {
-  const auto is_plain = [](unsigned char c) { return c < 0x80 && (std::isalnum(c) || c == '_'); };
-  return std::all_of(key.begin(), key.end(), is_plain) ? key : shown(key);
+  const auto is_plain = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
+  return std::ranges::all_of(key, is_plain) ? key : shown(key);
 }
 
 }  // namespace
 
-// Feeds the parser with text and receives its events. An event that returns false ends the parse with
-// `message` at the place reached.
-struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
+// The parser's input and the receiver of its events.
+struct JsonDocument::Builder : std::streambuf, nlohmann::json_sax<nlohmann::json> {
   using Kind = JsonValue::Kind;
-
-  struct Text {
-    using difference_type = std::ptrdiff_t;
-    using value_type = char;
-    using pointer = const char*;
-    using reference = const char&;
-    using iterator_category = std::input_iterator_tag;
-
-    Builder* builder;  // null at the end
-
-    bool has_more() const {
-      return builder != nullptr && (builder->reached < builder->document.text_.size() || builder->fetch());
-    }
-    reference operator*() const { return builder->document.text_[builder->reached]; }
-    Text& operator++() {
-      ++builder->reached;
-      return *this;
-    }
-    bool operator==(const Text& other) const { return has_more() == other.has_more(); }
-  };
 
   explicit Builder(JsonDocument& target) : document(target), watch(target.file_) {}
 
@@ -78,26 +57,12 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
   bool start_array(size_t) override { return open(Kind::kArray); }
   bool end_array() override { return close(); }
   bool key(string_t& value) override {
-    if (!keys.back().insert(value).second) {
-      message = "duplicate key " + shown(value);
-      return false;
-    }
+    if (!opened.back().keys.insert(value).second)
+      document.fail_at(reached() - 1, "duplicate key " + shown(value));
     return add_text(value);
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    message = plain_message(error.what());
-    failed_at = position == 0 ? 0 : position - 1 - forgotten_bytes;
-    return false;
-  }
-
-  void add(Kind kind, double number) {
-    const size_t start = document.text_.find_first_not_of(" \t\r\n,:", behind);
-    document.nodes_.push_back({.number = number,
-                               .position = static_cast<uint32_t>(start),
-                               .end = static_cast<uint32_t>(document.nodes_.size() + 1),
-                               .kind = kind});
-    behind = reached;  // the parser raises an event as soon as it has read the token
-    watch.after(1);
+    document.fail_at(position - 1 - forgotten_bytes, plain_message(error.what()));
   }
 
   bool add_scalar(Kind kind, double number) {
@@ -112,32 +77,38 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  void add(Kind kind, double number) {
+    const size_t start = document.text_.find_first_not_of(" \t\r\n,:", behind);
+    document.nodes_.push_back({.number = number,
+                               .position = static_cast<uint32_t>(start),
+                               .end = static_cast<uint32_t>(document.nodes_.size() + 1),
+                               .kind = kind});
+    behind = reached();  // the parser raises an event as soon as it has read the token
+    watch.after(1);
+  }
+
   bool open(Kind kind) {
-    if (open_nodes.size() == kDeepest) {
-      message = "nested deeper than " + std::to_string(kDeepest) + " levels";
-      return false;
-    }
+    if (opened.size() == kDeepest)
+      document.fail_at(reached() - 1, "nested deeper than " + std::to_string(kDeepest) + " levels");
     const auto node = static_cast<uint32_t>(document.nodes_.size());
-    const bool is_member = open_nodes.size() == 1 && document.nodes_[0].kind == Kind::kObject;
+    const bool is_member = opened.size() == 1 && document.nodes_[0].kind == Kind::kObject;
     const bool is_list = node == 0 || (is_member && document.texts_.back() == list);
     if (visit && kind == Kind::kArray && is_list) document.list_ = node;
-    open_nodes.push_back(node);
-    keys.emplace_back();
+    opened.push_back({node, {}});
     add(kind, 0.0);
     return true;
   }
 
   bool close() {
-    document.nodes_[open_nodes.back()].end = static_cast<uint32_t>(document.nodes_.size());
-    open_nodes.pop_back();
-    keys.pop_back();
-    behind = reached;
+    document.nodes_[opened.back().node].end = static_cast<uint32_t>(document.nodes_.size());
+    opened.pop_back();
+    behind = reached();
     return end_value();
   }
 
   // Visits and forgets the element of the list that ends here, if any.
   bool end_value() {
-    if (document.list_ == kNoNode || open_nodes.empty() || open_nodes.back() != document.list_) return true;
+    if (opened.empty() || opened.back().node != document.list_) return true;
     auto& nodes = document.nodes_;
     nodes[0].end = nodes[document.list_].end = static_cast<uint32_t>(nodes.size());
     visit(JsonValue(&document, document.list_ + 1));
@@ -154,20 +125,28 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     document.first_column_ = document.column_of(behind);
     document.first_line_ += std::count(gone.begin(), gone.end(), '\n');
     forgotten_bytes += behind;
-    reached -= behind;
-    document.pieces_.erase(0, std::exchange(behind, 0));
-    document.text_ = document.pieces_;
+    document.pieces_.erase(0, behind);
+    set_text(document.pieces_, reached() - std::exchange(behind, 0));
     for (uint32_t node = 0; node <= document.list_; ++node) document.nodes_[node].position = 0;
+  }
+
+  size_t reached() const { return static_cast<size_t>(gptr() - eback()); }  // by the parser, in text_
+
+  void set_text(std::string_view text, size_t reached) {
+    document.text_ = text;
+    char* const begin = const_cast<char*>(text.data());  // the parser only reads it
+    setg(begin, begin + reached, begin + text.size());
   }
 
   // The next piece; false at the end.
   bool fetch() {
     const std::string piece = next_piece ? next_piece() : std::string();
     document.pieces_ += piece;
-    if (!piece.empty()) document.text_ = document.pieces_;
+    if (!piece.empty()) set_text(document.pieces_, reached());
     check_text(document.text_.size() - piece.size());
     return !piece.empty();
   }
+  int_type underflow() override { return fetch() ? traits_type::to_int_type(*gptr()) : traits_type::eof(); }
 
   void check_text(size_t start) const {
     const std::string_view text = document.text_;
@@ -178,25 +157,37 @@ struct JsonDocument::Builder : nlohmann::json_sax<nlohmann::json> {
     if (nul != std::string_view::npos) document.fail_at(nul, "a NUL byte");
   }
 
+  void parse() {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    while (document.text_.size() < kByteOrderMark.size() && fetch()) {
+    }
+    if (document.text_.starts_with(kByteOrderMark))
+      document.fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
+    std::istream input(this);
+    nlohmann::json::sax_parse(input, this);
+  }
+
+  struct Opened {
+    uint32_t node;
+    std::set<std::string> keys;
+  };
+
   JsonDocument& document;
   LoadingWatch watch;
   std::function<std::string()> next_piece;
   std::string list;
   std::function<void(const JsonValue&)> visit;  // empty without a list
   size_t forgotten_bytes = 0;
-  size_t reached = 0;  // by the parser, in text_
-  size_t behind = 0;   // end of the last event's token
-  size_t failed_at = std::numeric_limits<size_t>::max();
-  std::string message;
-  std::vector<uint32_t> open_nodes;
-  std::vector<std::set<std::string>> keys;  // of the open objects
+  size_t behind = 0;           // end of the last event's token
+  std::vector<Opened> opened;  // arrays and objects that have not ended
 };
 
 JsonDocument::JsonDocument(std::string_view text, std::string file, int64_t first_line)
-    : text_(text), file_(std::move(file)), first_line_(first_line) {
+    : file_(std::move(file)), first_line_(first_line) {
   Builder builder(*this);
+  builder.set_text(text, 0);
   builder.check_text(0);
-  parse(builder);
+  builder.parse();
 }
 
 JsonDocument::JsonDocument(std::function<std::string()> next_piece, std::string file, std::string list,
@@ -206,17 +197,7 @@ JsonDocument::JsonDocument(std::function<std::string()> next_piece, std::string 
   builder.next_piece = std::move(next_piece);
   builder.list = std::move(list);
   builder.visit = std::move(visit);
-  parse(builder);
-}
-
-void JsonDocument::parse(Builder& builder) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  while (text_.size() < kByteOrderMark.size() && builder.fetch()) {
-  }
-  if (text_.starts_with(kByteOrderMark)) fail_at(0, "starts with a byte order mark; save it as plain UTF-8");
-  if (nlohmann::json::sax_parse(Builder::Text{&builder}, Builder::Text{nullptr}, &builder)) return;
-  const size_t reached = builder.reached - (builder.reached > 0);
-  fail_at(builder.failed_at <= text_.size() ? builder.failed_at : reached, builder.message);
+  builder.parse();
 }
 
 size_t JsonDocument::column_of(size_t position) const {
@@ -335,16 +316,6 @@ void JsonValue::fail(const std::string& message) const {
 
 void JsonValue::fail_expected(const std::string& what) const {
   fail("expected " + what + ", found " + describe());
-}
-
-void for_each_json_line(std::string_view text, const std::string& file,
-                        const std::function<void(const JsonValue&)>& visit) {
-  LineScanner lines(text);
-  std::string_view line;
-  while (lines.next_filled(line)) {
-    const JsonDocument document(line, file, lines.number());
-    visit(document.root());
-  }
 }
 
 bool is_json_object_without(std::string_view key, std::string_view line, const std::string& file) {

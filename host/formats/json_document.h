@@ -75,7 +75,6 @@ class JsonDocument {
   };
   struct Builder;
 
-  void parse(Builder& builder);
   size_t column_of(size_t position) const;  // from 0
   [[noreturn]] void fail_at(size_t position, const std::string& message) const;
   std::string path_of(uint32_t node) const;
@@ -92,9 +91,6 @@ class JsonDocument {
   size_t forgotten_count_ = 0;  // of its elements
 };
 
-// Calls visit(root) for each line that is not blank.
-void for_each_json_line(std::string_view text, const std::string& file,
-                        const std::function<void(const JsonValue&)>& visit);
 // Whether the line is a whole JSON object without this key.
 bool is_json_object_without(std::string_view key, std::string_view line, const std::string& file);
 

@@ -66,7 +66,10 @@ Instance read_instance(const JsonValue& object) {
   if (!object.is_object()) object.fail_expected("an instance (an object)");
   if (const std::optional<JsonValue> id = object.find("id")) instance.id = id->text();
   instance.has_id = !instance.id.empty();
-  instance.problem = read_problem(object);
+  const JsonValue name = object.get("problem");
+  const std::optional<ProblemKind> kind = find_problem(name.text());
+  if (!kind) name.fail_expected(problem_names("\""));
+  instance.problem = *kind;
   const Problem& problem = problem_of(instance);
   if (problem.has_capacity) instance.capacity = non_negative(object.get("capacity"));
   switch (problem.fields) {
@@ -80,13 +83,16 @@ Instance read_instance(const JsonValue& object) {
   return instance;
 }
 
+// `otherwise` by default leaves the member out.
+template <typename Value>
+JsonText if_known(bool is_known, const Value& value, const JsonText& otherwise = {}) {
+  return is_known ? JsonText(value) : otherwise;
+}
+
 std::string instance_json(const Instance& instance) {
   const Problem& problem = problem_of(instance);
   const auto n = static_cast<size_t>(instance.n());
-  JsonText id, metric, capacity, points, weights, values;
-  if (instance.has_id) id = instance.id;
-  if (instance.metric != Metric::kEuclidean) metric = metric_name(instance.metric);
-  if (problem.has_capacity) capacity = instance.capacity;
+  JsonText points, weights, values;
   const auto number = [&](size_t i) { return instance.values[i]; };
   switch (problem.fields) {
     case ItemFields::kCoordinates:
@@ -98,10 +104,11 @@ std::string instance_json(const Instance& instance) {
       values = json_array(n, [&](size_t i) { return number(2 * i + 1); });
       break;
   }
-  return json_object({{"id", id},
+  const bool has_metric = instance.metric != Metric::kEuclidean;
+  return json_object({{"id", if_known(instance.has_id, instance.id)},
                       {"problem", name_of(instance.problem)},
-                      {"edge_weight_type", metric},
-                      {"capacity", capacity},
+                      {"edge_weight_type", if_known(has_metric, metric_name(instance.metric))},
+                      {"capacity", if_known(problem.has_capacity, instance.capacity)},
                       {"coordinates", points},
                       {"weights", weights},
                       {"values", values}})
@@ -123,12 +130,6 @@ Solution read_json_solution(const JsonValue& object, size_t index, const Instanc
   return solution;
 }
 
-// The member is left out unless `is_known`.
-template <typename Value>
-JsonText if_known(bool is_known, const Value& value) {
-  return is_known ? JsonText(value) : JsonText();
-}
-
 // Null if the objective is not known.
 JsonText objective_json(const Instance& instance, double objective) {
   JsonText json(objective);
@@ -136,18 +137,11 @@ JsonText objective_json(const Instance& instance, double objective) {
   return json;
 }
 
-// Null where there is none.
-template <typename Number>
-JsonText or_null(const std::optional<Number>& number) {
-  return number ? JsonText(*number) : JsonText(kNoNumber);
-}
-JsonText or_null(const std::string& text) { return text.empty() ? JsonText(kNoNumber) : JsonText(text); }
-
 JsonText group_json(const SummaryGroup& group) {
-  return json_object({{"problem", or_null(group.problem)},
-                      {"n", group.n > 0 ? JsonText(group.n) : JsonText(kNoNumber)},
+  return json_object({{"problem", if_known(!group.problem.empty(), group.problem, kNoNumber)},
+                      {"n", if_known(group.n > 0, group.n, kNoNumber)},
                       {"mode", group.mode},
-                      {"model", or_null(group.model)},
+                      {"model", if_known(!group.model.empty(), group.model, kNoNumber)},
                       {"instances", group.instances},
                       {"mean_cost", group.mean_cost},
                       {"gap", group.gap}});
@@ -178,15 +172,15 @@ std::string found_json(const Instance& instance, const Solution& solution, doubl
   const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
   const JsonText found = json_object(
       {{"status", name_of(solution.status)},
-       {problem.objective_key, is_solved ? objective : JsonText()},
+       {problem.objective_key, if_known(is_solved, objective)},
        {"cost_euclidean", if_known(has_length, solution.unrounded)},
        {"weight", if_known(is_solved && problem.has_capacity, solution.weight)},
        {"gap", gap},
        {"log_prob", solution.log_prob},
-       {"network_cost", has_network ? objective_json(instance, solution.network_objective) : JsonText()},
+       {"network_cost", if_known(has_network, objective_json(instance, solution.network_objective))},
        {"start", if_known(has_start, name_of(solution.start))},
        {"kicks", if_known(has_kicks, solution.kicks)},
-       {problem.order_key, is_solved ? JsonText(order) : JsonText(kNoNumber)}});
+       {problem.order_key, if_known(is_solved, order, kNoNumber)}});
   return found.text.substr(1);
 }
 
@@ -195,32 +189,25 @@ std::string found_json(const Instance& instance, const Solution& solution, doubl
 std::string summary_json(const SolveSummary& s) {
   return json_object(
              {{"instances", s.instances},
-              {"unsolved", s.unsolved > 0 ? JsonText(s.unsolved) : JsonText()},
+              {"unsolved", if_known(s.unsolved > 0, s.unsolved)},
               {"mean_cost", s.mean_cost},
               {"mean_network_cost", if_known(std::isfinite(s.mean_network_cost), s.mean_network_cost)},
               {"gap", s.gap},
               {"computing_times", json_object({{"loading", s.loading_ms}, {"solving", s.solving_ms}})},
               {"mode", s.mode},
-              {"start", s.start.empty() ? JsonText() : JsonText(s.start)},
-              {"kicks", s.kicks > 0 ? JsonText(s.kicks) : JsonText()},
-              {"samples", or_null(s.samples)},
-              {"augment", or_null(s.augment)},
+              {"start", if_known(!s.start.empty(), s.start)},
+              {"kicks", if_known(s.kicks > 0, s.kicks)},
+              {"samples", if_known(s.samples.has_value(), s.samples.value_or(0), kNoNumber)},
+              {"augment", if_known(s.augment.has_value(), s.augment.value_or(0), kNoNumber)},
               {"shuffle", s.shuffle},
               {"improve", s.improve},
-              {"model", s.model.empty() ? JsonText() : JsonText(s.model)},  // no member where none was used
-              {"model_sha256", s.model.empty() ? JsonText() : JsonText(s.model_sha256)},
+              {"model", if_known(!s.model.empty(), s.model)},
+              {"model_sha256", if_known(!s.model.empty(), s.model_sha256)},
               {"device", s.device},
               {"seed", s.seed},
               {"version", s.version},
               {"groups", json_array(s.groups.size(), [&](size_t i) { return group_json(s.groups[i]); })}})
       .text;
-}
-
-ProblemKind read_problem(const JsonValue& object) {
-  const JsonValue name = object.get("problem");
-  const std::optional<ProblemKind> kind = find_problem(name.text());
-  if (!kind) name.fail_expected(problem_names("\""));
-  return *kind;
 }
 
 Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line) {
@@ -246,16 +233,8 @@ InstanceFile read_json(const std::function<std::string()>& next_piece, const std
   return out;
 }
 
-InstanceFile parse_json(std::string_view bytes, const std::string& file, const ReadOptions&) {
-  return read_json([&] { return std::string(std::exchange(bytes, {})); }, file);
-}
-
-InstanceFile parse_ndjson(std::string_view bytes, const std::string& file, const ReadOptions&) {
-  InstanceFile out;
-  for_each_json_line(bytes, file,
-                     [&](const JsonValue& line) { out.instances.push_back(read_instance(line)); });
-  if (out.instances.empty()) throw InputError(file, 0, "expected at least one instance, found none");
-  return out;
+InstanceFile parse_json(InputFile& file, const ReadOptions&) {
+  return read_json([&] { return file.read_piece(); }, file.name());
 }
 
 static std::string joined_json(const InstanceBatch& instances, std::string_view between) {
@@ -309,17 +288,21 @@ bool is_ndjson(std::string_view bytes, const std::string& file) {
   return end != std::string_view::npos && is_json_object_without("solutions", bytes.substr(0, end), file);
 }
 
-SolutionBatch parse_json_answers(std::string_view bytes, const std::string& file,
-                                 const InstanceBatch& instances) {
+SolutionBatch parse_json_answers(InputFile& file, const InstanceBatch& instances) {
+  const std::string_view bytes = file.read_rest();
   SolutionBatch out;
   const auto add = [&](const JsonValue& object) {
     if (out.size() == instances.size()) object.fail("expected no more than " + solutions_wanted(instances));
     out.push_back(read_json_solution(object, out.size(), instances[out.size()]));
   };
-  if (is_ndjson(bytes, file)) {
-    for_each_json_line(bytes, file, add);
+  if (is_ndjson(bytes, file.name())) {
+    LineScanner lines(bytes);
+    for (std::string_view line; lines.next_filled(line);) {
+      const JsonDocument document(line, file.name(), lines.number());
+      add(document.root());
+    }
   } else {
-    const JsonDocument document(bytes, file);
+    const JsonDocument document(bytes, file.name());
     const JsonValue root = document.root();
     if (!root.is_object()) root.fail_expected("{\"solutions\":[..]}");
     if (const std::optional<JsonValue> list = root.find("solutions")) {
@@ -328,7 +311,7 @@ SolutionBatch parse_json_answers(std::string_view bytes, const std::string& file
       add(root);
     }
   }
-  check_count(out.size(), instances, file);
+  check_count(out.size(), instances, file.name());
   return out;
 }
 

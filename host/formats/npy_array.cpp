@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/formats/npy_array.h"
 
+#include <zip.h>
+#include <zlib.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "host/formats/input_file.h"
 #include "host/formats/json_document.h"
 #include "host/formats/text_scan.h"
+#include "models/tools/atomic_file.h"
 
 namespace pointsman {
 
@@ -17,6 +23,11 @@ static_assert(std::endian::native == std::endian::little, "elements are copied w
 namespace {
 
 constexpr size_t kMostAxes = 8;
+constexpr size_t kLargestHeader = 64 * 1024;  // bytes of an .npy header's text
+constexpr size_t kLongestPrefix = 12;         // the most bytes before that text
+constexpr zip_int64_t kMostEntries = 256;
+constexpr size_t kPieceBytes = 64 * 1024;
+constexpr size_t kLargest = 0xFFFEFFFF;  // bytes of entries written without ZIP64 fields
 
 // The header's text is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (16, 50, 2), }
 // Returns it as JSON, with every character in its place.
@@ -85,22 +96,9 @@ std::string tuple_text(const std::vector<Size>& sizes) {
   return "(" + text + (sizes.size() == 1 ? ",)" : ")");
 }
 
-}  // namespace
-
-std::string NpyHeader::shape_text() const { return tuple_text(shape); }
-
-std::string NpyHeader::type_text() const {
-  std::string text(item_size == 1 || kind == 'S' ? "|" : "<");
-  text += kind;
-  return text + std::to_string(kind == 'U' ? item_size / 4 : item_size);
-}
-
-std::string NpyHeader::wrong_size(size_t found) const {
-  return "shape " + shape_text() + " of " + type_text() + ": expected " + std::to_string(data_size) +
-         " bytes of data, found " + std::to_string(static_cast<int64_t>(found));
-}
-
-NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place) {
+// `bytes` is the file or its first kLongestPrefix + kLargestHeader bytes. Messages start with the file and
+// `place`, for example the array of an .npz ("locs: ").
+NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place = "") {
   const auto fail = [&](const std::string& message) { throw InputError(file, 0, place + message); };
   if (!bytes.starts_with(kNpyMagic))
     fail("expected an .npy file (\"\\x93NUMPY\"), found " + shown(bytes.substr(0, kNpyMagic.size())));
@@ -113,8 +111,8 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, cons
   const size_t text_offset = major == 1 ? 10 : 12;
   if (bytes.size() < text_offset) fail(kCut);
   const size_t text_size = major == 1 ? load_bytes<uint16_t>(bytes, 8) : load_bytes<uint32_t>(bytes, 8);
-  if (text_size > kLargestNpyHeader)
-    fail("npy header: expected at most " + std::to_string(kLargestNpyHeader) + " bytes, found " +
+  if (text_size > kLargestHeader)
+    fail("npy header: expected at most " + std::to_string(kLargestHeader) + " bytes, found " +
          std::to_string(text_size));
   if (text_size > bytes.size() - text_offset) fail(kCut);
   NpyHeader header;
@@ -136,17 +134,35 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, cons
   return header;
 }
 
-NpyArray::NpyArray(std::string_view bytes, std::string file, std::string place)
-    : file_(std::move(file)), place_(std::move(place)), header_(parse_npy_header(bytes, file_, place_)) {
+}  // namespace
+
+std::string NpyHeader::shape_text() const { return tuple_text(shape); }
+
+std::string NpyHeader::type_text() const {
+  std::string text(item_size == 1 || kind == 'S' ? "|" : "<");
+  text += kind;
+  return text + std::to_string(kind == 'U' ? item_size / 4 : item_size);
+}
+
+std::string NpyHeader::wrong_size(size_t found) const {
+  return "shape " + shape_text() + " of " + type_text() + ": expected " + std::to_string(data_size) +
+         " bytes of data, found " + std::to_string(static_cast<int64_t>(found));
+}
+
+NpyArray::NpyArray(InputFile& file) : file_(file.name()) {
+  const std::string_view bytes = file.read_rest();
+  is_packed_ = file.is_packed();
+  header_ = parse_npy_header(bytes, file_);
   data_ = bytes.substr(header_.data_offset);
   if (data_.size() != header_.data_size) fail(header_.wrong_size(data_.size()));
 }
 
 NpyArray::NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file,
-                   std::string place)
+                   std::string place, bool is_packed)
     : file_(std::move(file)),
       place_(std::move(place)),
       header_(std::move(header)),
+      is_packed_(is_packed),
       next_piece_(std::move(next_piece)) {}
 
 NpyArray::NpyArray(NpyHeader header, std::string_view elements, std::string name)
@@ -172,6 +188,8 @@ void NpyArray::fail_header(const std::string& message) const {
   fail((is_file_ ? "npy header: " : "") + message);
 }
 
+void NpyArray::fail_at(size_t i, const std::string& message) const { fail(index_text(i) + ": " + message); }
+
 std::string NpyArray::index_text(size_t i) const {
   std::string text;
   for (size_t axis = header_.shape.size(); axis-- > 0;) {
@@ -188,7 +206,7 @@ double NpyArray::number(size_t i) const {
   const double value = header_.item_size == 8 ? load_bytes<double>(bytes, 0)
                                               : static_cast<double>(load_bytes<float>(bytes, 0));
   if (!std::isfinite(value))
-    fail(index_text(i) + ": expected a finite number, found " + (std::isnan(value) ? "nan" : "inf"));
+    fail_at(i, std::string("expected a finite number, found ") + (std::isnan(value) ? "nan" : "inf"));
   return value;
 }
 
@@ -207,7 +225,7 @@ int64_t NpyArray::integer(size_t i) const {
   const size_t unused = 64 - 8 * header_.item_size;
   const auto value = static_cast<int64_t>(bits << unused);
   if (header_.kind == 'i') return value >> unused;
-  if (unused == 0 && value < 0) fail(index_text(i) + ": does not fit a signed integer of 64 bits");
+  if (unused == 0 && value < 0) fail_at(i, "does not fit a signed integer of 64 bits");
   return static_cast<int64_t>(bits);
 }
 
@@ -216,7 +234,7 @@ std::string NpyArray::text(size_t i) const {
   std::string out;
   if (header_.kind == 'S') {
     out = item.substr(0, item.find_last_not_of('\0') + 1);
-    if (!is_utf8(out)) fail(index_text(i) + ": expected UTF-8, found " + shown(out));
+    if (!is_utf8(out)) fail_at(i, "expected UTF-8, found " + shown(out));
     return out;
   }
   size_t length = item.size() / 4;
@@ -224,7 +242,7 @@ std::string NpyArray::text(size_t i) const {
   for (size_t k = 0; k < length; ++k) {
     const auto code = load_bytes<uint32_t>(item, 4 * k);
     if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
-      fail(index_text(i) + ": expected Unicode, found code " + std::to_string(code));
+      fail_at(i, "expected Unicode, found code " + std::to_string(code));
     out += as_utf8(code);
   }
   return out;
@@ -241,6 +259,129 @@ std::string npy_header(const std::string& type, const std::vector<size_t>& shape
   std::string out(kNpyMagic);
   append_bytes(out, '\x01', '\0', static_cast<uint16_t>(text.size()));
   return out + text;
+}
+
+// libzip reports a lack of memory by many codes, some of which also mean a damaged archive. Callers set errno
+// to 0 before its functions, so that ENOMEM is reliable.
+void NpzFile::fail(const std::string& message) const {
+  if (errno == ENOMEM) throw std::bad_alloc();
+  throw InputError(file_, 0, "zip: " + message);
+}
+
+NpzFile::NpzFile(InputFile& file) : file_(file.name()), archive_(nullptr, zip_discard) {
+  const std::string_view bytes = file.read_rest();
+  is_packed_ = file.is_packed();
+  errno = 0;
+  zip_error_t error;
+  zip_error_init(&error);
+  const std::unique_ptr<zip_error_t, void (*)(zip_error_t*)> owner(&error, zip_error_fini);
+  zip_source_t* const source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  if (source != nullptr) archive_.reset(zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error));
+  if (archive_ == nullptr) {
+    zip_source_free(source);
+    fail(std::string(zip_error_strerror(&error)) + "; was the file cut short?");
+  }
+  const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
+  if (count > kMostEntries)
+    fail("expected at most " + std::to_string(kMostEntries) + " entries, found " + std::to_string(count));
+  for (zip_int64_t i = 0; i < count; ++i) {
+    zip_stat_t stat;
+    is_packed_ |= zip_stat_index(archive_.get(), i, 0, &stat) == 0 && stat.comp_method != ZIP_CM_STORE;
+  }
+}
+
+bool NpzFile::has(const std::string& name) const {
+  errno = 0;
+  const bool is_there = zip_name_locate(archive_.get(), (name + ".npy").c_str(), 0) >= 0;
+  if (!is_there && errno == ENOMEM) throw std::bad_alloc();
+  return is_there;
+}
+
+std::string NpzFile::names() const {
+  std::string names;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive_.get(), 0); ++i) {
+    if (names.size() > 100) return names + ", ..";
+    names += (names.empty() ? "" : ", ") + shown(zip_get_name(archive_.get(), i, ZIP_FL_ENC_RAW));
+  }
+  return names.empty() ? "no arrays" : names;
+}
+
+std::function<std::string(size_t)> NpzFile::open(uint64_t index, const std::string& entry) const {
+  zip_file_t* const file = zip_fopen_index(archive_.get(), index, 0);
+  if (file == nullptr) fail(shown(entry) + ": " + zip_strerror(archive_.get()));
+  const std::shared_ptr<zip_file_t> from(file, zip_fclose);
+  return [this, from, entry, watch = LoadingWatch(file_)](size_t most) mutable {
+    std::string bytes(most, '\0');
+    size_t size = 0;
+    for (zip_int64_t count = 1; size < most && count > 0; size += static_cast<size_t>(count)) {
+      count = zip_fread(from.get(), bytes.data() + size, most - size);
+      if (count < 0) fail(shown(entry) + ": is damaged (" + zip_file_strerror(from.get()) + ")");
+    }
+    bytes.resize(size);
+    watch.after(size / sizeof(double));
+    return bytes;
+  };
+}
+
+NpyArray NpzFile::array(const std::string& name) const {
+  const std::string entry = name + ".npy";
+  errno = 0;
+  zip_stat_t stat;
+  if (zip_stat(archive_.get(), entry.c_str(), 0, &stat) != 0) {
+    if (errno == ENOMEM) throw std::bad_alloc();
+    throw InputError(file_, 0, "expected an array `" + name + "`, found " + names());
+  }
+  // The decoders of other methods may allocate memory that the archive only claims to need.
+  if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE)
+    fail(shown(entry) + ": expected it stored or deflated, found method " + std::to_string(stat.comp_method));
+  // Reads the entry twice: first to check its size and CRC before memory is allocated for the elements.
+  const auto trial = open(stat.index, entry);
+  std::string piece = trial(kLongestPrefix + kLargestHeader);
+  const NpyHeader header = parse_npy_header(piece, file_, name + ": ");
+  if (stat.comp_method == ZIP_CM_DEFLATE) {
+    const size_t element = header.is_text() ? header.item_size : sizeof(double);
+    check_input_size(header.count * element, file_, name + ": " + header.shape_text() + " takes");
+  }
+  uint64_t size = stat.size;
+  if (header.data_offset + header.data_size == size) {
+    for (size = 0; !piece.empty() && size <= stat.size; piece = trial(kPieceBytes)) size += piece.size();
+  }
+  if (header.data_offset + header.data_size != size)
+    throw InputError(file_, 0, name + ": " + header.wrong_size(size - header.data_offset));
+  const auto elements = open(stat.index, entry);
+  elements(header.data_offset);
+  return NpyArray(
+      header, [elements] { return elements(kPieceBytes); }, file_, name + ": ", is_packed_);
+}
+
+std::string zip_stored(const std::vector<std::pair<std::string, std::string>>& entries) {
+  constexpr uint16_t kVersion = 20, kDate = 0x21;  // 1980-01-01
+  constexpr uint32_t kLocalMagic = 0x04034b50, kEntryMagic = 0x02014b50, kEndMagic = 0x06054b50;
+  constexpr uint16_t kZero = 0;  // flags, method, time, length of comments
+  std::string out, directory;
+  const auto append_common = [&](std::string& to, const std::string& name, const std::string& bytes) {
+    const auto size = static_cast<uint32_t>(bytes.size());
+    const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    append_bytes(to, kVersion, kZero, kZero, kZero, kDate, static_cast<uint32_t>(crc), size, size,
+                 static_cast<uint16_t>(name.size()), kZero);
+  };
+  for (const auto& [name, bytes] : entries) {
+    const size_t offset = out.size();
+    if (offset + bytes.size() > kLargest)
+      throw OutputRefused("an .npz of 4 GiB or more cannot be written; use npy or ndjson");
+    append_bytes(out, kLocalMagic);
+    append_common(out, name, bytes);
+    out += name + bytes;
+    append_bytes(directory, kEntryMagic, kVersion);
+    append_common(directory, name, bytes);
+    append_bytes(directory, kZero, kZero, kZero, uint32_t{0}, static_cast<uint32_t>(offset));
+    directory += name;
+  }
+  const auto start = static_cast<uint32_t>(out.size()), size = static_cast<uint32_t>(directory.size());
+  const auto count = static_cast<uint16_t>(entries.size());
+  out += directory;
+  append_bytes(out, kEndMagic, uint32_t{0}, count, count, size, start, kZero);
+  return out;
 }
 
 }  // namespace pointsman

@@ -18,6 +18,8 @@ struct zip;  // of libzip
 
 namespace pointsman {
 
+class InputFile;
+
 // Appends or reads values as little-endian bytes.
 template <typename... T>
 void append_bytes(std::string& out, const T&... values) {
@@ -31,8 +33,6 @@ T load_bytes(std::string_view bytes, size_t at) {
 }
 
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
-inline constexpr size_t kLargestNpyHeader = 64 * 1024;  // bytes of the header's text
-inline constexpr size_t kNpyPrefix = 12;                // the most bytes before that text
 
 struct NpyHeader {
   char kind = 'f';       // f float, i signed, u unsigned, b boolean, U UTF-32 string, S byte string
@@ -51,17 +51,14 @@ struct NpyHeader {
   std::string wrong_size(size_t found) const;
 };
 
-// Parses the header. `bytes` is the file or its first kNpyPrefix + kLargestNpyHeader bytes. Messages start
-// with the file and `place`, for example the array of an .npz ("locs: "). Throws InputError.
-NpyHeader parse_npy_header(std::string_view bytes, const std::string& file, const std::string& place = "");
-
 // An array. Its functions throw InputError.
 class NpyArray {
  public:
   // From a whole .npy file, which must outlive the array.
-  NpyArray(std::string_view bytes, std::string file, std::string place = "");
+  explicit NpyArray(InputFile& file);
   // From elements that come in pieces and must be read in order. next_piece() is empty at the end.
-  NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file, std::string place);
+  NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file, std::string place,
+           bool is_packed);
   // From elements in memory, in C order, which must outlive the array. Messages start with `name`.
   NpyArray(NpyHeader header, std::string_view elements, std::string name);
   NpyArray(const NpyArray&) = delete;
@@ -70,6 +67,7 @@ class NpyArray {
   const std::string& file() const { return file_; }
   const NpyHeader& header() const { return header_; }
   const std::vector<int64_t>& shape() const { return header_.shape; }
+  bool is_packed() const { return is_packed_; }  // check_input_size() limits what is made of it, too
 
   double number(size_t i) const;  // of an f, i, u or b array; always finite
   void numbers(size_t first, std::span<double> to) const;
@@ -77,15 +75,16 @@ class NpyArray {
   std::string text(size_t i) const;  // of a U or S array, as UTF-8
 
   [[noreturn]] void fail(const std::string& message) const;
-  [[noreturn]] void fail_header(const std::string& message) const;  // about type or shape
-  std::string index_text(size_t i) const;                           // "[3, 0, 1]", for messages
+  [[noreturn]] void fail_header(const std::string& message) const;        // about type or shape
+  [[noreturn]] void fail_at(size_t i, const std::string& message) const;  // about an element
+  std::string index_text(size_t i) const;                                 // "[3, 0, 1]", for messages
 
  private:
   std::string_view element(size_t i) const;
 
   std::string file_, place_;
   NpyHeader header_;
-  bool is_file_ = true;
+  bool is_file_ = true, is_packed_ = false;
   std::function<std::string()> next_piece_;  // empty if data_ holds all elements
   mutable std::string_view data_;
   mutable size_t data_start_ = 0;  // bytes of elements before data_
@@ -100,24 +99,24 @@ inline constexpr std::string_view kZipMagic = "PK";
 // The arrays of an .npz by name: the entries "<name>.npy" of an archive.
 class NpzFile {
  public:
-  // `bytes` must outlive the archive. Throws InputError.
-  NpzFile(std::string_view bytes, std::string file);
+  // The file must outlive the archive. Throws InputError.
+  explicit NpzFile(InputFile& file);
 
   bool has(const std::string& name) const;
   std::string names() const;  // for messages
-  bool is_packed() const;     // whether any entry is compressed
 
   // The archive must outlive the array, whose elements must be read in order. Throws InputError if the array
   // is missing, damaged or of another size than its header says, and InputTooLarge, before it takes memory.
   NpyArray array(const std::string& name) const;
 
  private:
-  class Entry;
-
+  // Reads the unpacked bytes of an entry; fewer than `most` only at the end.
+  std::function<std::string(size_t most)> open(uint64_t index, const std::string& entry) const;
   [[noreturn]] void fail(const std::string& message) const;
 
   std::string file_;
   std::unique_ptr<zip, void (*)(zip*)> archive_;
+  bool is_packed_ = false;  // the file, or any entry
 };
 
 // An archive of stored entries (name, bytes), dated 1980-01-01 so that equal contents give equal files.

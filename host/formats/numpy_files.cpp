@@ -46,85 +46,61 @@ bool are_square(const NpyArray& array) {
   return size_from_end(array, 1) > 0 && size_from_end(array, 0) == size_from_end(array, 1);
 }
 
-// Element i of the array, a number of an item; only coordinates may be negative.
-void check_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
-  const bool may_be_negative = fields == ItemFields::kCoordinates;
-  if (std::fabs(value) <= kLargestNumber && (value >= 0.0 || may_be_negative)) return;
-  array.fail(array.index_text(i) + ": expected a number " +
-             (may_be_negative ? "within +-1e100" : "from 0 to 1e100") + ", found " + std::to_string(value));
+// Only coordinates may be negative.
+bool is_item_number(double value, ItemFields fields) {
+  return std::fabs(value) <= kLargestNumber && (value >= 0.0 || fields == ItemFields::kCoordinates);
+}
+
+[[noreturn]] void fail_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
+  const char* const expected = fields == ItemFields::kCoordinates ? "within +-1e100" : "from 0 to 1e100";
+  array.fail_at(i, std::string("expected a number ") + expected + ", found " + std::to_string(value));
 }
 
 // Element i: a weight, a value or a capacity.
 double item_number(const NpyArray& array, size_t i) {
   const double value = array.number(i);
-  check_number(array, i, value, ItemFields::kWeightAndValue);
+  if (!is_item_number(value, ItemFields::kWeightAndValue))
+    fail_number(array, i, value, ItemFields::kWeightAndValue);
   if (array.header().is_float() || value < 0x1p53) return value;
   const std::string lost = lost_digits(std::to_string(array.integer(i)), value);
-  if (!lost.empty()) array.fail(array.index_text(i) + ": " + lost);
+  if (!lost.empty()) array.fail_at(i, lost);
   return value;
 }
 
 // `pattern` once for each `size` elements of the array. For packed input it first checks the memory that the
 // instances and `numbers` doubles need.
-InstanceBatch new_instances(const NpyArray& array, size_t size, size_t numbers, const Instance& pattern,
-                            const ReadOptions& options) {
+InstanceBatch new_instances(const NpyArray& array, size_t size, size_t numbers, const Instance& pattern) {
   const size_t count = array.header().count / size;
-  if (options.is_packed)
+  if (array.is_packed())
     check_input_size(count * sizeof(Instance) + numbers * sizeof(double), array.file(),
                      std::to_string(count) + " instances of " + array.header().shape_text() + " take");
   return InstanceBatch(count, pattern);
 }
 
-// array: (B, n, 2) or (n, 2), checked.
-InstanceBatch read_pairs(const NpyArray& array, const Instance& pattern, const ReadOptions& options) {
-  const auto size = static_cast<size_t>(2 * size_from_end(array, 1));
-  InstanceBatch instances = new_instances(array, size, array.header().count, pattern, options);
+// The numbers of the items: an array of pairs, or columns, which alternate. An instance has `size` elements
+// of each.
+InstanceBatch read_items(std::initializer_list<const NpyArray*> arrays, size_t size,
+                         const Instance& pattern) {
+  const NpyArray& first = **arrays.begin();
+  InstanceBatch instances = new_instances(first, size, arrays.size() * first.header().count, pattern);
   const ItemFields fields = problem_of(pattern).fields;
-  LoadingWatch watch(array.file());
+  const bool may_lose_digits = fields == ItemFields::kWeightAndValue && !first.header().is_float();
+  LoadingWatch watch(first.file());
   size_t next = 0;
   for (Instance& instance : instances) {
-    watch.after(size);
-    instance.values.resize(size);
-    if (fields == ItemFields::kWeightAndValue && !array.header().is_float()) {
-      for (double& value : instance.values) value = item_number(array, next++);
+    watch.after(arrays.size() * size);
+    if (arrays.size() == 1 && !may_lose_digits) {
+      instance.values.resize(size);
+      first.numbers(next, instance.values);
+      for (const double value : instance.values) {
+        if (!is_item_number(value, fields)) fail_number(first, next, value, fields);
+        ++next;
+      }
       continue;
     }
-    array.numbers(next, instance.values);
-    for (const double value : instance.values) check_number(array, next++, value, fields);
-  }
-  return instances;
-}
-
-// The matrix that starts at element `first`. Its diagonal is ignored.
-std::shared_ptr<const DistanceMatrix> read_matrix(const NpyArray& array, size_t first, int n) {
-  MatrixBuilder builder(n, array.header().count);
-  LoadingWatch watch(array.file());
-  for (int i = 0; i < n; ++i) {
-    watch.after(static_cast<size_t>(n));
-    for (int j = 0; j < n; ++j) {
-      const size_t at = first + static_cast<size_t>(i) * static_cast<size_t>(n) + static_cast<size_t>(j);
-      const double distance = i == j ? 0.0 : array.number(at);
-      if (!builder.add(i, j, distance))
-        array.fail(array.index_text(at) + ": " + builder.refusal(i, j, distance));
-    }
-  }
-  return builder.finish();
-}
-
-InstanceBatch read_columns(const NpyArray& weights, const NpyArray& values, const Instance& pattern,
-                           const ReadOptions& options) {
-  for (const NpyArray* array : {&weights, &values}) check_shape(*array, 2, true, kColumns);
-  if (weights.shape() != values.shape())
-    fail_shape(values, "that of weights, " + weights.header().shape_text());
-  const auto n = static_cast<size_t>(weights.shape().back());
-  InstanceBatch instances = new_instances(weights, n, 2 * weights.header().count, pattern, options);
-  LoadingWatch watch(weights.file());
-  size_t next = 0;
-  for (Instance& instance : instances) {
-    watch.after(2 * n);
-    instance.values.reserve(2 * n);
-    for (size_t i = 0; i < n; ++i, ++next) {
-      for (const NpyArray* array : {&weights, &values}) instance.values.push_back(item_number(*array, next));
+    instance.values.reserve(arrays.size() * size);
+    for (const size_t end = next + size; next < end; ++next) {
+      for (const NpyArray* array : arrays) instance.values.push_back(item_number(*array, next));
     }
   }
   return instances;
@@ -141,7 +117,15 @@ void read_ids(const NpzFile& npz, InstanceBatch& instances) {
   }
 }
 
-void check_metric(const InstanceBatch& instances) {
+void check_uniform(const InstanceBatch& instances) {
+  if (instances.empty()) throw OutputRefused("an array cannot be empty; use json or ndjson");
+  if (!is_uniform(instances))
+    throw OutputRefused("an array holds instances of one problem and one size; use json or ndjson");
+}
+
+// Throws OutputRefused for what an array cannot hold.
+void check_writable(const InstanceBatch& instances) {
+  check_uniform(instances);
   check_coordinates(instances);
   for (const Instance& instance : instances) {
     if (instance.metric == Metric::kEuclidean) continue;
@@ -149,28 +133,17 @@ void check_metric(const InstanceBatch& instances) {
   }
 }
 
-// A float64 array (B, axes..) of numbers(instance).
-template <typename Numbers>
-std::string doubles_npy(const InstanceBatch& instances, std::vector<size_t> axes, Numbers numbers) {
+// A float64 array (B, axes..) of each instance's numbers: every `step`-th from `first`.
+std::string values_npy(const InstanceBatch& instances, std::vector<size_t> axes, size_t first, size_t step) {
   axes.insert(axes.begin(), instances.size());
   std::string out = npy_header("<f8", axes);
   const std::string name = ".npy";
   LoadingWatch watch(name);
   for (const Instance& instance : instances) {
     watch.after(instance.values.size());
-    for (const double number : numbers(instance)) append_bytes(out, number);
+    for (size_t i = first; i < instance.values.size(); i += step) append_bytes(out, instance.values[i]);
   }
   return out;
-}
-
-// (B, n)
-std::string column_npy(const InstanceBatch& instances, size_t column) {
-  const auto n = static_cast<size_t>(instances[0].n());
-  return doubles_npy(instances, {n}, [&](const Instance& instance) {
-    std::vector<double> numbers;
-    for (size_t i = column; i < 2 * n; i += 2) numbers.push_back(instance.values[i]);
-    return numbers;
-  });
 }
 
 // (B,) of UTF-8 byte strings
@@ -197,25 +170,40 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
     array.fail(std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
                (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
   if (problem.has_capacity) pattern.capacity = *options.capacity;
-  return read_pairs(array, pattern, options);
+  return read_items({&array}, static_cast<size_t>(2 * size_from_end(array, 1)), pattern);
 }
 
-InstanceBatch instances_of_matrices(const NpyArray& array, const ReadOptions& options) {
+InstanceBatch instances_of_matrices(const NpyArray& array) {
   check_shape(array, 3, are_square(array), kMatrices);
   const auto n = static_cast<size_t>(array.shape().back());
   Instance pattern;
   pattern.problem = problem_with(ItemFields::kCoordinates, {});
   pattern.metric = Metric::kExplicit;
-  InstanceBatch instances = new_instances(array, n * n, array.header().count / 2, pattern, options);
-  for (size_t b = 0; b < instances.size(); ++b)
-    instances[b].matrix = read_matrix(array, b * n * n, static_cast<int>(n));
+  InstanceBatch instances = new_instances(array, n * n, array.header().count / 2, pattern);
+  LoadingWatch watch(array.file());
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    MatrixBuilder builder(static_cast<int>(n), array.header().count);
+    for (int i = 0; i < builder.n(); ++i) {
+      watch.after(n);
+      for (int j = 0; j < builder.n(); ++j, ++next) {
+        const double distance = i == j ? 0.0 : array.number(next);
+        if (!builder.add(i, j, distance)) array.fail_at(next, builder.refusal(i, j, distance));
+      }
+    }
+    instance.matrix = builder.finish();
+  }
   return instances;
 }
 
-InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values) {
+InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values,
+                                 const ReadOptions& options) {
+  for (const NpyArray* array : {&weights, &values}) check_shape(*array, 2, true, kColumns);
+  if (weights.shape() != values.shape())
+    fail_shape(values, "that of weights, " + weights.header().shape_text());
   Instance pattern;
-  pattern.problem = problem_with(ItemFields::kWeightAndValue, {});
-  return read_columns(weights, values, pattern, {});
+  pattern.problem = problem_with(ItemFields::kWeightAndValue, options);
+  return read_items({&weights, &values}, static_cast<size_t>(weights.shape().back()), pattern);
 }
 
 void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
@@ -226,36 +214,36 @@ void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
     instances[b].capacity = item_number(capacity, count == 1 ? 0 : b);
 }
 
-InstanceFile parse_npy(std::string_view bytes, const std::string& file, const ReadOptions& options) {
-  return {instances_of_points(NpyArray(bytes, file), options), {}};
+InstanceFile parse_npy(InputFile& file, const ReadOptions& options) {
+  return {instances_of_points(NpyArray(file), options), {}};
 }
 
-InstanceFile parse_matrix(std::string_view bytes, const std::string& file, const ReadOptions& options) {
-  return {instances_of_matrices(NpyArray(bytes, file), options), {}};
+InstanceFile parse_matrix(InputFile& file, const ReadOptions&) {
+  return {instances_of_matrices(NpyArray(file)), {}};
 }
 
-InstanceFile parse_npz(std::string_view bytes, const std::string& file, const ReadOptions& asked) {
-  const NpzFile npz(bytes, file);
-  ReadOptions options = asked;
-  options.is_packed = asked.is_packed || npz.is_packed();
+InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
+  const NpzFile npz(file);
   const bool has_pairs = npz.has("locs"), has_columns = npz.has("weights") || npz.has("values");
   if (has_pairs == has_columns)
-    throw InputError(file, 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
-  Instance pattern;
-  pattern.problem = problem_with(has_pairs ? ItemFields::kCoordinates : ItemFields::kWeightAndValue, options);
+    throw InputError(file.name(), 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
   InstanceFile out;
   if (has_pairs) {
     const NpyArray locs = npz.array("locs");
     check_shape(locs, 3, are_pairs(locs), kPairs);
-    out.instances = read_pairs(locs, pattern, options);
+    Instance pattern;
+    pattern.problem = problem_with(ItemFields::kCoordinates, options);
+    out.instances = read_items({&locs}, static_cast<size_t>(2 * size_from_end(locs, 1)), pattern);
   } else {
     const NpyArray weights = npz.array("weights"), values = npz.array("values");
-    out.instances = read_columns(weights, values, pattern, options);
+    out.instances = instances_of_items(weights, values, options);
   }
-  if (npz.has("capacity") && problem_of(pattern).has_capacity) {
+  const bool has_capacity = problem_of(out.instances[0]).has_capacity;
+  if (has_capacity && npz.has("capacity")) {
     set_capacities(npz.array("capacity"), out.instances);
-  } else if (problem_of(pattern).has_capacity) {
-    if (!options.capacity) throw InputError(file, 0, "expected `capacity` or --capacity W, found neither");
+  } else if (has_capacity) {
+    if (!options.capacity)
+      throw InputError(file.name(), 0, "expected `capacity` or --capacity W, found neither");
     for (Instance& instance : out.instances) instance.capacity = *options.capacity;
   }
   if (npz.has("ids")) read_ids(npz, out.instances);
@@ -263,35 +251,29 @@ InstanceFile parse_npz(std::string_view bytes, const std::string& file, const Re
 }
 
 std::string write_npy(const InstanceBatch& instances) {
-  check_uniform(instances);
-  check_metric(instances);
-  return doubles_npy(instances, {static_cast<size_t>(instances[0].n()), 2},
-                     [](const Instance& instance) -> const std::vector<double>& { return instance.values; });
+  check_writable(instances);
+  return values_npy(instances, {static_cast<size_t>(instances[0].n()), 2}, 0, 1);
 }
 
 std::string write_npz(const InstanceBatch& instances) {
-  check_uniform(instances);
-  check_metric(instances);
+  check_writable(instances);
   const Problem& problem = problem_of(instances[0]);
+  const auto n = static_cast<size_t>(instances[0].n());
   std::vector<std::pair<std::string, std::string>> arrays;
   switch (problem.fields) {
     case ItemFields::kCoordinates:
-      arrays.emplace_back("locs.npy", write_npy(instances));
+      arrays.emplace_back("locs.npy", values_npy(instances, {n, 2}, 0, 1));
       break;
     case ItemFields::kWeightAndValue:
-      arrays.emplace_back("weights.npy", column_npy(instances, 0));
-      arrays.emplace_back("values.npy", column_npy(instances, 1));
+      arrays.emplace_back("weights.npy", values_npy(instances, {n}, 0, 2));
+      arrays.emplace_back("values.npy", values_npy(instances, {n}, 1, 2));
       break;
   }
   if (problem.has_capacity) {
-    arrays.emplace_back("capacity.npy", doubles_npy(instances, {}, [](const Instance& instance) {
-                          return std::array{instance.capacity};
-                        }));
+    std::string& bytes = arrays.emplace_back("capacity.npy", npy_header("<f8", {instances.size()})).second;
+    for (const Instance& instance : instances) append_bytes(bytes, instance.capacity);
   }
-  if (std::any_of(instances.begin(), instances.end(),
-                  [](const Instance& instance) { return instance.has_id; })) {
-    arrays.emplace_back("ids.npy", ids_npy(instances));
-  }
+  if (std::ranges::any_of(instances, &Instance::has_id)) arrays.emplace_back("ids.npy", ids_npy(instances));
   return zip_stored(arrays);
 }
 
@@ -311,11 +293,11 @@ SolutionBatch solutions_of_rows(const NpyArray& array, const InstanceBatch& inst
     solution.objective = kNoNumber;
     for (int32_t i = 0; i < instance.n(); ++i, ++next) {
       const int64_t value = array.integer(next);
-      if (value < 0 || value > (has_all_items ? std::numeric_limits<int32_t>::max() : 1)) {
-        array.fail(array.index_text(next) + ": expected " +
-                   (has_all_items ? "a " + std::string(problem_of(instance).item) + ", from 0" : "0 or 1") +
-                   ", found " + std::to_string(value));
-      }
+      if (value < 0 || value > (has_all_items ? std::numeric_limits<int32_t>::max() : 1))
+        array.fail_at(next, "expected " +
+                                (has_all_items ? "a " + std::string(problem_of(instance).item) + ", from 0"
+                                               : "0 or 1") +
+                                ", found " + std::to_string(value));
       if (has_all_items) {
         solution.order.push_back(static_cast<int32_t>(value));
       } else if (value == 1) {
@@ -327,21 +309,20 @@ SolutionBatch solutions_of_rows(const NpyArray& array, const InstanceBatch& inst
   return out;
 }
 
-SolutionBatch parse_npy_answers(std::string_view bytes, const std::string& file,
-                                const InstanceBatch& instances) {
-  return solutions_of_rows(NpyArray(bytes, file), instances, file);
+SolutionBatch parse_npy_answers(InputFile& file, const InstanceBatch& instances) {
+  return solutions_of_rows(NpyArray(file), instances, file.name());
 }
 
-SolutionBatch parse_npz_answers(std::string_view bytes, const std::string& file,
-                                const InstanceBatch& instances) {
-  const NpzFile npz(bytes, file);
+SolutionBatch parse_npz_answers(InputFile& file, const InstanceBatch& instances) {
+  const NpzFile npz(file);
   const std::string name = npz.has("tours") ? "tours" : npz.has("selections") ? "selections" : "";
-  if (name.empty()) throw InputError(file, 0, "expected `tours` or `selections`, found " + npz.names());
-  SolutionBatch out = solutions_of_rows(npz.array(name), instances, file);
+  if (name.empty())
+    throw InputError(file.name(), 0, "expected `tours` or `selections`, found " + npz.names());
+  SolutionBatch out = solutions_of_rows(npz.array(name), instances, file.name());
   if (npz.has("costs")) {
     const NpyArray costs = npz.array("costs");
     if (costs.header().is_text() || costs.shape().size() > 1) costs.fail("expected numbers (B,)");
-    check_count(costs.header().count, instances, file);
+    check_count(costs.header().count, instances, file.name());
     for (size_t i = 0; i < out.size(); ++i) out[i].objective = costs.number(i);
   }
   return out;

@@ -41,6 +41,23 @@ std::string escaped(char byte) {
   return printed("\\x%02x", static_cast<unsigned char>(byte));
 }
 
+// The length in bytes of the character at the start of a non-empty text; 0 if it is invalid. Unicode 15,
+// table 3-7.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned lead = byte(0), next = byte(1);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0u) != 0x80u) return 0;
+  }
+  // An overlong form, half of a surrogate pair, or beyond U+10FFFF.
+  const bool outside = (lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
+                       (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F);
+  return outside ? 0 : length;
+}
+
 }  // namespace
 
 bool LineScanner::next(std::string_view& line) {
@@ -134,22 +151,6 @@ std::string shown(std::string_view text) {
     }
   }
   return out + (text.size() > kLongest ? "..\"" : "\"");
-}
-
-// Unicode 15, table 3-7.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned lead = byte(0), next = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0u) != 0x80u) return 0;
-  }
-  // An overlong form, half of a surrogate pair, or beyond U+10FFFF.
-  const bool outside = (lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
-                       (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F);
-  return outside ? 0 : length;
 }
 
 bool is_utf8(std::string_view text) {

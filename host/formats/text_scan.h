@@ -32,6 +32,9 @@ class LineScanner {
   bool last_line_whole_ = true;
 };
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }  // of ASCII
+
 std::string_view trim(std::string_view text);
 std::string lower_case(std::string_view text);  // of ASCII letters
 
@@ -69,8 +72,6 @@ std::string shown(std::string_view text);
 // U+2066..2069) and of invalid UTF-8 becomes "\x1b".
 std::string printable(std::string_view text);
 
-// The length in bytes of the UTF-8 character at the start of a non-empty text; 0 if it is invalid.
-size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
 // The path without ".gz" at its end.

@@ -36,8 +36,6 @@ constexpr std::array<WeightFormat, 5> kWeightFormats = {{{"FULL_MATRIX", true, t
 
 std::string_view key_of(std::string_view line) { return trim(line.substr(0, line.find(':'))); }
 
-bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
-
 // Splits the first word off a line; empty if there is none.
 std::string_view take_word(std::string_view& line) {
   std::array<std::string_view, 1> word;
@@ -49,8 +47,8 @@ std::string_view take_word(std::string_view& line) {
 class TsplibReader {
  public:
   // type: "TSP" or "TOUR".
-  TsplibReader(std::string_view bytes, const std::string& file, std::string_view type)
-      : file_(file), size_(bytes.size()), type_(type), lines_(bytes, file) {}
+  TsplibReader(InputFile& file, std::string_view type)
+      : file_(file.name()), bytes_(file.read_rest()), type_(type), lines_(bytes_, file_) {}
 
   InstanceFile read_instance(const ReadOptions& options) {
     read_header();
@@ -63,7 +61,7 @@ class TsplibReader {
     if (is_matrix()) {
       instance.matrix = read_matrix();
     } else {
-      place_rows(read_rows(), instance);
+      instance.values = read_coordinates();
     }
     read_end();
     instance.id = name_.empty() ? file_stem(file_) : name_;
@@ -74,18 +72,14 @@ class TsplibReader {
   std::vector<int32_t> read_tour() {
     read_header();
     std::vector<int32_t> tour;
-    std::string_view line;
-    while (!ended_ && lines_.next(line)) {
-      for (std::string_view word; !ended_ && !(word = take_word(line)).empty();) {
-        int64_t id = 0;
-        ended_ = word == "EOF" || word == "-1";
-        if (ended_) break;
-        if (!parse_integer(word, id) || id < 1 || id > std::numeric_limits<int32_t>::max())
-          fail_here("expected a city's id or -1, found " + shown(word));
-        tour.push_back(static_cast<int32_t>(id - 1));
-      }
+    std::string_view rest, word;
+    while (next_word(rest, word) && word != "EOF" && word != "-1") {
+      int64_t id = 0;
+      if (!parse_integer(word, id) || id < 1 || id > std::numeric_limits<int32_t>::max())
+        fail_here("expected a city's id or -1, found " + shown(word));
+      tour.push_back(static_cast<int32_t>(id - 1));
     }
-    if (!ended_) fail_here("expected -1 at its end, found the end of the file");
+    if (word.empty()) fail_here("expected -1 at its end, found the end of the file");
     const auto count = static_cast<int64_t>(tour.size());
     if (dimension_ != 0 && count != dimension_)
       fail_here("expected " + dimension_text() + " ids, found " + std::to_string(count));
@@ -181,9 +175,8 @@ class TsplibReader {
     const std::string names = joined(kWeightFormats, ", ", &WeightFormat::name, " or ");
     if (weight_format_line_ == 0)
       fail_here("expected EDGE_WEIGHT_FORMAT (" + names + ") before it, found none");
-    for (const WeightFormat& format : kWeightFormats) {
-      if (format.name == weight_format_) return format;
-    }
+    const auto found = std::ranges::find(kWeightFormats, weight_format_, &WeightFormat::name);
+    if (found != kWeightFormats.end()) return *found;
     throw InputError(file_, weight_format_line_,
                      "EDGE_WEIGHT_FORMAT: expected " + names + ", found " + shown(weight_format_));
   }
@@ -192,7 +185,7 @@ class TsplibReader {
   std::shared_ptr<const DistanceMatrix> read_matrix() {
     const WeightFormat& format = weight_format();
     const int n = static_cast<int>(dimension_);
-    MatrixBuilder builder(n, size_ / 2);
+    MatrixBuilder builder(n, bytes_.size() / 2);
     LoadingWatch watch(file_);
     std::string_view rest;  // of the line
     for (int i = 0; i < n; ++i) {
@@ -209,11 +202,17 @@ class TsplibReader {
     return builder.finish();
   }
 
+  // Splits the next word off the rest of a line, or off the next lines; false at the end.
+  bool next_word(std::string_view& rest, std::string_view& word) {
+    while ((word = take_word(rest)).empty()) {
+      if (!lines_.next(rest)) return false;
+    }
+    return true;
+  }
+
   double next_number(std::string_view& rest, int i, int j) {
     std::string_view word;
-    while ((word = take_word(rest)).empty()) {
-      if (!lines_.next(rest)) fail_at(i, j, "expected a number, found the end of the file");
-    }
+    if (!next_word(rest, word)) fail_at(i, j, "expected a number, found the end of the file");
     double number = 0.0;
     if (!parse_number(word, number)) fail_at(i, j, "expected a number, found " + shown(word));
     return number;
@@ -229,16 +228,6 @@ class TsplibReader {
     line = trim(line);
     ended_ = line == "EOF";
     return !ended_;
-  }
-
-  std::vector<Row> read_rows() {
-    std::vector<Row> rows;
-    std::string_view line;
-    while (static_cast<int64_t>(rows.size()) < dimension_ && next_before_eof(line))
-      rows.push_back(read_row(line));
-    if (static_cast<int64_t>(rows.size()) != dimension_)
-      fail_here("expected " + dimension_text() + " rows, found " + std::to_string(rows.size()));
-    return rows;
   }
 
   Row read_row(std::string_view line) const {
@@ -257,10 +246,16 @@ class TsplibReader {
     return row;
   }
 
-  // There are as many rows as cities: if no id occurs twice, none is missing.
-  void place_rows(const std::vector<Row>& rows, Instance& instance) const {
+  // x and y of each city.
+  std::vector<double> read_coordinates() {
+    std::vector<Row> rows;
+    std::string_view line;
+    while (std::cmp_less(rows.size(), dimension_) && next_before_eof(line)) rows.push_back(read_row(line));
+    if (!std::cmp_equal(rows.size(), dimension_))
+      fail_here("expected " + dimension_text() + " rows, found " + std::to_string(rows.size()));
+    // There are as many rows as cities: if no id occurs twice, none is missing.
     std::vector<int64_t> line_of(rows.size(), 0);
-    instance.values.resize(2 * rows.size());
+    std::vector<double> coordinates(2 * rows.size());
     for (const Row& row : rows) {
       const auto city = static_cast<size_t>(row.id - 1);
       if (line_of[city] != 0)
@@ -268,9 +263,10 @@ class TsplibReader {
                          section_ + ": expected a new id, found " + std::to_string(row.id) + " as in line " +
                              std::to_string(line_of[city]));
       line_of[city] = row.line;
-      instance.values[2 * city] = row.x;
-      instance.values[2 * city + 1] = row.y;
+      coordinates[2 * city] = row.x;
+      coordinates[2 * city + 1] = row.y;
     }
+    return coordinates;
   }
 
   std::string all_read() const {
@@ -291,7 +287,7 @@ class TsplibReader {
   }
 
   const std::string& file_;
-  const size_t size_;  // bytes of the file
+  const std::string_view bytes_;
   const std::string_view type_;
   TextReader lines_;
   std::string name_, section_, weight_format_;
@@ -312,14 +308,13 @@ std::string matrix_text(const DistanceMatrix& matrix) {
 
 }  // namespace
 
-InstanceFile parse_tsplib(std::string_view bytes, const std::string& file, const ReadOptions& options) {
-  return TsplibReader(bytes, file, "TSP").read_instance(options);
+InstanceFile parse_tsplib(InputFile& file, const ReadOptions& options) {
+  return TsplibReader(file, "TSP").read_instance(options);
 }
 
 std::string write_tsplib(const InstanceBatch& instances) {
-  if (instances.size() != 1 || problem_of(instances[0]).fields != ItemFields::kCoordinates) {
+  if (instances.size() != 1 || problem_of(instances[0]).fields != ItemFields::kCoordinates)
     throw OutputRefused("a TSPLIB file holds one TSP instance; use npy, npz, json or ndjson");
-  }
   const Instance& instance = instances[0];
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
@@ -336,19 +331,18 @@ std::string write_tsplib(const InstanceBatch& instances) {
   return out + "EOF\n";
 }
 
-SolutionBatch parse_tour(std::string_view bytes, const std::string& file, const InstanceBatch& instances) {
-  check_count(1, instances, file);
+SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
+  check_count(1, instances, file.name());
   Solution solution;
-  solution.order = TsplibReader(bytes, file, "TOUR").read_tour();
+  solution.order = TsplibReader(file, "TOUR").read_tour();
   solution.objective = kNoNumber;
   return {solution};
 }
 
 // Writes what LKH writes: cities from 1, in the canonical order.
 std::string write_tour(const Answer& answer) {
-  if (answer.solutions.size() != 1 || !problem_of(answer.instances[0]).has_all_items) {
+  if (answer.solutions.size() != 1 || !problem_of(answer.instances[0]).has_all_items)
     throw OutputRefused("a .tour file holds one TSP tour; use json, ndjson, npy or npz");
-  }
   const Instance& instance = answer.instances[0];
   const Solution& solution = answer.solutions[0];
   if (solution.status == Status::kUnsolved)

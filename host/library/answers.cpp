@@ -2,7 +2,7 @@
 // Answers: of a call, of the caller's own, from files and to files.
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/library/chosen_format.h"
 #include "host/library/handles.h"
 #include "host/run/given_answers.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "host/formats/read_instances.h"
+#include "host/formats/read_files.h"
 #include "host/options/option_set.h"
 
 namespace pointsman {

@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 #include "engine/search/limits.h"
 #include "host/formats/formats.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/options/did_you_mean.h"
 #include "host/python/call.h"
 #include "host/run/given_answers.h"
@@ -113,7 +113,7 @@ Instances instances_from_points(const std::vector<AnyArray>& points) {
 }
 
 Instances instances_from_matrices(const std::vector<AnyArray>& matrices) {
-  return together(matrices, "matrix", [](const NpyArray& array) { return instances_of_matrices(array, {}); });
+  return together(matrices, "matrix", [](const NpyArray& array) { return instances_of_matrices(array); });
 }
 
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,

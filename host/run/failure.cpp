@@ -9,7 +9,7 @@
 #include "engine/backend/backend.h"
 #include "engine/cluster/communicator.h"
 #include "engine/training/trainer.h"
-#include "host/formats/input_error.h"
+#include "host/formats/input_file.h"
 #include "models/parameter_file.h"
 #include "models/tools/atomic_file.h"
 

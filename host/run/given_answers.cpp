@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {

@@ -6,7 +6,7 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/run/log.h"
 
 namespace pointsman {

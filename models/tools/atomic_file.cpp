@@ -27,11 +27,6 @@ constexpr const char* kExists = "is there already; --force replaces it";
 std::function<bool()> run_is_over;
 std::atomic<bool> has_lost_patience{false};
 
-bool is_regular(int descriptor) {
-  struct stat status {};
-  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 [[noreturn]] void fail(const std::string& path, int error = errno) {
   if (path.empty()) throw std::system_error(error, std::generic_category(), "standard output");
   throw DiskError(path, error);
@@ -46,13 +41,9 @@ bool synced(int descriptor) {
   return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
-std::string folder_of(const std::string& file) {
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
-void sync_folder(const std::string& file) {
-  const int folder = ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void sync_folder(const std::filesystem::path& file) {
+  const std::filesystem::path path = file.has_parent_path() ? file.parent_path() : ".";
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;  // the folder may be writable but not readable
   const int error = synced(folder) ? 0 : errno;
   ::close(folder);
@@ -96,7 +87,6 @@ OutputFile::OutputFile(const std::string& path, bool force, Appearance appearanc
     descriptor_ = STDOUT_FILENO;
     return;
   }
-  owned_ = true;
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) throw OutputRefused(path, "is a directory");
@@ -167,7 +157,7 @@ void OutputFile::fail_leftover() {
 }
 
 OutputFile::~OutputFile() {
-  if (!owned_ || descriptor_ < 0) return;
+  if (target_.empty() || descriptor_ < 0) return;
   if (lock_ >= 0 && is_new_ && !is_begun_) ::unlink(target_.c_str());
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   ::close(descriptor_);
@@ -185,13 +175,13 @@ void OutputFile::cut() {
 
 void OutputFile::write(std::string_view bytes) {
   if (lock_ >= 0 && !is_begun_) cut();
-  const bool has_reader = !is_regular(descriptor_);
+  struct stat status {};
+  const bool has_reader = ::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode);
   const size_t most = has_reader ? PIPE_BUF : bytes.size();
   while (!bytes.empty()) {
-    if (has_reader && !reader_takes(descriptor_)) {
+    if (has_reader && !reader_takes(descriptor_))
       throw OutputStopped((target_.empty() ? "standard output" : target_) +
                           ": the run is over and the reader takes no data; the output is incomplete");
-    }
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), most));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(target_);
@@ -199,25 +189,23 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
-void OutputFile::publish() {
-  // Without force, a hard link: unlike a rename it does not replace a file made in the meantime.
-  const bool linked = !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
-  if (!force_ && !linked && errno == EEXIST) throw OutputRefused(target_, kExists);
-  if (!linked && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
-  if (linked) ::unlink(temporary_.c_str());
-}
-
 void OutputFile::close_written() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_);
 }
 
 void OutputFile::commit() {
-  if (!owned_) return;
+  if (target_.empty()) return;
   if (temporary_.empty()) return close_written();
   const bool is_growing = lock_ >= 0;
   if (is_growing && !is_begun_) cut();
   if (!synced(descriptor_)) fail(target_);
-  if (!is_growing) publish();
+  // Without force, a hard link: unlike a rename it does not replace a file made in the meantime.
+  const bool is_linked = !is_growing && !force_ && ::link(temporary_.c_str(), target_.c_str()) == 0;
+  if (!is_growing && !is_linked) {
+    if (!force_ && errno == EEXIST) throw OutputRefused(target_, kExists);
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_);
+  }
+  if (is_linked) ::unlink(temporary_.c_str());
   close_written();
   if (is_growing) {
     ::unlink(temporary_.c_str());

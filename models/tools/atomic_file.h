@@ -16,8 +16,9 @@ namespace pointsman {
 class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  FileError(const std::string& file, const std::string& why)
-      : std::runtime_error(file + ": " + why), file_(file) {}
+  // place: of the error in the file, for example ":3:14".
+  FileError(const std::string& file, const std::string& why, const std::string& place = "")
+      : std::runtime_error(file + place + ": " + why), file_(file) {}
 
   const std::string& file() const { return file_; }  // may be empty
 
@@ -45,8 +46,7 @@ class DiskError : public std::system_error {
 };
 
 // The run ended while the reader of a pipe took no data, or before there was a reader.
-class OutputStopped : public std::runtime_error {
- public:
+struct OutputStopped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -97,15 +97,13 @@ class OutputFile {
   [[noreturn]] void fail_leftover();
   void open_growing();
   void cut();
-  void publish();  // gives the temporary file its final name
   void close_written();
 
-  std::string target_;     // with symbolic links followed
+  std::string target_;     // with symbolic links followed; empty: standard output, which stays open
   std::string temporary_;  // empty if the target is written in place
   int descriptor_ = -1;
   bool force_ = false;
-  unsigned mode_ = 0;   // permissions of the file to be replaced; 0 if there is none
-  bool owned_ = false;  // whether to close the descriptor
+  unsigned mode_ = 0;  // permissions of the file to be replaced; 0 if there is none
 
   // For a growing file.
   int lock_ = -1;        // the temporary file

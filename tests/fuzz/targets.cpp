@@ -22,7 +22,7 @@
 #include "host/formats/formats.h"
 #include "host/formats/input_file.h"
 #include "host/formats/npy_array.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "kernels/tools/fnv1a.h"
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
@@ -122,7 +122,9 @@ void check_instances(const InstanceBatch& instances) {
   promise(!instances.empty(), "a file has an instance");
   for (const Instance& instance : instances) check_instance(instance);
   if (!instances[0].has_coordinates()) return;  // nothing writes a matrix
-  const InstanceBatch again = parse_json(write_json(instances), kName, {}).instances;
+  ReadOptions json;
+  json.format = InputFormat::kJson;
+  const InstanceBatch again = parse_instances(write_json(instances), kName, json).instances;
   const auto same = [](const Instance& a, const Instance& b) {
     return a.problem == b.problem && a.metric == b.metric && a.values == b.values && a.has_id == b.has_id &&
            (!a.has_id || a.id == b.id) && (!problem_of(a).has_capacity || a.capacity == b.capacity);
@@ -154,7 +156,8 @@ void read_json_text(std::string_view bytes) {
     is_taken = false;
   }
   try {
-    const InstanceBatch whole = parse_json(bytes, kName, {}).instances;
+    InputFile file(bytes, kName);
+    const InstanceBatch whole = parse_json(file, {}).instances;
     promise(is_taken && write_json(whole) == write_json(in_pieces), "pieces are read as the whole is");
     check_instances(whole);
   } catch (const InputError&) {
@@ -204,11 +207,11 @@ void read_input(std::string_view bytes) {
 // Less than a run's, so that a few bytes do not unpack to more than a target's memory.
 constexpr size_t kMaxInput = size_t{16} << 20;
 
-std::string rest_of(std::string_view bytes) { return InputFile(file_of(bytes), {}).read_rest(); }
+std::string rest_of(std::string_view bytes) { return std::string(InputFile(file_of(bytes)).read_rest()); }
 
 void read_gzip(std::string_view bytes) {
   const std::string whole = rest_of(bytes);
-  InputFile input(file_of(bytes), {});
+  InputFile input(file_of(bytes));
   std::string joined_pieces;
   for (std::string piece = input.read_piece(); !piece.empty(); piece = input.read_piece())
     joined_pieces += piece;
@@ -250,7 +253,8 @@ void read_answers(std::string_view bytes) {
   const AnswerFormat& format = format_of_kind(answer_formats(), kFormat);
   const InstanceBatch& instances = kFormat == OutputFormat::kTour ? first_alone() : one_of_each();
   const std::string file = kName + std::string(format.suffixes[0]);
-  SolutionBatch solutions = format.parse(bytes, file, instances);
+  InputFile input(bytes, file);
+  SolutionBatch solutions = format.parse(input, instances);
   promise(solutions.size() == instances.size(), "there is a solution for each instance");
   check_solutions(solutions, instances, file);
   for (const Solution& solution : solutions)

@@ -9,7 +9,7 @@
 #include "host/formats/formats.h"
 #include "host/formats/input_file.h"
 #include "host/formats/npy_array.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "tests/catch.h"
 #include "tests/packed.h"
 #include "tests/temporary_folder.h"

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "host/formats/npy_array.h"
-#include "host/formats/read_instances.h"
+#include "host/formats/read_files.h"
 #include "tests/catch.h"
 
 using namespace pointsman;

@@ -15,8 +15,7 @@
 #include "engine/problem/validate.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
-#include "host/formats/read_instances.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "tests/catch.h"
 
 using namespace pointsman;

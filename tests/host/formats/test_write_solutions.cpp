@@ -6,8 +6,7 @@
 
 #include "engine/problem/instance_hash.h"
 #include "host/formats/formats.h"
-#include "host/formats/read_instances.h"
-#include "host/formats/read_solutions.h"
+#include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"
 #include "models/tools/atomic_file.h"
 #include "tests/catch.h"

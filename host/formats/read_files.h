@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads instances from files. The readers accept hostile input: they allocate memory in proportion to the
-// bytes of the file, not to a number that the file claims. Malformed input is an InputError; a failing disk
-// is a std::system_error.
+// Reads instances, solutions and reference costs from files. The readers accept hostile input: they allocate
+// memory in proportion to the bytes of the file, not to a number that the file claims. Malformed input is an
+// InputError; a failing disk is a std::system_error.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "host/formats/input_error.h"
 #include "host/formats/input_file.h"
 
 namespace pointsman {
@@ -26,7 +26,6 @@ struct ReadOptions {
   std::optional<ProblemKind> problem;
   std::optional<double> capacity;  // of files that have none
   std::function<bool()> stop;      // beside the run's (input_file.h); may be empty
-  bool is_packed = false;          // the bytes were packed: check_input_size() limits the instances too
 };
 
 struct InstanceFile {
@@ -50,24 +49,19 @@ class InstanceInput {
   explicit InstanceInput(const std::string& path, const ReadOptions& options = {});
 
   // Whether the format is NDJSON: then next_line() lets a run go on after a bad line.
-  bool is_stream() const { return format_ == InputFormat::kNdjson; }
+  bool is_stream() const { return options_.format == InputFormat::kNdjson; }
 
   // The next line that is not blank; nothing at the end. Blocks until a whole line has arrived. The limit on
   // packed input assumes that the caller has released the lines before.
   std::optional<InstanceLine> next_line();
 
-  // Everything that is left. Throws at the first error, and if there is no instance.
+  // Everything that is left; nothing can be read after it. Throws at the first error, and if there is no
+  // instance.
   InstanceFile read_all();
 
  private:
-  std::optional<InstanceLine> take_line();
-  InstanceFile read_lines();
-
   ReadOptions options_;
-  InputFormat format_ = InputFormat::kAuto;
-  InputFile file_;
-  std::optional<std::string> head_;  // the first line, if it was read to detect the format
-  int64_t line_ = 0;
+  std::unique_ptr<InputFile> file_;
 };
 
 InstanceFile read_instances(const std::string& path, const ReadOptions& options = {});
@@ -75,5 +69,27 @@ InstanceFile read_instances(const std::string& path, const ReadOptions& options 
 // Parses bytes in memory. `name` is used as the path, for its suffix and in messages.
 InstanceFile parse_instances(std::string_view bytes, const std::string& name,
                              const ReadOptions& options = {});
+
+// `what` as a number; nothing if it is none. Throws as read_reference().
+std::optional<double> reference_number(const std::string& what);
+
+// The reference costs, [instances]. `what` is a number, which holds for every instance, or a file:
+//   .npy    (B,) floats
+//   text    one number a line
+//   .json   {"costs":[..]}
+//   any file that read_solutions() reads; the costs of its solutions are computed
+// Throws InputError for a negative cost or NaN in a file, std::invalid_argument for a negative number.
+std::vector<double> read_reference(const std::string& what, const InstanceBatch& instances);
+
+// The solutions of a file, [instances]: our own output (JSON or NDJSON), a TSPLIB tour, .npy (tours: (B,n) or
+// (n) integers, from 0; selections: (B,n) or (n) uint8 or bool, 1 for a chosen item), .npz with `tours` or
+// `selections`. Sets what ParseAnswers sets. Throws InputError.
+SolutionBatch read_solutions(const std::string& path, const InstanceBatch& instances);
+// Parses bytes in memory. `name` is used as the path.
+SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,
+                              const InstanceBatch& instances);
+
+// Validates the solutions of a file and sets their objectives. Throws InputError for the first invalid one.
+void check_solutions(SolutionBatch& solutions, const InstanceBatch& instances, const std::string& path);
 
 }  // namespace pointsman
