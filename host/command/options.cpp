@@ -4,7 +4,7 @@
 #include "host/command/interrupt.h"
 #include "host/command/memory_failure.h"
 #include "host/formats/formats.h"
-#include "host/options/run_options.h"
+#include "host/options/call_options.h"
 #include "host/run/log.h"
 
 namespace pointsman {

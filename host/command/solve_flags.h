@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/command/options.h"
-#include "host/options/instance_options.h"
+#include "host/options/call_options.h"
 #include "host/options/solve_options.h"
 
 namespace pointsman {

@@ -7,7 +7,7 @@
 
 #include "engine/problem/instance.h"
 #include "engine/search/limits.h"
-#include "host/options/instance_options.h"
+#include "host/options/call_options.h"
 
 namespace pointsman {
 
