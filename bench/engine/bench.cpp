@@ -66,7 +66,7 @@ Command bench_command() {
   options.add("--seconds", flags->seconds, "CPU seconds of one measurement, at least").range(0.01, 600.0);
   options.add("--small", flags->small, "Batches that one core bears, for all but decode");
   add_common_options(options, *command.common, {"json", "ndjson", "text"});
-  command.run = [=, common = command.common](const Words&) { return bench::run_bench(*flags, *common); };
+  command.run = [=](const Command& self, const Words&) { return bench::run_bench(*flags, *self.common); };
   return command;
 }
 

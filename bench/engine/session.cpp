@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "host/command/interrupt.h"
+#include "host/command/process.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"

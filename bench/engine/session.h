@@ -9,8 +9,7 @@
 #include "bench/engine/caller.h"
 #include "bench/engine/torch_twin.h"
 #include "bench/measure.h"
-#include "host/command/options.h"
-#include "host/command/output.h"
+#include "host/command/command.h"
 
 namespace pointsman::bench {
 

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "host/command/command.h"
-#include "host/command/process_ranks.h"
+#include "host/command/process.h"
 
 namespace pointsman {
 
@@ -35,7 +35,7 @@ std::filesystem::path bench_program() {
 Command bench_command() {
   Command command{"bench", "Measure this machine, beside PyTorch where it is installed", ""};
   command.has_own_parser = true;
-  command.run = [](const Words& words) -> int { become_bench(words); };
+  command.run = [](const Command&, const Words& words) -> int { become_bench(words); };
   return command;
 }
 

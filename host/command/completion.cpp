@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/completion.h"
-
+// Scripts by which bash, zsh and fish complete the words of a command.
 #include <algorithm>
 #include <utility>
 
+#include "host/command/manual.h"
 #include "host/formats/text_scan.h"
 
 namespace pointsman {
 namespace {
-
-enum class Completes { kNothing, kChoices, kFiles, kModels };
-
-Completes completes(const OptionRow& row) {
-  if (!row.choices.empty()) return Completes::kChoices;
-  if (row.value == kModelValue) return Completes::kModels;
-  return row.value == kFileValue || row.value == "TEXT" ? Completes::kFiles : Completes::kNothing;
-}
 
 // The first clause: one line of a menu.
 std::string brief(const std::string& description) {
@@ -31,29 +23,33 @@ std::string with_escapes(const std::string& text, const std::string& special, co
   return out;
 }
 
-// ---- bash
+std::string fish_quoted(const std::string& text) { return "'" + with_escapes(text, "\\'", "\\") + "'"; }
 
-// What a value may be: words, or a word of _pointsman below.
-std::string bash_value(const OptionRow& row) {
-  switch (completes(row)) {
-    case Completes::kChoices:
-      return joined(row.choices, " ");
-    case Completes::kFiles:
-      return "@files";
-    case Completes::kModels:
-      return "@models";
-    case Completes::kNothing:
-      return "@nothing";
-  }
-  return {};
+// What the value of an option may be, in the words of each script.
+struct Values {
+  std::string bash;  // words, or a word of _pointsman below
+  std::string zsh;   // an action
+  bool fish_takes_files;
+  std::string fish;  // the rest of a `complete` command
+};
+
+Values values_of(const OptionRow& row) {
+  const std::string words = joined(row.choices, " ");
+  if (!words.empty()) return {words, "(" + words + ")", false, " -a " + fish_quoted(words)};
+  if (row.value == kModelValue)
+    return {"@models", "_pointsman_models", true, " -a '(pointsman --models 2>/dev/null)'"};
+  if (row.value == kFileValue || row.value == "TEXT") return {"@files", "_files", true, ""};
+  return {"@nothing", " ", false, ""};
 }
 
+// ---- bash
+
 // The arms of a case: what stands behind a flag or in a place, and all flags.
-std::string bash_arms(const CommandTable& table) {
+std::string bash_arms(const Command& command) {
   std::vector<std::pair<std::string, std::string>> arms;  // value, pattern
   std::vector<std::string> flags;
   int place = 0;
-  for (const OptionRow& row : table.rows) {
+  for (const OptionRow& row : command.rows()) {
     std::string pattern = joined(row.names, "|");
     if (row.is_positional) {
       pattern = row.is_repeated ? "[0-9]*" : std::to_string(place++);
@@ -61,7 +57,7 @@ std::string bash_arms(const CommandTable& table) {
       flags.insert(flags.end(), row.names.begin(), row.names.end());
     }
     if (row.value.empty()) continue;
-    const std::string value = bash_value(row);
+    const std::string value = values_of(row).bash;
     const auto same =
         std::find_if(arms.begin(), arms.end(), [&](const auto& arm) { return arm.first == value; });
     if (same == arms.end() || row.is_positional) {
@@ -126,30 +122,29 @@ _pointsman() {
 complete -F _pointsman pointsman
 )";
 
+std::string bash_completion(const Command& program) {
+  std::string text =
+      "# bash completion of pointsman, made by `pointsman --completion bash`\n\n"
+      "# Sets `value` to what may stand behind flag $2 of subcommand $1, or in its place number $2.\n"
+      "_pointsman_value() {\n  case $1 in\n";
+  const std::string names = joined(program.subcommands, " ", &Command::name);
+  text += "    \"\")\n      case $2 in\n        0) value=\"" + names + "\" ;;\n" + bash_arms(program) +
+          "      esac\n      ;;\n";
+  for (const Command& one : program.subcommands) {
+    text += "    " + one.name + ")\n      case $2 in\n" + bash_arms(one) + "      esac\n      ;;\n";
+  }
+  return text + "  esac\n}\n" + kBashFunction;
+}
+
 // ---- zsh
 
-std::string zsh_quoted(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return "'" + out + "'";
-}
+std::string zsh_quoted(const std::string& text) { return "'" + with_escapes(text, "'", "'\\'") + "'"; }
 
 // ":MESSAGE:ACTION" of a value, or nothing.
 std::string zsh_action(const OptionRow& row) {
   if (row.value.empty()) return {};
-  const std::string message =
-      ":" + with_escapes(row.is_positional ? row.names.front() : row.value, ":", "\\");
-  switch (completes(row)) {
-    case Completes::kChoices:
-      return message + ":(" + joined(row.choices, " ") + ")";
-    case Completes::kFiles:
-      return message + ":_files";
-    case Completes::kModels:
-      return message + ":_pointsman_models";
-    case Completes::kNothing:
-      return message + ": ";
-  }
-  return {};
+  const std::string message = row.is_positional ? row.names.front() : row.value;
+  return ":" + with_escapes(message, ":", "\\") + ":" + values_of(row).zsh;
 }
 
 std::string zsh_argument(const OptionRow& row, int place) {
@@ -163,10 +158,10 @@ std::string zsh_argument(const OptionRow& row, int place) {
   return zsh_quoted(excluded) + "{" + joined(row.names, ",", spelled) + "}" + zsh_quoted(rest);
 }
 
-std::string zsh_arguments(const CommandTable& table, const std::string& indent) {
+std::string zsh_arguments(const Command& command, const std::string& indent) {
   std::string text;
   int place = 1;
-  for (const OptionRow& row : table.rows) {
+  for (const OptionRow& row : command.rows()) {
     text += indent + zsh_argument(row, place) + " \\\n";
     if (row.is_positional) ++place;
   }
@@ -199,87 +194,56 @@ else
 fi
 )zsh";
 
-// ---- fish
-
-std::string fish_quoted(const std::string& text) { return "'" + with_escapes(text, "\\'", "\\") + "'"; }
-
-// The end of a `complete` command for a value, or nothing.
-std::string fish_value(const OptionRow& row) {
-  if (row.value.empty()) return {};
-  switch (completes(row)) {
-    case Completes::kChoices:
-      return " -x -a " + fish_quoted(joined(row.choices, " "));
-    case Completes::kFiles:
-      return " -r -F";
-    case Completes::kModels:
-      return " -r -F -a '(pointsman --models 2>/dev/null)'";
-    case Completes::kNothing:
-      return " -x";
-  }
-  return {};
-}
-
-std::string fish_line(const OptionRow& row, const std::string& condition) {
-  std::string text = "complete -c pointsman -n " + fish_quoted(condition);
-  for (const std::string& name : row.is_positional ? std::vector<std::string>() : row.names)
-    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (!row.is_positional) return text + fish_value(row) + " -d " + fish_quoted(brief(row.description)) + "\n";
-  switch (completes(row)) {
-    case Completes::kChoices:
-      return text + " -a " + fish_quoted(joined(row.choices, " ")) + "\n";
-    case Completes::kModels:
-      return text + " -F -a '(pointsman --models 2>/dev/null)'\n";
-    default:
-      return text + " -F\n";
-  }
-}
-
-}  // namespace
-
-std::string bash_completion(const CommandTable& program) {
-  std::string text =
-      "# bash completion of pointsman, made by `pointsman --completion bash`\n\n"
-      "# Sets `value` to what may stand behind flag $2 of subcommand $1, or in its place number $2.\n"
-      "_pointsman_value() {\n  case $1 in\n";
-  const std::string names = joined(program.subcommands, " ", &CommandTable::name);
-  text += "    \"\")\n      case $2 in\n        0) value=\"" + names + "\" ;;\n" + bash_arms(program) +
-          "      esac\n      ;;\n";
-  for (const CommandTable& one : program.subcommands) {
-    text += "    " + one.name + ")\n      case $2 in\n" + bash_arms(one) + "      esac\n      ;;\n";
-  }
-  return text + "  esac\n}\n" + kBashFunction;
-}
-
-std::string zsh_completion(const CommandTable& program) {
+std::string zsh_completion(const Command& program) {
   std::string text =
       "#compdef pointsman\n# zsh completion of pointsman, made by `pointsman --completion zsh`\n";
   text += kZshModels;
-  for (const CommandTable& one : program.subcommands)
+  for (const Command& one : program.subcommands)
     text += "    " + zsh_quoted(one.name + ":" + with_escapes(one.description, ":\\", "\\")) + "\n";
   text += "  )\n  _arguments -C -S \\\n" + zsh_arguments(program, "    ") +
           "    '1:subcommand:->subcommand' \\\n    '*::argument:->argument' && ret=0\n"
           "  case $state in\n    subcommand) _describe -t commands subcommand subcommands && ret=0 ;;\n"
           "    argument)\n      case $words[1] in\n";
-  for (const CommandTable& one : program.subcommands) {
-    if (one.rows.empty()) continue;
+  for (const Command& one : program.subcommands) {
+    if (one.has_own_parser) continue;
     text += "        " + one.name + ")\n          _arguments -S \\\n" + zsh_arguments(one, "            ") +
             "            && ret=0\n          ;;\n";
   }
   return text + kZshEnd;
 }
 
-std::string fish_completion(const CommandTable& program) {
+// ---- fish
+
+std::string fish_line(const OptionRow& row, const std::string& condition) {
+  const Values values = values_of(row);
+  std::string text = "complete -c pointsman -n " + fish_quoted(condition);
+  if (row.is_positional) return text + (values.fish_takes_files ? " -F" : "") + values.fish + "\n";
+  for (const std::string& name : row.names)
+    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  if (!row.value.empty()) text += (values.fish_takes_files ? " -r -F" : " -x") + values.fish;
+  return text + " -d " + fish_quoted(brief(row.description)) + "\n";
+}
+
+std::string fish_completion(const Command& program) {
   std::string text =
       "# fish completion of pointsman, made by `pointsman --completion fish`\ncomplete -c pointsman -f\n";
-  for (const OptionRow& row : program.rows) text += fish_line(row, "__fish_use_subcommand");
-  for (const CommandTable& one : program.subcommands) {
+  for (const OptionRow& row : program.rows()) text += fish_line(row, "__fish_use_subcommand");
+  for (const Command& one : program.subcommands) {
     text += "complete -c pointsman -n __fish_use_subcommand -a " + one.name + " -d " +
             fish_quoted(brief(one.description)) + "\n";
   }
-  for (const CommandTable& one : program.subcommands) {
-    for (const OptionRow& row : one.rows) text += fish_line(row, "__fish_seen_subcommand_from " + one.name);
+  for (const Command& one : program.subcommands) {
+    for (const OptionRow& row : one.rows()) text += fish_line(row, "__fish_seen_subcommand_from " + one.name);
   }
   return text;
+}
+
+}  // namespace
+
+std::string completion(const Command& program, const std::string& shell) {
+  return shell == "bash"  ? bash_completion(program)
+         : shell == "zsh" ? zsh_completion(program)
+                          : fish_completion(program);
 }
 
 }  // namespace pointsman

@@ -14,12 +14,10 @@
 #include "engine/search/limits.h"
 #include "host/command/command.h"
 #include "host/command/eval_modes.h"
-#include "host/command/interrupt.h"
-#include "host/command/output.h"
-#include "host/command/process_ranks.h"
-#include "host/command/solve_flags.h"
+#include "host/command/process.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_files.h"
+#include "host/options/solve_options.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
 #include "host/run/solve_run.h"
@@ -93,16 +91,6 @@ std::vector<std::string> split(const std::string& list) {
   return entries;
 }
 
-// Mean and half the width of its 95% confidence interval; NaN, in JSON null, where there is none.
-std::pair<double, double> mean_and_ci95(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (double value : values) sum += value;
-  const double mean = sum / count;
-  for (double value : values) squares += (value - mean) * (value - mean);
-  return {mean, values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("")};
-}
-
 // A device does not help the rivals that search one instance after the other: their threads are the host's.
 int rival_threads(const CommonOptions& common, const EvalSet& set) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -126,10 +114,15 @@ SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, co
   return all;
 }
 
+// Mean and half the width of its 95% confidence interval; NaN, in JSON null, where there is none.
 void add_mean(Json& row, const std::string& key, const std::vector<double>& values) {
-  const auto [mean, ci95] = mean_and_ci95(values);
+  const auto count = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (double value : values) sum += value;
+  const double mean = sum / count;
+  for (double value : values) squares += (value - mean) * (value - mean);
   row[key] = mean;
-  row[key + "_ci95"] = ci95;
+  row[key + "_ci95"] = values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("");
 }
 
 // The figures that need a reference; null without one.
@@ -193,11 +186,6 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   return row;
 }
 
-std::string table_head() {
-  return printed("%-32s %8s %12s %18s %10s %11s %11s\n", "mode", "samples", "mean cost", "gap   95% CI",
-                 "ms each", "seconds", "tours/s");
-}
-
 std::string row_text(const Json& row) {
   const auto number = [&](const char* key) { return row[key].get<double>(); };
   std::string quality = std::isnan(number("gap")) ? "-" : printed("%8.3f%%", 100 * number("gap"));
@@ -220,18 +208,6 @@ EvalSet load_set(const EvalFlags& flags) {
   }
   if (!flags.ref.empty()) set.reference = read_reference(flags.ref, set.instances);
   return set;
-}
-
-std::vector<EvalMode> load_modes(const EvalFlags& flags, const EvalSet& set, uint64_t seed) {
-  std::vector<EvalMode> modes =
-      parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, seed);
-  for (const EvalMode& mode : modes) {
-    for (const Instance& instance : set.instances) {
-      const std::string wrong = wrong_options(mode.options, instance);
-      if (!wrong.empty()) throw UsageError(wrong);
-    }
-  }
-  return modes;
 }
 
 // Reads every model that the modes will use: a mistake ends the run before the work, and no mode's time has
@@ -261,14 +237,17 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
   refuse_inputs(common, flags.files);
   OutputFile file = open_output(common);
   const EvalSet set = load_set(flags);
-  const std::vector<EvalMode> modes = load_modes(flags, set, common.seed);
+  const std::vector<EvalMode> modes =
+      parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, common.seed);
+  for (const EvalMode& mode : modes) check_instances(mode.options, pointers_to(set.instances));
   SolveRun run(common.device, "", false, run_log(), process_ranks());
   const std::vector<std::string> models = load_models(flags, modes, set, run.models);
   const Json origin = json_of(
       {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});
   const bool by_line = output_format(common) == OutputFormat::kNdjson;
   Json rows = Json::array();
-  std::string text = table_head();
+  std::string text = printed("%-32s %8s %12s %18s %10s %11s %11s\n", "mode", "samples", "mean cost",
+                             "gap   95% CI", "ms each", "seconds", "tours/s");
   for (const EvalMode& mode : modes) {
     rows.push_back(eval_row(run, models, mode, set, common));
     log_info(mode.name + printed(": done in %.2f s", rows.back()["seconds"].get<double>()));
@@ -303,18 +282,17 @@ Command eval_command() {
                   kEvalExamples};
   OptionSet& options = *command.options;
   options.add("SET", flags->files, "Instances").required();
-  options
-      .add("-m,--model", flags->model,
-           "Model file or name, or several with commas: the best answer of all; default: same problem, "
-           "nearest size")
-      .type_name(kModelValue);
+  options.add_model(
+      "-m,--model", flags->model,
+      "Model file or name, or several with commas: the best answer of all; default: same problem, "
+      "nearest size");
   options.add("--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
   options.add("--modes", flags->modes, "Comma-separated modes, see below").type_name("MODES");
   options.add("-n,--samples", flags->samples, "Samples of the sample and random modes that name no number")
-      .range(int64_t{1}, int64_t{1} << 31);
+      .range(1, int64_t{1} << 31);
   add_instance_options(options, flags->input);
   add_common_options(options, *command.common, {"json", "ndjson", "text"});
-  command.run = [=, common = command.common](const Words&) { return run_eval(*flags, *common); };
+  command.run = [=](const Command& self, const Words&) { return run_eval(*flags, *self.common); };
   return command;
 }
 

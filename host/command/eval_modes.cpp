@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "engine/problem/problem.h"
-#include "host/command/options.h"
+#include "host/command/command.h"
 #include "host/formats/text_scan.h"
 #include "host/options/did_you_mean.h"
 

@@ -2,7 +2,6 @@
 // `pointsman generate`: random instances, our own or bit for bit NumPy's.
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
-#include "host/command/output.h"
 #include "host/formats/formats.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
@@ -19,8 +18,7 @@ constexpr const char* kGenerateExamples = R"(Examples:
 An .npy of knapsack holds the columns weight, value and no capacity: solve it with --problem knapsack --capacity W.)";
 
 const InstanceFormat& chosen_format(const CommonOptions& common) {
-  const bool on_stdout = common.output.empty() || common.output == "-";
-  const std::string format = common.format.empty() && on_stdout ? "json" : common.format;
+  const std::string format = common.format.empty() && common.is_on_stdout() ? "json" : common.format;
   const InstanceFormat* const found =
       format_by_suffix(instance_formats(), format.empty() ? common.output : "x." + format);
   if (!found || !found->write) refuse_suffix(common);
@@ -43,10 +41,10 @@ void write_instances(const InstanceFormat& format, const GenerateOptions& genera
   } catch (const CallStopped&) {
   } catch (const InputStopped&) {  // by the writers, which look as the readers do
   }
-  const bool on_stdout = common.output.empty() || common.output == "-";
-  throw OutputStopped(std::string(control.interrupted() ? "interrupted" : "the time limit came") +
-                      printed(" before all %d instances were written; ", generate.count) +
-                      (on_stdout ? "what was written is not whole" : common.output + " is not written"));
+  throw OutputStopped(
+      std::string(control.interrupted() ? "interrupted" : "the time limit came") +
+      printed(" before all %d instances were written; ", generate.count) +
+      (common.is_on_stdout() ? "what was written is not whole" : common.output + " is not written"));
 }
 
 int run_generate(const GenerateOptions& generate, const CommonOptions& common) {
@@ -74,7 +72,7 @@ Command generate_command() {
   }
   add_common_options(*command.options, *command.common, formats);
   command.common->suffixes = suffixes_of(instance_formats(), names);
-  command.run = [=, common = command.common](const Words&) { return run_generate(*flags, *common); };
+  command.run = [=](const Command& self, const Words&) { return run_generate(*flags, *self.common); };
   return command;
 }
 

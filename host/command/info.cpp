@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
-#include "host/command/output.h"
 #include "host/formats/text_scan.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
@@ -119,11 +118,11 @@ int describe_program(const CommonOptions& common, OutputFile& file) {
 Command info_command() {
   auto model = std::make_shared<std::string>();
   Command command{"info", "Version, device and models; or one model in detail", kInfoExamples};
-  command.options->add("MODEL", *model, "Model file or name").type_name(kModelValue);
+  command.options->add_model("MODEL", *model, "Model file or name");
   add_common_options(*command.options, *command.common, {"json", "text"});
-  command.run = [=, common = command.common](const Words&) {
-    OutputFile file = open_output(*common);
-    return model->empty() ? describe_program(*common, file) : describe_model(*model, *common, file);
+  command.run = [=](const Command& self, const Words&) {
+    OutputFile file = open_output(*self.common);
+    return model->empty() ? describe_program(*self.common, file) : describe_model(*model, *self.common, file);
   };
   return command;
 }

@@ -10,16 +10,13 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <span>
 #include <string_view>
 #include <system_error>
 
-#include "host/command/completion.h"
-#include "host/command/interrupt.h"
-#include "host/command/man_page.h"
-#include "host/command/memory_failure.h"
-#include "host/command/output.h"
+#include "host/command/manual.h"
 #include "host/command/parser.h"
-#include "host/command/process_ranks.h"
+#include "host/command/process.h"
 #include "host/formats/input_file.h"
 #include "host/formats/text_scan.h"
 #include "host/run/log.h"
@@ -43,16 +40,14 @@ constexpr const char* kExamples = R"(Examples:
   pointsman train tsp -n 20 -o my20.safetensors       a model of your own
 `pointsman SUBCOMMAND --help` shows the flags. Each flag can also be given as POINTSMAN_FLAG in the environment or in a --config file.)";
 
-// The value of a flag before the parse (--config decides what the parse sees; --format how its failure is
-// told), null: none. Takes no memory.
-const char* raw_value(int argc, char** argv, std::string_view flag, const char* variable) {
+// The value of --format before the parse, by which a failure of it is told; null: none. Takes no memory.
+const char* raw_format(int argc, char** argv) {
   for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
-    if (argv[i] == flag && i + 1 < argc) return argv[i + 1];
-    const std::string_view argument = argv[i];
-    if (argument.starts_with(flag) && argument.substr(flag.size()).starts_with('='))
-      return argv[i] + flag.size() + 1;
+    const std::string_view word = argv[i], flag = "--format";
+    if (word == flag && i + 1 < argc) return argv[i + 1];
+    if (word.starts_with("--format=")) return argv[i] + flag.size() + 1;
   }
-  const char* value = std::getenv(variable);
+  const char* value = std::getenv("POINTSMAN_FORMAT");
   return value && *value ? value : nullptr;
 }
 
@@ -124,50 +119,40 @@ int report_exception() noexcept {
 
 std::string exit_codes_text() {
   const auto text = [](const auto& meaning) { return std::string(meaning.first) + " " + meaning.second; };
-  return "Exit codes: " +
-         joined(std::vector(std::begin(kExitMeanings), std::end(kExitMeanings)), ", ", text) + ".";
+  return "Exit codes: " + joined(std::span(kExitMeanings), ", ", text) + ".";
 }
 
 std::string version_text() {
   const DeviceInfo device = make_backend({"cpu", 1})->info();
   const std::string module = find_cuda_module();  // not loaded: that takes longer than the rest
   return std::string("pointsman ") + POINTSMAN_VERSION + "\ncpu: " + device.detail +
-         "\ncuda: " + (module.empty() ? "not in this build" : module);
+         "\ncuda: " + (module.empty() ? "not in this build" : module) + "\n";
 }
 
 std::vector<TextFlag> text_flags() {
-  const auto models = [](const CommandTable&, const std::string&) {
+  const auto models = [](const auto&...) {
     Words names = model_names();
     std::erase_if(names, [](const std::string& name) { return printable(name) != name; });
     return joined(names, "\n") + "\n";
   };
-  Words shells;
-  for (const CompletedShell& shell : kCompletedShells) shells.emplace_back(shell.name);
-  const auto completion = [](const CommandTable& program, const std::string& name) {
-    const auto shell = std::find_if(std::begin(kCompletedShells), std::end(kCompletedShells),
-                                    [&](const CompletedShell& one) { return one.name == name; });
-    return shell->script(program);
-  };
-  return {
-      {"--version",
-       "Version and what it runs on",
-       {},
-       [](const CommandTable&, const std::string&) { return version_text() + "\n"; }},
-      {"--models", "Names of the models that -m finds, a line each", {}, models},
-      {"--man",
-       "The manual page: pointsman --man | man -l -",
-       {},
-       [](const CommandTable& program, const std::string&) { return man_page(program); }},
-      {"--completion", "Completion for a shell: source <(pointsman --completion bash)", shells, completion}};
+  return {{"--version", "Version and what it runs on", [](const auto&...) { return version_text(); }},
+          {"--models", "Names of the models that -m finds, a line each", models},
+          {"--man", "The manual page: pointsman --man | man -l -",
+           [](const Command& program, const auto&) { return man_page(program); }},
+          {"--completion",
+           "Completion for a shell: source <(pointsman --completion bash)",
+           completion,
+           {"bash", "zsh", "fish"}}};
 }
 
-Program make_program() {
-  return {"pointsman",
-          "Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
-          std::string(kExamples) + "\n" + exit_codes_text(),
-          text_flags(),
-          {solve_command(), train_command(), score_command(), eval_command(), generate_command(),
-           verify_command(), bench_command(), info_command()}};
+Command make_program() {
+  Command program{"pointsman",
+                  "Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
+                  std::string(kExamples) + "\n" + exit_codes_text()};
+  program.texts = text_flags();
+  program.subcommands = {solve_command(),    train_command(),  score_command(), eval_command(),
+                         generate_command(), verify_command(), bench_command(), info_command()};
+  return program;
 }
 
 void print(const std::string& text) {
@@ -179,9 +164,9 @@ void print(const std::string& text) {
 
 int main_program(int argc, char** argv) {
   CommonOptions guess;
-  if (const char* format = raw_value(argc, argv, "--format", "POINTSMAN_FORMAT")) guess.format = format;
+  if (const char* format = raw_format(argc, argv)) guess.format = format;
   as_json = is_json_on_stdout(guess);
-  const Program program = make_program();
+  const Command program = make_program();
   const Parsed parsed = parse(program, Words(argv + 1, argv + argc));
   require_memory();
   if (parsed.command == nullptr) {
@@ -197,7 +182,7 @@ int main_program(int argc, char** argv) {
   set_run_stop([control = search_control(common)] { return control.is_over(); },
                [loading] { return loading.is_over(); });
   set_output_stop([control = search_control(common)] { return control.is_over(); });
-  const int code = parsed.command->run(parsed.words);
+  const int code = parsed.command->run(*parsed.command, parsed.words);
   require_memory();
   return code;
 }

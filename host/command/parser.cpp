@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <new>
 
-#include "host/command/config_file.h"
-#include "host/command/help_text.h"
+#include "host/command/manual.h"
 #include "host/formats/text_scan.h"
 #include "host/options/did_you_mean.h"
 
@@ -18,40 +20,6 @@ namespace {
 struct TextWanted {
   std::string text;
 };
-
-OptionRow help_row() {
-  OptionRow row;
-  row.names = {"-h", "--help"};
-  row.description = "Print this help message and exit";
-  row.group = "Options";
-  return row;
-}
-
-OptionRow row_of(const TextFlag& flag) {
-  OptionRow row = help_row();
-  row.names = {flag.name};
-  row.description = flag.description;
-  row.choices = flag.choices;
-  if (!flag.choices.empty()) row.value = "TEXT";
-  return row;
-}
-
-CommandTable table_of(const Command& command) {
-  CommandTable table{command.name, command.description, command.footer, command.has_own_parser, {}, {}};
-  if (command.has_own_parser) return table;
-  table.rows.push_back(help_row());
-  for (const Option& option : command.options->all()) table.rows.push_back(option.row());
-  std::stable_partition(table.rows.begin(), table.rows.end(),
-                        [](const OptionRow& row) { return row.is_positional; });
-  return table;
-}
-
-CommandTable table_of(const Program& program) {
-  CommandTable table{program.name, program.description, program.footer, false, {help_row()}, {}};
-  for (const TextFlag& flag : program.texts) table.rows.push_back(row_of(flag));
-  for (const Command& command : program.commands) table.subcommands.push_back(table_of(command));
-  return table;
-}
 
 // Flags are the same with "_" and "-": --time_limit is --time-limit. Values and everything after "--" stay.
 void normalise_flags(Words& words) {
@@ -75,10 +43,8 @@ const Command* find_command(const Words& words, const std::vector<Command>& comm
                    did_you_mean(words[0], names));
 }
 
-void declare(CLI::App& app, const Program& program, const TextFlag& flag) {
-  const auto answer = [&](const std::string& choice) {
-    throw TextWanted{flag.text(table_of(program), choice)};
-  };
+void declare(CLI::App& app, const Command& program, const TextFlag& flag) {
+  const auto answer = [&](const std::string& choice) { throw TextWanted{flag.text(program, choice)}; };
   if (flag.choices.empty()) {
     app.add_flag_callback(flag.name, [=] { answer(""); });
     return;
@@ -109,8 +75,24 @@ void declare(CLI::App& app, Option& option) {
   }
 }
 
+void add_long_names(const OptionRow& row, Words& names) {
+  for (const std::string& name : row.names) {
+    if (name.starts_with("--")) names.push_back(name.substr(2));
+  }
+}
+
+// The keys that a section of this name, or none, may hold.
+Words known_keys(const std::vector<Command>& commands, const std::string& section) {
+  Words keys;
+  for (const Command& command : commands) {
+    if (!section.empty() && command.name != section) continue;
+    for (const Option& option : command.options->all()) add_long_names(option.row(), keys);
+  }
+  return keys;
+}
+
 // What the words left open.
-void set_rest(const Program& program, const Command& command) {
+void set_rest(const Command& program, const Command& command) {
   OptionSet& options = *command.options;
   const auto set_from = [](Option& option, const std::string& value, const std::string& where) {
     try {
@@ -128,7 +110,10 @@ void set_rest(const Program& program, const Command& command) {
   const Option* const config = options.find("--config");
   if (config != nullptr && config->is_given) {
     const std::string path = config->text();
-    for (const auto& [name, value] : load_config(path, program.commands, command)) {
+    std::ifstream file(path);
+    if (!file && errno == ENOMEM) throw std::bad_alloc();
+    if (!file) throw UsageError("--config " + path + ": cannot be read");
+    for (const auto& [name, value] : read_config(file, path, program.subcommands, command)) {
       if (Option& option = *options.find(name); !option.is_given)
         set_from(option, value, "--config " + path + ": ");
     }
@@ -138,33 +123,50 @@ void set_rest(const Program& program, const Command& command) {
   }
 }
 
-// The first flag that the parse could not place; empty: none.
-std::string unknown_flag(const CLI::App& app) {
+// What is wrong with words that CLI11 refuses: the first flag that it could not place, else what it says.
+std::string describe(const CLI::App& app, const Command& called, const CLI::ParseError& error) {
   for (const std::string& word : app.remaining(true)) {
-    if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string flag = word.substr(0, word.find('='));
+    Words known;
+    for (const OptionRow& row : called.rows()) add_long_names(row, known);
+    const std::string meant = nearest_word(std::string_view(flag).substr(flag.find_first_not_of('-')), known);
+    return "unknown flag " + shown(flag) + (meant.empty() ? "" : "; did you mean --" + meant + "?");
   }
-  return {};
-}
-
-// What is wrong with words that CLI11 refuses.
-std::string describe(const CLI::App& app, const CommandTable& table, const CLI::ParseError& error) {
-  const std::string flag = unknown_flag(app);
-  if (flag.empty()) return error.what();
-  Words known;
-  for (const OptionRow& row : table.rows) {
-    for (const std::string& name : row.names) {
-      if (name.starts_with("--")) known.push_back(name.substr(2));
-    }
-  }
-  const std::string meant = nearest_word(std::string_view(flag).substr(flag.find_first_not_of('-')), known);
-  return "unknown flag " + shown(flag) + (meant.empty() ? "" : "; did you mean --" + meant + "?");
+  return error.what();
 }
 
 }  // namespace
 
-Parsed parse(const Program& program, Words words) {
+std::map<std::string, std::string> read_config(std::istream& file, const std::string& path,
+                                               const std::vector<Command>& commands, const Command& command) {
+  std::map<std::string, std::string> general, own;
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
+    if (item.name == "++" || item.name == "--") continue;  // CLI11's own section marks
+    std::string key = item.name;
+    std::replace(key.begin(), key.end(), '_', '-');
+    const std::string section = item.parents.empty() ? "" : item.parents.front();
+    const bool is_foreign = std::any_of(commands.begin(), commands.end(), [&](const Command& one) {
+      return one.name == section && one.has_own_parser;  // another program knows its keys
+    });
+    const Words keys = known_keys(commands, section);
+    if (item.parents.size() > 1 || (!is_foreign && std::count(keys.begin(), keys.end(), key) == 0))
+      throw UsageError("--config " + path + ": unknown key " + shown(item.fullname()) +
+                       did_you_mean(key, keys));
+    const Option* const option = command.options->find("--" + key);
+    if (option == nullptr || (!section.empty() && section != command.name)) continue;
+    const std::string value = joined(item.inputs, ",");
+    if (value.find('\0') != std::string::npos)
+      throw UsageError("--config " + path + ": " + key + ": a NUL byte");
+    (section.empty() ? general : own).emplace(option->name(), value);
+  }
+  own.merge(general);
+  return own;
+}
+
+Parsed parse(const Command& program, Words words) {
   normalise_flags(words);
-  const Command* const command = find_command(words, program.commands);
+  const Command* const command = find_command(words, program.subcommands);
   if (command != nullptr && command->has_own_parser) return {command, {words.begin() + 1, words.end()}, {}};
   CLI::App app(program.description, program.name);
   app.require_subcommand(1);
@@ -175,7 +177,7 @@ Parsed parse(const Program& program, Words words) {
   }
   std::reverse(words.begin(), words.end());  // as CLI11 wants a vector
   const std::string name = program.name + (command != nullptr ? " " + command->name : "");
-  const auto table = [&] { return command != nullptr ? table_of(*command) : table_of(program); };
+  const Command& called = command != nullptr ? *command : program;
   const std::string see = " (see " + (command != nullptr ? command->name + " " : "") + "--help)";
   try {
     app.parse(words);
@@ -183,9 +185,9 @@ Parsed parse(const Program& program, Words words) {
   } catch (const TextWanted& wanted) {
     return {nullptr, {}, wanted.text};
   } catch (const CLI::CallForHelp&) {
-    return {nullptr, {}, help_text(table(), name)};
+    return {nullptr, {}, help_text(called, name)};
   } catch (const CLI::ParseError& error) {
-    throw UsageError(describe(app, table(), error) + see);
+    throw UsageError(describe(app, called, error) + see);
   } catch (const UsageError& error) {
     throw UsageError(error.what() + see);
   }

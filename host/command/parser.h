@@ -2,27 +2,14 @@
 // The command line, by CLI11, whose headers take seconds to compile.
 #pragma once
 
-#include <functional>
+#include <istream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "host/command/command.h"
-#include "host/command/command_table.h"
 
 namespace pointsman {
-
-// A flag of the program itself that prints a text and ends it, as --version does.
-struct TextFlag {
-  std::string name, description;
-  std::vector<std::string> choices = {};  // of its value; none: it takes none
-  std::function<std::string(const CommandTable& program, const std::string& choice)> text;
-};
-
-struct Program {
-  std::string name, description, footer;
-  std::vector<TextFlag> texts;
-  std::vector<Command> commands;
-};
 
 struct Parsed {
   const Command* command = nullptr;  // null: `text` was asked for
@@ -32,6 +19,13 @@ struct Parsed {
 
 // Sets the options of the subcommand that the words name: from the words, else from the environment, else
 // from the file of --config. Throws UsageError.
-Parsed parse(const Program& program, Words words);
+Parsed parse(const Command& program, Words words);
+
+// The --config file: lines "samples = 64", comments with #, and sections named after a subcommand. The values
+// that it has for the options of `command`, one of `commands`, by name ("first_sample"): a section's own
+// before the file's general ones. `path` names it in messages. Throws UsageError for what is no config file,
+// a section that is no subcommand or a key that no option has.
+std::map<std::string, std::string> read_config(std::istream& file, const std::string& path,
+                                               const std::vector<Command>& commands, const Command& command);
 
 }  // namespace pointsman

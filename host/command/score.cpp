@@ -4,9 +4,7 @@
 
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
-#include "host/command/interrupt.h"
-#include "host/command/output.h"
-#include "host/command/process_ranks.h"
+#include "host/command/process.h"
 #include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/options/solve_options.h"
@@ -29,16 +27,6 @@ struct ScoreFlags {
   float temperature = 1.0f;
 };
 
-nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
-                                double log_prob) {
-  nlohmann::ordered_json row =
-      json_of({{"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}});
-  row["n"] = instance.n();
-  row[problem_of(instance).objective_key] = objective_json(instance, solution.objective);
-  row["log_prob"] = log_prob;  // null where the network could not have chosen this order
-  return row;
-}
-
 int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   refuse_inputs(common, {flags.file, flags.solutions});
   OutputFile file = open_output(common);
@@ -52,7 +40,14 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   const std::vector<double> log_probs = run.score(instances, solutions, flags.temperature,
                                                   StopToken([] { return interrupt_exit_code() != 0; }));
   for (size_t i = 0; i < instances.size(); ++i) {
-    rows.push_back(row_json(i, instances[i], solutions[i], log_probs[i]));
+    const Instance& instance = instances[i];
+    rows.push_back(
+        json_of({{"index", i},
+                 {"id", instance.id},
+                 {"problem", name_of(instance.problem)},
+                 {"n", instance.n()},
+                 {problem_of(instance).objective_key, objective_json(instance, solutions[i].objective)},
+                 {"log_prob", log_probs[i]}}));  // null where the network could not have chosen this order
     text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i], solutions[i].objective);
     sum += log_probs[i];
   }
@@ -75,15 +70,13 @@ Command score_command() {
   Command command{"score", "Log probability of given solutions under a model", kScoreExamples};
   OptionSet& options = *command.options;
   options.add("FILE", flags->file, "Instances; - is stdin").required();
-  options.add("--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
-      .required()
-      .type_name(kFileValue);
-  options.add("-m,--model", flags->model, "Model file or name; default: same problem, nearest size")
-      .type_name(kModelValue);
+  options.add_file("--solutions", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz")
+      .required();
+  options.add_model("-m,--model", flags->model, "Model file or name; default: same problem, nearest size");
   add_temperature(options, flags->temperature);
   add_instance_options(options, flags->input);
   add_common_options(options, *command.common, {"json", "text"});
-  command.run = [=, common = command.common](const Words&) { return run_score(*flags, *common); };
+  command.run = [=](const Command& self, const Words&) { return run_score(*flags, *self.common); };
   return command;
 }
 

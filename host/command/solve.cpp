@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman solve`: answers for instances from files and streams.
+#include "host/command/solve.h"
+
 #include <algorithm>
+#include <atomic>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <filesystem>
+#include <mutex>
 
 #include "engine/problem/problem.h"
-#include "host/command/best_lines.h"
-#include "host/command/command.h"
-#include "host/command/interrupt.h"
-#include "host/command/output.h"
-#include "host/command/process_ranks.h"
-#include "host/command/solve_flags.h"
-#include "host/command/solve_stream.h"
+#include "host/command/process.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_files.h"
 #include "host/run/load.h"
@@ -33,28 +32,119 @@ constexpr const char* kSolveExamples = R"(Examples:
   pointsman solve big.ndjson -o answers.ndjson --resume    goes on where an earlier run ended
 Ctrl-C keeps the best so far, writes it and ends with 130; a second one ends at once.)";
 
-// All instances of a run whose answer is one document.
-struct LoadedFiles {
-  InstanceBatch instances;
-  uint64_t first_row = 0;  // of the instances, counted through all files
-  double loading_ms = 0;
-};
+constexpr int64_t kMostShards = 1 << 20;
 
-LoadedFiles load_all(const SolveFlags& flags) {
-  const Clock::time_point start = Clock::now();
-  LoadedFiles loaded;
-  for (const std::string& path : flags.files) {
-    InstanceBatch instances = load_instances(path, flags.input);
-    std::move(instances.begin(), instances.end(), std::back_inserter(loaded.instances));
-  }
-  check_instances(flags.request.options, pointers_to(loaded.instances));
-  loaded.loading_ms = milliseconds_since(start);
-  return loaded;
+// Not a pipe or device, whose lines do not stay. What is not there is told elsewhere, or will be one.
+bool may_be_regular(const std::string& path) {
+  std::error_code absent;
+  const auto type = std::filesystem::status(path, absent).type();
+  return type == std::filesystem::file_type::regular || type == std::filesystem::file_type::not_found;
 }
 
-// The part of --shard; the rows stay those of the whole input.
-void keep_shard(const SolveFlags& flags, LoadedFiles& loaded, std::vector<double>& reference) {
-  const auto count = static_cast<int64_t>(loaded.instances.size());
+void check_resume(const CommonOptions& common) {
+  if (common.is_on_stdout() || common.output == "/dev/stdout") throw UsageError("--resume: needs -o FILE");
+  if (output_format(common) != OutputFormat::kNdjson)
+    throw UsageError("--resume: goes on with lines; needs --format ndjson, or -o FILE.ndjson");
+  if (!may_be_regular(common.output))
+    throw UsageError("--resume: -o " + common.output + ": is not a regular file");
+}
+
+Shard parse_shard(const std::string& text) {
+  Shard shard;
+  const char* const last = text.data() + text.size();
+  const auto [slash, number_wrong] = std::from_chars(text.data(), last, shard.number);
+  const bool has_slash = number_wrong == std::errc() && slash != last && *slash == '/';
+  const auto [end, of_wrong] = std::from_chars(has_slash ? slash + 1 : last, last, shard.of);
+  if (!has_slash || of_wrong != std::errc() || end != last || shard.number < 1 || shard.number > shard.of ||
+      shard.of > kMostShards) {
+    throw UsageError("--shard: expected I/N, 1/N to N/N, found \"" + text + "\"");
+  }
+  return shard;
+}
+
+// Its outputs can be joined, and its input can be read twice: once to count the instances.
+void check_shard(const SolveFlags& flags, const CommonOptions& common) {
+  const OutputFormat format = output_format(common);
+  if (format != OutputFormat::kNdjson && format != OutputFormat::kNpy && format != OutputFormat::kNpz)
+    throw UsageError("--shard: needs --format ndjson, npy or npz, whose outputs can be joined");
+  if (!flags.request.init.empty() && !flags.request.options.untrained)
+    throw UsageError("--shard: is not for --init FILE");
+  for (const std::string& path : flags.files) {
+    if (path == "-" || !may_be_regular(path))
+      throw UsageError("--shard: " + path + " is not a regular file, which it takes to count the instances");
+  }
+}
+
+// How the answer to one instance improves, for the person at the terminal: a line of the log for each better
+// answer: when it was found, what it costs and its gap. Lines stand a twentieth of a second apart, later a
+// tenth of the time that has passed; of what comes in between the best is told as soon as its turn comes.
+class BestLines {
+ public:
+  // reference: what to compare with; NaN: nothing. The instance must outlive it.
+  BestLines(const Instance& instance, double reference) : instance_(instance), reference_(reference) {}
+
+  // Tells of all that a search with this control finds from now on. This must outlive the control.
+  void follow(SearchControl& control) {
+    control.on_best = [this](double objective) { report(objective); };
+    control.interrupted = [this, asked = control.interrupted] {
+      show();
+      return asked && asked();
+    };
+  }
+
+  // Tells what is held back, if its turn has come, or `now`. From any thread.
+  void show(bool now = false) {
+    if (!is_waiting_ || (!now && seconds_now() < next_)) return;
+    const std::lock_guard lock(mutex_);
+    if (!is_waiting_.exchange(false)) return;
+    const double seconds = seconds_now();
+    next_ = seconds + std::max(kApart, kApartShare * seconds);
+    std::string text = printed("%9.3f s  %s %s", found_at_, problem_of(instance_).objective_key,
+                               short_objective_text(instance_, best_).c_str());
+    const double percent = 100 * gap(instance_.problem, best_, reference_);
+    if (!std::isnan(percent)) text += printed(", gap %.3f%%", percent);
+    log_info(text);
+  }
+
+ private:
+  static constexpr double kApart = 0.05;      // seconds
+  static constexpr double kApartShare = 0.1;  // of the time that has passed
+  static constexpr double kRounding = 1e-12;  // of sums of the same edges
+
+  // From any thread.
+  void report(double objective) {
+    {
+      const std::lock_guard lock(mutex_);
+      const bool is_same = std::abs(objective - best_) <= kRounding * std::abs(best_);
+      if (is_same || (!std::isnan(best_) && !is_better(instance_.problem, objective, best_))) return;
+      best_ = objective;
+      found_at_ = seconds_now();
+      is_waiting_ = true;
+    }
+    show();
+  }
+
+  const Instance& instance_;
+  const double reference_;
+  std::mutex mutex_;
+  double best_ = kNoNumber, found_at_ = 0.0;  // seconds from the start of the program
+  std::atomic<bool> is_waiting_{false};
+  std::atomic<double> next_{0.0};
+};
+
+InstanceBatch load_all(const SolveFlags& flags) {
+  InstanceBatch all;
+  for (const std::string& path : flags.files) {
+    InstanceBatch instances = load_instances(path, flags.input);
+    std::move(instances.begin(), instances.end(), std::back_inserter(all));
+  }
+  check_instances(flags.request.options, pointers_to(all));
+  return all;
+}
+
+// Keeps the part of --shard. Returns the row of its first instance in the whole input.
+uint64_t keep_shard(const SolveFlags& flags, InstanceBatch& instances, std::vector<double>& reference) {
+  const auto count = static_cast<int64_t>(instances.size());
   const int64_t begin = flags.shard.begin(count), end = flags.shard.end(count);
   if (begin == end) {
     throw UsageError("--shard " + flags.shard_text + ": is empty, the input has only " +
@@ -65,27 +155,9 @@ void keep_shard(const SolveFlags& flags, LoadedFiles& loaded, std::vector<double
     values.erase(values.begin() + end, values.end());
     values.erase(values.begin(), values.begin() + begin);
   };
-  keep(loaded.instances);
+  keep(instances);
   keep(reference);
-  loaded.first_row = static_cast<uint64_t>(begin);
-}
-
-// As many as the stream's indices will be: lines that are no instance count too, and so does a bad file.
-int64_t count_instances(const SolveFlags& flags) {
-  int64_t count = 0;
-  for (const std::string& path : flags.files) {
-    try {
-      InstanceInput input(path, read_options(flags.input));
-      if (!input.is_stream()) {
-        count += static_cast<int64_t>(input.read_all().instances.size());
-        continue;
-      }
-      while (input.next_line()) ++count;
-    } catch (const InputError&) {
-      ++count;
-    }
-  }
-  return count;
+  return static_cast<uint64_t>(begin);
 }
 
 // The formats that hold less than everything are refused before the work, not after it.
@@ -109,7 +181,6 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
   if (flags.request.init.empty() || flags.request.options.untrained) return {};
   SolutionBatch incumbents = load_solutions(flags.request.init, instances);
   for (size_t i = 0; i < incumbents.size(); ++i) {
-    incumbents[i].log_prob = incumbents[i].network_objective = std::nan("");
     if (improves(flags.request.options)) {
       improve_solution(instances[i], incumbents[i],
                        {.kicks = flags.request.options.kicks.value_or(0), .seed = flags.request.options.seed},
@@ -157,12 +228,13 @@ SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common
 
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
   SearchControl control = solve_control(flags, common);
-  LoadedFiles loaded = load_all(flags);
-  const InstanceBatch& instances = loaded.instances;
+  const Clock::time_point loaded_from = Clock::now();
+  InstanceBatch instances = load_all(flags);
+  const double loading_ms = milliseconds_since(loaded_from);
   check_format(output_format(common), instances);
   std::vector<double> reference;
   if (!flags.ref.empty()) reference = read_reference(flags.ref, instances);
-  if (!flags.shard.is_all()) keep_shard(flags, loaded, reference);
+  const uint64_t first_row = keep_shard(flags, instances, reference);
   BestLines best(instances.front(), reference.empty() ? std::nan("") : reference.front());
   if (instances.size() == 1 && flags.request.options.mode != Mode::kGreedy && is_log_on_terminal())
     best.follow(control);
@@ -170,7 +242,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   SolutionBatch solutions(instances.size());
   std::vector<double> gaps;
   SolveTotals totals;
-  SolveJob job(instances, loaded.first_row, flags.request.options, control);
+  SolveJob job(instances, first_row, flags.request.options, control);
   {
     ProgressLine line;
     job.options.on_step = [&](const ActiveSearchProgress& at) {
@@ -192,7 +264,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     run.solve(job);
   }
   best.show(true);
-  SolveSummary summary = summarise(run, totals, flags.request.options, loaded.loading_ms);
+  SolveSummary summary = summarise(run, totals, flags.request.options, loading_ms);
   summary.code = totals.is_cut_short() ? interrupt_exit_code() : kExitDone;
   const Clock::time_point written_from = Clock::now();
   file.write(
@@ -203,33 +275,22 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
 }
 
 int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  if (!flags.request.init.empty() && !flags.request.options.untrained)
-    throw UsageError("--init FILE: needs --format json");
-  double reference = std::nan("");
-  if (!flags.ref.empty()) {
-    const auto number = reference_number(flags.ref);
-    if (!number) throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
-    reference = *number;
-  }
-  const SearchControl control = solve_control(flags, common);
-  SolveStream stream(run, flags, control, file, reference);
-  if (!flags.shard.is_all()) {
-    const int64_t count = count_instances(flags);
-    stream.take_part(flags.shard.begin(count), flags.shard.end(count));
-  }
-  if (flags.resume) stream.resume(common.output);
-  for (const std::string& path : flags.files) {
-    stream.solve_file(path, read_options(flags.input));
-    if (stream.stopped() || stream.is_past_part()) break;
-  }
-  stream.finish();
-  log_end(summarise(run, stream.totals(), flags.request.options, 0.0), stream.totals());
+  const SolveTotals totals = solve_stream(run, flags, common, solve_control(flags, common), file);
+  log_end(summarise(run, totals, flags.request.options, 0.0), totals);
   if (interrupt_exit_code() != 0) return interrupt_exit_code();
-  return stream.totals().failed > 0 ? kExitInput : kExitDone;
+  return totals.failed > 0 ? kExitInput : kExitDone;
 }
 
 int run_solve(SolveFlags& flags, const OptionSet& options, const CommonOptions& common) {
-  finish_solve_flags(flags, options, common);
+  flags.request.options.seed = common.seed;
+  finish_solve_options(options, flags.request);
+  if (flags.resume) check_resume(common);
+  if (!flags.shard_text.empty()) {
+    flags.shard = parse_shard(flags.shard_text);
+    check_shard(flags, common);
+  }
+  if (std::count(flags.files.begin(), flags.files.end(), "-") > 1)
+    throw UsageError("- (stdin) can be read only once");
   refuse_inputs(common, flags.files);
   const bool is_stream = output_format(common) == OutputFormat::kNdjson;
   CommonOptions output = common;
@@ -247,10 +308,25 @@ int run_solve(SolveFlags& flags, const OptionSet& options, const CommonOptions& 
 Command solve_command() {
   auto flags = std::make_shared<SolveFlags>();
   Command command{"solve", "Solve instances from files or stdin", kSolveExamples};
-  add_solve_flags(*command.options, *flags);
-  add_common_options(*command.options, *command.common, of_formats(answer_formats(), &AnswerFormat::name));
-  command.run = [=, options = command.options, common = command.common](const Words&) {
-    return run_solve(*flags, *options, *common);
+  OptionSet& options = *command.options;
+  options
+      .add("FILE", flags->files,
+           "TSPLIB, .npy, .npz, JSON, NDJSON, CSV or KnapSack text, also .gz; - is stdin")
+      .required();
+  options.add("--resume", flags->resume,
+              "Go on behind the last whole line that an earlier run left in -o FILE, an output of --format "
+              "ndjson");
+  options
+      .add("--shard", flags->shard_text,
+           "I/N: solve part I of N parts of the input, 1/N to N/N; their outputs joined are the whole run's "
+           "(--format ndjson, npy, npz)")
+      .type_name("I/N");
+  options.add("--ref", flags->ref, "Reference costs for the gap: a number, .npy, .tour or JSON");
+  add_solve_options(options, flags->request);
+  add_instance_options(options, flags->input);
+  add_common_options(options, *command.common, of_formats(answer_formats(), &AnswerFormat::name));
+  command.run = [=](const Command& self, const Words&) {
+    return run_solve(*flags, *self.options, *self.common);
   };
   return command;
 }

@@ -6,9 +6,7 @@
 
 #include "engine/engine.h"
 #include "host/command/command.h"
-#include "host/command/interrupt.h"
-#include "host/command/output.h"
-#include "host/command/process_ranks.h"
+#include "host/command/process.h"
 #include "host/formats/text_scan.h"
 #include "host/run/log.h"
 #include "host/run/ranks.h"
@@ -102,8 +100,8 @@ Command train_command() {
       "Several MPI ranks: each makes steps of its own and waits for nobody (Mnih et al. 2016). "
       "No two runs have the same bits");
   add_common_options(*command.options, *command.common, {"json", "text"});
-  command.run = [=, options = command.options, common = command.common](const Words&) {
-    return run_train(*request, *options, *common);
+  command.run = [=](const Command& self, const Words&) {
+    return run_train(*request, *self.options, *self.common);
   };
   return command;
 }

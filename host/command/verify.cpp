@@ -3,12 +3,12 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/command/command.h"
-#include "host/command/output.h"
 #include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/formats/write_solutions.h"
@@ -69,11 +69,6 @@ nlohmann::ordered_json row_json(size_t index, const Instance& instance, const So
   return row;
 }
 
-struct VerifyFiles {
-  InstanceBatch instances;
-  SolutionBatch solutions;
-};
-
 // Whether the two files can be read in each other's place. A pipe cannot be read again.
 bool are_swapped(const VerifyFlags& flags) {
   std::error_code absent;
@@ -88,11 +83,11 @@ bool are_swapped(const VerifyFlags& flags) {
   }
 }
 
-VerifyFiles load_files(const VerifyFlags& flags) {
+std::pair<InstanceBatch, SolutionBatch> load_files(const VerifyFlags& flags) {
   try {
-    VerifyFiles files{load_instances(flags.instances, flags.input), {}};
-    files.solutions = read_solutions(flags.solutions, files.instances);
-    return files;
+    InstanceBatch instances = load_instances(flags.instances, flags.input);
+    SolutionBatch solutions = read_solutions(flags.solutions, instances);
+    return {std::move(instances), std::move(solutions)};
   } catch (const InputError&) {
     if (!are_swapped(flags)) throw;
   }
@@ -139,7 +134,7 @@ Command verify_command() {
   options.add("SOLUTIONS", flags->solutions, "Their solutions: JSON, NDJSON, .tour, .npy or .npz").required();
   add_instance_options(options, flags->input);
   add_common_options(options, *command.common, {"json", "text"});
-  command.run = [=, common = command.common](const Words&) { return run_verify(*flags, *common); };
+  command.run = [=](const Command& self, const Words&) { return run_verify(*flags, *self.common); };
   return command;
 }
 

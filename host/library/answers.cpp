@@ -5,7 +5,8 @@
 #include "host/formats/read_files.h"
 #include "host/library/chosen_format.h"
 #include "host/library/handles.h"
-#include "host/run/given_answers.h"
+#include "host/run/load.h"
+#include "host/run/solve_totals.h"
 
 namespace pointsman {
 

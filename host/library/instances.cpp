@@ -97,7 +97,7 @@ ReadOptions read_options(const pointsman_read_options* given) {
 }
 
 pointsman_instances* new_instances(const pointsman_solver& solver, InstanceFile&& file) {
-  for (const std::string& warning : file.warnings) solver.log.tell(warning);
+  for (const std::string& warning : file.warnings) solver.log.info(warning);
   return new pointsman_instances{std::move(file.instances)};
 }
 

@@ -7,7 +7,7 @@
 #include "host/library/call_watch.h"
 #include "host/library/handles.h"
 #include "host/library/solve_request.h"
-#include "host/run/solve_batch.h"
+#include "host/run/solve_totals.h"
 
 namespace pointsman {
 

@@ -3,7 +3,7 @@
 #include <new>
 
 #include "host/library/handles.h"
-#include "host/options/run_options.h"
+#include "host/options/call_options.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {

@@ -16,7 +16,12 @@ namespace pointsman {
 
 namespace {
 
-constexpr const char* kTypeNames[] = {"", "INT", "UINT", "FLOAT", "TEXT", "TEXT"};
+struct TypeWords {
+  const char *value, *expected;
+};
+constexpr TypeWords kTypes[] = {
+    {"", "true or false"}, {"INT", "a whole number"}, {"UINT", "a whole number from 0 to 2^64 - 1"},
+    {"FLOAT", "a number"}, {"TEXT", "text"},          {"TEXT", "text"}};
 
 // As help and messages have it: short.
 std::string short_text(double number) { return printed("%g", number); }
@@ -31,59 +36,44 @@ std::string text_of(const OptionValue& value) {
           return held ? "true" : "false";
         } else if constexpr (std::is_same_v<Held, std::string>) {
           return held;
-        } else if constexpr (std::is_same_v<Held, double>) {
-          return number_text(held);
         } else {
-          return std::to_string(held);
+          return number_text(held);
         }
       },
       value);
 }
 
-// The whole text as a number of this type; empty: it is none.
-template <typename Number>
+// The whole text as a value of this type; empty: it is none.
+template <typename T>
 OptionValue parsed(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return number;
-}
-
-OptionValue parsed_switch(const std::string& text) {
-  if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
-  if (text == "false" || text == "off" || text == "no" || text == "0") return false;
-  return {};
+  if constexpr (std::is_same_v<T, bool>) {
+    if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
+    if (text == "false" || text == "off" || text == "no" || text == "0") return false;
+    return {};
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return std::string(text);
+  } else {
+    if (text.starts_with('+')) text.remove_prefix(1);
+    T number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return {};
+    return number;
+  }
 }
 
 using Wide = __int128;  // holds what a rounded int64_t or uint64_t may come to
 
 // A number of another type as one of this; empty where it is none or would be rounded.
-OptionValue converted(OptionType type, const OptionValue& value) {
-  const auto* const integer = std::get_if<int64_t>(&value);
-  const auto* const natural = std::get_if<uint64_t>(&value);
-  switch (type) {
-    case OptionType::kSwitch:
-      if (integer && (*integer == 0 || *integer == 1)) return *integer == 1;
-      return std::holds_alternative<bool>(value) ? value : OptionValue();
-    case OptionType::kInteger:
-      if (natural && *natural <= uint64_t{std::numeric_limits<int64_t>::max()})
-        return static_cast<int64_t>(*natural);
-      return integer ? value : OptionValue();
-    case OptionType::kUnsigned:
-      if (integer && *integer >= 0) return static_cast<uint64_t>(*integer);
-      return natural ? value : OptionValue();
-    case OptionType::kReal:
-      if (integer && static_cast<Wide>(static_cast<double>(*integer)) == *integer)
-        return static_cast<double>(*integer);
-      if (natural && static_cast<Wide>(static_cast<double>(*natural)) == *natural)
-        return static_cast<double>(*natural);
-      return std::holds_alternative<double>(value) ? value : OptionValue();
-    case OptionType::kText:
-    case OptionType::kTexts:
-      break;
+template <typename T>
+OptionValue converted(const OptionValue& value) {
+  if (std::holds_alternative<T>(value)) return value;
+  if constexpr (!std::is_same_v<T, std::string>) {
+    std::optional<Wide> whole;
+    if (const auto* const integer = std::get_if<int64_t>(&value)) whole = *integer;
+    if (const auto* const natural = std::get_if<uint64_t>(&value)) whole = *natural;
+    if (whole && static_cast<Wide>(static_cast<T>(*whole)) == *whole) return static_cast<T>(*whole);
   }
-  return std::holds_alternative<std::string>(value) ? value : OptionValue();
+  return {};
 }
 
 template <typename T>
@@ -128,19 +118,17 @@ OptionValue value_of(const std::optional<T>& variable) {
 }  // namespace
 
 std::string in_library_names(const std::string& message) {
-  std::string out;
-  for (size_t i = 0; i < message.size(); ++i) {
-    const bool begins = i == 0 || message[i - 1] == ' ' || message[i - 1] == '(';
-    if (!begins || message.compare(i, 2, "--") != 0 || i + 2 >= message.size() ||
-        !std::islower(static_cast<unsigned char>(message[i + 2]))) {
-      out += message[i];
-      continue;
+  std::string out = message;
+  for (size_t at = out.find("--"); at != std::string::npos; at = out.find("--", at)) {
+    const bool begins = at == 0 || out[at - 1] == ' ' || out[at - 1] == '(';
+    size_t end = std::min(out.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at), out.size());
+    if (begins && end > at + 2 && out[at + 2] != '-') {
+      out.erase(at, 2);
+      end -= 2;
+      std::replace(out.begin() + static_cast<std::ptrdiff_t>(at),
+                   out.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
     }
-    for (i += 2;
-         i < message.size() && (std::islower(static_cast<unsigned char>(message[i])) || message[i] == '-');
-         ++i)
-      out += message[i] == '-' ? '_' : message[i];
-    --i;
+    at = end;
   }
   return out;
 }
@@ -158,7 +146,7 @@ Option& Option::type_name(const char* name) {
   return *this;
 }
 
-Option& Option::set_range(double low, double high) {
+Option& Option::range(double low, double high) {
   range_ = {low, high};
   row_.range = short_text(low) + ".." + short_text(high);
   if (type_ == OptionType::kInteger)
@@ -167,11 +155,6 @@ Option& Option::set_range(double low, double high) {
 }
 
 Option& Option::choices(std::vector<std::string> words) {
-  is_limited_to_choices_ = true;
-  return shown_choices(std::move(words));
-}
-
-Option& Option::shown_choices(std::vector<std::string> words) {
   row_.choices = std::move(words);
   return *this;
 }
@@ -195,33 +178,36 @@ std::string Option::name() const {
 }
 
 void Option::refuse(const std::string& text) const {
-  std::string expected = "text";
-  if (is_limited_to_choices_) {
-    expected = (row_.choices.size() > 1 ? "one of " : "") + joined(row_.choices, ", ");
-  } else if (type_ == OptionType::kSwitch) {
-    expected = "true or false";
-  } else if (type_ == OptionType::kInteger) {
-    expected = "a whole number";
-  } else if (type_ == OptionType::kUnsigned) {
-    expected = "a whole number from 0 to 2^64 - 1";
-  } else if (type_ == OptionType::kReal) {
-    expected = "a number";
-  }
+  std::string expected = kTypes[static_cast<int>(type_)].expected;
+  if (has_all_choices()) expected = (row_.choices.size() > 1 ? "one of " : "") + joined(row_.choices, ", ");
   if (const size_t dots = row_.range.find(".."); dots != std::string::npos)
     expected += " from " + row_.range.substr(0, dots) + " to " + row_.range.substr(dots + 2);
   throw UsageError(flag() + ": expected " + expected + ", found " + shown(text) +
-                   (is_limited_to_choices_ ? did_you_mean(text, row_.choices) : ""));
+                   (has_all_choices() ? did_you_mean(text, row_.choices) : ""));
 }
 
 void Option::set(const OptionValue& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return set_text(*text);
   if (std::count(row_.choices.begin(), row_.choices.end(), "on") > 0) {
-    const OptionValue is_on = converted(OptionType::kSwitch, value);
+    const OptionValue is_on = converted<bool>(value);
     return set_text(is_on.index() == 0 ? text_of(value) : std::get<bool>(is_on) ? "on" : "off");
   }
-  const OptionValue own = converted(type_, value);
+  const OptionValue own = convert_(value);
   if (own.index() == 0) refuse(text_of(value));
-  if (is_limited_to_choices_ && std::count(row_.choices.begin(), row_.choices.end(), text_of(own)) == 0)
+  take(own);
+}
+
+void Option::set_text(const std::string& text) {
+  if (wrong_) {
+    if (const std::string wrong = wrong_(text); !wrong.empty()) throw UsageError(flag() + ": " + wrong);
+  }
+  const OptionValue own = parse_(text);
+  if (own.index() == 0) refuse(text);
+  take(own);
+}
+
+void Option::take(const OptionValue& own) {
+  if (has_all_choices() && std::count(row_.choices.begin(), row_.choices.end(), text_of(own)) == 0)
     refuse(text_of(own));
   if (range_) {
     const auto* const integer = std::get_if<int64_t>(&own);
@@ -231,50 +217,22 @@ void Option::set(const OptionValue& value) {
   store_(own);
 }
 
-void Option::set_text(const std::string& text) {
-  if (wrong_) {
-    if (const std::string wrong = wrong_(text); !wrong.empty()) throw UsageError(flag() + ": " + wrong);
-  }
-  OptionValue value;
-  switch (type_) {
-    case OptionType::kSwitch:
-      value = parsed_switch(text);
-      break;
-    case OptionType::kInteger:
-      value = parsed<int64_t>(text);
-      break;
-    case OptionType::kUnsigned:
-      value = parsed<uint64_t>(text);
-      break;
-    case OptionType::kReal:
-      value = parsed<double>(text);
-      break;
-    case OptionType::kText:
-    case OptionType::kTexts:
-      if (is_limited_to_choices_ && std::count(row_.choices.begin(), row_.choices.end(), text) == 0)
-        refuse(text);
-      return store_(text);
-  }
-  if (value.index() == 0) refuse(text);
-  set(value);
-}
-
 std::string Option::text() const { return text_of(load_()); }
 
 Option& OptionSet::declare(const char* names, OptionType type, std::string description) {
   Option& option = options_.emplace_back();
   option.type_ = type;
+  option.parse_ = parsed<std::string>;
+  option.convert_ = converted<std::string>;
   OptionRow& row = option.row_;
   for (std::string_view left = names; !left.empty();) {
     const size_t comma = std::min(left.find(','), left.size());
-    std::string_view name = left.substr(0, comma);
-    if (name.starts_with('!')) name.remove_prefix(1);
-    row.names.emplace_back(name);
+    row.names.emplace_back(left.substr(0, comma));
     left.remove_prefix(std::min(comma + 1, left.size()));
   }
   row.is_positional = !row.names.front().starts_with('-');
   row.is_repeated = type == OptionType::kTexts;
-  row.value = kTypeNames[static_cast<int>(type)];
+  row.value = kTypes[static_cast<int>(type)].value;
   row.description = std::move(description);
   row.group = group_;
   if (!row.is_positional) {
@@ -295,6 +253,8 @@ Option& OptionSet::add(const char* names, T& variable, std::string description) 
       variable.push_back(std::get<std::string>(value));
     };
   } else {
+    option.parse_ = parsed<Held<Type>>;
+    option.convert_ = converted<Held<Type>>;
     option.store_ = [&variable](const OptionValue& value) {
       variable = static_cast<Type>(std::get<Held<Type>>(value));
     };
@@ -324,10 +284,6 @@ Option* OptionSet::find(const std::string& name) {
     if (std::count(names.begin(), names.end(), name) > 0 || option.name() == name) return &option;
   }
   return nullptr;
-}
-
-void OptionSet::forget() {
-  for (Option& option : options_) option.is_given = option.is_typed = false;
 }
 
 void OptionSet::set(const std::string& name, const OptionValue& value) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -54,20 +55,14 @@ class Option {
  public:
   Option& required();
   Option& type_name(const char* name);
-  // Both ends are in it.
-  template <typename Number>
-  Option& range(Number low, Number high) {
-    return set_range(static_cast<double>(low), static_cast<double>(high));
-  }
+  Option& range(double low, double high);  // both ends are in it
   Option& choices(std::vector<std::string> words);
-  // Leaves the choices to whoever has more of them: they are shown, and `judged_by` decides.
-  Option& shown_choices(std::vector<std::string> words);
-  // `wrong` says what is wrong with the text of a value; empty: nothing.
+  // `wrong` says what is wrong with the text of a value; empty: nothing. With it `choices` are only shown.
   Option& judged_by(std::function<std::string(const std::string&)> wrong);
 
   const OptionRow& row() const { return row_; }
   OptionType type() const { return type_; }
-  bool has_all_choices() const { return is_limited_to_choices_; }
+  bool has_all_choices() const { return !row_.choices.empty() && !wrong_; }
   std::string flag() const;  // "--first-sample", or a positional's name
   std::string name() const;  // "first_sample"
 
@@ -82,15 +77,15 @@ class Option {
 
  private:
   friend class OptionSet;
-  Option& set_range(double low, double high);
   [[noreturn]] void refuse(const std::string& text) const;
-  void require_choice(const std::string& text) const;
+  void take(const OptionValue& own);  // of its type
 
   OptionRow row_;
   OptionType type_ = OptionType::kText;
-  bool is_limited_to_choices_ = false;
   std::optional<std::pair<double, double>> range_;
   std::function<std::string(const std::string&)> wrong_;
+  OptionValue (*parse_)(std::string_view text) = nullptr;  // as the variable's type; empty: it is none
+  OptionValue (*convert_)(const OptionValue& value) = nullptr;
   std::function<void(const OptionValue&)> store_;
   std::function<OptionValue()> load_;
 };
@@ -104,7 +99,7 @@ class OptionSet {
   // What is declared after it stands under this heading.
   void begin_group(const char* heading) { group_ = heading; }
 
-  // names: "-n,--samples"; one that says no begins with "!". Its type is the variable's: bool and
+  // names: "-n,--samples"; one that begins with "--no-" says no. Its type is the variable's: bool and
   // std::optional<bool> are switches, std::vector<std::string> takes many words.
   template <typename T>
   Option& add(const char* names, T& variable, std::string description);
@@ -116,6 +111,13 @@ class OptionSet {
   using Words = std::vector<std::pair<const char*, T>>;
   template <typename Variable, typename T>
   Option& add_words(const char* names, Variable& variable, const Words<T>& words, std::string description);
+  // A file, and a model's file or name.
+  Option& add_file(const char* names, std::string& path, std::string description) {
+    return add(names, path, std::move(description)).type_name(kFileValue);
+  }
+  Option& add_model(const char* names, std::string& model, std::string description) {
+    return add(names, model, std::move(description)).type_name(kModelValue);
+  }
   // on or off, of bool or std::optional<bool>.
   template <typename Variable>
   Option& add_on_off(const char* names, Variable& variable, std::string description) {
@@ -127,8 +129,6 @@ class OptionSet {
   // By one of its names as they stand in the row, or by name(); null: there is none.
   Option* find(const std::string& name);
   const Option* find(const std::string& name) const { return const_cast<OptionSet*>(this)->find(name); }
-  // After their variables were reset: no option is given.
-  void forget();
   // Sets the option of that name of the libraries. Throws UsageError, also where there is none.
   void set(const std::string& name, const OptionValue& value);
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "engine/problem/problem.h"
-#include "host/options/run_options.h"
+#include "host/options/call_options.h"
 
 namespace pointsman {
 
@@ -38,9 +38,9 @@ void add_mode(OptionSet& options, Mode& mode) {
 void add_search_options(OptionSet& options, SolveOptions& solve) {
   add_mode(options, solve.mode);
   options.add("-n,--samples", solve.samples, int64_t{0}, "Samples per instance; 0: 1280, greedy one per copy")
-      .range(int64_t{0}, kMostSamples);
+      .range(0, kMostSamples);
   options.add("--first-sample", solve.first_sample, "Index of the first sample; cuts one run into chunks")
-      .range(int64_t{0}, kMostSamples);
+      .range(0, kMostSamples);
   options
       .add("-b,--batch-size", solve.batch_size, 0,
            "Instances solved at once; 0: automatic. Answers do not depend on it")
@@ -52,7 +52,7 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
            "TSP: spread the samples over the 8 symmetries of the square; 0: 8 in mode auto, and in mode "
            "active from a model; else 1")
       .choices({"0", "1", "8"});
-  options.add("--shuffle,!--no-shuffle", solve.shuffle,
+  options.add("--shuffle,--no-shuffle", solve.shuffle,
               "Spread the samples over random input orders; on in mode auto");
   options.add_on_off("--improve", solve.improve,
                      "on: local search from the best tours; default: on in mode auto");
@@ -60,7 +60,7 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
       .add("--kicks", solve.kicks, int64_t{-1},
            "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, in "
            "2opt 64, or until the limit; else none")
-      .range(int64_t{-1}, int64_t{1} << 40);
+      .range(-1, int64_t{1} << 40);
   options.add("--stop-at-first-misfit", solve.policy.stop_at_first_misfit,
               "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit "
               "ends the packing");
@@ -69,7 +69,7 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
 void add_active_options(OptionSet& options, SolveOptions& solve) {
   options.begin_group("Active search");
   options.add("--steps", solve.steps, int64_t{0}, "Gradient steps on an instance; 0: 5000")
-      .range(int64_t{0}, int64_t{1} << 31);
+      .range(0, int64_t{1} << 31);
   options.add("--replicas", solve.replicas, "Samples per step; each has its own input order; default: 128")
       .range(2, 1 << 16);
   options.add_words("--learn", solve.learned,
@@ -100,12 +100,11 @@ void add_engine_options(OptionSet& options, SolveOptions& solve) {
 }
 
 void add_solve_options(OptionSet& options, SolveRequest& request) {
-  options
-      .add("-m,--model", request.model,
-           "Model file or name; default: same problem, nearest size. Mode auto then samples it first")
-      .type_name(kModelValue);
+  options.add_model(
+      "-m,--model", request.model,
+      "Model file or name; default: same problem, nearest size. Mode auto then samples it first");
   options.add("--limit-each", request.limit_each, "Seconds for an instance; 0: no limit of its own")
-      .range(0.0, kMostSeconds);
+      .range(0, kMostSeconds);
   options.add("--init", request.init,
               "\"random\": active search from fresh parameters; else a file of solutions to start from: no "
               "answer will be worse than these");
@@ -117,22 +116,6 @@ void finish_solve_options(const OptionSet& options, SolveRequest& request) {
   solve.untrained = request.init == "random";
   solve.network = std::any_of(std::begin(kNetworkFlags), std::end(kNetworkFlags),
                               [&](const char* flag) { return options.is_given(flag); });
-  refuse_combinations(solve, options);
-}
-
-SolveCalls::SolveCalls() {
-  add_solve_options(options_, request_);
-  add_seed(options_, request_.options.seed);
-  add_time_limit(options_, request_.time_limit);
-}
-
-OptionSet& SolveCalls::begin() {
-  request_ = {};
-  options_.forget();
-  return options_;
-}
-
-void refuse_combinations(const SolveOptions& solve, const OptionSet& options) {
   const ModeInfo& mode = info_of(solve.mode);
   const bool active = solve.mode == Mode::kActive;
   if (!mode.has_network) options.refuse_typed(kNetworkFlags, std::string("is not for --mode ") + mode.name);
@@ -151,9 +134,20 @@ void refuse_combinations(const SolveOptions& solve, const OptionSet& options) {
   const int64_t samples = solve.samples.value_or(1), copies = solve.augment.value_or(1);
   if (solve.mode == Mode::kGreedy && samples > copies && !solve.shuffle.value_or(false)) {
     throw UsageError("--samples " + std::to_string(samples) +
-                     " --mode greedy: a greedy pass of the same input gives the same tour; add "
-                     "--shuffle");
+                     " --mode greedy: a greedy pass of the same input gives the same tour; add --shuffle");
   }
+}
+
+SolveCalls::SolveCalls() {
+  add_solve_options(options_, request_);
+  add_seed(options_, request_.options.seed);
+  add_time_limit(options_, request_.time_limit);
+}
+
+OptionSet& SolveCalls::begin() {
+  request_ = {};
+  for (Option& option : options_.all()) option.is_given = option.is_typed = false;
+  return options_;
 }
 
 std::string wrong_options(const SolveOptions& options, const Instance& instance) {

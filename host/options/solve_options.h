@@ -16,7 +16,7 @@ struct SolveRequest {
   double time_limit = 0, limit_each = 0;  // seconds, of the call and of an instance; 0: none
 };
 
-// All but the seed and the time limit (run_options.h), which every subcommand of the program has.
+// All but the seed and the time limit (call_options.h), which every subcommand of the program has.
 void add_solve_options(OptionSet& options, SolveRequest& request);
 // Of a policy from which samples are drawn or whose log p is asked.
 void add_temperature(OptionSet& options, float& temperature);
@@ -43,9 +43,6 @@ class SolveCalls {
   SolveRequest request_;
   OptionSet options_;
 };
-
-// Throws UsageError for combinations that mean nothing, as far as the engine's options are concerned.
-void refuse_combinations(const SolveOptions& solve, const OptionSet& options);
 
 // Why these options cannot solve this instance; empty: they can.
 std::string wrong_options(const SolveOptions& options, const Instance& instance);

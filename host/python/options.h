@@ -9,8 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "host/options/instance_options.h"
-#include "host/options/run_options.h"
+#include "host/options/call_options.h"
 #include "host/options/solve_options.h"
 #include "host/options/train_options.h"
 

@@ -9,9 +9,8 @@
 #include "host/formats/read_files.h"
 #include "host/options/did_you_mean.h"
 #include "host/python/call.h"
-#include "host/run/given_answers.h"
+#include "host/run/load.h"
 #include "host/run/log.h"
-#include "host/run/solve_batch.h"
 #include "host/run/solve_totals.h"
 #include "models/tools/atomic_file.h"
 

@@ -8,9 +8,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/cluster/communicator.h"
-#include "engine/training/trainer.h"
 #include "host/formats/input_file.h"
-#include "models/parameter_file.h"
 #include "models/tools/atomic_file.h"
 
 namespace pointsman {
@@ -27,10 +25,8 @@ Failure describe(const std::exception_ptr& error) {
     return {kExitUsage, e.what(), "", 0};
   } catch (const OutputRefused& e) {
     return {kExitUsage, e.what(), e.file(), 0};
-  } catch (const ModelFileError& e) {
-    return {kExitInput, e.what(), e.file(), 0};
-  } catch (const CheckpointError& e) {
-    return {kExitInput, e.what(), e.file(), 0};
+  } catch (const FileError& e) {
+    return {kExitInput, e.what(), e.file(), 0};  // of a model or a checkpoint
   } catch (const DiskError& e) {
     return {kExitResource, e.what(), e.file(), 0};
   } catch (const OutputStopped& e) {

@@ -7,6 +7,7 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/formats/read_files.h"
+#include "host/formats/write_solutions.h"
 #include "host/run/log.h"
 
 namespace pointsman {
@@ -25,10 +26,20 @@ void require_coordinates(const InstanceBatch& instances, const std::string& path
   }
 }
 
-SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
-  SolutionBatch solutions = read_solutions(path, instances);
-  check_solutions(solutions, instances, path);
+Solution without_network(Solution solution) {
+  solution.log_prob = solution.network_objective = kNoNumber;
+  return solution;
+}
+
+SolutionBatch measured_answers(SolutionBatch solutions, const InstanceBatch& instances,
+                               const std::string& file) {
+  check_solutions(solutions, instances, file);
+  for (Solution& solution : solutions) solution = without_network(std::move(solution));
   return solutions;
+}
+
+SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances) {
+  return measured_answers(read_solutions(path, instances), instances, path);
 }
 
 void check_generate_options(const GenerateOptions& options, uint64_t seed) {

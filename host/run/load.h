@@ -7,7 +7,7 @@
 
 #include "engine/problem/instance.h"
 #include "engine/search/limits.h"
-#include "host/options/instance_options.h"
+#include "host/options/call_options.h"
 
 namespace pointsman {
 
@@ -17,8 +17,13 @@ InstanceBatch load_instances(const std::string& path, const InstanceOptions& opt
 // Throws UsageError for instances that are a matrix of distances. `who` needs coordinates: "score".
 void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who);
 
-// Reads the solutions of a file (read_solutions.h), which must all be valid: InputError for the first that is
-// not.
+// An answer that no run gave has no numbers of a network.
+Solution without_network(Solution solution);
+
+// The answers of a file, measured. Throws InputError, naming it, for the first that is no answer.
+SolutionBatch measured_answers(SolutionBatch solutions, const InstanceBatch& instances,
+                               const std::string& file);
+// Reads them (read_files.h).
 SolutionBatch load_solutions(const std::string& path, const InstanceBatch& instances);
 
 // Throws UsageError for combinations that mean nothing.

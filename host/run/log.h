@@ -8,7 +8,6 @@
 #include <string>
 
 #include "engine/search/limits.h"
-#include "host/run/run_log.h"
 
 namespace pointsman {
 
@@ -23,6 +22,12 @@ void set_log_sink(std::function<void(const char* level, const std::string& messa
 Clock::time_point process_start();
 double milliseconds_since(Clock::time_point start);
 double seconds_now();  // since the program began
+
+// Who is told, a line at a time, what a run does.
+struct RunLog {
+  static void nobody(const std::string&) {}
+  std::function<void(const std::string&)> info = nobody, debug = nobody;
+};
 
 void log_debug(const std::string& message);  // only with -v
 void log_info(const std::string& message);

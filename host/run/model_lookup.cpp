@@ -99,7 +99,7 @@ fs::path find_model(const std::string& model) {
 Model load_model(const fs::path& path, const RunLog& log) {
   Model model = read_model(path);
   if (!model.has_checksum) {
-    log.tell(path.string() + ": has no checksum, since version " + model.config.version +
+    log.info(path.string() + ": has no checksum, since version " + model.config.version +
              " wrote it; damaged weights are not detected");
   }
   return model;
@@ -142,14 +142,13 @@ const Model& ModelStore::load(ProblemKind problem, int n) {
   std::unique_ptr<Model>& model = models_[path];
   if (!model) {
     model = std::make_unique<Model>(load_model(path, log_));
-    log_.tell(printed("model %s: %s, trained on n = %d%s", model->name.c_str(),
+    log_.info(printed("model %s: %s, trained on n = %d%s", model->name.c_str(),
                       name_of(model->config.problem), model->config.n,
                       requested_.empty() ? (model->config.n == n ? " (the instance's own size)"
                                                                  : " (nearest to the instance's)")
                                          : ""));
-    log_.tell_detail(printed("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(),
-                             path.c_str(), model->sha256.c_str(), model->config.glimpses,
-                             model->config.clip));
+    log_.debug(printed("model %s: %s, sha256 %s, %d glimpses, C = %g", model->name.c_str(), path.c_str(),
+                       model->sha256.c_str(), model->config.glimpses, model->config.clip));
   }
   if (model->config.problem != problem)
     throw ModelFileError(path.string(), std::string("expected a model for ") + name_of(problem) +

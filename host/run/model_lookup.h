@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
-#include "host/run/run_log.h"
+#include "host/run/log.h"
 #include "models/parameter_file.h"
 
 namespace pointsman {

@@ -12,27 +12,6 @@ namespace pointsman {
 
 namespace {
 
-// Every field of each, in one order for both ways.
-
-// Beside those of the table of options.
-template <typename Options, typename Field>
-void each_own_field(Options& o, const Field& field) {
-  field(o.fills_limit), field(o.network), field(o.untrained), field(o.seed);
-}
-
-template <typename Answer, typename Field>
-void each_field_of_solution(Answer& s, const Field& field) {
-  field(s.order), field(s.objective), field(s.unrounded), field(s.weight), field(s.log_prob);
-  field(s.network_objective), field(s.status), field(s.start), field(s.kicks);
-}
-
-auto writes(MessageWriter& message) {
-  return [&message](const auto& value) { message.put(value); };
-}
-auto reads(MessageReader& message) {
-  return [&message](auto& value) { message.get(value); };
-}
-
 std::optional<double> seconds_until(const std::optional<Clock::time_point>& when) {
   if (!when) return std::nullopt;
   return std::chrono::duration<double>(*when - Clock::now()).count();
@@ -45,8 +24,8 @@ std::optional<Clock::time_point> in_seconds(const std::optional<double>& seconds
 
 }  // namespace
 
-void put(MessageWriter& message, const BackendOptions& options) {
-  message.put(options.device).put(options.threads).put(options.precision);
+MessageWriter& put(MessageWriter& message, const BackendOptions& options) {
+  return message.put(options.device).put(options.threads).put(options.precision);
 }
 
 BackendOptions take_backend_options(MessageReader& message) {
@@ -55,9 +34,9 @@ BackendOptions take_backend_options(MessageReader& message) {
   return options;
 }
 
-void put(MessageWriter& message, const Model& model) {
+MessageWriter& put(MessageWriter& message, const Model& model) {
   put(message, model.config);
-  message.put(model.parameters).put(model.name);
+  return message.put(model.parameters).put(model.name);
 }
 
 Model take_model(MessageReader& message) {
@@ -67,12 +46,12 @@ Model take_model(MessageReader& message) {
   return model;
 }
 
-void put(MessageWriter& message, const SolveOptions& options) {
+MessageWriter& put(MessageWriter& message, const SolveOptions& options) {
   SolveOptions own = options;
   OptionSet set;
   add_engine_options(set, own);
   for (const Option& option : set.all()) message.put(option.text());
-  each_own_field(options, writes(message));
+  return message.put(own.fills_limit).put(own.network).put(own.untrained).put(own.seed);
 }
 
 SolveOptions take_solve_options(MessageReader& message) {
@@ -82,12 +61,12 @@ SolveOptions take_solve_options(MessageReader& message) {
   for (Option& option : set.all()) {
     if (const auto text = message.next<std::string>(); !text.empty()) option.set_text(text);
   }
-  each_own_field(options, reads(message));
+  message.get(options.fills_limit).get(options.network).get(options.untrained).get(options.seed);
   return options;
 }
 
-void put(MessageWriter& message, const SearchControl& control) {
-  message.put(seconds_until(control.deadline)).put(seconds_until(control.end)).put(control.each);
+MessageWriter& put(MessageWriter& message, const SearchControl& control) {
+  return message.put(seconds_until(control.deadline)).put(seconds_until(control.end)).put(control.each);
 }
 
 SearchControl take_limits(MessageReader& message) {
@@ -98,10 +77,10 @@ SearchControl take_limits(MessageReader& message) {
   return control;
 }
 
-void put(MessageWriter& message, const Instance& instance) {
+MessageWriter& put(MessageWriter& message, const Instance& instance) {
   message.put(instance.id).put(instance.has_id).put(instance.problem).put(instance.metric);
   message.put(instance.capacity).put(instance.values).put(instance.matrix ? instance.matrix->n : -1);
-  if (instance.matrix) message.put(instance.matrix->above);
+  return instance.matrix ? message.put(instance.matrix->above) : message;
 }
 
 Instance take_instance(MessageReader& message) {
@@ -114,13 +93,17 @@ Instance take_instance(MessageReader& message) {
   return instance;
 }
 
-void put(MessageWriter& message, const Solution& solution) {
-  each_field_of_solution(solution, writes(message));
+MessageWriter& put(MessageWriter& message, const Solution& solution) {
+  message.put(solution.order).put(solution.objective).put(solution.unrounded).put(solution.weight);
+  message.put(solution.log_prob).put(solution.network_objective);
+  return message.put(solution.status).put(solution.start).put(solution.kicks);
 }
 
 Solution take_solution(MessageReader& message) {
   Solution solution;
-  each_field_of_solution(solution, reads(message));
+  message.get(solution.order).get(solution.objective).get(solution.unrounded).get(solution.weight);
+  message.get(solution.log_prob).get(solution.network_objective);
+  message.get(solution.status).get(solution.start).get(solution.kicks);
   return solution;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 asks of another rank, and what it is answered.
+// What rank 0 asks of another rank, and what it is answered. put() returns `message`.
 #pragma once
 
 #include "engine/cluster/message.h"
@@ -19,14 +19,14 @@ enum class RankCall : int32_t {
   kEnd
 };
 
-void put(MessageWriter& message, const BackendOptions& options);
-void put(MessageWriter& message, const Model& model);
+MessageWriter& put(MessageWriter& message, const BackendOptions& options);
+MessageWriter& put(MessageWriter& message, const Model& model);
 // Without on_step.
-void put(MessageWriter& message, const SolveOptions& options);
+MessageWriter& put(MessageWriter& message, const SolveOptions& options);
 // Its limits, as seconds from now: ranks have clocks of their own.
-void put(MessageWriter& message, const SearchControl& control);
-void put(MessageWriter& message, const Instance& instance);
-void put(MessageWriter& message, const Solution& solution);
+MessageWriter& put(MessageWriter& message, const SearchControl& control);
+MessageWriter& put(MessageWriter& message, const Instance& instance);
+MessageWriter& put(MessageWriter& message, const Solution& solution);
 
 BackendOptions take_backend_options(MessageReader& message);
 Model take_model(MessageReader& message);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,46 @@ void merge(SolveReport& all, const SolveReport& piece) {
   all.statistics += piece.statistics;
 }
 
+// Has all pieces of items of this work done, here by this thread and on the other ranks, which a second
+// thread serves. message: what another rank is sent for a piece, and it answers with one message. answered:
+// takes that answer. Both are called by the second thread. The first exception is thrown again.
+void share_work(Communicator& ranks, std::vector<double> work,
+                const std::function<void(const WorkPiece&)>& here,
+                const std::function<std::string(const WorkPiece&)>& message,
+                const std::function<void(const WorkPiece&, std::string_view)>& answered) {
+  WorkPieces pieces(std::move(work), ranks.size());
+  std::map<int, WorkPiece> under_way;  // by rank
+  const auto hand_out = [&](int rank) {
+    WorkPiece piece = pieces.take();
+    if (piece.places.empty()) return;
+    ranks.send(rank, message(piece));
+    under_way[rank] = std::move(piece);
+  };
+  auto others = std::async(std::launch::async, [&] {
+    try {
+      for (int rank = 1; rank < ranks.size(); ++rank) hand_out(rank);
+      while (!under_way.empty()) {
+        const Communicator::Received answer = ranks.receive(Communicator::kAnyRank);
+        const WorkPiece done = std::move(under_way.at(answer.from));
+        under_way.erase(answer.from);
+        hand_out(answer.from);
+        answered(done, answer.bytes);
+      }
+    } catch (...) {
+      ranks.mark_broken();
+      pieces.drop();
+      throw;
+    }
+  });
+  try {
+    for (WorkPiece piece = pieces.take(); !piece.places.empty(); piece = pieces.take()) here(piece);
+  } catch (...) {
+    pieces.drop();
+    throw;
+  }
+  others.get();
+}
+
 // With its part of the time, in which all ranks work.
 SolveJob job_of(const WorkPiece& piece, int ranks, const SolveJob& job) {
   SolveJob part = job.part(piece.places);
@@ -86,8 +127,7 @@ std::unique_ptr<Backend> backend_of_all(Communicator& ranks, const BackendOption
   auto backend = own.device == "cpu" ? make_cluster_backend(ranks, own.threads)
                                      : make_cluster_backend(ranks, make_backend(own));
   MessageWriter message;
-  put(message.put(RankCall::kBackend), options);
-  tell(ranks, message);
+  tell(ranks, put(message.put(RankCall::kBackend), options));
   return backend;
 }
 
@@ -158,19 +198,20 @@ std::string untrained_checkpoint(const TrainOptions& options) {
 }
 
 // A rank that serves.
-class Server {
- public:
-  Server(Communicator& ranks, const std::function<bool()>& interrupted)
-      : ranks_(ranks), interrupted_(interrupted) {}
+struct Server {
+  Communicator& ranks;
+  const std::function<bool()>& interrupted;
+  std::optional<Engine> engine = {};
+  std::vector<std::unique_ptr<Model>> models = {};
 
   // False: it was the last call.
   bool serve(MessageReader& message) {
     switch (message.next<RankCall>()) {
       case RankCall::kEngine:
-        engine_.emplace(options_of_rank(take_backend_options(message), ranks_));
+        engine.emplace(options_of_rank(take_backend_options(message), ranks));
         return true;
       case RankCall::kModel:
-        models_.push_back(std::make_unique<Model>(take_model(message)));
+        models.push_back(std::make_unique<Model>(take_model(message)));
         return true;
       case RankCall::kSolve:
         solve(message);
@@ -179,12 +220,12 @@ class Server {
         score(message);
         return true;
       case RankCall::kCudaDevice: {
-        const RankDevice own = own_device(ranks_);
-        ranks_.send(0, MessageWriter().put(own.identity).put(own.reason).bytes());
+        const RankDevice own = own_device(ranks);
+        ranks.send(0, MessageWriter().put(own.identity).put(own.reason).bytes());
         return true;
       }
       case RankCall::kBackend:
-        serve_backend(options_of_rank(take_backend_options(message), ranks_));
+        serve_backend(options_of_rank(take_backend_options(message), ranks));
         return true;
       case RankCall::kTrainAlone:
         train_alone(message);
@@ -195,25 +236,24 @@ class Server {
     throw std::logic_error("no such call of another rank");
   }
 
- private:
   const Model* take_model_number(MessageReader& message) {
     const auto number = message.next<int32_t>();
-    return number < 0 ? nullptr : models_.at(static_cast<size_t>(number)).get();
+    return number < 0 ? nullptr : models.at(static_cast<size_t>(number)).get();
   }
 
   void solve(MessageReader& message) {
     const Model* const model = take_model_number(message);
     const SolveOptions options = take_solve_options(message);
     SearchControl control = take_limits(message);
-    control.interrupted = interrupted_;
+    control.interrupted = interrupted;
     auto rows = message.next<std::vector<uint64_t>>();
     const InstanceBatch instances = take_instances(message);
     MessageWriter solutions;
     SolveJob job(instances, 0, options, control,
                  [&](size_t, Solution&& solution) { put(solutions, solution); });
     job.rows = std::move(rows);
-    const SolveReport report = engine_.value().solve(model, job);
-    ranks_.send(0, MessageWriter().put(report).bytes() + solutions.bytes());
+    const SolveReport report = engine.value().solve(model, job);
+    ranks.send(0, MessageWriter().put(report).bytes() + solutions.bytes());
   }
 
   void score(MessageReader& message) {
@@ -223,21 +263,21 @@ class Server {
     SolutionBatch solutions;
     for (size_t i = 0; i < instances.size(); ++i) solutions.push_back(take_solution(message));
     const std::vector<double> scores =
-        engine_.value().score(*model, instances, solutions, temperature, StopToken(interrupted_));
-    ranks_.send(0, MessageWriter().put(scores).bytes());
+        engine.value().score(*model, instances, solutions, temperature, StopToken(interrupted));
+    ranks.send(0, MessageWriter().put(scores).bytes());
   }
 
   void serve_backend(const BackendOptions& own) {
     if (own.device == "cpu") {
-      serve_cluster_backend(ranks_, own.threads);
+      serve_cluster_backend(ranks, own.threads);
     } else {
-      serve_cluster_backend(ranks_, make_backend(own));
+      serve_cluster_backend(ranks, make_backend(own));
     }
   }
 
   // Writes nothing and validates nothing to speak of: rank 0 does.
   void train_alone(MessageReader& message) {
-    const auto backend = asynchronous_backend(ranks_, take_backend_options(message));
+    const auto backend = asynchronous_backend(ranks, take_backend_options(message));
     const auto bytes = message.next<std::vector<char>>();
     const Checkpoint told = parse_checkpoint({bytes.data(), bytes.size()}, "the options of rank 0");
     TrainOptions options = told.options;
@@ -247,11 +287,6 @@ class Server {
     // A signal that rank 0 has, too, must end it with the steps that were made.
     train(*backend, options, told.state.parameters, {}, {}, {}, backend.get());
   }
-
-  Communicator& ranks_;
-  const std::function<bool()>& interrupted_;
-  std::optional<Engine> engine_;
-  std::vector<std::unique_ptr<Model>> models_;
 };
 
 }  // namespace
@@ -271,17 +306,13 @@ BackendOptions options_of_rank(BackendOptions options, const Communicator& ranks
 int32_t Ranks::number_of(const Model* model) {
   if (!std::exchange(is_open_, true)) {
     MessageWriter message;
-    message.put(RankCall::kEngine);
-    put(message, options_);
-    tell(ranks_, message);
+    tell(ranks_, put(message.put(RankCall::kEngine), options_));
   }
   if (model == nullptr) return -1;
   const auto [at, is_new] = known_.try_emplace(model, static_cast<int32_t>(known_.size()));
   if (is_new) {
     MessageWriter message;
-    message.put(RankCall::kModel);
-    put(message, *model);
-    tell(ranks_, message);
+    tell(ranks_, put(message.put(RankCall::kModel), *model));
   }
   return at->second;
 }
@@ -296,7 +327,6 @@ SolveReport Ranks::solve(Engine& own, const Model* model, const SolveJob& job) {
   }
   const Clock::time_point start = Clock::now();
   const int32_t number = number_of(model);
-  WorkPieces pieces(work_of(job.instances), ranks_.size());
   std::mutex mutex;  // of what follows
   AnswersInOrder answers(job.sink);
   SolveReport report;
@@ -313,19 +343,19 @@ SolveReport Ranks::solve(Engine& own, const Model* model, const SolveJob& job) {
   const auto message = [&](const WorkPiece& piece) {
     const SolveJob part = job_of(piece, ranks_.size(), job);
     MessageWriter writer;
-    writer.put(RankCall::kSolve).put(number);
-    put(writer, part.options);
+    put(writer.put(RankCall::kSolve).put(number), part.options);
     put(writer, part.control);
     writer.put(part.rows);
     put_instances(writer, part.instances);
     return writer.bytes();
   };
-  share_work(ranks_, pieces, here, message, [&](const WorkPiece& piece, std::string_view bytes) {
-    MessageReader reader(bytes);
-    const std::lock_guard lock(mutex);
-    merge(report, reader.next<SolveReport>());
-    for (const size_t place : piece.places) answers.put(place, take_solution(reader));
-  });
+  share_work(ranks_, work_of(job.instances), here, message,
+             [&](const WorkPiece& piece, std::string_view bytes) {
+               MessageReader reader(bytes);
+               const std::lock_guard lock(mutex);
+               merge(report, reader.next<SolveReport>());
+               for (const size_t place : piece.places) answers.put(place, take_solution(reader));
+             });
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return report;
 }
@@ -336,7 +366,6 @@ std::vector<double> Ranks::score(Engine& own, const Model& model, std::span<cons
   if (is_alone(instances.size())) return own.score(model, instances, solutions, temperature, stop);
   const int32_t number = number_of(&model);
   const InstancePointers pointers = pointers_to(instances);
-  WorkPieces pieces(work_of(pointers), ranks_.size());
   std::vector<double> scores(instances.size());
   const auto take = [&](const WorkPiece& piece, const std::vector<double>& part) {
     for (size_t i = 0; i < piece.places.size(); ++i) scores[piece.places[i]] = part.at(i);
@@ -352,14 +381,14 @@ std::vector<double> Ranks::score(Engine& own, const Model& model, std::span<cons
     for (const size_t place : piece.places) put(writer, solutions[place]);
     return writer.bytes();
   };
-  share_work(ranks_, pieces, here, message, [&](const WorkPiece& piece, std::string_view bytes) {
+  share_work(ranks_, work_of(pointers), here, message, [&](const WorkPiece& piece, std::string_view bytes) {
     take(piece, MessageReader(bytes).next<std::vector<double>>());
   });
   return scores;
 }
 
 void serve_rank(Communicator& ranks, const std::function<bool()>& interrupted) {
-  Server server(ranks, interrupted);
+  Server server{ranks, interrupted};
   for (bool is_on = true; is_on;) {
     const Communicator::Received call = ranks.receive(0);
     MessageReader message(call.bytes);
@@ -378,8 +407,7 @@ RankedTraining ranked_training(Communicator& ranks, const BackendOptions& option
     backends.push_back(backend_of_all(ranks, each));
   } else {
     MessageWriter message;
-    put(message.put(RankCall::kTrainAlone), each);
-    message.put(untrained_checkpoint(*asynchronous));
+    put(message.put(RankCall::kTrainAlone), each).put(untrained_checkpoint(*asynchronous));
     auto backend = asynchronous_backend(ranks, each);
     shared = backend.get();
     backends.push_back(std::move(backend));
@@ -388,9 +416,6 @@ RankedTraining ranked_training(Communicator& ranks, const BackendOptions& option
   return {Engine(std::move(backends), note), shared};
 }
 
-void end_ranks(Communicator& ranks) {
-  for (int rank = 1; rank < ranks.size(); ++rank)
-    ranks.send(rank, MessageWriter().put(RankCall::kEnd).bytes());
-}
+void end_ranks(Communicator& ranks) { tell(ranks, MessageWriter().put(RankCall::kEnd)); }
 
 }  // namespace pointsman

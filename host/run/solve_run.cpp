@@ -57,11 +57,11 @@ const Model* SolveRun::model_for(ProblemKind problem, int n, const SolveOptions&
     const Model& model = models.get(problem, n);
     if (n <= kFarthest * model.config.n) return &model;
     if (!std::exchange(told_of_size_, true)) {
-      log_.tell(model.name + " was trained on " + std::to_string(model.config.n) +
+      log_.info(model.name + " was trained on " + std::to_string(model.config.n) +
                 " items: it is not used for " + std::to_string(n));
     }
   } catch (const ModelFileError& error) {
-    if (!std::exchange(told_of_size_, true)) log_.tell(std::string("no network is used: ") + error.what());
+    if (!std::exchange(told_of_size_, true)) log_.info(std::string("no network is used: ") + error.what());
   }
   return nullptr;
 }
@@ -95,7 +95,7 @@ void SolveRun::solve(const SolveJob& job) {
     const SolveReport done = ranks_.solve(engine, group.model, part);
     add(report, done);
     if (job.options.shuffle.value_or(false) && !done.shuffle && !std::exchange(told_of_shuffle_, true))
-      log_.tell("--shuffle: ignored, the attention encoder reads all orders of the items alike");
+      log_.info("--shuffle: ignored, the attention encoder reads all orders of the items alike");
   }
 }
 

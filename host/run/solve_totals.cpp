@@ -2,18 +2,16 @@
 #include "host/run/solve_totals.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "host/options/solve_options.h"
 
 namespace pointsman {
 
 std::string device_text(const DeviceInfo& device) { return device.name + " (" + device.detail + ")"; }
 
 void tell_device_note(const Engine& engine, const RunLog& log) {
-  if (engine.device_note().empty()) return;
-  if (has_cuda_driver()) {
-    log.tell(engine.device_note());
-  } else {
-    log.tell_detail(engine.device_note());
-  }
+  if (!engine.device_note().empty()) (has_cuda_driver() ? log.info : log.debug)(engine.device_note());
 }
 
 SolutionSums& SolveTotals::group_of(const Instance& instance) {
@@ -70,6 +68,34 @@ SolveSummary summarise(SolveRun& run, const SolveTotals& totals, const SolveOpti
     if (model != nullptr) summary.groups.back().model = model->name;
   }
   return summary;
+}
+
+SolveSummary summary_of_given(const InstanceBatch& instances, const SolutionBatch& solutions) {
+  SolveTotals totals;
+  for (size_t i = 0; i < instances.size(); ++i) totals.add(instances[i], solutions[i], kNoNumber);
+  SolveSummary summary;
+  summary.instances = totals.instances;
+  summary.mean_cost = totals.mean_objective();
+  summary.version = POINTSMAN_VERSION;
+  return summary;
+}
+
+SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer) {
+  check_instances(job.options, job.instances);
+  run.used = {};
+  run.report = {};
+  SolvedBatch solved;
+  solved.solutions.resize(job.size());
+  SolveTotals totals;
+  job.sink = [&](size_t i, Solution&& found) {
+    totals.add(*job.instances[i], found, kNoNumber);
+    solved.solutions[i] = std::move(found);
+    if (on_answer) on_answer();
+  };
+  run.solve(job);
+  solved.summary = summarise(run, totals, job.options, 0.0);
+  solved.is_cut_short = totals.is_cut_short();
+  return solved;
 }
 
 }  // namespace pointsman

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Totals over a run, and its summary.
+// Totals over a run, its summary, and a batch solved as a whole.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,5 +75,19 @@ void tell_device_note(const Engine& engine, const RunLog& log);
 // Of a run with these options; the code is left 0.
 SolveSummary summarise(SolveRun& run, const SolveTotals& totals, const SolveOptions& options,
                        double loading_ms);
+// Of answers that no run gave.
+SolveSummary summary_of_given(const InstanceBatch& instances, const SolutionBatch& solutions);
+
+// A batch that is all there, solved by a run: what the libraries' calls do.
+struct SolvedBatch {
+  SolutionBatch solutions;  // one for each instance, in their order
+  SolveSummary summary;     // of these; the code is left 0
+  bool is_cut_short = false;
+};
+
+// The job needs no sink. The run's models are those of its request; what it used and reported before is
+// forgotten. `on_answer` may be empty; it is called once an answer, in input order, by any thread of the
+// host, by one at a time. Throws std::invalid_argument where the options cannot solve an instance.
+SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer = {});
 
 }  // namespace pointsman

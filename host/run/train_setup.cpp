@@ -80,28 +80,6 @@ void check_outputs(const TrainRequest& request) {
   }
 }
 
-void prepare(TrainRequest& request, uint64_t seed) {
-  TrainOptions& options = request.options;
-  if (options.baseline == Baseline::kShared && options.rollouts < 2 && request.solutions.empty()) {
-    throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
-  }
-  if (options.rollouts % options.symmetries != 0)
-    throw UsageError("--symmetries: expected a divisor of --rollouts, found " +
-                     std::to_string(options.symmetries));
-  options.model.problem = *find_problem(request.problem);
-  const Problem& problem = problem_of(options.model.problem);
-  refuse_capacity(problem.kind, options.model.capacity);
-  if (request.output.empty()) {
-    request.output = problem.model_prefix + std::to_string(options.model.n) + ".safetensors";
-  }
-  check_outputs(request);
-  options.output = request.output;
-  options.checkpoint = request.checkpoint;
-  options.log = request.log;
-  options.seed = options.model.seed = seed;
-  options.model.version = POINTSMAN_VERSION;
-}
-
 // The instances to train on and, for supervised learning, the answers to learn from.
 void load_examples(TrainRequest& request, const OptionSet& set) {
   if (request.instances.empty() && !request.solutions.empty())
@@ -148,8 +126,25 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
     throw UsageError("--device cuda:all: training uses one device; name it, as cuda or cuda:1");
   if (request.asynchronous && (!request.instances.empty() || request.options.baseline == Baseline::kRollout))
     throw UsageError("--asynchronous: is for neither --instances nor --baseline rollout");
-  prepare(request, seed);
   TrainOptions& train = request.options;
+  if (train.baseline == Baseline::kShared && train.rollouts < 2 && request.solutions.empty()) {
+    throw UsageError("--rollouts: the shared baseline needs at least 2 rollouts of an instance");
+  }
+  if (train.rollouts % train.symmetries != 0)
+    throw UsageError("--symmetries: expected a divisor of --rollouts, found " +
+                     std::to_string(train.symmetries));
+  train.model.problem = *find_problem(request.problem);
+  const Problem& problem = problem_of(train.model.problem);
+  refuse_capacity(problem.kind, train.model.capacity);
+  if (request.output.empty()) {
+    request.output = problem.model_prefix + std::to_string(train.model.n) + ".safetensors";
+  }
+  check_outputs(request);
+  train.output = request.output;
+  train.checkpoint = request.checkpoint;
+  train.log = request.log;
+  train.seed = train.model.seed = seed;
+  train.model.version = POINTSMAN_VERSION;
   std::vector<float> initial = initial_state(request, options, train.model);
   const double rate = request.learning_rate.value_or(fresh_learning_rate(train.model.encoder));
   train.learning_rate = static_cast<float>(rate);

@@ -2,10 +2,7 @@
 #include "host/run/work_pieces.h"
 
 #include <algorithm>
-#include <exception>
-#include <map>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 namespace pointsman {
@@ -43,44 +40,6 @@ WorkPiece WorkPieces::take() {
 void WorkPieces::drop() {
   const std::lock_guard lock(mutex_);
   next_ = order_.size();
-}
-
-void share_work(Communicator& ranks, WorkPieces& pieces, const std::function<void(const WorkPiece&)>& here,
-                const std::function<std::string(const WorkPiece&)>& message,
-                const std::function<void(const WorkPiece&, std::string_view)>& answered) {
-  std::map<int, WorkPiece> under_way;  // by rank
-  const auto hand_out = [&](int rank) {
-    WorkPiece piece = pieces.take();
-    if (piece.places.empty()) return;
-    ranks.send(rank, message(piece));
-    under_way[rank] = std::move(piece);
-  };
-  std::exception_ptr there_failed, here_failed;
-  std::thread server([&] {
-    try {
-      for (int rank = 1; rank < ranks.size(); ++rank) hand_out(rank);
-      while (!under_way.empty()) {
-        const Communicator::Received answer = ranks.receive(Communicator::kAnyRank);
-        const WorkPiece done = std::move(under_way.at(answer.from));
-        under_way.erase(answer.from);
-        hand_out(answer.from);
-        answered(done, answer.bytes);
-      }
-    } catch (...) {
-      there_failed = std::current_exception();
-      ranks.mark_broken();
-      pieces.drop();
-    }
-  });
-  try {
-    for (WorkPiece piece = pieces.take(); !piece.places.empty(); piece = pieces.take()) here(piece);
-  } catch (...) {
-    here_failed = std::current_exception();
-    pieces.drop();
-  }
-  server.join();
-  if (here_failed) std::rethrow_exception(here_failed);
-  if (there_failed) std::rethrow_exception(there_failed);
 }
 
 }  // namespace pointsman

@@ -3,13 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <vector>
-
-#include "engine/cluster/communicator.h"
 
 namespace pointsman {
 
@@ -40,12 +35,5 @@ class WorkPieces {
   size_t next_ = 0;            // in it
   double all_work_ = 0.0, work_left_ = 0.0;
 };
-
-// Rank 0: has all pieces worked on, here by this thread and on the other ranks, which a second thread serves.
-// message: what another rank is sent for a piece, and it answers with one message. answered: takes that
-// answer. Both are called by the second thread. The first exception is thrown again.
-void share_work(Communicator& ranks, WorkPieces& pieces, const std::function<void(const WorkPiece&)>& here,
-                const std::function<std::string(const WorkPiece&)>& message,
-                const std::function<void(const WorkPiece&, std::string_view)>& answered);
 
 }  // namespace pointsman

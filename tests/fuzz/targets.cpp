@@ -17,7 +17,7 @@
 #include "engine/problem/validate.h"
 #include "engine/training/checkpoint.h"
 #include "host/command/command.h"
-#include "host/command/config_file.h"
+#include "host/command/parser.h"
 #include "host/command/eval_modes.h"
 #include "host/formats/formats.h"
 #include "host/formats/input_file.h"

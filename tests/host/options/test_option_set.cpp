@@ -32,7 +32,7 @@ struct Variables {
 void declare(OptionSet& options, Variables& v) {
   options.add("FILE", v.files, "files");
   options.add("-f,--force", v.force, "a switch");
-  options.add("--shuffle,!--no-shuffle", v.shuffle, "an optional switch");
+  options.add("--shuffle,--no-shuffle", v.shuffle, "an optional switch");
   options.add_on_off("--improve", v.improve, "on or off");
   options.add("-c,--count", v.count, "a number").range(1, 9);
   options.add("--seed", v.seed, "no range");

@@ -9,7 +9,7 @@
 
 #include "host/run/rank_messages.h"
 #include "host/run/ranks.h"
-#include "host/run/solve_batch.h"
+#include "host/run/solve_totals.h"
 #include "host/run/work_pieces.h"
 #include "tests/catch.h"
 #include "tests/engine/cluster/thread_ranks.h"

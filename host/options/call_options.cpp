@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/options/instance_options.h"
+#include "host/options/call_options.h"
 
 #include "engine/problem/problem.h"
 #include "host/formats/formats.h"
@@ -13,6 +13,19 @@ std::vector<std::string> problem_choices() {
   std::vector<std::string> names;
   for_each_problem([&](ProblemKind kind) { names.emplace_back(name_of(kind)); });
   return names;
+}
+
+// The registry knows the names behind "check:".
+std::string wrong_device(const std::string& device) {
+  for (const char* name : {"auto", "cpu", "cuda", "cuda:all", "check"}) {
+    if (device == name) return {};
+  }
+  if (device.starts_with("check:")) return {};
+  if (device.starts_with("cuda:") && device.size() > 5 && device.size() < 9 &&
+      device.find_first_not_of("0123456789", 5) == std::string::npos) {
+    return {};
+  }
+  return "expected auto, cpu, cuda, cuda:NUMBER or cuda:all, found \"" + device + "\"";
 }
 
 }  // namespace
@@ -31,7 +44,7 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
       .choices(problem_choices());
   options
       .add("--capacity", instances.capacity, "KnapSack: capacity, where the file has none; 0: the file's own")
-      .range(0.0, 1e300)
+      .range(0, 1e300)
       .judged_by([](const std::string& text) {
         double capacity = 0.0;
         return parse_number(text, capacity) ? lost_digits(text, capacity) : "";
@@ -54,12 +67,44 @@ void add_generate_options(OptionSet& options, GenerateOptions& generate) {
   options.add("--like", generate.like, "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives")
       .choices({"numpy"});
   options.add("--capacity", generate.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
-      .range(0.0, 1e12);
+      .range(0, 1e12);
 }
 
 void refuse_capacity(ProblemKind problem, double capacity) {
   if (!problem_of(problem).has_capacity && capacity != 0)
     throw UsageError("--capacity: is for knapsack only");
+}
+
+void add_device_options(OptionSet& options, BackendOptions& device) {
+  options.add("-t,--threads", device.threads, "CPU threads; 0: all").range(0, 4096);
+  options
+      .add("--device", device.device,
+           "Where to compute; cuda:1 is the second of its kind, cuda:all all of them; auto takes a CUDA "
+           "device where one works, else the CPU")
+      .choices({"auto", "cpu", "cuda"})
+      .judged_by(wrong_device);
+  OptionSet::Words<Precision> precisions;
+  for (const char* name : kPrecisionNames)
+    precisions.emplace_back(name, static_cast<Precision>(precisions.size()));
+  options.add_words("--precision", device.precision, precisions,
+                    "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device");
+}
+
+void add_seed(OptionSet& options, uint64_t& seed) {
+  options.add("-s,--seed", seed, "Seed of every random number");
+}
+
+void add_time_limit(OptionSet& options, double& seconds) {
+  options
+      .add("-l,--time-limit", seconds,
+           "Seconds from the start of the program, then the best so far is the answer; 0: none")
+      .range(0, 1e9)
+      .type_name("SECONDS");
+}
+
+void add_output(OptionSet& options, std::string& path, bool& force) {
+  options.add_file("-o,--output", path, "Write the result here instead of to stdout");
+  options.add("-f,--force", force, "Replace an existing output file");
 }
 
 }  // namespace pointsman

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How instances are read or generated.
+// Options that calls share: how instances are read or generated, the device, the seed, the limit, the output.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "engine/backend/backend.h"
 #include "engine/problem/instance.h"
 #include "host/formats/read_files.h"
 #include "host/options/option_set.h"
@@ -33,5 +35,11 @@ void add_problem(OptionSet& options, std::string& problem);
 
 // Throws UsageError for a capacity where the problem has none.
 void refuse_capacity(ProblemKind problem, double capacity);
+
+// The device, its threads and the precision.
+void add_device_options(OptionSet& options, BackendOptions& device);
+void add_seed(OptionSet& options, uint64_t& seed);
+void add_time_limit(OptionSet& options, double& seconds);
+void add_output(OptionSet& options, std::string& path, bool& force);
 
 }  // namespace pointsman

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/output.h"
+#include "host/command/command.h"
 
 #include <unistd.h>
 
@@ -8,11 +8,70 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/cluster/communicator.h"
+#include "host/command/process.h"
 #include "host/formats/formats.h"
 #include "host/formats/text_scan.h"
+#include "host/options/call_options.h"
 #include "host/options/did_you_mean.h"
+#include "host/run/log.h"
 
 namespace pointsman {
+
+std::vector<OptionRow> Command::rows() const {
+  if (has_own_parser) return {};
+  std::vector<OptionRow> rows;
+  const auto add = [&](const Words& names, const std::string& about, const Words& choices = {}) {
+    OptionRow& row = rows.emplace_back();
+    row.names = names;
+    if (!choices.empty()) row.value = "TEXT";
+    row.choices = choices;
+    row.description = about;
+    row.group = "Options";
+  };
+  add({"-h", "--help"}, "Print this help message and exit");
+  for (const TextFlag& flag : texts) add({flag.name}, flag.description, flag.choices);
+  for (const Option& option : options->all()) rows.push_back(option.row());
+  std::stable_partition(rows.begin(), rows.end(), [](const OptionRow& row) { return row.is_positional; });
+  return rows;
+}
+
+void add_common_options(OptionSet& set, CommonOptions& options, const Words& formats) {
+  options.suffixes = suffixes_of(answer_formats(), formats);
+  set.begin_group("Common options");
+  add_output(set, options.output, options.force);
+  set.add("--format", options.format,
+          "Output format; default: by the suffix of -o, else a table on a terminal and JSON off one")
+      .choices(formats);
+  add_seed(set, options.seed);
+  add_time_limit(set, options.time_limit);
+  add_device_options(set, options.device);
+  set.add("-q,--quiet", options.quiet, "No log on stderr except errors");
+  set.add("-v,--verbose", options.verbose, "Also log models, batches and backend calls");
+  set.add("--log-format", options.log_format, "Log lines as text or as JSON").choices({"text", "json"});
+  set.add("--max-input", options.max_input,
+          "Memory that packed input (gzip, .npz) may take; K, M, G and T are powers of 1024")
+      .type_name("SIZE")
+      .judged_by([](const std::string& text) {
+        return parse_size(text)
+                   ? ""
+                   : "expected a number of bytes above 0 such as 512M or 4G, found \"" + text + "\"";
+      });
+  set.add_file("--config", options.config,
+               "Read flags from this file: \"samples = 64\" lines, [solve] sections; flags and environment "
+               "come first");
+}
+
+SearchControl search_control(const CommonOptions& options) {
+  SearchControl control;
+  if (options.time_limit > 0) control.deadline = process_start() + duration_of(options.time_limit);
+  control.interrupted = [] { return interrupt_exit_code() != 0; };
+  if (options.verbose) control.trace = log_debug;
+  control.warn = [](const std::string& what) {
+    memory_failed = false;  // what is tried again is no failure of the run
+    log_warning(what);
+  };
+  return control;
+}
 
 OutputFormat output_format(const CommonOptions& options) {
   if (const AnswerFormat* named = format_named(answer_formats(), options.format)) return named->kind;
@@ -26,7 +85,7 @@ OutputFormat output_format(const CommonOptions& options) {
 bool is_json_on_stdout(const CommonOptions& options) {
   const OutputFormat format = output_format(options);
   if (format != OutputFormat::kJson && format != OutputFormat::kNdjson) return false;
-  return options.answer_on_stdout || options.output.empty() || options.output == "-";
+  return options.answer_on_stdout || options.is_on_stdout();
 }
 
 void refuse_suffix(const CommonOptions& options) {
@@ -38,7 +97,7 @@ void refuse_suffix(const CommonOptions& options) {
 
 OutputFile open_output(const CommonOptions& options, Appearance appearance) {
   const std::string suffix = file_suffix(options.output);
-  const std::vector<std::string>& known = options.suffixes;
+  const Words& known = options.suffixes;
   if (!suffix.empty() && options.format.empty() && !options.answer_on_stdout &&
       std::find(known.begin(), known.end(), suffix) == known.end()) {
     refuse_suffix(options);
@@ -46,7 +105,7 @@ OutputFile open_output(const CommonOptions& options, Appearance appearance) {
   return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force, appearance);
 }
 
-void refuse_inputs(const CommonOptions& options, const std::vector<std::string>& inputs) {
+void refuse_inputs(const CommonOptions& options, const Words& inputs) {
   std::error_code absent;
   if (!std::filesystem::is_regular_file(options.output, absent)) return;  // a terminal is both
   for (const std::string& input : inputs) {

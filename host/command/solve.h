@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `pointsman solve`.
+// The flags of `pointsman solve`, and its answers to a stream.
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "host/command/options.h"
-#include "host/options/instance_options.h"
+#include "host/command/command.h"
+#include "host/options/call_options.h"
 #include "host/options/solve_options.h"
+#include "host/run/solve_totals.h"
 
 namespace pointsman {
 
@@ -26,7 +26,7 @@ struct Shard {
 };
 
 struct SolveFlags {
-  std::vector<std::string> files;
+  Words files;
   InstanceOptions input;
   std::string ref, shard_text;
   Shard shard;
@@ -34,9 +34,10 @@ struct SolveFlags {
   SolveRequest request;
 };
 
-void add_solve_flags(OptionSet& options, SolveFlags& flags);
-
-// After the parse: what some flags say of others. Throws UsageError for combinations that mean nothing.
-void finish_solve_flags(SolveFlags& flags, const OptionSet& options, const CommonOptions& common);
+// NDJSON answers: a solution or an error a line, in input order, written to `file` as they become final. Bad
+// lines, or a bad file, are answered with their code and the run goes on. Throws UsageError for flags that
+// are for a document, InputError where --resume finds other lines in the output than these answers.
+SolveTotals solve_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common,
+                         const SearchControl& control, OutputFile& file);
 
 }  // namespace pointsman

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/command/process_ranks.h"
+#include "host/command/process.h"
 
-#include <atomic>
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
 #include <thread>
 
-#include "host/command/interrupt.h"
 #include "host/run/failure.h"
 #include "host/run/log.h"
 #include "host/run/ranks.h"
@@ -17,41 +18,48 @@ namespace pointsman {
 
 namespace {
 
+std::atomic<int> arrived{0}, told{0};  // here, and at another rank
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_signal(int signal) {
+  int none = 0;
+  if (!arrived.compare_exchange_strong(none, signal)) _exit(128 + signal);
+}
+
 // Between the ranks' start and their end: a signal to one of them is one to all.
-class SignalExchange {
- public:
-  explicit SignalExchange(Communicator& ranks) : thread_([this, &ranks] { run(ranks); }) {}
-  ~SignalExchange() {
-    ended_ = true;
-    thread_.join();
-  }
-  SignalExchange(const SignalExchange&) = delete;
-  SignalExchange& operator=(const SignalExchange&) = delete;
+std::jthread signal_exchange;
 
- private:
-  void run(Communicator& ranks) {
-    constexpr std::chrono::milliseconds kBetween{20};
-    try {
-      for (; !ended_; std::this_thread::sleep_for(kBetween)) {
-        if (const int signal = ranks.share_signal(arrived_signal()); signal != 0) tell_signal(signal);
-      }
-    } catch (const ClusterError&) {  // the run's own calls fail too, and say so
+void exchange_signals(const std::stop_token& end, Communicator& ranks) {
+  constexpr std::chrono::milliseconds kBetween{20};
+  try {
+    for (; !end.stop_requested(); std::this_thread::sleep_for(kBetween)) {
+      if (const int signal = ranks.share_signal(arrived); signal != 0) told = signal;
     }
+  } catch (const ClusterError&) {  // the run's own calls fail too, and say so
   }
-
-  std::atomic<bool> ended_{false};
-  std::thread thread_;
-};
-
-std::unique_ptr<SignalExchange> exchange;
+}
 
 std::unique_ptr<Communicator> join_all_ranks() {
   auto ranks = join_ranks();
-  if (ranks) exchange = std::make_unique<SignalExchange>(*ranks);
+  if (ranks) signal_exchange = std::jthread(exchange_signals, std::ref(*ranks));
   return ranks;
 }
 
 }  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  // No SA_RESTART: a blocking read of stdin must return, so that what was read so far is answered.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_IGN);
+}
+
+int interrupt_exit_code() {
+  const int signal = arrived != 0 ? arrived : told;
+  return signal == 0 ? 0 : 128 + signal;
+}
 
 Communicator& process_ranks() {
   static const std::unique_ptr<Communicator> joined = join_all_ranks();
@@ -59,7 +67,7 @@ Communicator& process_ranks() {
 }
 
 int end_process(int code) noexcept {
-  exchange.reset();
+  signal_exchange = {};
   try {
     Communicator& ranks = process_ranks();
     if (ranks.is_broken()) ranks.abort(code);
@@ -77,7 +85,7 @@ int run_as_server() {
   Communicator& ranks = process_ranks();
   try {
     serve_rank(ranks, [] { return interrupt_exit_code() != 0; });
-    exchange.reset();
+    signal_exchange = {};
     ranks.finish();
   } catch (const std::bad_alloc&) {
     log_out_of_memory();
