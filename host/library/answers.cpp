@@ -3,7 +3,6 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/formats/read_solutions.h"
-#include "host/library/chosen_format.h"
 #include "host/library/handles.h"
 #include "host/run/given_answers.h"
 
@@ -64,7 +63,6 @@ int pointsman_answers_create(pointsman_solver* solver, pointsman_answers** answe
   return call_with(solver, [&] {
     required(answers, "answers");
     *answers = new pointsman_answers;
-    return POINTSMAN_OK;
   });
 }
 
@@ -105,7 +103,6 @@ int pointsman_add_answer(pointsman_solver* solver, pointsman_answers* answers,
     const std::string wrong = validate_solution(batch[index], solution);
     if (!wrong.empty()) throw InputError("answers[" + std::to_string(index) + "]", 0, wrong);
     solutions.push_back(without_network(std::move(solution)));
-    return POINTSMAN_OK;
   });
 }
 
@@ -116,7 +113,6 @@ int pointsman_read_answers(pointsman_solver* solver, const pointsman_instances* 
     required(answers, "answers");
     required(path, "path");
     *answers = new_answers(read_solutions(path, batch), batch, path);
-    return POINTSMAN_OK;
   });
 }
 
@@ -128,7 +124,6 @@ int pointsman_parse_answers(pointsman_solver* solver, const pointsman_instances*
     const std::string_view text(static_cast<const char*>(required(bytes, "bytes")), size);
     required(name, "name");
     *answers = new_answers(parse_solutions(text, name, batch), batch, name);
-    return POINTSMAN_OK;
   });
 }
 
@@ -139,7 +134,6 @@ int pointsman_write_answers(pointsman_solver* solver, const pointsman_instances*
     const auto& chosen =
         chosen_format(answer_formats(), format, required(path, "path"), &AnswerFormat::write);
     write_output(path, replace != 0, [&] { return formatted(chosen, instances, answers); });
-    return POINTSMAN_OK;
   });
 }
 
@@ -152,7 +146,6 @@ int pointsman_format_answers(pointsman_solver* solver, const pointsman_instances
     const auto& chosen =
         chosen_format(answer_formats(), required(format, "format"), "", &AnswerFormat::write);
     solver->give_bytes(formatted(chosen, instances, answers), bytes, size);
-    return POINTSMAN_OK;
   });
 }
 }
