@@ -22,16 +22,6 @@ namespace pointsman {
 
 namespace {
 
-SearchControl control_of(const SolveRequest& request, Clock::time_point start,
-                         const std::function<bool()>& stopped) {
-  SearchControl control;
-  if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
-  if (request.limit_each > 0) control.each = duration_of(request.limit_each);
-  control.interrupted = stopped;
-  control.warn = log_warning;
-  return control;
-}
-
 template <typename Format>
 const Format& format_for(std::span<const Format> formats, const std::string& path) {
   const Format* const found = format_by_suffix(formats, path);
@@ -209,7 +199,11 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
     const SolveRequest request = request_of(keywords);
-    const SearchControl control = control_of(request, start, stopped);
+    SearchControl control;
+    if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
+    if (request.limit_each > 0) control.each = duration_of(request.limit_each);
+    control.interrupted = stopped;
+    control.warn = log_warning;
     const auto held = turn(control, in_handler);
     run_->models.request(model_, request.options.untrained);
     solved = solve_batch(*run_, SolveJob(instances.all(), first_row, request.options, control));

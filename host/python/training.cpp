@@ -18,8 +18,6 @@ namespace pointsman {
 
 namespace {
 
-nb::object number_or_none(double value) { return std::isnan(value) ? nb::none() : nb::cast(value); }
-
 // As the line of --log has it.
 nb::dict dict_of(const TrainProgress& line) {
   nb::dict dict;
@@ -28,7 +26,7 @@ nb::dict dict_of(const TrainProgress& line) {
   dict["seconds"] = line.seconds;
   dict["tours_per_second"] = line.tours_per_second;
   dict["train_cost"] = line.train_cost;
-  dict["val_cost"] = number_or_none(line.val_cost);
+  dict["val_cost"] = std::isnan(line.val_cost) ? nb::none() : nb::cast(line.val_cost);
   dict["baseline_loss"] = line.baseline_loss;
   dict["grad_norm"] = line.grad_norm;
   dict["entropy"] = line.entropy;
