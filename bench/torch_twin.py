@@ -292,9 +292,6 @@ class Twin:
             h, c = h.repeat_interleave(rollouts, 0), c.repeat_interleave(rollouts, 0)
         return self.decode(f, features, self.project(f, references), h, c, choose)
 
-    def sample(self, batch, choose):
-        return self.rollout(self.actor, self.features[:1], choose, batch)
-
     def critic(self, features):
         p = self.p
         references, query, _ = encode(fold_lstm(p, "critic.encoder", p["critic.embedding.weight"]), features,
@@ -415,7 +412,7 @@ def gradient(twin, command):
 @torch.no_grad()
 def run_sample(twin, batch, chunk):
     for first in range(0, batch, chunk):
-        twin.sample(min(chunk, batch - first), sampled_choice)
+        twin.rollout(twin.actor, twin.features[:1], sampled_choice, min(chunk, batch - first))
 
 
 @torch.no_grad()

@@ -24,43 +24,37 @@ Caller::Caller(const BackendOptions& options, const Model& model_, int n_, int c
 }
 
 void Caller::encode(int count) {
-  RolloutRequest request;
-  request.sequences = batch(count);
-  request.decode = Decode::kForced;
+  RolloutRequest request = request_of(count, Decode::kForced);
   request.forced = nothing_.data();
   backend->rollout(request, result);
 }
 
-void Caller::greedy(int count) {
-  RolloutRequest request;
-  request.sequences = batch(count);
-  backend->rollout(request, result);
-}
-
+void Caller::greedy(int count) { backend->rollout(request_of(count, Decode::kGreedy), result); }
 void Caller::sample(int samples) { sample(samples, false); }
 void Caller::sample_best(int samples) { sample(samples, true); }
 
 void Caller::sample(int samples, bool best_only) {
   const int32_t counts = samples;
-  RolloutRequest request = sampling(1);
+  RolloutRequest request = request_of(1, Decode::kSample);
   request.counts = &counts;
   request.best_only = best_only;
   backend->rollout(request, result);
 }
 
-void Caller::sample_each(int count, Tape* tape) {
-  RolloutRequest request = sampling(count / rollouts());
+RolloutRequest Caller::each_sampled(int count, Tape* tape) {
+  RolloutRequest request = request_of(count / rollouts(), Decode::kSample);
   request.counts = counts_.data();
   request.tape = tape;
-  backend->rollout(request, result);
+  return request;
 }
+
+void Caller::sample_each(int count, Tape* tape) { backend->rollout(each_sampled(count, tape), result); }
 
 std::vector<float> Caller::leave_one_out_weights(const RolloutResult& made, int count) const {
   const std::vector<double> baseline = leave_one_out_baseline(made.costs, rollouts());
   std::vector<float> of_rollouts(count);
-  for (int r = 0; r < count; ++r) {
+  for (int r = 0; r < count; ++r)
     of_rollouts[r] = static_cast<float>(made.costs[r] - baseline[r]) / static_cast<float>(count);
-  }
   return of_rollouts;
 }
 
@@ -86,22 +80,18 @@ void Caller::add_gradient(int count, Tape* from) {
 }
 
 void Caller::train_step(int count) {
-  if (!model.config.has_critic) return learn(count);
-  sample_each(count, tape_.get());
-  add_gradient(count, tape_.get());
-  UpdateRequest update;
-  update.critic = model.config.has_critic;
-  backend->update(0, 1, update);
-}
-
-// As a training makes it: in one call.
-void Caller::learn(int count) {
-  LearnRequest request;
-  request.rollouts = sampling(count / rollouts());
-  request.rollouts.counts = counts_.data();
-  request.rollouts.tape = tape_.get();
-  request.weigh = [&](const RolloutResult& made) { return leave_one_out_weights(made, count); };
-  backend->learn(request, result);
+  if (model.config.has_critic) {
+    sample_each(count, tape_.get());
+    add_gradient(count, tape_.get());
+    UpdateRequest update;
+    update.critic = true;
+    backend->update(0, 1, update);
+  } else {  // as a training makes it: in one call
+    LearnRequest request;
+    request.rollouts = each_sampled(count, tape_.get());
+    request.weigh = [&](const RolloutResult& made) { return leave_one_out_weights(made, count); };
+    backend->learn(request, result);
+  }
 }
 
 SequenceBatch Caller::batch(int count) const {
@@ -112,12 +102,12 @@ SequenceBatch Caller::batch(int count) const {
   return sequences;
 }
 
-RolloutRequest Caller::sampling(int count) {
+RolloutRequest Caller::request_of(int count, Decode decode) {
   RolloutRequest request;
   request.sequences = batch(count);
-  request.decode = Decode::kSample;
+  request.decode = decode;
   request.instance_keys = keys_.data();
-  request.seed = ++seed_;
+  if (decode == Decode::kSample) request.seed = ++seed_;
   return request;
 }
 

@@ -48,11 +48,11 @@ class Caller {
  private:
   static constexpr int kShared = 8;  // train's default
 
-  void learn(int count);
   std::vector<float> leave_one_out_weights(const RolloutResult& made, int count) const;
   SequenceBatch batch(int count) const;
   void sample(int samples, bool best_only);
-  RolloutRequest sampling(int count);  // of draws that were not made before
+  RolloutRequest request_of(int count, Decode decode);  // of the first instances; of new draws
+  RolloutRequest each_sampled(int count, Tape* tape);   // as sample_each()
 
   uint64_t seed_;                                          // of the last draw
   std::unique_ptr<Tape> tape_ = std::make_unique<Tape>();  // a Caller moves, a Tape does not

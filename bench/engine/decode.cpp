@@ -46,14 +46,12 @@ std::vector<Size> sizes_of(const Session& session) {
 struct OneCore {
   OneCore() {
     sched_getaffinity(0, sizeof before, &before);
-    for (int core = CPU_SETSIZE - 1; core >= 0; --core) {
-      if (!CPU_ISSET(core, &before)) continue;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(core, &one);
-      sched_setaffinity(0, sizeof one, &one);
-      return;
-    }
+    int last = CPU_SETSIZE - 1;
+    while (last > 0 && !CPU_ISSET(last, &before)) --last;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(last, &one);
+    sched_setaffinity(0, sizeof one, &one);
   }
   ~OneCore() { sched_setaffinity(0, sizeof before, &before); }
   OneCore(const OneCore&) = delete;

@@ -39,18 +39,13 @@ bool has_torch(const std::string& python) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
+TorchTwin::TorchTwin() {
   std::string name = (std::filesystem::temp_directory_path() / "pointsman-bench-XXXXXX").string();
   if (!mkdtemp(name.data())) fail(name);
-  path = name;
+  folder_ = name;
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
-TorchTwin::TorchTwin(const std::string& python, const std::string& script, const Model& model) {
+TorchTwin::TorchTwin(const std::string& python, const std::string& script, const Model& model) : TorchTwin() {
   const std::string file = folder() / "model.safetensors", commands = folder() / "commands";
   write_model(file, model.config, model.parameters);
   if (mkfifo(commands.c_str(), 0600) != 0) fail(commands);
@@ -61,7 +56,9 @@ TorchTwin::TorchTwin(const std::string& python, const std::string& script, const
 
 TorchTwin::~TorchTwin() {
   commands_.close();  // the end of its input ends it
-  pclose(answers_);
+  if (answers_ != nullptr) pclose(answers_);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
 }
 
 nlohmann::json TorchTwin::ask(const nlohmann::json& command) {

@@ -15,16 +15,6 @@
 
 namespace pointsman::bench {
 
-// A folder that is gone when the bench is.
-struct TemporaryFolder {
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::filesystem::path path;
-};
-
 class TorchTwin {
  public:
   // Starts the twin on a model; it inherits the caller's CPU affinity. Throws std::runtime_error when it does
@@ -43,15 +33,16 @@ class TorchTwin {
   // The instances that the next commands are about are the caller's.
   void load(const Caller& caller);
 
-  // Where files that the two exchange lie.
-  const std::filesystem::path& folder() const { return folder_.path; }
+  // Where files that the two exchange lie; gone when the twin is.
+  const std::filesystem::path& folder() const { return folder_; }
 
  private:
+  TorchTwin();  // not started: so that the destructor follows one that does not come up
   nlohmann::json read_answer();
 
-  TemporaryFolder folder_;
-  FILE* answers_;           // its stdout
-  std::ofstream commands_;  // its stdin
+  std::filesystem::path folder_;
+  FILE* answers_ = nullptr;  // its stdout
+  std::ofstream commands_;   // its stdin
   nlohmann::json settings_;
 };
 

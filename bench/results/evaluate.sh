@@ -32,15 +32,12 @@ first() {
 import re, sys
 source, count, target = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 with open(source, "rb") as file:
-    data = file.read()
-start = 10 + int.from_bytes(data[8:10], "little")
-header = data[10:start].decode()
-rows = re.search(r"'shape': \((\d+)", header)
-count = min(count, int(rows[1]))
-shorter = (header[:rows.start(1)] + str(count) + header[rows.end(1):]).rstrip()
+    header, data = file.read().split(b"\n", 1)
+rows = int(re.search(rb"'shape': \((\d+)", header)[1])
+count = min(count, rows)
+shorter = re.sub(rb"'shape': \(\d+", b"'shape': (%d" % count, header.rstrip())
 with open(target, "wb") as file:
-    file.write(data[:10] + shorter.ljust(len(header) - 1).encode() + b"\n")
-    file.write(data[start:start + (len(data) - start) // int(rows[1]) * count])
+    file.write(shorter.ljust(len(header)) + b"\n" + data[:len(data) // rows * count])
 END
 }
 

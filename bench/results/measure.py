@@ -20,11 +20,6 @@ import time
 import numpy as np
 
 
-def run(options, *words):
-    """What the program prints."""
-    return subprocess.run([options.program, *map(str, words)], check=True, stdout=subprocess.PIPE).stdout
-
-
 def seconds_of(work):
     begin = time.perf_counter()
     work()
@@ -127,8 +122,9 @@ def lkh(options):
         np.save(folder + "/set.npy", points)
         np.save(folder + "/optima.npy", optima)
         for multiple in 0.5, 1, 2, 4:
-            answer = run(options, "solve", folder + "/set.npy", "--ref", folder + "/optima.npy", "-t", 1, "--limit-each",
-                         multiple * spent, "--format", "json", "-q")
+            command = [options.program, "solve", folder + "/set.npy", "--ref", folder + "/optima.npy", "-t", "1", "--limit-each",
+                       str(multiple * spent), "--format", "json", "-q"]
+            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
             ours = 100 * json.loads(answer)["summary"]["gap"]
             print(f"  pointsman in {1e3 * multiple * spent:.1f} ms ({multiple:g} x): {ours:.4f}%", flush=True)
 

@@ -46,20 +46,14 @@ def paper_cell(row):
     key = row["problem"], row["n"]
     if row["improve"]:
         return None
-    table = 2 if key[0] == "tsp" else 5
-    if row["mode"] == "greedy" and row["samples"] == 1 and key in GREEDY:
-        return GREEDY[key], table
-    if row["mode"] == "greedy" and models_of(row) == 16 and key in GREEDY_OF_16:
-        return GREEDY_OF_16[key], 2
     if row["mode"] in ("sample", "active") and row["samples"] in SEARCH.get(key, {}):
         column = 2 if row["mode"] == "active" else 0 if row["temperature"] == 1 else 1
         return SEARCH[key][row["samples"]][column], 4
-    for _, mode, cost in RIVALS.get(key, []):
-        if row["mode"] == mode:
-            return cost, table
-    if row["mode"] == "exact" and key in OPTIMAL:
-        return OPTIMAL[key], table
-    return None
+    costs = {mode: cost for _, mode, cost in RIVALS.get(key, [])}
+    costs["exact"] = OPTIMAL.get(key)
+    costs["greedy"] = GREEDY.get(key) if row["samples"] == 1 else GREEDY_OF_16.get(key) if models_of(row) == 16 else None
+    cost = costs.get(row["mode"])
+    return None if cost is None else (cost, 2 if key[0] == "tsp" else 5)
 
 
 def paper_text(key, cost, table):
@@ -151,21 +145,16 @@ def table(columns, lines):
 
 def columns_of(rows, without=()):
     """Of a table for these rows: what differs between the problems, and the device where there are two."""
-    columns = ["strategy", "model", "tours", "instances"]
-    if rows[0]["problem"] == "tsp":
-        columns += ["mean length", "gap (%)", "ms", "threads", "paper"]
-    else:
-        columns += ["mean value", "gap (%)", "short by", "ms", "threads", "paper"]
-    if len({row["device"] for row in rows}) > 1:
-        columns.insert(-1, "device")
+    costs = ["mean length", "gap (%)"] if rows[0]["problem"] == "tsp" else ["mean value", "gap (%)", "short by"]
+    devices = ["device"] if len({row["device"] for row in rows}) > 1 else []
+    columns = ["strategy", "model", "tours", "instances", *costs, "ms", "threads", *devices, "paper"]
     return [column for column in columns if column not in without]
 
 
 def source_text(rows):
     """Which devices, seeds and programs the rows come from."""
-    texts = []
-    for key, one in (("device", ""), ("seed", "seed "), ("version", "version ")):
-        texts.append(", ".join(one + str(value) for value in sorted({row[key] for row in rows}, key=str)))
+    texts = [", ".join(one + str(value) for value in sorted({row[key] for row in rows}, key=str))
+             for key, one in (("device", ""), ("seed", "seed "), ("version", "version "))]
     return "Measured on " + "; ".join(texts) + ".\n"
 
 
@@ -189,11 +178,10 @@ def page(key, rows, source):
     lines = [cells(row, columns) for row in rivals]
     if key in OPTIMAL:
         here = {row["mode"] for row in rivals}
-        told = [(name, cost) for name, mode, cost in RIVALS[key] if mode not in here]
-        told += [("optimum", OPTIMAL[key])] if "exact" not in here else []
-        for name, cost in told:
-            paper = paper_text(key, cost, 2 if key[0] == "tsp" else 5)
-            lines.append([name, *["-"] * (len(columns) - 2), paper])
+        for name, mode, cost in (*RIVALS[key], ("optimum", "exact", OPTIMAL[key])):
+            if mode not in here:
+                paper = paper_text(key, cost, 2 if key[0] == "tsp" else 5)
+                lines.append([name, *["-"] * (len(columns) - 2), paper])
     if lines:
         text += "\nWithout a network:\n\n" + table(columns, lines)
     return text + "\n" + source_text(rows) + weights_text(rows)

@@ -3,7 +3,6 @@
 #include "engine/problem/problem.h"
 #include "engine/problem/validate.h"
 #include "host/formats/read_files.h"
-#include "host/library/chosen_format.h"
 #include "host/library/handles.h"
 #include "host/run/load.h"
 #include "host/run/solve_totals.h"
@@ -65,7 +64,6 @@ int pointsman_answers_create(pointsman_solver* solver, pointsman_answers** answe
   return call_with(solver, [&] {
     required(answers, "answers");
     *answers = new pointsman_answers;
-    return POINTSMAN_OK;
   });
 }
 
@@ -106,7 +104,6 @@ int pointsman_add_answer(pointsman_solver* solver, pointsman_answers* answers,
     const std::string wrong = validate_solution(batch[index], solution);
     if (!wrong.empty()) throw InputError("answers[" + std::to_string(index) + "]", 0, wrong);
     solutions.push_back(without_network(std::move(solution)));
-    return POINTSMAN_OK;
   });
 }
 
@@ -117,7 +114,6 @@ int pointsman_read_answers(pointsman_solver* solver, const pointsman_instances* 
     required(answers, "answers");
     required(path, "path");
     *answers = new_answers(read_solutions(path, batch), batch, path);
-    return POINTSMAN_OK;
   });
 }
 
@@ -129,7 +125,6 @@ int pointsman_parse_answers(pointsman_solver* solver, const pointsman_instances*
     const std::string_view text(static_cast<const char*>(required(bytes, "bytes")), size);
     required(name, "name");
     *answers = new_answers(parse_solutions(text, name, batch), batch, name);
-    return POINTSMAN_OK;
   });
 }
 
@@ -140,7 +135,6 @@ int pointsman_write_answers(pointsman_solver* solver, const pointsman_instances*
     const auto& chosen =
         chosen_format(answer_formats(), format, required(path, "path"), &AnswerFormat::write);
     write_output(path, replace != 0, [&] { return formatted(chosen, instances, answers); });
-    return POINTSMAN_OK;
   });
 }
 
@@ -153,7 +147,6 @@ int pointsman_format_answers(pointsman_solver* solver, const pointsman_instances
     const auto& chosen =
         chosen_format(answer_formats(), required(format, "format"), "", &AnswerFormat::write);
     solver->give_bytes(formatted(chosen, instances, answers), bytes, size);
-    return POINTSMAN_OK;
   });
 }
 }

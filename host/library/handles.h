@@ -9,11 +9,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
-#include "engine/problem/instance.h"
-#include "host/formats/write_solutions.h"
+#include "host/formats/formats.h"
 #include "host/library/include/pointsman.h"
+#include "host/options/did_you_mean.h"
 #include "host/options/solve_options.h"
 #include "host/run/failure.h"
 #include "host/run/solve_run.h"
@@ -35,30 +36,36 @@ struct pointsman_solver {
   std::string device;
   std::unique_ptr<const std::string> bytes;  // of a format call: until the next call ends
   std::atomic<bool> is_busy{false};
-  pointsman::Failure failure = {.code = pointsman::kExitDone, .message = {}, .file = {}};
+  pointsman::Failure failure;  // of the last call; without a message it had none
   bool memory_failed = false;  // in the last call: told without taking any
 
-  void forget_failure() noexcept;
   // The status of the exception that is being handled, and what is told of it from now on.
   int remember_failure() noexcept;
   // Keeps what a format call made, and tells where.
   void give_bytes(std::string made, const void** data, size_t* size);
   // Throws std::invalid_argument where there is none.
   pointsman::SolveRun& ready_run();
-  pointsman::SolveCalls& ready_calls() { return calls ? *calls : calls.emplace(); }
+  // The options of the next call, at their defaults.
+  pointsman::OptionSet& begin_call() { return (calls ? *calls : calls.emplace()).begin(); }
 };
 
 namespace pointsman {
 
-// work() between the beginning and the end of a call, and the status that it returns.
+// work() between the beginning and the end of a call, and the status that it returns; where it returns none,
+// POINTSMAN_OK.
 template <typename Work>
 int call_with(pointsman_solver* solver, Work work) noexcept {
   if (solver == nullptr || solver->is_busy.exchange(true)) return POINTSMAN_USAGE;
-  int status;
+  int status = POINTSMAN_OK;
   const auto readable = std::move(solver->bytes);  // by this call, which may parse them
   try {
-    solver->forget_failure();
-    status = work();
+    solver->failure = {};
+    solver->memory_failed = false;
+    if constexpr (std::is_void_v<decltype(work())>) {
+      work();
+    } else {
+      status = work();
+    }
   } catch (...) {
     status = solver->remember_failure();
   }
@@ -75,7 +82,32 @@ Pointer* required(Pointer* pointer, const char* name) {
 // Throws std::invalid_argument for another count, and for the first that is no answer to its instance.
 void require_answers_to(const InstanceBatch& instances, const SolutionBatch& solutions);
 
-inline std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+// The format of this name, which may be null, else by the suffix of the path. Throws std::invalid_argument
+// where that is none that `can` holds of (&Format::write: one that can be written).
+template <typename Format, typename Can>
+const Format& chosen_format(std::span<const Format> formats, const char* name, const std::string& path,
+                            Can can) {
+  const Format* const chosen =
+      name != nullptr ? format_named(formats, name) : format_by_suffix(formats, path);
+  if (chosen != nullptr && chosen->*can) return *chosen;
+  std::vector<std::string> known;
+  for (const Format& format : formats) {
+    if (format.*can) known.emplace_back(format.name);
+  }
+  const std::string found = name != nullptr ? name : file_suffix(path);
+  throw std::invalid_argument("format: expected one of " + joined(known, ", ") + ", found " +
+                              (found.empty() ? "none" : shown(found)) +
+                              did_you_mean(found.substr(found.starts_with('.')), known));
+}
+
+// Writes a file, whole or not at all; bytes() is called once the file can be written. Throws as OutputFile.
+template <typename Bytes>
+void write_output(const std::string& path, bool replace, Bytes bytes) {
+  if (path.empty()) throw std::invalid_argument("path: expected one, found \"\"");
+  OutputFile file(path, replace);
+  file.write(bytes());
+  file.commit();
+}
 
 // The size that a struct had in the first version of the interface: nothing smaller is one.
 template <typename Struct>

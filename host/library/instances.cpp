@@ -4,17 +4,12 @@
 #include <memory>
 
 #include "engine/problem/problem.h"
-#include "host/formats/formats.h"
-#include "host/library/chosen_format.h"
 #include "host/library/handles.h"
 #include "models/tools/json_text.h"
 
 namespace pointsman {
 
 namespace {
-
-constexpr pointsman_read_options kReadDefaults = {
-    .size = sizeof(pointsman_read_options), .format = nullptr, .problem = nullptr, .capacity = 0.0};
 
 ProblemKind problem_named(const char* name) {
   const std::optional<ProblemKind> kind = find_problem(name);
@@ -28,12 +23,8 @@ ProblemKind problem_named(const char* name) {
   throw InputError("instances[" + std::to_string(instances.batch.size()) + "]" + place, 0, message);
 }
 
-void check_number(const pointsman_instances& instances, const std::string& place, double value,
-                  bool may_be_negative) {
-  if (std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0)) return;
-  fail_number(instances, place,
-              std::string("expected a number ") + (may_be_negative ? "within +-1e100" : "from 0 to 1e100") +
-                  ", found " + number_text(value));
+bool is_allowed(double value, bool may_be_negative) {
+  return std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0);
 }
 
 void check_size(const pointsman_instances& instances, size_t n, const char* of) {
@@ -43,9 +34,10 @@ void check_size(const pointsman_instances& instances, size_t n, const char* of) 
                   std::to_string(n));
 }
 
-void set_id(Instance& instance, const char* id) {
-  instance.id = text_or_empty(id);
+void add(pointsman_instances& instances, Instance instance, const char* id) {
+  instance.id = id == nullptr ? "" : id;
   instance.has_id = !instance.id.empty();
+  instances.batch.push_back(std::move(instance));
 }
 
 Instance items_instance(const pointsman_instances& instances, ProblemKind kind, const double* items, size_t n,
@@ -54,15 +46,17 @@ Instance items_instance(const pointsman_instances& instances, ProblemKind kind, 
   check_size(instances, n, problem.items);
   const bool may_be_negative = problem.fields == ItemFields::kCoordinates;
   for (size_t i = 0; i < 2 * n; ++i) {
-    if (std::fabs(items[i]) <= kLargestNumber && (may_be_negative || items[i] >= 0.0)) continue;
-    check_number(instances, ".items[" + std::to_string(i / 2) + "][" + std::to_string(i % 2) + "]", items[i],
-                 may_be_negative);
+    if (is_allowed(items[i], may_be_negative)) continue;
+    fail_number(instances, ".items[" + std::to_string(i / 2) + "][" + std::to_string(i % 2) + "]",
+                std::string("expected a number ") + (may_be_negative ? "within +-1e100" : "from 0 to 1e100") +
+                    ", found " + number_text(items[i]));
   }
   Instance instance;
   instance.problem = kind;
   instance.values.assign(items, items + 2 * n);
   if (!problem.has_capacity) return instance;
-  check_number(instances, ".capacity", capacity, false);
+  if (!is_allowed(capacity, false))
+    fail_number(instances, ".capacity", "expected a number from 0 to 1e100, found " + number_text(capacity));
   instance.capacity = capacity;
   return instance;
 }
@@ -83,12 +77,12 @@ Instance matrix_instance(const pointsman_instances& instances, const double* dis
 }
 
 ReadOptions read_options(const pointsman_read_options* given) {
-  const pointsman_read_options own = taken(given, kReadDefaults);
+  const pointsman_read_options own = taken(given, pointsman_read_options{});
   ReadOptions options;
   if (own.format != nullptr)
     options.format = chosen_format(instance_formats(), own.format, "", &InstanceFormat::parse).kind;
   if (own.problem != nullptr) options.problem = problem_named(own.problem);
-  if (!(own.capacity >= 0.0 && own.capacity <= kLargestNumber)) {
+  if (!is_allowed(own.capacity, false)) {
     throw std::invalid_argument("capacity: expected a number from 0 to 1e100, found " +
                                 number_text(own.capacity));
   }
@@ -110,7 +104,7 @@ using namespace pointsman;
 extern "C" {
 
 int pointsman_read_options_init(pointsman_read_options* options, size_t size) {
-  return give(kReadDefaults, options, size);
+  return give(pointsman_read_options{}, options, size);
 }
 
 int pointsman_instance_init(pointsman_instance* instance, size_t size) {
@@ -121,7 +115,6 @@ int pointsman_instances_create(pointsman_solver* solver, pointsman_instances** i
   return call_with(solver, [&] {
     required(instances, "instances");
     *instances = new pointsman_instances;
-    return POINTSMAN_OK;
   });
 }
 
@@ -149,22 +142,16 @@ int pointsman_add_items(pointsman_solver* solver, pointsman_instances* instances
                         const double* items, size_t n, double capacity, const char* id) {
   return call_with(solver, [&] {
     const ProblemKind kind = problem_named(required(problem, "problem"));
-    InstanceBatch& batch = required(instances, "instances")->batch;
-    Instance instance = items_instance(*instances, kind, required(items, "items"), n, capacity);
-    set_id(instance, id);
-    batch.push_back(std::move(instance));
-    return POINTSMAN_OK;
+    required(instances, "instances");
+    add(*instances, items_instance(*instances, kind, required(items, "items"), n, capacity), id);
   });
 }
 
 int pointsman_add_matrix(pointsman_solver* solver, pointsman_instances* instances, const double* distances,
                          size_t n, const char* id) {
   return call_with(solver, [&] {
-    InstanceBatch& batch = required(instances, "instances")->batch;
-    Instance instance = matrix_instance(*instances, required(distances, "distances"), n);
-    set_id(instance, id);
-    batch.push_back(std::move(instance));
-    return POINTSMAN_OK;
+    required(instances, "instances");
+    add(*instances, matrix_instance(*instances, required(distances, "distances"), n), id);
   });
 }
 
@@ -173,7 +160,6 @@ int pointsman_read_instances(pointsman_solver* solver, const char* path,
   return call_with(solver, [&] {
     required(instances, "instances");
     *instances = new_instances(*solver, read_instances(required(path, "path"), read_options(options)));
-    return POINTSMAN_OK;
   });
 }
 
@@ -183,7 +169,6 @@ int pointsman_parse_instances(pointsman_solver* solver, const void* bytes, size_
     required(instances, "instances");
     const std::string_view text(static_cast<const char*>(required(bytes, "bytes")), size);
     *instances = new_instances(*solver, parse_instances(text, required(name, "name"), read_options(options)));
-    return POINTSMAN_OK;
   });
 }
 
@@ -194,7 +179,6 @@ int pointsman_write_instances(pointsman_solver* solver, const pointsman_instance
     const auto& chosen =
         chosen_format(instance_formats(), format, required(path, "path"), &InstanceFormat::write);
     write_output(path, replace != 0, [&] { return chosen.write(batch); });
-    return POINTSMAN_OK;
   });
 }
 
@@ -207,7 +191,6 @@ int pointsman_format_instances(pointsman_solver* solver, const pointsman_instanc
     const auto& chosen =
         chosen_format(instance_formats(), required(format, "format"), "", &InstanceFormat::write);
     solver->give_bytes(chosen.write(batch), bytes, size);
-    return POINTSMAN_OK;
   });
 }
 }

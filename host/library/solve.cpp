@@ -1,36 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that compute.
+// The calls that compute, and their options, by the table that the command line has.
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <utility>
 
-#include "host/library/call_watch.h"
 #include "host/library/handles.h"
-#include "host/library/solve_request.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {
 
 namespace {
 
-int solve(pointsman_solver& solver, const InstanceBatch& instances, const pointsman_solve_options& given,
+using Given = pointsman_solve_options;
+
+constexpr Given kDefaults = [] {
+  Given all = {};
+  all.seed = kDefaultSeed;
+  all.kicks = -1;
+  all.temperature = 1.0;
+  all.entropy = -1.0;
+  all.shuffle = all.improve = -1;
+  return all;
+}();
+
+void set_all(const Given& given, OptionSet& options) {
+  const auto set = [&](const char* name, auto member) {
+    const auto value = given.*member;
+    if (value == kDefaults.*member) return;
+    if constexpr (std::is_same_v<decltype(value), const int32_t>) {
+      options.set(name, int64_t{value});
+    } else {
+      options.set(name, value);
+    }
+  };
+  set("mode", &Given::mode);
+  set("model", &Given::model);
+  set("seed", &Given::seed);
+  set("samples", &Given::samples);
+  set("first_sample", &Given::first_sample);
+  set("kicks", &Given::kicks);
+  set("steps", &Given::steps);
+  set("time_limit", &Given::time_limit);
+  set("limit_each", &Given::limit_each);
+  set("temperature", &Given::temperature);
+  set("clip", &Given::clip);
+  set("learning_rate", &Given::learning_rate);
+  set("entropy", &Given::entropy);
+  set("replicas", &Given::replicas);
+  set("batch_size", &Given::batch_size);
+  set("augment", &Given::augment);
+  set("shuffle", &Given::shuffle);
+  set("improve", &Given::improve);
+  set("stop_at_first_misfit", &Given::stop_at_first_misfit);
+  if (given.untrained != 0) {
+    if (given.untrained != 1)
+      throw UsageError("--untrained: expected 0 or 1, found " + std::to_string(given.untrained));
+    options.set("init", "random");
+  }
+  if (given.learn != 0) {
+    const std::vector<std::string>& words = options.find("learn")->row().choices;
+    if (given.learn < 0 || static_cast<size_t>(given.learn) > words.size())
+      throw UsageError("--learn: expected 0, 1 or 2, found " + std::to_string(given.learn));
+    options.set("learn", words[static_cast<size_t>(given.learn) - 1]);
+  }
+}
+
+// What pointsman_set_option() set, then what the caller's struct sets otherwise than by default. Throws
+// UsageError for numbers and combinations that mean nothing.
+SolveRequest solve_request(pointsman_solver& solver, const Given& given) {
+  OptionSet& options = solver.begin_call();
+  for (const auto& [name, value] : solver.settings) options.set(name, value);
+  set_all(given, options);
+  const std::string& init = solver.calls->request().init;
+  if (!init.empty() && init != "random")
+    throw UsageError("--init: expected \"random\", found \"" + init + "\"");
+  return solver.calls->finish();
+}
+
+// Of these only what scoring reads: the model and the temperature.
+SolveRequest score_request(pointsman_solver& solver, const Given& given) {
+  OptionSet& options = solver.begin_call();
+  for (const char* name : {"model", "temperature"}) {
+    if (const auto found = solver.settings.find(name); found != solver.settings.end())
+      options.set(name, found->second);
+  }
+  if (given.model != nullptr) options.set("model", given.model);
+  if (given.temperature != kDefaults.temperature) options.set("temperature", given.temperature);
+  return solver.calls->request();
+}
+
+// What a running call has done, and whether its owner wants it to go on. The threads of a solver share it.
+struct CallWatch {
+  static constexpr std::chrono::milliseconds kBetween{8};
+
+  // Asks the owner, through one thread at a time, when it has not been asked for some milliseconds. Once
+  // true it stays so.
+  bool is_cancelled() {
+    if (cancelled || options.progress == nullptr) return cancelled;
+    const Clock::duration now = Clock::now() - start;
+    if (now < due.load()) return false;
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock || cancelled || now < due.load()) return cancelled;
+    const pointsman_progress progress = {.size = sizeof progress,
+                                         .instances = instances,
+                                         .answered = answered,
+                                         .seconds = std::chrono::duration<double>(now).count(),
+                                         .step = step};
+    if (options.progress(options.progress_user, &progress) != 0) cancelled = true;
+    due = Clock::now() - start + kBetween;
+    return cancelled;
+  }
+
+  // With the request's limits; the watch must outlive it.
+  SearchControl control(const SolveRequest& request) {
+    SearchControl control;
+    if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
+    if (request.limit_each > 0) control.each = duration_of(request.limit_each);
+    if (options.progress != nullptr) control.interrupted = [this] { return is_cancelled(); };
+    return control;
+  }
+
+  const Given& options;
+  const size_t instances;
+  const Clock::time_point start = Clock::now();
+  std::atomic<Clock::duration> due{Clock::duration::zero()};  // since the start
+  std::atomic<bool> cancelled{false};
+  std::atomic<size_t> answered{0};
+  std::atomic<int64_t> step{0};
+  std::mutex mutex{};  // held while the owner is asked
+};
+
+int solve(pointsman_solver& solver, const InstanceBatch& instances, const Given& given,
           pointsman_answers& answers) {
-  CallWatch watch(given, instances.size());
+  CallWatch watch{given, instances.size()};
   SolveRun& run = solver.ready_run();
   SolveRequest request = solve_request(solver, given);
   run.models.request(request.model, request.options.untrained);
   SolveJob job(instances, given.first_row, std::move(request.options), watch.control(request));
   if (given.progress != nullptr)
-    job.options.on_step = [&](const ActiveSearchProgress& at) { watch.tell_step(at.step); };
-  SolvedBatch solved = solve_batch(run, std::move(job), [&] { watch.count_answer(); });
+    job.options.on_step = [&](const ActiveSearchProgress& at) { watch.step = at.step; };
+  SolvedBatch solved = solve_batch(run, std::move(job), [&] { ++watch.answered; });
   answers = {std::move(solved.solutions), std::move(solved.summary)};
-  const bool is_cancelled = solved.is_cut_short && watch.was_cancelled();
+  const bool is_cancelled = solved.is_cut_short && watch.cancelled;
   return answers.summary.code = is_cancelled ? POINTSMAN_CANCELLED : POINTSMAN_OK;
 }
 
 int score(pointsman_solver& solver, const InstanceBatch& instances, const SolutionBatch& solutions,
-          const pointsman_solve_options& given, double* log_probs) {
-  CallWatch watch(given, instances.size());
+          const Given& given, double* log_probs) {
+  CallWatch watch{given, instances.size()};
   SolveRun& run = solver.ready_run();
   const SolveRequest request = score_request(solver, given);
   for (const Instance& instance : instances) {
@@ -57,15 +175,19 @@ using namespace pointsman;
 
 extern "C" {
 
+int pointsman_solve_options_init(pointsman_solve_options* options, size_t size) {
+  return give(kDefaults, options, size);
+}
+
 int pointsman_set_option(pointsman_solver* solver, const char* name, const char* value) {
   return call_with(solver, [&] {
+    required(name, "name");
     if (value == nullptr) {
-      solver->settings.erase(required(name, "name"));
+      solver->settings.erase(name);
     } else {
-      solver->ready_calls().begin().set(required(name, "name"), std::string(value));
+      solver->begin_call().set(name, std::string(value));
       solver->settings.insert_or_assign(name, value);
     }
-    return POINTSMAN_OK;
   });
 }
 
@@ -75,7 +197,7 @@ int pointsman_solve(pointsman_solver* solver, const pointsman_instances* instanc
     required(answers, "answers");
     auto found = std::make_unique<pointsman_answers>();
     const int status =
-        solve(*solver, required(instances, "instances")->batch, solve_options_of(options), *found);
+        solve(*solver, required(instances, "instances")->batch, taken(options, kDefaults), *found);
     *answers = found.release();
     return status;
   });
@@ -86,7 +208,7 @@ int pointsman_score(pointsman_solver* solver, const pointsman_instances* instanc
                     double* log_probs) {
   return call_with(solver, [&] {
     return score(*solver, required(instances, "instances")->batch, required(answers, "answers")->solutions,
-                 solve_options_of(options), required(log_probs, "log_probs"));
+                 taken(options, kDefaults), required(log_probs, "log_probs"));
   });
 }
 }

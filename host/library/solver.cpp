@@ -10,14 +10,6 @@ namespace pointsman {
 
 namespace {
 
-constexpr pointsman_solver_options kSolverDefaults = {.size = sizeof(pointsman_solver_options),
-                                                      .device = nullptr,
-                                                      .precision = nullptr,
-                                                      .log = nullptr,
-                                                      .log_user = nullptr,
-                                                      .threads = 0,
-                                                      .reserved = 0};
-
 BackendOptions backend_options(const pointsman_solver_options& given) {
   BackendOptions device;
   OptionSet options;
@@ -38,14 +30,6 @@ RunLog log_of(const pointsman_solver_options& options) {
 }  // namespace pointsman
 
 using namespace pointsman;
-
-void pointsman_solver::forget_failure() noexcept {
-  failure.code = kExitDone;
-  failure.message.clear();
-  failure.file.clear();
-  failure.line = 0;
-  memory_failed = false;
-}
 
 int pointsman_solver::remember_failure() noexcept {
   try {
@@ -76,7 +60,7 @@ const char* pointsman_version() { return POINTSMAN_VERSION; }
 uint32_t pointsman_abi_version() { return POINTSMAN_ABI_MAJOR << 16 | POINTSMAN_ABI_MINOR; }
 
 int pointsman_solver_options_init(pointsman_solver_options* options, size_t size) {
-  return give(kSolverDefaults, options, size);
+  return give(pointsman_solver_options{}, options, size);
 }
 
 int pointsman_solver_create(const pointsman_solver_options* options, pointsman_solver** solver) {
@@ -84,7 +68,7 @@ int pointsman_solver_create(const pointsman_solver_options* options, pointsman_s
   *solver = new (std::nothrow) pointsman_solver;
   if (*solver == nullptr) return POINTSMAN_RESOURCE;
   return call_with(*solver, [&, made = *solver] {
-    const pointsman_solver_options own = taken(options, kSolverDefaults);
+    const pointsman_solver_options own = taken(options, pointsman_solver_options{});
     made->log = log_of(own);
     SolveRun& run = made->run.emplace(backend_options(own), "", false, made->log);
     try {
@@ -93,7 +77,6 @@ int pointsman_solver_create(const pointsman_solver_options* options, pointsman_s
       made->run.reset();
       throw;
     }
-    return POINTSMAN_OK;
   });
 }
 

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
+#include <future>
 #include <new>
 #include <thread>
 #include <utility>
@@ -50,38 +49,14 @@ bool is_main_thread() {
   return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
 }
 
-// What a thread does for another that waits for it.
-struct Errand {
-  std::mutex mutex;
-  std::condition_variable ended;
-  bool has_ended = false;
-  std::exception_ptr error;
-
-  void run(const std::function<void()>& work) {
-    std::exception_ptr thrown;
-    try {
-      work();
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    error = thrown;
-    has_ended = true;
-    ended.notify_one();
-  }
-  bool wait(std::chrono::milliseconds longest) {
-    std::unique_lock lock(mutex);
-    return ended.wait_for(lock, longest, [this] { return has_ended; });
-  }
-};
-
-void raise(const Failure& failure) {
-  const nb::object error =
-      nb::module_::import_("pointsman._errors")
-          .attr("make")(failure.code,
-                        failure.code == kExitUsage ? in_library_names(failure.message) : failure.message,
-                        failure.file, failure.line);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+void end_calls() {
+  constexpr std::chrono::seconds kLongest{1};
+  ending_thread = std::this_thread::get_id();
+  is_ending = true;
+  const nb::gil_scoped_release unlocked;
+  const auto begin = std::chrono::steady_clock::now();
+  while (unlocked_calls > 0 && std::chrono::steady_clock::now() - begin < kLongest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void translate(const std::exception_ptr& error, void*) {
@@ -96,7 +71,11 @@ void translate(const std::exception_ptr& error, void*) {
   } catch (const CallStopped&) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
   } catch (...) {
-    raise(failure_of(error));
+    Failure failure = failure_of(error);
+    if (failure.code == kExitUsage) failure.message = in_library_names(failure.message);
+    const nb::object made = nb::module_::import_("pointsman._errors")
+                                .attr("make")(failure.code, failure.message, failure.file, failure.line);
+    PyErr_SetObject(made.type().ptr(), made.ptr());
   }
 }
 
@@ -133,18 +112,6 @@ void run_locked(const std::function<void()>& work) {
   }
 }
 
-void end_calls() {
-  constexpr std::chrono::seconds kLongest{1};
-  ending_thread = std::this_thread::get_id();
-  is_ending = true;
-  const nb::gil_scoped_release unlocked;
-  const auto begin = std::chrono::steady_clock::now();
-  while (unlocked_calls > 0 && std::chrono::steady_clock::now() - begin < kLongest)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-void forget_calls() { unlocked_calls = 0; }
-
 bool are_calls_ending() { return is_ending; }
 
 SignalWatch::SignalWatch() : is_watching_(is_main_thread()) {}
@@ -176,31 +143,33 @@ void run_stoppable(const std::function<void(const std::function<bool()>& stopped
     work(are_calls_ending);
     return;
   }
-  Errand errand;
+  std::atomic<bool> stop{false};
+  std::future<void> done;
   {
     const Unlocked unlocked;
-    std::atomic<bool> stop{false};
-    std::thread thread([&] { errand.run([&] { work([&stop] { return stop.load(); }); }); });
-    while (!errand.wait(SignalWatch::kInterval)) {
+    done = std::async(std::launch::async, work, [&stop] { return stop.load(); });
+    while (done.wait_for(SignalWatch::kInterval) != std::future_status::ready) {
       if (watch.stopped()) stop = true;
     }
-    thread.join();
+    done.wait();  // for its thread's end
   }
   watch.rethrow();
-  if (errand.error) std::rethrow_exception(errand.error);
+  done.get();
 }
 
 bool is_in_handler() { return handlers > 0; }
 
-void translate_exceptions() { nb::register_exception_translator(translate); }
-
-void log_to_python() {
+void prepare_calls() {
+  nb::register_exception_translator(translate);
   set_log_sink([](const char* level, const std::string& message) {
     run_locked([&] {
       const InHandler inside;
       nb::module_::import_("logging").attr("getLogger")("pointsman").attr(level)("%s", message);
     });
   });
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(end_calls));
+  // A child that was forked has none of the other threads.
+  pthread_atfork(nullptr, nullptr, [] { unlocked_calls = 0; });
 }
 
 }  // namespace pointsman

@@ -28,14 +28,7 @@ class Unlocked {
 // Runs `work` with the interpreter's lock, which this thread need not have; rests as Unlocked.
 void run_locked(const std::function<void()>& work);
 
-// Python's exit, in its main thread: calls of other threads stop, and end as far as they do so within a
-// second.
-void end_calls();
-
-// In a child that was forked, which has none of the other threads.
-void forget_calls();
-
-// Whether end_calls() has begun: a call of another thread than the main one must stop.
+// Whether Python's exit has begun: a call of another thread than the main one must stop.
 bool are_calls_ending();
 
 // Lets Python run its handlers of signals. Only its main thread does so; elsewhere nothing ever stops a call.
@@ -68,10 +61,9 @@ void run_stoppable(const std::function<void(const std::function<bool()>& stopped
 // Whether this thread runs a handler of Python's, of signals or of log lines, inside a call.
 bool is_in_handler();
 
-// C++ exceptions become those of pointsman._errors.
-void translate_exceptions();
-
-// Log lines go to Python's logger "pointsman".
-void log_to_python();
+// Once, of the module: C++ exceptions become those of pointsman._errors, log lines go to Python's logger
+// "pointsman". At Python's exit, in its main thread, calls of other threads stop, and end as far as they do
+// so within a second.
+void prepare_calls();
 
 }  // namespace pointsman

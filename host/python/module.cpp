@@ -6,20 +6,19 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
-#include <pthread.h>
 
-#include <cmath>
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "engine/problem/problem.h"
 #include "host/formats/formats.h"
 #include "host/options/did_you_mean.h"
-#include "host/python/arrays.h"
 #include "host/python/call.h"
 #include "host/python/solver.h"
-#include "host/python/training.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
@@ -33,35 +32,101 @@ namespace pointsman {
 
 namespace {
 
-// So that Python need not know of shared pointers to vectors.
-struct Batch {
-  Instances instances;
-
-  const InstanceBatch& all() const { return *instances; }
-  const Instance& at(size_t i) const { return instances->at(i); }
-  const Problem& problem() const { return problem_of(instances->at(0)); }
-};
-
-// number(solution) of each, [B]
+// An array of numpy that owns `values`, which are as many as `shape` says.
 template <typename Number>
-nb::object column(const Answers& answers, Number (*number)(const Solution&)) {
-  std::vector<Number> numbers;
-  numbers.reserve(answers.solutions.size());
-  for (const Solution& solution : answers.solutions) numbers.push_back(number(solution));
-  const size_t count = numbers.size();
-  return numpy_array(std::move(numbers), {count});
+nb::object numpy_array(std::vector<Number> values, std::initializer_list<size_t> shape) {
+  auto* const owned = new std::vector<Number>(std::move(values));
+  const nb::capsule owner(owned,
+                          [](void* memory) noexcept { delete static_cast<std::vector<Number>*>(memory); });
+  return nb::cast(nb::ndarray<nb::numpy, Number>(owned->data(), shape, owner));
 }
 
-// Few different words.
-nb::list words(const Answers& answers, const char* (*word)(const Solution&)) {
-  std::map<std::string_view, nb::object> known;
-  nb::list list;
-  for (const Solution& solution : answers.solutions) {
-    nb::object& text = known[word(solution)];
-    if (!text.is_valid()) text = nb::str(word(solution));
-    list.append(text);
+template <typename Number>
+nb::object numpy_array(std::vector<Number> values) {
+  const size_t count = values.size();
+  return numpy_array(std::move(values), {count});
+}
+
+// of(instance) of each.
+template <typename Of>
+auto each(Of of) {
+  return [of](const Instances& instances) {
+    nb::list all;
+    for (const Instance& instance : instances.all()) all.append(std::invoke(of, instance));
+    return all;
+  };
+}
+
+// x and y, or weight and value: (B, n, 2), or a list of (n, 2) where sizes differ or some have no
+// coordinates.
+nb::object items_of(const Instances& instances) {
+  const InstanceBatch& all = instances.all();
+  if (!is_uniform(all) || !std::ranges::all_of(all, &Instance::has_coordinates)) {
+    return each([](const Instance& one) {
+      return numpy_array(one.values, {one.values.size() / 2, 2});
+    })(instances);
   }
-  return list;
+  const auto n = static_cast<size_t>(all.at(0).n());
+  std::vector<double> values;
+  values.reserve(all.size() * 2 * n);
+  for (const Instance& one : all) values.insert(values.end(), one.values.begin(), one.values.end());
+  return numpy_array(std::move(values), {all.size(), n, 2});
+}
+
+// (n, n), its diagonal 0.
+nb::object matrix_of(const Instance& instance) {
+  if (!instance.matrix) return nb::none();
+  const DistanceMatrix& matrix = *instance.matrix;
+  const auto n = static_cast<size_t>(matrix.n);
+  std::vector<double> all;
+  all.reserve(n * n);
+  for (int i = 0; i < matrix.n; ++i) {
+    for (int j = 0; j < matrix.n; ++j) all.push_back(matrix.at(i, j));
+  }
+  return numpy_array(std::move(all), {n, n});
+}
+
+// One array an answer.
+nb::list orders_of(const Answers& answers) {
+  nb::list all;
+  for (const Solution& solution : answers.solutions) all.append(numpy_array(solution.order));
+  return all;
+}
+
+// (B, n), -1 where there is no answer; where sizes differ a list.
+nb::object tours_of(const Answers& answers) {
+  const InstanceBatch& instances = answers.instances.all();
+  if (!is_uniform(instances)) return orders_of(answers);
+  const auto n = static_cast<size_t>(instances.at(0).n());
+  std::vector<int32_t> all(instances.size() * n, -1);
+  for (size_t i = 0; i < instances.size(); ++i)
+    std::ranges::copy(answers.solutions[i].order, all.data() + i * n);
+  return numpy_array(std::move(all), {instances.size(), n});
+}
+
+// That member of each solution, [B].
+template <typename Number>
+auto column(Number Solution::*member) {
+  return [member](const Answers& answers) {
+    std::vector<Number> numbers;
+    numbers.reserve(answers.solutions.size());
+    for (const Solution& solution : answers.solutions) numbers.push_back(solution.*member);
+    return numpy_array(std::move(numbers));
+  };
+}
+
+// The names of that member; few differ.
+template <typename Named>
+auto words(Named Solution::*member) {
+  return [member](const Answers& answers) {
+    std::map<Named, nb::str> known;
+    nb::list list;
+    for (const Solution& solution : answers.solutions) {
+      const Named value = solution.*member;
+      list.append(known.try_emplace(value, name_of(value)).first->second);
+    }
+    return list;
+  };
 }
 
 // The program's JSON, and two words that it leaves out where no model was used.
@@ -73,15 +138,13 @@ nb::dict summary_dict(const SolveSummary& summary) {
   return dict;
 }
 
-Batch read_batch(const std::string& path, const Keywords& keywords) {
-  const Unlocked unlocked;
-  return {std::make_shared<const InstanceBatch>(load_instances(path, read_request(keywords)))};
+Instances read(const std::string& path, const Keywords& keywords) {
+  return Instances(load_instances(path, read_request(keywords)));
 }
 
-Batch generate_batch(const Keywords& keywords) {
-  const Unlocked unlocked;
+Instances generate_instances(const Keywords& keywords) {
   const GenerateRequest request = generate_request(keywords);
-  return {std::make_shared<const InstanceBatch>(generate(request.options, request.seed))};
+  return Instances(generate(request.options, request.seed));
 }
 
 using Tensors = std::map<std::string, nb::ndarray<float, nb::ro, nb::c_contig, nb::device::cpu>>;
@@ -95,7 +158,7 @@ nb::tuple read_tensors(const std::string& name) {
     std::vector<float> values(begin, begin + tensor.size);
     const auto rows = static_cast<size_t>(tensor.shape[0]);
     tensors[tensor.name.c_str()] = tensor.shape.size() == 1
-                                       ? numpy_array(std::move(values), {rows})
+                                       ? numpy_array(std::move(values))
                                        : numpy_array(std::move(values), {rows, tensor.size / rows});
   }
   return nb::make_tuple(metadata_of(model.config), tensors);
@@ -116,79 +179,44 @@ void write_tensors(const std::string& path, std::map<std::string, std::string> m
   file.commit();
 }
 
-void bind_batch(nb::module_& module) {
-  nb::class_<Batch>(module, "Instances")
-      .def("__len__", [](const Batch& batch) { return batch.all().size(); })
-      .def_prop_ro("problem", [](const Batch& batch) { return name_of(batch.problem().kind); })
-      .def_prop_ro("has_all_items", [](const Batch& batch) { return batch.problem().has_all_items; })
-      .def_prop_ro("has_capacity", [](const Batch& batch) { return batch.problem().has_capacity; })
-      .def_prop_ro("is_uniform", [](const Batch& batch) { return is_uniform(batch.all()); })
-      .def_prop_ro("has_coordinates",
-                   [](const Batch& batch) {
-                     for (const Instance& instance : batch.all()) {
-                       if (!instance.has_coordinates()) return false;
-                     }
-                     return true;
-                   })
-      .def("size", [](const Batch& batch, size_t i) { return batch.at(i).n(); })
-      .def("id", [](const Batch& batch, size_t i) { return batch.at(i).id; })
-      .def("metric", [](const Batch& batch, size_t i) { return metric_name(batch.at(i).metric); })
-      .def("capacity", [](const Batch& batch, size_t i) { return batch.at(i).capacity; })
-      .def("items", [](const Batch& batch, size_t i) { return items_array(batch.at(i)); })
-      .def("all_items", [](const Batch& batch) { return items_array(batch.all()); })
-      .def("matrix",
-           [](const Batch& batch, size_t i) -> nb::object {
-             const auto& matrix = batch.at(i).matrix;
-             return matrix ? matrix_array(*matrix) : nb::none();
-           })
-      .def("write", [](const Batch& batch, const std::string& path, bool force) {
-        write_instances(batch.instances, path, force);
-      });
-  module.def("from_points",
-             [](const std::vector<AnyArray>& points) { return Batch{instances_from_points(points)}; });
-  module.def("from_matrices",
-             [](const std::vector<AnyArray>& matrices) { return Batch{instances_from_matrices(matrices)}; });
-  module.def("from_items",
-             [](const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,
-                const AnyArray& capacity) { return Batch{instances_from_items(weights, values, capacity)}; });
-  module.def("read", read_batch);
-  module.def("generate", generate_batch);
+void bind_instances(nb::module_& module) {
+  const auto problem = [](const Instances& all) -> const Problem& { return problem_of(all.all().at(0)); };
+  nb::class_<Instances>(module, "Instances")
+      .def("__len__", [](const Instances& instances) { return instances.all().size(); })
+      .def_prop_ro("problem", [=](const Instances& all) { return name_of(problem(all).kind); })
+      .def_prop_ro("has_all_items", [=](const Instances& all) { return problem(all).has_all_items; })
+      .def_prop_ro("has_capacity", [=](const Instances& all) { return problem(all).has_capacity; })
+      .def_prop_ro("sizes", each(&Instance::n))
+      .def_prop_ro("ids", each(&Instance::id))
+      .def_prop_ro("metrics", each([](const Instance& instance) { return metric_name(instance.metric); }))
+      .def_prop_ro("capacities", each(&Instance::capacity))
+      .def_prop_ro("matrices", each(matrix_of))
+      .def("items", items_of)
+      .def("write", &Instances::write);
+  module.def("from_points", instances_from_points);
+  module.def("from_matrices", instances_from_matrices);
+  module.def("from_items", instances_from_items);
+  module.def("read", read, nb::call_guard<Unlocked>());
+  module.def("generate", generate_instances, nb::call_guard<Unlocked>());
 }
 
 void bind_answers(nb::module_& module) {
   nb::class_<Answers>(module, "Answers")
       .def("__len__", [](const Answers& answers) { return answers.solutions.size(); })
-      .def_prop_ro("instances", [](const Answers& answers) { return Batch{answers.instances}; })
-      .def("tours",
-           [](const Answers& answers) -> nb::object {
-             if (!is_uniform(*answers.instances)) return orders_list(answers.solutions);
-             return orders_array(answers.solutions, answers.instances->at(0).n());
-           })
-      .def("items", [](const Answers& answers) { return orders_list(answers.solutions); })
-      .def("costs",
-           [](const Answers& a) { return column<double>(a, [](const Solution& s) { return s.objective; }); })
-      .def("unrounded",
-           [](const Answers& a) { return column<double>(a, [](const Solution& s) { return s.unrounded; }); })
-      .def("weights",
-           [](const Answers& a) { return column<double>(a, [](const Solution& s) { return s.weight; }); })
-      .def("log_prob",
-           [](const Answers& a) { return column<double>(a, [](const Solution& s) { return s.log_prob; }); })
-      .def("network_costs",
-           [](const Answers& a) {
-             return column<double>(a, [](const Solution& s) { return s.network_objective; });
-           })
-      .def("kicks",
-           [](const Answers& a) { return column<int64_t>(a, [](const Solution& s) { return s.kicks; }); })
-      .def("status",
-           [](const Answers& a) { return words(a, [](const Solution& s) { return name_of(s.status); }); })
-      .def("start",
-           [](const Answers& a) { return words(a, [](const Solution& s) { return name_of(s.start); }); })
-      .def("summary", [](const Answers& answers) { return summary_dict(answers.summary); })
+      .def_prop_ro("instances", [](const Answers& answers) { return answers.instances; })
+      .def("tours", tours_of)
+      .def("items", orders_of)
+      .def_prop_ro("costs", column(&Solution::objective))
+      .def_prop_ro("euclidean", column(&Solution::unrounded))
+      .def_prop_ro("weights", column(&Solution::weight))
+      .def_prop_ro("log_prob", column(&Solution::log_prob))
+      .def_prop_ro("network_costs", column(&Solution::network_objective))
+      .def_prop_ro("kicks", column(&Solution::kicks))
+      .def_prop_ro("status", words(&Solution::status))
+      .def_prop_ro("start", words(&Solution::start))
+      .def_prop_ro("summary", [](const Answers& answers) { return summary_dict(answers.summary); })
       .def("write", &Answers::write, nb::call_guard<Unlocked>());
-  module.def("read_answers", [](const Batch& batch, const std::string& path) {
-    const Unlocked unlocked;
-    return read_answers(batch.instances, path);
-  });
+  module.def("read_answers", read_answers, nb::call_guard<Unlocked>());
 }
 
 }  // namespace
@@ -197,30 +225,21 @@ void bind_answers(nb::module_& module) {
 
 NB_MODULE(_core, module) {
   using namespace pointsman;
-  nb::set_leak_warnings(
-      false);  // what a thread or a module still holds at Python's exit is no fault of its user
-  translate_exceptions();
-  log_to_python();
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(end_calls));
-  pthread_atfork(nullptr, nullptr, forget_calls);
+  // What a thread or a module still holds at Python's exit is no fault of its user.
+  nb::set_leak_warnings(false);
+  prepare_calls();
   module.attr("__version__") = POINTSMAN_VERSION;
-  bind_batch(module);
+  bind_instances(module);
   bind_answers(module);
   nb::class_<Solver>(module, "Solver")
       .def(nb::init<std::string, Keywords>(), nb::call_guard<Unlocked>())
-      .def("solve", [](Solver& solver, const Batch& batch, const Keywords& keywords,
-                       uint64_t first_row) { return solver.solve(batch.instances, keywords, first_row); })
+      .def("solve", &Solver::solve)
       .def("score",
-           [](Solver& solver, const Batch& batch, const std::vector<AnyArray>& solutions, float temperature) {
-             std::vector<double> scores = solver.score(batch.instances, solutions, temperature);
-             const size_t count = scores.size();
-             return numpy_array(std::move(scores), {count});
-           })
+           [](Solver& solver, const Instances& instances, const std::vector<AnyArray>& solutions,
+              float temperature) { return numpy_array(solver.score(instances, solutions, temperature)); })
       .def_prop_ro("device", &Solver::device);
   module.def("train", run_training, "keywords"_a, "callback"_a.none());
-  module.def("did_you_mean", [](const std::string& word, const std::vector<std::string>& known) {
-    return did_you_mean(word, known);
-  });
+  module.def("did_you_mean", did_you_mean);
   module.def("keywords", keywords_of);
   module.def("model_names", model_names);
   module.def("find_model", [](const std::string& name) { return find_model(name).string(); });

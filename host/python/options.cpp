@@ -12,10 +12,8 @@ namespace pointsman {
 
 namespace {
 
-void set_all(OptionSet& options, const Keywords& keywords) {
-  for (const auto& [name, value] : keywords)
-    options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
-}
+void declare(OptionSet& options, BackendOptions& device) { add_device_options(options, device); }
+void declare(OptionSet& options, InstanceOptions& instances) { add_instance_options(options, instances); }
 
 void declare(OptionSet& options, GenerateRequest& request) {
   add_generate_options(options, request.options);
@@ -29,6 +27,23 @@ void declare(OptionSet& options, PreparedTraining& training) {
   add_time_limit(options, training.time_limit);
   add_device_options(options, training.device);
 }
+
+void set_all(OptionSet& options, const Keywords& keywords) {
+  for (const auto& [name, value] : keywords)
+    options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
+}
+
+// A call's request by its keywords, and the options that are bound to it.
+template <typename Request>
+struct Call {
+  explicit Call(const Keywords& keywords = {}) {
+    declare(options, request);
+    set_all(options, keywords);
+  }
+
+  Request request;
+  OptionSet options;
+};
 
 std::string type_of(const Option& option) {
   const OptionRow& row = option.row();
@@ -61,60 +76,41 @@ SolveRequest solve_request(SolveCalls& calls, const Keywords& keywords) {
   return calls.finish();
 }
 
-BackendOptions device_request(const Keywords& keywords) {
-  BackendOptions device;
-  OptionSet options;
-  add_device_options(options, device);
-  set_all(options, keywords);
-  return device;
-}
+BackendOptions device_request(const Keywords& keywords) { return Call<BackendOptions>(keywords).request; }
 
 InstanceOptions read_request(const Keywords& keywords) {
-  InstanceOptions instances;
-  OptionSet options;
-  add_instance_options(options, instances);
-  set_all(options, keywords);
-  if (options.is_given("--capacity") && !(instances.capacity > 0 && instances.capacity <= kLargestNumber)) {
-    throw UsageError("--capacity: expected a number above 0, up to 1e100, found " +
-                     number_text(instances.capacity));
-  }
-  return instances;
+  const Call<InstanceOptions> call(keywords);
+  const double capacity = call.request.capacity;
+  if (call.options.is_given("--capacity") && !(capacity > 0 && capacity <= kLargestNumber))
+    throw UsageError("--capacity: expected a number above 0, up to 1e100, found " + number_text(capacity));
+  return call.request;
 }
 
 GenerateRequest generate_request(const Keywords& keywords) {
-  GenerateRequest request;
-  OptionSet options;
-  declare(options, request);
-  set_all(options, keywords);
-  check_generate_options(request.options, request.seed);
-  return request;
+  const Call<GenerateRequest> call(keywords);
+  check_generate_options(call.request.options, call.request.seed);
+  return call.request;
 }
 
 PreparedTraining prepared_training(const Keywords& keywords) {
-  PreparedTraining training;
-  OptionSet options;
-  declare(options, training);
-  set_all(options, keywords);
+  Call<PreparedTraining> call(keywords);
+  PreparedTraining& training = call.request;
   training.initial =
-      prepare_training(training.request, options, training.device, training.request.options.seed);
+      prepare_training(training.request, call.options, training.device, training.request.options.seed);
   return training;
 }
 
 std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& call) {
-  SolveCalls calls;
-  BackendOptions device;
-  InstanceOptions instances;
-  GenerateRequest generate;
-  PreparedTraining training;
-  OptionSet options;
-  if (call == "device") add_device_options(options, device);
-  if (call == "read") add_instance_options(options, instances);
-  if (call == "generate") declare(options, generate);
-  if (call == "train") declare(options, training);
-  std::vector<std::pair<std::string, std::string>> keywords;
-  for (const Option& option : call == "solve" ? calls.begin().all() : options.all())
-    keywords.emplace_back(option.name(), type_of(option));
-  return keywords;
+  const auto described = [](const OptionSet& options) {
+    std::vector<std::pair<std::string, std::string>> keywords;
+    for (const Option& option : options.all()) keywords.emplace_back(option.name(), type_of(option));
+    return keywords;
+  };
+  if (call == "device") return described(Call<BackendOptions>().options);
+  if (call == "read") return described(Call<InstanceOptions>().options);
+  if (call == "generate") return described(Call<GenerateRequest>().options);
+  if (call == "train") return described(Call<PreparedTraining>().options);
+  return described(SolveCalls().begin());
 }
 
 }  // namespace pointsman

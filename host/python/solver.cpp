@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/search/limits.h"
 #include "host/formats/formats.h"
+#include "host/formats/npy_array.h"
 #include "host/formats/read_files.h"
 #include "host/options/did_you_mean.h"
 #include "host/python/call.h"
@@ -19,16 +20,6 @@ namespace nb = nanobind;
 namespace pointsman {
 
 namespace {
-
-SearchControl control_of(const SolveRequest& request, Clock::time_point start,
-                         const std::function<bool()>& stopped) {
-  SearchControl control;
-  if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
-  if (request.limit_each > 0) control.each = duration_of(request.limit_each);
-  control.interrupted = stopped;
-  control.warn = log_warning;
-  return control;
-}
 
 template <typename Format>
 const Format& format_for(std::span<const Format> formats, const std::string& path) {
@@ -47,6 +38,30 @@ void write_file(const std::string& path, bool force, const std::string& bytes) {
   OutputFile file(path, force);
   file.write(bytes);
   file.commit();
+}
+
+// Refers to the array's own memory; `name` is its own in messages.
+NpyArray npy_of(const AnyArray& array, const std::string& name) {
+  const auto kind_of = [](nb::dlpack::dtype type) {
+    switch (static_cast<nb::dlpack::dtype_code>(type.code)) {
+      case nb::dlpack::dtype_code::Float:
+        return 'f';
+      case nb::dlpack::dtype_code::Int:
+        return 'i';
+      case nb::dlpack::dtype_code::UInt:
+        return 'u';
+      default:
+        return 'b';
+    }
+  };
+  NpyHeader header;
+  header.kind = kind_of(array.dtype());
+  header.item_size = array.itemsize();
+  for (size_t axis = 0; axis < array.ndim(); ++axis)
+    header.shape.push_back(static_cast<int64_t>(array.shape(axis)));
+  header.count = array.size();
+  header.data_size = array.nbytes();
+  return {header, std::string_view(static_cast<const char*>(array.data()), array.nbytes()), name};
 }
 
 // In messages, of one array or of several.
@@ -86,23 +101,18 @@ SolutionBatch solutions_of(const std::vector<AnyArray>& arrays, const InstanceBa
   return solutions;
 }
 
-Instances shared(InstanceBatch instances) {
-  return std::make_shared<const InstanceBatch>(std::move(instances));
+void append(InstanceBatch& all, InstanceBatch some) {
+  if (all.empty()) return all.swap(some);
+  std::move(some.begin(), some.end(), std::back_inserter(all));
 }
 
 // Those that read(array) makes of each array.
 template <typename Read>
 Instances together(const std::vector<AnyArray>& arrays, const std::string& name, Read read) {
   InstanceBatch all;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    InstanceBatch some = read(npy_of(arrays[i], element_name(name, i, arrays.size())));
-    if (all.empty()) {
-      all = std::move(some);
-    } else {
-      std::move(some.begin(), some.end(), std::back_inserter(all));
-    }
-  }
-  return shared(std::move(all));
+  for (size_t i = 0; i < arrays.size(); ++i)
+    append(all, read(npy_of(arrays[i], element_name(name, i, arrays.size()))));
+  return Instances(std::move(all));
 }
 
 }  // namespace
@@ -123,25 +133,26 @@ Instances instances_from_items(const std::vector<AnyArray>& weights, const std::
   const NpyArray all = npy_of(capacity, "capacity");
   InstanceBatch instances;
   for (size_t i = 0; i < weights.size(); ++i) {
-    InstanceBatch some = instances_of_items(npy_of(weights[i], element_name("weights", i, weights.size())),
-                                            npy_of(values[i], element_name("values", i, values.size())));
-    std::move(some.begin(), some.end(), std::back_inserter(instances));
+    append(instances, instances_of_items(npy_of(weights[i], element_name("weights", i, weights.size())),
+                                         npy_of(values[i], element_name("values", i, values.size()))));
   }
   set_capacities(all, instances);
-  return shared(std::move(instances));
+  return Instances(std::move(instances));
 }
 
-void write_instances(const Instances& instances, const std::string& path, bool force) {
-  write_file(path, force, format_for(instance_formats(), path).write(*instances));
+void Instances::write(const std::string& path, bool force) const {
+  write_file(path, force, format_for(instance_formats(), path).write(all()));
 }
 
 void Answers::write(const std::string& path, bool force) const {
-  write_file(path, force, format_for(answer_formats(), path).write({*instances, solutions, {}, summary}));
+  write_file(path, force,
+             format_for(answer_formats(), path).write({instances.all(), solutions, {}, summary}));
 }
 
 Answers read_answers(const Instances& instances, const std::string& path) {
-  SolutionBatch solutions = measured_answers(read_solutions(path, *instances), *instances, path);
-  SolveSummary summary = summary_of_given(*instances, solutions);
+  const InstanceBatch& all = instances.all();
+  SolutionBatch solutions = measured_answers(read_solutions(path, all), all, path);
+  SolveSummary summary = summary_of_given(all, solutions);
   return {instances, std::move(solutions), std::move(summary)};
 }
 
@@ -159,30 +170,24 @@ void Solver::require_own_process() const {
     throw UsageError("a Solver made before a fork cannot be used after it: make one in each process");
 }
 
-Solver::Turn::Turn(Solver& solver, const SearchControl& control, bool in_handler) : solver_(solver) {
-  std::unique_lock lock(solver_.mutex_);
-  while (solver_.is_busy_) {
+std::unique_lock<std::timed_mutex> Solver::turn(const SearchControl& control, bool in_handler) {
+  std::unique_lock lock(run_mutex_, std::try_to_lock);
+  while (!lock) {
     if (in_handler)
       throw UsageError("a Solver in use was called by a handler of signals or log lines: make another one");
     const Status status = control.check();
     if (status == Status::kInterrupted) throw CallStopped();
     if (status == Status::kTimeLimit)
       throw UsageError("time_limit: was over while another thread used the Solver: make one for each thread");
-    solver_.ended_.wait_for(lock, SignalWatch::kInterval);
+    lock.try_lock_for(SignalWatch::kInterval);
   }
-  solver_.is_busy_ = true;
-}
-
-Solver::Turn::~Turn() {
-  const std::lock_guard lock(solver_.mutex_);
-  solver_.is_busy_ = false;
-  solver_.ended_.notify_one();
+  return lock;
 }
 
 SolveRequest Solver::request_of(const Keywords& keywords) {
   Keywords all = keywords;
   if (!model_.empty()) all.emplace("model", model_);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(calls_mutex_);
   return solve_request(calls_, all);
 }
 
@@ -193,10 +198,14 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
     const SolveRequest request = request_of(keywords);
-    const SearchControl control = control_of(request, start, stopped);
-    const Turn turn(*this, control, in_handler);
+    SearchControl control;
+    if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
+    if (request.limit_each > 0) control.each = duration_of(request.limit_each);
+    control.interrupted = stopped;
+    control.warn = log_warning;
+    const auto held = turn(control, in_handler);
     run_->models.request(model_, request.options.untrained);
-    solved = solve_batch(*run_, SolveJob(*instances, first_row, request.options, control));
+    solved = solve_batch(*run_, SolveJob(instances.all(), first_row, request.options, control));
   });
   return {instances, std::move(solved.solutions), std::move(solved.summary)};
 }
@@ -204,15 +213,15 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
 std::vector<double> Solver::score(const Instances& instances, const std::vector<AnyArray>& solutions,
                                   float temperature) {
   require_own_process();
-  SolutionBatch orders = solutions_of(solutions, *instances);
-  check_solutions(orders, *instances, "solutions");
+  SolutionBatch orders = solutions_of(solutions, instances.all());
+  check_solutions(orders, instances.all(), "solutions");
   const bool in_handler = is_in_handler();
   std::vector<double> log_probs;
   run_stoppable([&](const std::function<bool()>& stopped) {
     SearchControl control;
     control.interrupted = stopped;
-    const Turn turn(*this, control, in_handler);
-    log_probs = run_->score(*instances, orders, temperature, StopToken(stopped));
+    const auto held = turn(control, in_handler);
+    log_probs = run_->score(instances.all(), orders, temperature, StopToken(stopped));
   });
   return log_probs;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances, answers and the solver, as Python holds them.
+// Instances, answers, the solver and a training, as Python calls them.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,23 +14,30 @@
 
 #include "engine/search/limits.h"
 #include "host/formats/write_solutions.h"
-#include "host/python/arrays.h"
 #include "host/python/options.h"
 #include "host/run/solve_run.h"
 
 namespace pointsman {
 
+// C-ordered numbers of 1, 2, 4 or 8 bytes in the machine's byte order.
+using AnyArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
+
 // Nobody changes them, so that answers may keep their instances.
-using Instances = std::shared_ptr<const InstanceBatch>;
+struct Instances {
+  explicit Instances(InstanceBatch batch) : shared(std::make_shared<InstanceBatch>(std::move(batch))) {}
+
+  const InstanceBatch& all() const { return *shared; }
+  // By the path's suffix; as the program, without a clock.
+  void write(const std::string& path, bool force) const;
+
+  std::shared_ptr<const InstanceBatch> shared;
+};
 
 // As the functions of host/formats/formats.h, of one array or of several.
 Instances instances_from_points(const std::vector<AnyArray>& points);
 Instances instances_from_matrices(const std::vector<AnyArray>& matrices);
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,
                                const AnyArray& capacity);
-
-// By the path's suffix; as the program, without a clock.
-void write_instances(const Instances& instances, const std::string& path, bool force);
 
 struct Answers {
   Instances instances;
@@ -61,29 +68,22 @@ class Solver {
   std::string device() const;
 
  private:
-  // While it lives no other call runs. Waiting for the call of another thread throws CallStopped where that
+  // While it is held no other call runs. Waiting for the call of another thread throws CallStopped where that
   // is interrupted, UsageError at the deadline and in a handler, for which that call may be waiting.
-  class Turn {
-   public:
-    Turn(Solver& solver, const SearchControl& control, bool in_handler);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    Solver& solver_;
-  };
-
+  std::unique_lock<std::timed_mutex> turn(const SearchControl& control, bool in_handler);
   SolveRequest request_of(const Keywords& keywords);
   void require_own_process() const;
 
   std::string model_;
-  std::mutex mutex_;  // of what follows but run_, which is that of the call under way
-  std::condition_variable ended_;
-  bool is_busy_ = false;
+  std::mutex calls_mutex_;
   SolveCalls calls_;
+  std::timed_mutex run_mutex_;  // turn()
   std::unique_ptr<SolveRun> run_;
   pid_t process_ = getpid();
 };
+
+// What `pointsman train` does with these options. `callback`, unless None, gets a dict for each line of the
+// log; what it throws ends the training after its model is written. Returns the program's summary as JSON.
+std::string run_training(const Keywords& keywords, const nanobind::object& callback);
 
 }  // namespace pointsman

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/python/training.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -10,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "host/python/call.h"
+#include "host/python/solver.h"
 #include "host/run/log.h"
 #include "host/run/train_setup.h"
 
@@ -19,8 +18,6 @@ namespace pointsman {
 
 namespace {
 
-nb::object number_or_none(double value) { return std::isnan(value) ? nb::none() : nb::cast(value); }
-
 // As the line of --log has it.
 nb::dict dict_of(const TrainProgress& line) {
   nb::dict dict;
@@ -29,7 +26,7 @@ nb::dict dict_of(const TrainProgress& line) {
   dict["seconds"] = line.seconds;
   dict["tours_per_second"] = line.tours_per_second;
   dict["train_cost"] = line.train_cost;
-  dict["val_cost"] = number_or_none(line.val_cost);
+  dict["val_cost"] = std::isnan(line.val_cost) ? nb::none() : nb::cast(line.val_cost);
   dict["baseline_loss"] = line.baseline_loss;
   dict["grad_norm"] = line.grad_norm;
   dict["entropy"] = line.entropy;
@@ -40,71 +37,48 @@ nb::dict dict_of(const TrainProgress& line) {
   return dict;
 }
 
-// A training in Python's own thread: so its callback may do what only that thread can.
-class Training {
- public:
-  Training(const Keywords& keywords, const nb::object& callback) : keywords_(keywords), callback_(callback) {}
-
-  std::string run() {
-    std::string summary;
-    {
-      const Unlocked unlocked;
-      summary = train_unlocked();
-    }
-    if (thrown_) throw *std::exchange(thrown_, std::nullopt);
-    watch_.rethrow();
-    return summary;
-  }
-
- private:
-  std::string train_unlocked() {
-    const PreparedTraining training = prepared_training(keywords_);
-    const TrainOptions& options = training.request.options;
-    Engine engine(training.device);
-    const TrainResult result =
-        train(engine.backend(), options, training.initial, training.request.resume,
-              control(training.time_limit), [this](const TrainProgress& line) { tell(line); });
-    return train_summary(options, result, engine.device()).dump();
-  }
-
-  SearchControl control(double time_limit) {
-    SearchControl control;
-    if (time_limit > 0) control.deadline = Clock::now() + duration_of(time_limit);
-    // Asked by worker threads too, for whom Python's signals are not.
-    control.interrupted = [this] {
-      if (std::this_thread::get_id() == caller_ && watch_.stopped()) stop_ = true;
-      if (!watch_.is_watching() && are_calls_ending()) stop_ = true;
-      return stop_.load();
-    };
-    control.warn = log_warning;
-    return control;
-  }
-
-  void tell(const TrainProgress& line) {
-    if (stop_) return;
-    run_locked([&] {
-      if (callback_.is_none()) return;
-      try {
-        callback_(dict_of(line));
-      } catch (nb::python_error& error) {
-        thrown_.emplace(std::move(error));
-        stop_ = true;
-      }
-    });
-  }
-
-  const Keywords& keywords_;
-  const nb::object& callback_;
-  const std::thread::id caller_ = std::this_thread::get_id();
-  SignalWatch watch_;
-  std::atomic<bool> stop_{false};
-  std::optional<nb::python_error> thrown_;
-};
-
 }  // namespace
 
+// In Python's own thread: so its callback may do what only that thread can.
 std::string run_training(const Keywords& keywords, const nb::object& callback) {
-  return Training(keywords, callback).run();
+  const std::thread::id caller = std::this_thread::get_id();
+  SignalWatch watch;
+  std::atomic<bool> stop{false};
+  std::optional<nb::python_error> thrown;
+  // Asked by worker threads too, for whom Python's signals are not.
+  const auto interrupted = [&] {
+    if (std::this_thread::get_id() == caller && watch.stopped()) stop = true;
+    if (!watch.is_watching() && are_calls_ending()) stop = true;
+    return stop.load();
+  };
+  const auto tell = [&](const TrainProgress& line) {
+    if (stop || callback.is_none()) return;
+    run_locked([&] {
+      try {
+        callback(dict_of(line));
+      } catch (nb::python_error& error) {
+        thrown.emplace(std::move(error));
+        stop = true;
+      }
+    });
+  };
+  std::string summary;
+  {
+    const Unlocked unlocked;
+    const PreparedTraining training = prepared_training(keywords);
+    const TrainOptions& options = training.request.options;
+    Engine engine(training.device);
+    SearchControl control;
+    if (training.time_limit > 0) control.deadline = Clock::now() + duration_of(training.time_limit);
+    control.interrupted = interrupted;
+    control.warn = log_warning;
+    const TrainResult result =
+        train(engine.backend(), options, training.initial, training.request.resume, control, tell);
+    summary = train_summary(options, result, engine.device()).dump();
+  }
+  if (thrown) throw *std::exchange(thrown, std::nullopt);
+  watch.rethrow();
+  return summary;
 }
 
 }  // namespace pointsman

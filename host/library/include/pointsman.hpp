@@ -53,27 +53,33 @@ struct SolveOptions : pointsman_solve_options {
   std::function<bool(const pointsman_progress&)> on_progress;
 };
 
-// A series of instances; pointsman_instances.
-class Instances {
+// Frees with itself what the C library made.
+template <typename Own, void (*kFree)(Own*)>
+class Handle {
  public:
-  explicit Instances(pointsman_instances* own) : handle_(own) {}
+  explicit Handle(Own* own = nullptr) : own_(own) {}
+  Own* get() const { return own_.get(); }
 
-  size_t size() const { return pointsman_instances_count(handle_.get()); }
+ private:
+  struct Free {
+    void operator()(Own* own) const { kFree(own); }
+  };
+  std::unique_ptr<Own, Free> own_;
+};
+
+// A series of instances.
+struct Instances : Handle<pointsman_instances, pointsman_instances_free> {
+  using Handle::Handle;
+
+  size_t size() const { return pointsman_instances_count(get()); }
   // What it points to lives as long as this and until something is added.
   pointsman_instance operator[](size_t index) const {
     pointsman_instance instance;
     pointsman_instance_init(&instance, sizeof instance);
-    if (pointsman_instances_get(handle_.get(), index, &instance) != POINTSMAN_OK)
+    if (pointsman_instances_get(get(), index, &instance) != POINTSMAN_OK)
       throw std::out_of_range("pointsman::Instances");
     return instance;
   }
-  pointsman_instances* get() const { return handle_.get(); }
-
- private:
-  struct Free {
-    void operator()(pointsman_instances* own) const { pointsman_instances_free(own); }
-  };
-  std::unique_ptr<pointsman_instances, Free> handle_;
 };
 
 // An answer that stands for itself: as pointsman_answer, with the order as a vector.
@@ -81,44 +87,35 @@ struct Answer : pointsman_answer {
   std::vector<int32_t> items;  // the tour or the items taken; empty when unsolved
 };
 
-// The answers to a series; pointsman_answers.
-class Answers {
- public:
-  explicit Answers(pointsman_answers* own) : handle_(own) {}
+// The answers to a series.
+struct Answers : Handle<pointsman_answers, pointsman_answers_free> {
+  using Handle::Handle;
 
-  size_t size() const { return pointsman_answers_count(handle_.get()); }
+  size_t size() const { return pointsman_answers_count(get()); }
   Answer operator[](size_t index) const {
     Answer answer;
     pointsman_answer_init(&answer, sizeof(pointsman_answer));
-    if (pointsman_answers_get(handle_.get(), index, &answer) != POINTSMAN_OK)
+    if (pointsman_answers_get(get(), index, &answer) != POINTSMAN_OK)
       throw std::out_of_range("pointsman::Answers");
     if (answer.order != nullptr) answer.items.assign(answer.order, answer.order + answer.length);
     answer.order = nullptr;  // of the handle, which may go first
     return answer;
   }
-  pointsman_answers* get() const { return handle_.get(); }
-
- private:
-  struct Free {
-    void operator()(pointsman_answers* own) const { pointsman_answers_free(own); }
-  };
-  std::unique_ptr<pointsman_answers, Free> handle_;
 };
 
 // One caller at a time; instances and answers may outlive it. All of it throws Error, and std::bad_alloc
 // where there is no memory for it.
-class Solver {
+class Solver : public Handle<pointsman_solver, pointsman_solver_free> {
  public:
   explicit Solver(const SolverOptions& options = SolverOptions()) {
     pointsman_solver* own = nullptr;
     const int status = pointsman_solver_create(&options, &own);
-    handle_.reset(own);
+    Handle::operator=(Handle(own));
     if (own == nullptr) throw std::bad_alloc();
     check(status);
   }
 
   std::string device() const { return pointsman_device(get()); }
-  pointsman_solver* get() const { return handle_.get(); }
 
   // pointsman_set_option(); an empty value is the default again.
   void set_option(const std::string& name, const std::string& value) {
@@ -220,10 +217,6 @@ class Solver {
   }
 
  private:
-  struct Free {
-    void operator()(pointsman_solver* own) const { pointsman_solver_free(own); }
-  };
-
   // Options whose callback asks on_progress and keeps what it throws.
   struct Watched {
     explicit Watched(const SolveOptions& given) : options(given), ask(given.on_progress) {
@@ -257,8 +250,6 @@ class Solver {
     const std::string message = pointsman_last_error(get());
     throw Error(status, message.empty() ? "cancelled" : message, file, line);
   }
-
-  std::unique_ptr<pointsman_solver, Free> handle_;
 };
 
 }  // namespace cpp_api

@@ -7,12 +7,13 @@
 
 Options have the names of the program's flags. docs/python.md shows the rest.
 """
+from . import _core
 from ._api import (Instances, Result, Solver, generate, models, read, read_answers, sample, score, solve,
                    train, write)
-from ._core import __version__
 from ._errors import ArgumentError, Error, InputError, MissingFileError, ResourceError, UsageError
 from ._torch import from_torch, to_torch
 
+__version__: str = _core.__version__
 
 
 def __getattr__(name):

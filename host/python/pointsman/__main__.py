@@ -66,18 +66,15 @@ def convert(arguments):
 def draw(arguments):
     """The figure of `plot KIND FILE..`."""
     from . import plot
-    kind, files = arguments.kind, arguments.files
-    options = {name: getattr(arguments, name) for name in OPTIONS[kind] if getattr(arguments, name) is not None}
-    for name, flag in FLAGS.items():
-        if getattr(arguments, name) not in (None, False) and name not in OPTIONS[kind] + READING * (kind == "tour"):
-            raise make(2, f"{flag}: is not for plot {kind}")
+    kind, files = arguments.kind, list(arguments.files)
+    options = {name: getattr(arguments, name) for name in FLAGS if getattr(arguments, name) is not None}
+    for name in options:
+        if name not in OPTIONS[kind]:
+            raise make(2, f"{FLAGS[name]}: is not for plot {kind}")
     if kind == "tour":
-        reading = {name: getattr(arguments, name) for name in READING}
-        axes = plot.tour(read(files[0], **{name: value for name, value in reading.items() if value is not None}), *files[1:],
-                         **options)
-        figure = (axes[0] if isinstance(axes, list) else axes).figure
-    else:
-        figure = getattr(plot, kind)(*files, **options).figure
+        files[0] = read(files[0], **{name: options.pop(name) for name in READING if name in options})
+    axes = getattr(plot, kind)(*files, **options)
+    figure = (axes[0] if isinstance(axes, list) else axes).figure
     if arguments.title:
         figure.suptitle(arguments.title)
     return figure
@@ -111,9 +108,9 @@ def plot_command(arguments):
         raise
 
 
-OPTIONS = {"tour": ("labels", "index"), "ratio": ("labels", ), "curve": ("labels", "x", "y", "log_x", "log_y", "reference"),
-           "progress": ("x", "y", "log_y", "reference")}
 READING = ("input_format", "problem")
+OPTIONS = {"tour": ("labels", "index", *READING), "ratio": ("labels", ),
+           "curve": ("labels", "x", "y", "log_x", "log_y", "reference"), "progress": ("x", "y", "log_y", "reference")}
 FLAGS = {"labels": "--label", "index": "--index", "x": "--x", "y": "--y", "log_x": "--log-x", "log_y": "--log-y",
          "reference": "--ref", "input_format": "--input-format", "problem": "--problem"}
 

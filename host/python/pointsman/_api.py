@@ -1,15 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user calls: arrays become instances, keyword arguments become options, answers become arrays."""
+from __future__ import annotations
+
 import functools
 import json
+import operator
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
 from . import _core
 from ._errors import argument_error, bool_of, make, path_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Unpack
+
+    from ._options import DeviceOptions, SampleOptions, SolveOptions, TrainOptions
+
+    Path = str | os.PathLike[str]
+    Arrays = ArrayLike | Sequence[ArrayLike]  # of one instance or of several
+    Floats = NDArray[np.float64]
+
+    class Given(TypedDict, total=False):
+        matrix: Arrays | None
+        weights: Arrays | None
+        values: Arrays | None
+        capacity: ArrayLike | None
+
+    class GivenToAny(Given, DeviceOptions, total=False):
+        """With what a Solver is made of."""
+        model: Path | None
+
+    class SolveArguments(SolveOptions, GivenToAny, total=False):
+        first_row: int
+
+    class SampleArguments(SampleOptions, GivenToAny, total=False):
+        first_row: int
+
+    class SolversSampleArguments(SampleOptions, Given, total=False):
+        first_row: int
+
+    class ScoreArguments(GivenToAny, total=False):
+        temperature: float
+
 
 def _names(call):
     """The keywords of a call, by the table of options that the program has."""
@@ -89,7 +127,7 @@ def _check_points(arrays):
                 "distances are asked for by name, matrix=")
 
 
-def _instances(points, matrix, weights, values, capacity):
+def _instances(points, matrix=None, weights=None, values=None, capacity=None):
     items = (weights, values, capacity)
     given = [points is not None, matrix is not None, any(item is not None for item in items)]
     if sum(given) != 1:
@@ -109,14 +147,31 @@ def _instances(points, matrix, weights, values, capacity):
                          _numbers(capacity, "capacity")))
 
 
+def _of_core(name, doc) -> Any:
+    """An attribute that the compiled object has under this name."""
+    return property(operator.attrgetter("_core." + name), doc=doc)
+
+
+def _once(name, doc) -> Any:
+    """The same, asked for once."""
+    attribute = functools.cached_property(operator.attrgetter("_core." + name))
+    attribute.__doc__ = doc
+    return attribute
+
+
 class Instances:
     """Instances of one problem or several, as `read` and `generate` give them. They never change."""
     __slots__ = ("_core", )
+    problem: str = _of_core("problem", '"tsp" or "knapsack", of the first.')
+    sizes: list[int] = _of_core("sizes", "Cities or items of each.")
+    ids: list[str] = _of_core("ids", "The file's own names; empty where there are none.")
+    metrics: list[str] = _of_core("metrics", "As TSPLIB names them; EUCLIDEAN is not rounded.")
+    matrices: list[Floats | None] = _of_core("matrices", "(n, n) distances of each, None where it has points.")
 
     def __init__(self, core):
         self._core = core
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._core)
 
     def __repr__(self):
@@ -124,79 +179,55 @@ class Instances:
         shown = str(sizes[0]) if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)}"
         return f"<pointsman.Instances: {len(self)} {self.problem}, n = {shown}>"
 
-    @property
-    def problem(self):
-        """"tsp" or "knapsack", of the first."""
-        return self._core.problem
-
-    @property
-    def sizes(self):
-        """Cities or items of each."""
-        return [self._core.size(i) for i in range(len(self))]
-
-    @property
-    def ids(self):
-        """The file's own names; empty where there are none."""
-        return [self._core.id(i) for i in range(len(self))]
-
-    @property
-    def metrics(self):
-        """As TSPLIB names them; EUCLIDEAN is not rounded."""
-        return [self._core.metric(i) for i in range(len(self))]
-
-    def _items(self):
-        if self._core.is_uniform and self._core.has_coordinates:
-            return self._core.all_items()
-        return [self._core.items(i) for i in range(len(self))]
-
-    def _column(self, place):
-        items = self._items()
+    def _items(self, has_capacity, place=slice(None)):
+        """Of all instances, where they have the problem that is asked for."""
+        if self._core.has_capacity != has_capacity:
+            raise AttributeError("a TSP has points" if has_capacity else "a KnapSack has weights and values")
+        items = self._core.items()
         return [one[:, place] for one in items] if isinstance(items, list) else items[:, :, place]
 
     @property
-    def points(self):
+    def points(self) -> Floats | list[Floats]:
         """(B, n, 2) x and y of a TSP; a list of (n, 2) where sizes differ."""
-        if self._core.has_capacity:
-            raise AttributeError("a KnapSack has weights and values")
-        return self._items()
+        return self._items(False)
 
     @property
-    def weights(self):
+    def weights(self) -> Floats | list[Floats]:
         """(B, n) of KnapSack; a list where sizes differ."""
-        if not self._core.has_capacity:
-            raise AttributeError("a TSP has points")
-        return self._column(0)
+        return self._items(True, 0)
 
     @property
-    def values(self):
+    def values(self) -> Floats | list[Floats]:
         """(B, n) of KnapSack; a list where sizes differ."""
-        if not self._core.has_capacity:
-            raise AttributeError("a TSP has points")
-        return self._column(1)
+        return self._items(True, 1)
 
     @property
-    def capacities(self):
+    def capacities(self) -> Floats:
         """(B,) of KnapSack."""
-        return np.array([self._core.capacity(i) for i in range(len(self))])
+        return np.array(self._core.capacities)
 
-    @property
-    def matrices(self):
-        """(n, n) distances of each, None where it has points."""
-        return [self._core.matrix(i) for i in range(len(self))]
-
-    def write(self, path, *, force=False):
+    def write(self, path: Path, *, force: bool = False) -> None:
         """Writes them in the format that the suffix tells."""
         self._core.write(path_of(path, "path"), bool_of(force, "force"))
 
 
 class Result:
     """The answers to B instances, in their order. What is asked for becomes an array once."""
+    costs: Floats = _once("costs", "(B,) lengths under the instance's own metric, or packed values; NaN where there is no answer.")
+    euclidean: Floats = _once("euclidean", "(B,) lengths that no metric rounds.")
+    weights: Floats = _once("weights", "(B,) packed weights.")
+    status: list[str] = _once("status", "B words: done, time_limit, interrupted or unsolved.")
+    log_prob: Floats = _once("log_prob", "(B,) of the network for the order that it drew; NaN where none did.")
+    network_costs: Floats = _once("network_costs", "(B,) what the network reached before any improvement; NaN where none did.")
+    start: list[str] = _once("start", "B words: what auto, local, 2opt and exact began with.")
+    kicks: NDArray[np.int64] = _once("kicks", "(B,) kicks of the local search.")
+    summary: dict[str, Any] = _once("summary", "What was really done: mode, samples, model, device, ..")
 
-    def __init__(self, answers):
-        self._answers = answers
+    def __init__(self, core):
+        self._core = core
 
-    def __len__(self):
-        return len(self._answers)
+    def __len__(self) -> int:
+        return len(self._core)
 
     def __repr__(self):
         status = self.status
@@ -204,71 +235,26 @@ class Result:
         return f"<pointsman.Result: {len(self)} answers, {counts}>"
 
     @functools.cached_property
-    def instances(self):
-        return Instances(self._answers.instances)
+    def instances(self) -> Instances:
+        return Instances(self._core.instances)
 
     @functools.cached_property
-    def tours(self):
+    def tours(self) -> NDArray[np.int32] | list[NDArray[np.int32]]:
         """(B, n) int32, -1 throughout where there is no answer; where sizes differ a list, empty there."""
         if not self.instances._core.has_all_items:
             raise AttributeError("a KnapSack has items")
-        return self._answers.tours()
+        return self._core.tours()
 
     @functools.cached_property
-    def items(self):
+    def items(self) -> list[NDArray[np.int32]]:
         """Of KnapSack the items taken, an int32 array an instance."""
         if self.instances._core.has_all_items:
             raise AttributeError("a TSP has tours")
-        return self._answers.items()
+        return self._core.items()
 
-    @functools.cached_property
-    def costs(self):
-        """(B,) lengths under the instance's own metric, or packed values; NaN where there is no answer."""
-        return self._answers.costs()
-
-    @functools.cached_property
-    def euclidean(self):
-        """(B,) lengths that no metric rounds."""
-        return self._answers.unrounded()
-
-    @functools.cached_property
-    def weights(self):
-        """(B,) packed weights."""
-        return self._answers.weights()
-
-    @functools.cached_property
-    def status(self):
-        """B words: done, time_limit, interrupted or unsolved."""
-        return self._answers.status()
-
-    @functools.cached_property
-    def log_prob(self):
-        """(B,) of the network for the order that it drew; NaN where none did."""
-        return self._answers.log_prob()
-
-    @functools.cached_property
-    def network_costs(self):
-        """(B,) what the network reached before any improvement; NaN where none did."""
-        return self._answers.network_costs()
-
-    @functools.cached_property
-    def start(self):
-        """B words: what auto, local, 2opt and exact began with."""
-        return self._answers.start()
-
-    @functools.cached_property
-    def kicks(self):
-        """(B,) kicks of the local search."""
-        return self._answers.kicks()
-
-    @functools.cached_property
-    def summary(self):
-        """What was really done: mode, samples, model, device, .."""
-        return self._answers.summary()
-
-    def write(self, path, *, force=False):
+    def write(self, path: Path, *, force: bool = False) -> None:
         """Writes them in the format that the suffix tells, as the program does."""
-        self._answers.write(path_of(path, "path"), bool_of(force, "force"))
+        self._core.write(path_of(path, "path"), bool_of(force, "force"))
 
 
 class Solver:
@@ -276,15 +262,17 @@ class Solver:
 
     Calls of several threads take turns."""
 
-    def __init__(self, model=None, device="auto", threads=0, precision="fp32"):
+    def __init__(self, model: Path | None = None, device: str = "auto", threads: int = 0, precision: str = "fp32") -> None:
         keywords = _keywords("Solver", _DEVICE, {"device": device, "threads": threads, "precision": precision})
         self._core = _core.Solver("" if model is None else path_of(model, "model"), keywords)
 
     @property
-    def device(self):
+    def device(self) -> str:
         return self._core.device
 
-    def solve(self, points=None, *, matrix=None, weights=None, values=None, capacity=None, first_row=0, **options):
+    def solve(self, points: Arrays | Instances | None = None, *, matrix: Arrays | None = None, weights: Arrays | None = None,
+              values: Arrays | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
+              **options: Unpack[SolveOptions]) -> Result:
         """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
 
         An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the
@@ -296,12 +284,14 @@ class Solver:
             raise make(2, f"first_row: expected a whole number from 0, found {first_row!r}")
         return Result(self._core.solve(instances._core, _keywords("solve", _SOLVE, options), int(first_row)))
 
-    def sample(self, points=None, samples=None, **options):
+    def sample(self, points: Arrays | Instances | None = None, samples: int | None = None,
+               **options: Unpack[SolversSampleArguments]) -> Result:
         """solve() with mode="sample": the best of so many samples of the network."""
         return self.solve(points, samples=samples, mode="sample", **options)
 
-    def score(self, points=None, solutions=None, *, matrix=None, weights=None, values=None, capacity=None,
-              temperature=1.0):
+    def score(self, points: Arrays | Instances | None = None, solutions: Arrays | None = None, *, matrix: Arrays | None = None,
+              weights: Arrays | None = None, values: Arrays | None = None, capacity: ArrayLike | None = None,
+              temperature: float = 1.0) -> Floats:
         """(B,) log p of the solutions under the model, NaN where it reaches none. As `pointsman score`."""
         instances = _instances(points, matrix, weights, values, capacity)
         if solutions is None:
@@ -329,47 +319,49 @@ def _for_solver(options):
     return _solver(**{name: options.pop(name) for name in ("model", *_DEVICE) if name in options})
 
 
-def solve(points=None, **options):
+def solve(points: Arrays | Instances | None = None, **options: Unpack[SolveArguments]) -> Result:
     """Solver(model, device=.., threads=..).solve(..) with a solver that the thread keeps."""
     return _for_solver(options).solve(points, **options)
 
 
-def sample(points=None, samples=None, **options):
+def sample(points: Arrays | Instances | None = None, samples: int | None = None, **options: Unpack[SampleArguments]) -> Result:
     """solve() with mode="sample"."""
     return _for_solver(options).sample(points, samples, **options)
 
 
-def score(points=None, solutions=None, **options):
+def score(points: Arrays | Instances | None = None, solutions: Arrays | None = None, **options: Unpack[ScoreArguments]) -> Floats:
     """Solver(model, ..).score(..) with a solver that the thread keeps."""
     return _for_solver(options).score(points, solutions, **options)
 
 
-def read(path, *, input_format="auto", problem=None, capacity=None):
+def read(path: Path, *, input_format: str = "auto", problem: str | None = None, capacity: float | None = None) -> Instances:
     """The instances of a file, in any format that the program reads."""
     options = {"input_format": input_format, "problem": problem, "capacity": capacity}
     return Instances(_core.read(path_of(path, "path"), _keywords("read", _READ, options)))
 
 
-def read_answers(path, instances):
+def read_answers(path: Path, instances: Instances | Arrays) -> Result:
     """The Result that a file of answers to these instances holds; every answer is measured again."""
-    instances = _instances(instances, None, None, None, None)
+    instances = _instances(instances)
     return Result(_core.read_answers(instances._core, path_of(path, "path")))
 
 
-def write(path, what, *, force=False):
+def write(path: Path, what: Instances | Result | Arrays, *, force: bool = False) -> None:
     """Writes Instances, a Result or an array of points in the format that the suffix tells."""
     if not isinstance(what, (Instances, Result)):
-        what = _instances(what, None, None, None, None)
+        what = _instances(what)
     what.write(path, force=force)
 
 
-def generate(problem, size, count=1, *, seed=None, like=None, capacity=None):
+def generate(problem: str, size: int, count: int = 1, *, seed: int | None = None, like: Literal["numpy"] | None = None,
+             capacity: float | None = None) -> Instances:
     """Random instances, the program's: `like="numpy"` gives those of numpy.random.seed(seed)."""
     options = {"problem": problem, "size": size, "count": count, "seed": seed, "like": like, "capacity": capacity}
     return Instances(_core.generate(_keywords("generate", _GENERATE, options)))
 
 
-def train(problem, size, output=None, *, callback=None, **options):
+def train(problem: str, size: int, output: Path | None = None, *, callback: Callable[[dict[str, Any]], object] | None = None,
+          **options: Unpack[TrainOptions]) -> dict[str, Any]:
     """Trains a model, writes it to `output` and returns the summary. As `pointsman train`.
 
     `callback` gets a dict for each line of the log. What it throws ends the training once its model is
@@ -381,6 +373,6 @@ def train(problem, size, output=None, *, callback=None, **options):
     return json.loads(_core.train(_keywords("train", _TRAIN, options), callback))
 
 
-def models():
+def models() -> list[str]:
     """Names of the models that `model=` finds."""
     return _core.model_names()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program's failures as exceptions."""
+from __future__ import annotations
+
 import os
 import re
 
@@ -10,7 +12,7 @@ _ARGUMENT = re.compile(r"(points|matrix|weights|values|capacity|solutions|state_
 class Error(Exception):
     """What went wrong. `exit_code` is the program's; `file` and `line` are None where they are not known."""
 
-    def __init__(self, message, exit_code=1, file=None, line=None):
+    def __init__(self, message: str, exit_code: int = 1, file: str | None = None, line: int | None = None) -> None:
         super().__init__(message)
         self.exit_code = exit_code
         self.file = file

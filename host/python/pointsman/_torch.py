@@ -2,14 +2,20 @@
 """Models as PyTorch's state dicts and back.
 
 The tensors have the names and shapes of the model file (docs/file-formats.md)."""
+from __future__ import annotations
+
 import collections
-import collections.abc
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from ._errors import argument_error, bool_of, make, path_of
+
+if TYPE_CHECKING:
+    from ._api import Path
 
 # What a state dict alone cannot tell and every file has, where nobody says otherwise.
 _DEFAULTS = {
@@ -20,10 +26,10 @@ _DEFAULTS = {
 
 class StateDict(collections.OrderedDict):
     """A state dict with the model file's `metadata`: {name: text}."""
-    metadata = {}
+    metadata: dict[str, str] = {}
 
 
-def to_torch(model):
+def to_torch(model: Path) -> StateDict:
     """The float32 tensors of a model, by path or name; `metadata` of the state dict are the file's."""
     import torch
 
@@ -59,13 +65,14 @@ def _array_of(name, tensor):
         raise make(3, f"state_dict: {name}: expected a tensor of numbers, found {found}") from None
 
 
-def from_torch(state_dict, path, *, like=None, force=False, **metadata):
+def from_torch(state_dict: Mapping[str, Any], path: Path, *, like: Path | None = None, force: bool = False,
+               **metadata: str | int | float | bool) -> None:
     """Writes a state dict as a model file.
 
     Metadata (problem=, n=, glimpses=, clip=, centre_logits=, capacity=, ..) not given by name are those of
     the state dict of to_torch(), else those of the model `like`.
     """
-    if not isinstance(state_dict, collections.abc.Mapping):
+    if not isinstance(state_dict, Mapping):
         raise argument_error(f"state_dict: expected a mapping, found {type(state_dict).__name__}")
     tensors = {name: _array_of(name, tensor) for name, tensor in state_dict.items()}
     known = dict(getattr(state_dict, "metadata", {}))

@@ -19,21 +19,14 @@ from . import _api
 
 
 def _solve(points, first_row, options):
-    """A chunk, with the solver that the worker's thread keeps. Dask has a thread for each core already."""
-    return _api.solve(points, first_row=first_row, **{"threads": 1, **options})
-
-
-def _solve_rows(points, first_row, options):
-    result = _solve(points, first_row, options)
+    """(tours, costs) of a chunk, with the solver that the worker's thread keeps. Dask has a thread for each core already."""
+    result = _api.solve(points, first_row=first_row, **{"threads": 1, **options})
     return result.tours, result.costs
 
 
 def _solve_list(partition, first_row, options):
     points = list(partition)
-    if not points:
-        return []
-    result = _solve(points, first_row, options)
-    return list(zip(result.tours, result.costs))
+    return list(zip(*_solve(points, first_row, options))) if points else []
 
 
 def _solve_array(points, options):
@@ -45,7 +38,7 @@ def _solve_array(points, options):
         raise ValueError("points: the lengths of the chunks are not known; compute_chunk_sizes() finds them")
     tours, costs = [], []
     for block, count, first_row in zip(points.to_delayed().ravel(), rows, itertools.accumulate((0, *rows))):
-        solved = dask.delayed(_solve_rows)(block, first_row, options)
+        solved = dask.delayed(_solve)(block, first_row, options)
         tours.append(dask.array.from_delayed(solved[0], (count, points.shape[1]), np.int32))
         costs.append(dask.array.from_delayed(solved[1], (count,), np.float64))
     return dask.array.concatenate(tours), dask.array.concatenate(costs)

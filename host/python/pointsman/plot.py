@@ -7,6 +7,8 @@
 Each function draws into `ax`, a new figure's unless told, and returns it. Files may be packed with gzip. Lines that
 cannot be drawn are told as warnings. `python -m pointsman plot` is the same on a command line.
 """
+from __future__ import annotations
+
 import gzip
 import itertools
 import json
@@ -14,6 +16,8 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,6 +30,11 @@ except ImportError as error:
 from . import _core
 from ._api import Instances, Result, read, read_answers
 from ._errors import make, path_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ._api import Path
 
 # Columns of a training log and of eval's rows (docs/file-formats.md), as an axis names them; the first is the usual.
 LOG_X = {"tours": "tours seen in training", "step": "training steps", "seconds": "training time (seconds)"}
@@ -202,7 +211,8 @@ def _map(ax, points, metric, tour, caption):
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def tour(instances, *answers, labels=(), index=None, ax=None):
+def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: Sequence[str] = (), index: int | None = None,
+         ax: Axes | None = None) -> Axes | list[Axes]:
     """The round trips of answers to TSP instances: a map for each instance and answer, true to scale.
 
     `instances`: a file, Instances or a Result, which is its own answer. `answers`: files or Results. `index`: only that
@@ -264,7 +274,7 @@ def _solutions(path):
     return solutions
 
 
-def ratio(*answers, labels=(), ax=None):
+def ratio(*answers: Path, labels: Sequence[str] = (), ax: Axes | None = None) -> Axes:
     """Ratios to the reference, sorted over the share of the instances, a line for each of the answers of `solve --ref`."""
     if not answers:
         raise make(2, "plot ratio: expected at least one file of answers")
@@ -286,7 +296,8 @@ def ratio(*answers, labels=(), ax=None):
     return _legend(ax)
 
 
-def curve(*logs, x="tours", y="val_cost", labels=(), log_x=False, log_y=False, reference=None, ax=None):
+def curve(*logs: Path, x: Literal["tours", "step", "seconds"] = "tours", y: str = "val_cost", labels: Sequence[str] = (),
+          log_x: bool = False, log_y: bool = False, reference: float | None = None, ax: Axes | None = None) -> Axes:
     """A column of training logs against another, a line a log. Where rows have a "stage", a line for each of a log's."""
     if not logs:
         raise make(2, "plot curve: expected at least one log")
@@ -335,7 +346,9 @@ def _tell_apart(names, strategies):
     return names
 
 
-def progress(*rows, x="samples", y="gap", log_y=False, reference=None, ax=None):
+def progress(*rows: Path, x: Literal["samples", "ms_per_instance"] = "samples",
+             y: Literal["gap", "mean_cost", "shortfall"] = "gap", log_y: bool = False, reference: float | None = None,
+             ax: Axes | None = None) -> Axes:
     """What more samples or time buy: rows of `eval --format ndjson`, a line a strategy, with 95% confidence intervals."""
     if not rows:
         raise make(2, "plot progress: expected at least one file of rows")
