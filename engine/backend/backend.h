@@ -182,8 +182,7 @@ struct UpdateRequest {
   float learning_rate = 1e-3f;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float max_norm = 1.0f;
-  bool actor = true;  // which networks are updated
-  bool critic = false;
+  bool critic = false;  // whether it is updated, too
 };
 
 struct GradientNorms {
@@ -233,9 +232,8 @@ class Backend {
   // Adds to the gradient accumulators of the sets named.
   virtual void gradient(const GradientRequest& request) = 0;
 
-  // Critic values b(s), [count], in network units.
-  virtual void critic_values(const SequenceBatch& sequences, std::span<float> values) = 0;
-  // The same values; adds the gradient of weight * sum (b(s) - targets[s])^2. A stop acts as in gradient().
+  // Critic values b(s), [count], in network units; adds the gradient of weight * sum (b(s) - targets[s])^2. A
+  // stop acts as in gradient().
   virtual void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                                std::span<float> values, const StopToken& stop = {}) = 0;
 

@@ -18,9 +18,15 @@ constexpr double kValueTolerance = 1e-5;    // of the critic's value, or absolut
 constexpr double kGradientTolerance =
     2e-4;  // of the tensor's largest element: each may be 1e-4 off the truth
 
-bool near(double a, double b, double tolerance, double least = 1.0) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), least});
+// By how much two numbers may differ: of the larger one or `least`, or at all.
+auto within(double tolerance, double least = 1.0) {
+  return [=](double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+    return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), least});
+  };
+}
+auto within_distance(double distance) {
+  return [=](double a, double b) { return std::abs(a - b) <= distance; };
 }
 
 // Of the two backends.
@@ -80,8 +86,7 @@ class CheckBackend final : public Backend, TwoOptDevice {
     first_->two_opt_device()->two_opt(whole, result);
     second_->two_opt_device()->two_opt(whole, other);
     compare_orders("tour", request.sequences.n, result.orders, other.orders);
-    for (size_t s = 0; s < result.kicks.size(); ++s)
-      compare("kicks of tour ", s, result.kicks[s], other.kicks[s], 0.0);
+    compare("kicks of tour ", result.kicks, other.kicks, within(0.0));
   }
 
   void gradient(const GradientRequest& request) override {
@@ -90,20 +95,13 @@ class CheckBackend final : public Backend, TwoOptDevice {
     compare_gradients(request.sequences);
   }
 
-  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    std::vector<float> other(sequences.count);
-    first_->critic_values(sequences, values);
-    second_->critic_values(sequences, other);
-    compare_values(values, other);
-  }
-
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
     stop.check();
     std::vector<float> other(sequences.count);
     first_->critic_gradient(sequences, targets, weight, values);
     second_->critic_gradient(sequences, targets, weight, other);
-    compare_values(values, other);
+    compare("critic value ", values, std::span<float>(other), within(kValueTolerance));
     compare_gradients(sequences);
   }
 
@@ -117,17 +115,17 @@ class CheckBackend final : public Backend, TwoOptDevice {
     std::vector<float> parameters(layout_->size), others(layout_->size);
     for (int i = 0; i < count; ++i) {
       const int set = first_set + i;
-      compare("norm of the actor's gradient of set ", set, norms[i].actor, other[i].actor, kGradientTolerance,
-              0.0);
-      compare("norm of the critic's gradient of set ", set, norms[i].critic, other[i].critic,
-              kGradientTolerance, 0.0);
+      const std::string of_set = " of set " + std::to_string(set);
+      const auto compare_norms = [&](const char* whose, double a, double b) {
+        if (!within(kGradientTolerance, 0.0)(a, b))
+          differ(std::string("norm of the ") + whose + "'s gradient" + of_set, number(a), number(b));
+      };
+      compare_norms("actor", norms[i].actor, other[i].actor);
+      compare_norms("critic", norms[i].critic, other[i].critic);
       first_->read_parameters(set, parameters);
       second_->read_parameters(set, others);
-      for (size_t k = 0; k < parameters.size(); ++k) {
-        if (std::abs(parameters[k] - others[k]) <= 2.0f * largest_step(request)) continue;
-        differ("update of set " + std::to_string(set) + ", parameter " + std::to_string(k),
-               number(parameters[k]), number(others[k]));
-      }
+      compare("update" + of_set + ", parameter ", parameters, others,
+              within_distance(2.0f * largest_step(request)));
       second_->load_parameters(set, parameters);
       second_->load_optimiser(set, first_->read_optimiser(set));
     }
@@ -156,9 +154,11 @@ class CheckBackend final : public Backend, TwoOptDevice {
     throw std::runtime_error(text);
   }
 
-  void compare(const char* what, size_t index, double a, double b, double tolerance,
-               double least = 1.0) const {
-    if (!near(a, b, tolerance, least)) differ(what + std::to_string(index), number(a), number(b));
+  template <typename Numbers, typename Allowed>
+  void compare(const std::string& what, const Numbers& a, const Numbers& b, const Allowed& allowed) const {
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!allowed(a[i], b[i])) differ(what + std::to_string(i), number(a[i]), number(b[i]));
+    }
   }
 
   // How far Adam moves a parameter at most (Kingma & Ba, section 2.1): where a gradient is a rounding error,
@@ -180,22 +180,10 @@ class CheckBackend final : public Backend, TwoOptDevice {
   void compare_rollouts(int n, const RolloutResult& result, const RolloutResult& other) const {
     if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
     if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
-    for (size_t s = 0; s < result.winners.size(); ++s) {
-      if (result.winners[s] == other.winners[s]) continue;
-      differ("the best rollout of sequence " + std::to_string(s), std::to_string(result.winners[s]),
-             std::to_string(other.winners[s]));
-    }
+    compare("the best rollout of sequence ", result.winners, other.winners, within(0.0));
     compare_orders("rollout", n, result.orders, other.orders);
-    for (size_t r = 0; r < result.costs.size(); ++r) {
-      compare("log p of rollout ", r, result.log_probs[r], other.log_probs[r], kLogProbTolerance, 1e-2);
-      compare("cost of rollout ", r, result.costs[r], other.costs[r], kCostTolerance);
-    }
-  }
-
-  void compare_values(std::span<const float> values, const std::vector<float>& other) const {
-    for (size_t s = 0; s < other.size(); ++s) {
-      compare("critic value ", s, values[s], other[s], kValueTolerance);
-    }
+    compare("log p of rollout ", result.log_probs, other.log_probs, within(kLogProbTolerance, 1e-2));
+    compare("cost of rollout ", result.costs, other.costs, within(kCostTolerance));
   }
 
   void compare_gradients(const SequenceBatch& sequences) const {
@@ -205,20 +193,14 @@ class CheckBackend final : public Backend, TwoOptDevice {
     for (const int set : sets) {
       first_->read_gradient(set, a);
       second_->read_gradient(set, b);
-      for (const Tensor& tensor : layout_->tensors) compare_tensor(set, tensor, a, b);
-    }
-  }
-
-  void compare_tensor(int set, const Tensor& tensor, const std::vector<float>& a,
-                      const std::vector<float>& b) const {
-    double largest = 0.0;
-    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k)
-      largest = std::max(largest, std::abs(static_cast<double>(a[k])));
-    for (size_t k = tensor.offset; k < tensor.offset + tensor.size; ++k) {
-      if (std::abs(static_cast<double>(a[k]) - b[k]) <= kGradientTolerance * largest) continue;
-      differ("gradient of set " + std::to_string(set) + ", " + tensor.name + ", element " +
-                 std::to_string(k - tensor.offset),
-             number(a[k]), number(b[k]));
+      for (const Tensor& tensor : layout_->tensors) {
+        const std::span of_a = std::span<const float>(a).subspan(tensor.offset, tensor.size);
+        double largest = 0.0;
+        for (const float x : of_a) largest = std::max(largest, std::abs(double{x}));
+        compare("gradient of set " + std::to_string(set) + ", " + tensor.name + ", element ", of_a,
+                std::span<const float>(b).subspan(tensor.offset, tensor.size),
+                within_distance(kGradientTolerance * largest));
+      }
     }
   }
 

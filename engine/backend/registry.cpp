@@ -56,7 +56,7 @@ const BackendModule& load_module() {
 int cuda_index(const std::string& device) {
   if (device == "cuda") return 0;
   const std::string prefix = "cuda:";
-  if (device.rfind(prefix, 0) != 0) return -1;
+  if (!device.starts_with(prefix)) return -1;
   const std::string digits = device.substr(prefix.size());
   if (digits.empty() || digits.size() > 3 || digits.find_first_not_of("0123456789") != std::string::npos)
     return -1;
@@ -69,15 +69,6 @@ std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const std::str
   } catch (const DeviceError& error) {
     throw DeviceError("device " + device + ": " + error.what());
   }
-}
-
-std::vector<std::unique_ptr<Backend>> make_all_cuda(const BackendOptions& options) {
-  const CudaStatus status = cuda_status();
-  if (!status.reason.empty()) throw DeviceError("device " + options.device + ": " + status.reason);
-  std::vector<std::unique_ptr<Backend>> backends;
-  for (size_t i = 0; i < status.devices.size(); ++i)
-    backends.push_back(make_cuda(options, "cuda:" + std::to_string(i)));
-  return backends;
 }
 
 // reason: why there is no CUDA device.
@@ -103,14 +94,12 @@ std::unique_ptr<Backend> make_named(const BackendOptions& options, const std::st
 
 std::unique_ptr<Backend> make_auto(const BackendOptions& options, std::string* note) {
   if (find_cuda_module().empty()) return make_cpu(options, "this build has no CUDA module");
-  std::string reason;
   try {
     return make_cuda(options, "cuda");
   } catch (const DeviceError& error) {
-    reason = error.what();
+    if (note != nullptr) *note = std::string("using the CPU; ") + error.what();
+    return make_cpu(options, error.what());
   }
-  if (note != nullptr) *note = "using the CPU; " + reason;
-  return make_cpu(options, reason);
 }
 
 }  // namespace
@@ -138,18 +127,22 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string
   const std::string check = "check:";
   const std::string pair = options.device == "check" ? check + "cpu,cuda" : options.device;
   const size_t comma = pair.find(',');
-  if (pair.rfind(check, 0) != 0 || comma == std::string::npos) return make_named(options, options.device);
+  if (!pair.starts_with(check) || comma == std::string::npos) return make_named(options, options.device);
   return make_check_backend(make_named(options, pair.substr(check.size(), comma - check.size())),
                             make_named(options, pair.substr(comma + 1)));
 }
 
 std::vector<std::unique_ptr<Backend>> make_backends(const BackendOptions& options, std::string* note) {
-  if (options.device == kAllCuda) {
-    if (note != nullptr) note->clear();
-    return make_all_cuda(options);
-  }
   std::vector<std::unique_ptr<Backend>> backends;
-  backends.push_back(make_backend(options, note));
+  if (options.device != kAllCuda) {
+    backends.push_back(make_backend(options, note));
+    return backends;
+  }
+  if (note != nullptr) note->clear();
+  const CudaStatus status = cuda_status();
+  if (!status.reason.empty()) throw DeviceError("device " + options.device + ": " + status.reason);
+  for (size_t i = 0; i < status.devices.size(); ++i)
+    backends.push_back(make_cuda(options, "cuda:" + std::to_string(i)));
   return backends;
 }
 

@@ -28,6 +28,18 @@ inline int64_t count_rollouts(const RolloutRequest& request) {
   return count_rollouts(request.counts, request.sequences.count);
 }
 
+// What makes the rollouts of a gradient once more.
+inline RolloutRequest forced_rollouts(const GradientRequest& gradient) {
+  RolloutRequest request;
+  request.sequences = gradient.sequences;
+  request.decode = Decode::kForced;
+  request.counts = gradient.counts;
+  request.policy = gradient.policy;
+  request.forced = gradient.orders;
+  request.stop = gradient.stop;
+  return request;
+}
+
 // `entries` rollouts of n items that nobody has made yet.
 inline void clear_rollouts(int64_t entries, int n, RolloutResult& result) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

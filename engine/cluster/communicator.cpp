@@ -20,7 +20,6 @@ class OneProcess final : public Communicator {
   OneProcess() : Communicator(0, 1, 0, 1) {}
   void send(int, std::span<const char>) override { alone(); }
   Received receive(int) override { alone(); }
-  bool has_message() override { return false; }
   void receive_into(int, std::span<char>) override { alone(); }
   void broadcast(int, std::span<char>) override {}
   std::unique_ptr<SharedMemory> share_memory(size_t) override { alone(); }

@@ -56,8 +56,6 @@ class Communicator {
   virtual void send(int to, std::span<const char> bytes) = 0;
   // Waits for the next message, from one rank or from any.
   virtual Received receive(int from) = 0;
-  // Whether a message is there: receive(kAnyRank) would not wait.
-  virtual bool has_message() = 0;
   // The next message of a rank, which must have as many bytes.
   virtual void receive_into(int from, std::span<char> bytes) = 0;
   // What `root` has, on every rank. Called by all ranks, with as many bytes.

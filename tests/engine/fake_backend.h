@@ -104,7 +104,6 @@ class FakeBackend : public Backend {
       }
     }
   }
-  void critic_values(const SequenceBatch&, std::span<float>) override {}
   void critic_gradient(const SequenceBatch&, std::span<const float>, float, std::span<float>,
                        const StopToken&) override {}
   void read_gradient(int, std::span<float>) const override {}

@@ -89,7 +89,7 @@ class LinearBackend : public Backend {
     gradient_weights.emplace_back(request.weights, request.weights + batch.count);
   }
 
-  void critic_values(const SequenceBatch& batch, std::span<float> values) override {
+  void critic_values(const SequenceBatch& batch, std::span<float> values) const {
     for (int s = 0; s < batch.count; ++s) {
       const std::vector<float>& p = sets_.at(batch.parameter_sets[s]).parameters;
       values[s] = p[layout_.critic.fc2_bias] + p[layout_.actor_size] * mean_feature(batch, s);
@@ -114,7 +114,7 @@ class LinearBackend : public Backend {
     for (int set = first_set; set < first_set + count; ++set) {
       Set& s = sets_.at(set);
       GradientNorms norm;
-      if (request.actor) norm.actor = adam(s, 0, layout_.actor_size, ++s.adam.actor_steps, request);
+      norm.actor = adam(s, 0, layout_.actor_size, ++s.adam.actor_steps, request);
       if (request.critic)
         norm.critic = adam(s, layout_.actor_size, layout_.size, ++s.adam.critic_steps, request);
       std::fill(s.gradient.begin(), s.gradient.end(), 0.0f);

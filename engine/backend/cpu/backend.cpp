@@ -57,15 +57,6 @@ size_t available_memory() {
   return SIZE_MAX;
 }
 
-// Throws DeviceError if `what` needs more memory than there is: a system that overcommits would kill the
-// program later.
-void require_memory(const std::string& what, size_t bytes) {
-  const size_t available = available_memory();
-  if (bytes <= available) return;
-  throw DeviceError(what + " needs " + gibibytes(bytes) + " of memory, and there are " +
-                    gibibytes(available));
-}
-
 constexpr int kCitiesPerStop = 64;  // whose neighbours are found between two questions
 
 // One tour of a request, by one thread. Returns TwoOptResult::kicks of it. order: [n] out.
@@ -156,11 +147,24 @@ class CpuBackend final : public Backend, TwoOptDevice {
     CpuTape* const tape = open_tape(request, tiles.size());
     std::vector<PolicyStatistics> statistics(tiles.size());
     BranchQueue branches(workers_.count());
-    roll_out_tiles(request, tiles, tape, branches, statistics, result);
+    // Every worker takes tiles while there are any, and then branches of others' tiles.
+    std::atomic<size_t> next = 0;
+    workers_.for_each(workers_.count(), [&](int64_t, int worker) {
+      RolloutWorkspace& workspace = rollout_workspaces_[worker];
+      for (size_t t = next++; t < tiles.size() && !branches.has_failed(); t = next++) {
+        branches.attempt([&] {
+          request.stop.check();
+          statistics[t] = roll_out_tile({parameters_of(batch, tiles[t]), request, tiles[t], tile_of(tape, t),
+                                         result, tape == nullptr ? &branches : nullptr},
+                                        workspace);
+        });
+      }
+      if (tape == nullptr) branches.wait_for_all(workspace);
+    });
     branches.rethrow();
     const bool stopped = branches.was_stopped();
     if (tape != nullptr && !stopped) tape_head_.fill(request, result);
-    if (tape != nullptr && share_ != nullptr) share_->take_statistics(statistics);
+    if (tape != nullptr && share_ != nullptr) share_->statistics = statistics;
     for (const PolicyStatistics& s : statistics) result.statistics += s;
     result.statistics += branches.statistics();
     if (stopped) count_finished(request, result);
@@ -185,21 +189,19 @@ class CpuBackend final : public Backend, TwoOptDevice {
     const auto folded = [&](Placement& placement) {
       return FoldedActor(placement, *layout_, projections_of(config_.glimpses).count);
     };
+    const RolloutRequest forced = forced_rollouts(request);  // of tiles that are on no tape
+    RolloutResult unread;
+    clear_rollouts(count_rollouts(forced), request.sequences.n, unread);
     sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
-      gradient_tile(parameters_of(request.sequences, tiles[t]), request, tiles[t], tile_of(tape, t),
-                    gradient_workspaces_[worker], sums);
-    });
-  }
-
-  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    const auto tiles = gradient_tiles(sequences);
-    const StopToken never;
-    const CriticRequest request{sequences, nullptr, 0.0f, values.data(), never};
-    Placement nowhere;
-    const FoldedCritic no_sums(nowhere);
-    workers_.for_each(static_cast<int64_t>(tiles.size()), [&](int64_t t, int worker) {
-      critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker],
-                  no_sums);
+      const CpuParameters& parameters = parameters_of(request.sequences, tiles[t]);
+      GradientWorkspace& workspace = gradient_workspaces_[worker];
+      TileActivations* activations = tile_of(tape, t);
+      if (activations == nullptr) {
+        activations = &workspace.activations;
+        roll_out_tile({parameters, forced, tiles[t], activations, unread, nullptr},
+                      rollout_workspaces_[worker]);
+      }
+      gradient_tile(parameters, request, tiles[t], *activations, workspace, sums);
     });
   }
 
@@ -246,25 +248,6 @@ class CpuBackend final : public Backend, TwoOptDevice {
                           max_piece);
   }
 
-  // Every worker takes tiles while there are any, and then branches of others' tiles.
-  void roll_out_tiles(const RolloutRequest& request, const std::vector<RolloutTile>& tiles, CpuTape* tape,
-                      BranchQueue& branches, std::vector<PolicyStatistics>& statistics,
-                      RolloutResult& result) {
-    std::atomic<size_t> next = 0;
-    workers_.for_each(workers_.count(), [&](int64_t, int worker) {
-      RolloutWorkspace& workspace = rollout_workspaces_[worker];
-      for (size_t t = next++; t < tiles.size() && !branches.has_failed(); t = next++) {
-        branches.attempt([&] {
-          request.stop.check();
-          const CpuParameters& parameters = parameters_of(request.sequences, tiles[t]);
-          statistics[t] =
-              roll_out_tile({parameters, request, tiles[t], tile_of(tape, t), result, branches}, workspace);
-        });
-      }
-      if (tape == nullptr) branches.wait_for_all(workspace);
-    });
-  }
-
   // The request's tape, emptied, with room for as many of its tiles as memory allows; null: not wanted.
   CpuTape* open_tape(const RolloutRequest& request, size_t tiles) {
     if (request.tape == nullptr) return nullptr;
@@ -277,11 +260,16 @@ class CpuBackend final : public Backend, TwoOptDevice {
     return &tape;
   }
 
-  // Each worker holds the activations of a tile, from then on.
+  // Each worker holds the activations of a tile, from then on. Throws DeviceError if there is not so much
+  // memory: a system that overcommits would kill the program later.
   void require_tile_memory(size_t tiles, int n) {
     const size_t bytes = std::min<size_t>(tiles, workers_.count()) * tape_tile_bytes(n);
     if (bytes <= granted_bytes_) return;
-    require_memory("a gradient at n = " + std::to_string(n), bytes);
+    const size_t available = available_memory();
+    if (bytes > available) {
+      throw DeviceError("a gradient at n = " + std::to_string(n) + " needs " + gibibytes(bytes) +
+                        " of memory, and there are " + gibibytes(available));
+    }
     granted_bytes_ = bytes;
   }
 
@@ -315,53 +303,43 @@ class CpuBackend final : public Backend, TwoOptDevice {
       Placement placement(buffer.data());
       return folded(placement);
     };
-    const auto sum = [&](size_t t, int worker, AlignedFloats& buffer) { work(t, worker, folded_in(buffer)); };
+    const auto sum = [&](size_t first_tile, const SegmentWindow& window) {
+      sum_segments(window, size, [&](size_t t, int worker, AlignedFloats& buffer) {
+        work(first_tile + t, worker, folded_in(buffer));
+      });
+    };
     if (share_ != nullptr) {
-      sum_share(share_->window(), tiles.size(), size, sum);
+      const SegmentWindow& window = share_->window;
+      sum(0, window);
+      std::vector<const float*> addends;
+      for (size_t i = 0; i < window.last - window.first; ++i) addends.push_back(segments_[i].sums.data());
+      share_sum_.resize(size);
+      share_->add_segments(addends, share_sum_);
       unfold(folded_in(share_sum_), *sets_.at(0));
       return;
     }
-    for (size_t first = 0; first < tiles.size();) {
+    for (size_t first = 0, last = 0; first < tiles.size(); first = last) {
       const int set = set_of(batch, tiles[first]);
-      size_t last = first;
       while (last < tiles.size() && set_of(batch, tiles[last]) == set) ++last;
-      const size_t count = last - first, segments = segments_of(count);
-      sum_segments(0, segments, count, size,
-                   [&](size_t t, int worker, AlignedFloats& buffer) { sum(first + t, worker, buffer); });
+      const size_t segments = segments_of(last - first);
+      sum(first, {0, segments, last - first});
       add_segments(segments, size);
       unfold(folded_in(segments_[0].sums), *sets_.at(set));
-      first = last;
     }
   }
 
-  // Segments first .. first + segments - 1 of `tiles` tiles into segments_[0], .. sum(tile, worker, buffer).
+  // The window's segments into segments_[0], .. sum(tile, worker, buffer): its tiles are 0, ..
   template <typename Sum>
-  void sum_segments(size_t first, size_t segments, size_t tiles, size_t size, const Sum& sum) {
+  void sum_segments(const SegmentWindow& window, size_t size, const Sum& sum) {
+    const size_t segments = window.last - window.first;
     if (segments_.size() < segments) segments_.resize(segments);
     workers_.for_each(static_cast<int64_t>(segments), [&](int64_t i, int worker) {
       Segment& segment = segments_[i];
       if (!std::exchange(segment.is_zero, false) || segment.sums.size() != size)
         segment.sums.assign(size, 0.0f);
-      const size_t s = first + static_cast<size_t>(i);
-      for (size_t t = segment_begin(s, tiles); t < segment_begin(s + 1, tiles); ++t)
-        sum(t, worker, segment.sums);
+      const size_t s = window.first + static_cast<size_t>(i), own = window.tile(window.first);
+      for (size_t t = window.tile(s); t < window.tile(s + 1); ++t) sum(t - own, worker, segment.sums);
     });
-  }
-
-  // The sum of all backends' segments, of which this one's `count` tiles are some, into share_sum_.
-  template <typename Sum>
-  void sum_share(const TileWindow& window, size_t count, size_t size, const Sum& sum) {
-    size_t first = 0, last = 0;
-    while (segment_begin(first, window.all) < window.first) ++first;
-    for (last = first;
-         last < segments_of(window.all) && segment_begin(last + 1, window.all) <= window.first + count;)
-      ++last;
-    sum_segments(first, last - first, window.all, size,
-                 [&](size_t t, int worker, AlignedFloats& buffer) { sum(t - window.first, worker, buffer); });
-    std::vector<const float*> addends;
-    for (size_t i = 0; i < last - first; ++i) addends.push_back(segments_[i].sums.data());
-    share_sum_.resize(size);
-    share_->add_segments(addends, share_sum_);
   }
 
   // Into the first. The others are zeroed where they were read, while the caches hold them.

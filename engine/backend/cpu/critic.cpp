@@ -17,6 +17,7 @@ struct CriticTile {
   const ParameterLayout::Critic& critic = p.layout.critic;
   LstmStates& encoder = w.activations.encoded.states;
   const int n = request.sequences.n, rows = static_cast<int>(tile.pieces.size());
+  const size_t slice = floats_of(n);  // of a sequence
   std::vector<int32_t> items = std::vector<int32_t>(n);
   float *references = nullptr, *values = nullptr, *reference_sums = nullptr, *value_sums = nullptr;
   AlignedFloats bounds = {}, hidden = {}, dstate = {};
@@ -26,18 +27,18 @@ struct CriticTile {
     std::iota(items.begin(), items.end(), 0);
     encode();
     // [P + 1][rows][H], and [P][rows][H] W_q state
-    float* states = w.critic_states.get(static_cast<size_t>(kProcessSteps + 1) * rows * kHidden);
-    float* queries = w.critic_queries.get(static_cast<size_t>(kProcessSteps) * rows * kHidden);
-    std::copy_n(encoder.h_after(n - 1), static_cast<size_t>(rows) * kHidden, states);
+    float* states = w.critic_states.get(floats_of((kProcessSteps + 1) * rows));
+    float* queries = w.critic_queries.get(floats_of(kProcessSteps * rows));
+    std::copy_n(encoder.h_after(n - 1), floats_of(rows), states);
     for (int step = 0; step < kProcessSteps; ++step) {
-      multiply_square(at(states, step), p.critic_query, at(queries, step), rows);
+      multiply_square(at(states, step), p.critic_query.forward, at(queries, step), rows);
       for (int row = 0; row < rows; ++row) {
         request.stop.check();
         cpu::glimpse(glimpse_args(step, row));
       }
     }
-    hidden.resize(static_cast<size_t>(rows) * kHidden);
-    multiply_square(at(states, kProcessSteps), p.critic_fc1, hidden.data(), rows);
+    hidden.resize(floats_of(rows));
+    multiply_square(at(states, kProcessSteps), p.critic_fc1.forward, hidden.data(), rows);
     const float* bias1 = p.flat.data() + critic.fc1_bias;
     const float* weight2 = p.flat.data() + critic.fc2_weight;
     for (int row = 0; row < rows; ++row) {
@@ -52,7 +53,6 @@ struct CriticTile {
   }
 
   void backward(const FoldedCritic& folded) {
-    const size_t slice = static_cast<size_t>(n) * kHidden;
     reference_sums = w.sums.get(2 * rows * slice);  // [rows][n][H] of the references, then of the values
     value_sums = reference_sums + rows * slice;
     std::fill_n(reference_sums, 2 * rows * slice, 0.0f);
@@ -62,19 +62,17 @@ struct CriticTile {
     encoder_backward(folded);
   }
 
-  float* at(float* base, int step) const { return base + static_cast<size_t>(step) * rows * kHidden; }
+  float* at(float* base, int step) const { return base + floats_of(step * rows); }
 
   void encode() {
-    encode_states(p.critic_encoder, request.sequences, tile, request.targets != nullptr, encoder,
-                  request.stop);
-    const size_t slice = static_cast<size_t>(n) * kHidden;
+    encode_states(p.critic_encoder, {p, request.sequences, tile, request.stop}, true, encoder);
     // [rows][n][H] W_ref r, then the states themselves
     references = w.activations.encoded.storage.get(2 * rows * slice);
     values = references + rows * slice;
     bounds.resize(rows);
     for (int row = 0; row < rows; ++row) {
       request.stop.check();
-      project_states(encoder, row, p.critic_reference.data(), references + row * slice);
+      project_states(encoder, row, p.critic_reference.forward.data(), references + row * slice);
       cpu::exp_references({references + row * slice, n * kHidden, &bounds[row]});
       for (int i = 0; i < n; ++i) {
         std::copy_n(encoder.h_after(i) + row * kHidden, kHidden, values + row * slice + i * kHidden);
@@ -83,9 +81,8 @@ struct CriticTile {
   }
 
   cpu::GlimpseArgs glimpse_args(int step, int row) {
-    const size_t slice = static_cast<size_t>(n) * kHidden;
-    float* out = at(w.critic_states.data.data(), step + 1) + row * kHidden;
-    const float* query = at(w.critic_queries.data.data(), step) + row * kHidden;
+    float* out = at(w.critic_states.data(), step + 1) + row * kHidden;
+    const float* query = at(w.critic_queries.data(), step) + row * kHidden;
     return {references + row * slice,
             bounds[row],
             values + row * slice,
@@ -100,7 +97,7 @@ struct CriticTile {
   // d(last process state) into dstate.
   void head_backward(const FoldedCritic& folded) {
     const float* weight2 = p.flat.data() + critic.fc2_weight;
-    AlignedFloats dhidden(static_cast<size_t>(rows) * kHidden);
+    AlignedFloats dhidden(floats_of(rows));
     for (int row = 0; row < rows; ++row) {
       const int s = tile.pieces[row].sequence;
       const float dvalue = 2.0f * request.weight * (request.values[s] - request.targets[s]);
@@ -112,15 +109,14 @@ struct CriticTile {
         folded.fc1_bias[d] += dhidden[row * kHidden + d];
       }
     }
-    const float* last = at(w.critic_states.data.data(), kProcessSteps);
+    const float* last = at(w.critic_states.data(), kProcessSteps);
     accumulate_square(dhidden.data(), last, folded.fc1_weight, rows);
     dstate.resize(dhidden.size());
-    multiply_square(dhidden.data(), p.critic_fc1_t, dstate.data(), rows);
+    multiply_square(dhidden.data(), p.critic_fc1.backward, dstate.data(), rows);
   }
 
   void process_backward(const FoldedCritic& folded) {
-    const size_t slice = static_cast<size_t>(n) * kHidden;
-    AlignedFloats dquery(static_cast<size_t>(rows) * kHidden);
+    AlignedFloats dquery(floats_of(rows));
     AlignedFloats readout(kHidden);
     for (int step = kProcessSteps - 1; step >= 0; --step) {
       for (int row = 0; row < rows; ++row) {
@@ -129,24 +125,23 @@ struct CriticTile {
         forward.out = readout.data();
         cpu::glimpse_gradient({forward, dstate.data() + row * kHidden, reference_sums + row * slice,
                                value_sums + row * slice, folded.v, dquery.data() + row * kHidden,
-                               w.scratch.data.data()});
+                               w.scratch.data()});
       }
-      const float* state = at(w.critic_states.data.data(), step);
+      const float* state = at(w.critic_states.data(), step);
       accumulate_square(dquery.data(), state, folded.query, rows);
-      multiply_square(dquery.data(), p.critic_query_t, dstate.data(), rows);
+      multiply_square(dquery.data(), p.critic_query.backward, dstate.data(), rows);
     }
   }
 
   void encoder_backward(const FoldedCritic& folded) {
-    const size_t slice = static_cast<size_t>(n) * kHidden;
     const float* v = p.flat.data() + critic.process.v;
     const int total = n * rows;
-    float* dreferences = w.dreferences.get(static_cast<size_t>(total) * kHidden);  // [n][rows][H]
-    float* dh = w.dh.get(static_cast<size_t>(total) * kHidden);
+    float* dreferences = w.dreferences.get(floats_of(total));  // [n][rows][H]
+    float* dh = w.dh.get(floats_of(total));
     for (int row = 0; row < rows; ++row) {
       for (int i = 0; i < n; ++i) {
         const size_t time_major = (static_cast<size_t>(i) * rows + row) * kHidden;
-        const size_t from = row * slice + static_cast<size_t>(i) * kHidden;
+        const size_t from = row * slice + floats_of(i);
         for (int d = 0; d < kHidden; ++d) {
           dreferences[time_major + d] = v[d] * reference_sums[from + d];
           dh[time_major + d] = value_sums[from + d];
@@ -156,9 +151,9 @@ struct CriticTile {
       for (int d = 0; d < kHidden; ++d) last[d] += dstate[row * kHidden + d];
     }
     accumulate_square(dreferences, encoder.h_after(0), folded.reference, total);
-    multiply_square(dreferences, p.critic_reference_t, dh, total, true);
-    float* dc = w.dc.get(static_cast<size_t>(rows) * kHidden);
-    std::fill_n(dc, static_cast<size_t>(rows) * kHidden, 0.0f);
+    multiply_square(dreferences, p.critic_reference.backward, dh, total, true);
+    float* dc = w.dc.get(floats_of(rows));
+    std::fill_n(dc, floats_of(rows), 0.0f);
     lstm_backward(p.critic_encoder, encoder, dh, dc, nullptr, folded.encoder, request.stop);
   }
 };
@@ -169,7 +164,7 @@ void critic_tile(const CpuParameters& parameters, const CriticRequest& request, 
                  GradientWorkspace& workspace, const FoldedCritic& folded) {
   CriticTile critic{parameters, request, tile, workspace};
   critic.forward();
-  if (request.targets != nullptr) critic.backward(folded);
+  critic.backward(folded);
 }
 
 }  // namespace pointsman

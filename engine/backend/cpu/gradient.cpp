@@ -10,14 +10,12 @@ struct TileGradient {
   const CpuParameters& p;
   const GradientRequest& request;
   const RolloutTile& tile;
-  TileActivations* const recorded;
+  TileActivations& a;
   GradientWorkspace& w;
   const FoldedActor& folded;
 
   const cpu::AttentionWeights weights = p.attention(request.policy);
   const SequenceBatch& batch = request.sequences;
-  const bool have_forward = recorded != nullptr;
-  TileActivations& a = have_forward ? *recorded : w.activations;
   const int n = batch.n, sequences = static_cast<int>(tile.pieces.size());
   const int rows = static_cast<int>(tile.rollouts);
   StopMeter meter = StopMeter(&request.stop);
@@ -27,11 +25,7 @@ struct TileGradient {
   void run() {
     steps = choosing_steps<Rules>();
     if (steps == 0) return;
-    if (have_forward) {
-      a.decoder.steps = steps;
-    } else {
-      forward();
-    }
+    a.decoder.steps = steps;
     attention<Rules>();
     projections_backward();
     if (request.learned == Learned::kAttention) return;
@@ -55,48 +49,16 @@ struct TileGradient {
     return most;
   }
 
-  // Encoder of each sequence; decoder of each rollout, fed with what it chose. Rollouts that ended run on
-  // with zero inputs (on a tape with old finite numbers), for no gradient ever enters those steps.
-  void forward() {
-    encode(p, batch, tile, true, a.encoded, request.stop);
-    a.decoder.resize(rows, steps, true);
-    int row = 0;
-    for (int s = 0; s < sequences; ++s) {
-      const RolloutPiece& piece = tile.pieces[s];
-      for (int i = 0; i < piece.count; ++i, ++row) start_decoder(s, piece.result + i, row);
-    }
-    lstm_forward(p.decoder, p.decoder_start_bias.data(), false, a.decoder, request.stop);
-    const int total = steps * rows;
-    float* queries = a.queries.get(static_cast<size_t>(total) * kHidden);
-    multiply_square(a.decoder.h_after(0), p.query, queries, total);
-  }
-
-  void start_decoder(int sequence, int64_t result, int row) {
-    LstmStates& decoder = a.decoder;
-    std::copy_n(a.encoded.start_h + sequence * kHidden, kHidden, decoder.h_before(0) + row * kHidden);
-    std::copy_n(a.encoded.start_c + sequence * kHidden, kHidden, decoder.c_before(0) + row * kHidden);
-    const float* features = batch.features_of(tile.pieces[sequence].sequence);
-    const int32_t* items = order(result);
-    for (int step = 1; step < steps; ++step) {
-      float* input = decoder.input(step) + 2 * row;
-      const int32_t item = items[step - 1];
-      input[0] = item < 0 ? 0.0f : features[2 * item];
-      input[1] = item < 0 ? 0.0f : features[2 * item + 1];
-    }
-  }
-
   // All steps of all rollouts, rollout by rollout: gradients of queries, per-item sums of references.
   template <typename Rules>
   void attention() {
     const Projections& stacked = p.projections;
-    const size_t floats = static_cast<size_t>(n) * kHidden;
+    const size_t floats = floats_of(n);
     float* sums = w.sums.get(sequences * stacked.count * floats);
     std::fill_n(sums, sequences * stacked.count * floats, 0.0f);
     const size_t total = static_cast<size_t>(steps) * rows * kHidden;
     std::fill_n(w.dqueries.get(total), total, 0.0f);
     w.scratch.get(cpu::gradient_scratch(n));
-    w.logits.get(cpu::padded(n));
-    w.attention.get(attention_size());
     w.items.resize(n);
     w.prior.start(p.prior_weights(request.policy), n);
     w.dprior.get(n);
@@ -118,23 +80,12 @@ struct TileGradient {
 
   size_t attention_size() const { return cpu::attention_activations(n, weights.glimpses); }
 
-  // What the attention of one step left, or makes now.
-  const float* attention_of(int sequence, size_t row, const float* query, const int32_t* list, int count) {
-    // The prior enters behind what is kept.
-    if (have_forward) return a.attention.data.data() + row * attention_size();
-    cpu::StepStatistics statistics;
-    cpu::pointer_logits({&a.encoded.references[sequence], &weights, query, list, count, nullptr,
-                         w.logits.data.data(), w.attention.data.data(), &statistics});
-    return w.attention.data.data();
-  }
-
   // A rollout's next step lies `rows` further, too far for the processor to guess.
   void ask_for_next(int step, size_t row) const {
     if (step + 1 >= steps) return;
     const size_t next = row + rows;
-    prefetch(a.queries.data.data() + next * kHidden, kHidden);
-    if (have_forward)
-      prefetch(a.attention.data.data() + next * attention_size(), static_cast<int64_t>(attention_size()));
+    prefetch(a.queries.data() + next * kHidden, kHidden);
+    prefetch(a.attention.data() + next * attention_size(), static_cast<int64_t>(attention_size()));
   }
 
   template <typename Rules>
@@ -151,14 +102,13 @@ struct TileGradient {
       if (count > 1) {
         meter.check(count);
         const size_t at = static_cast<size_t>(step) * rows + row;
-        const float* query = a.queries.data.data() + at * kHidden;
         ask_for_next(step, at);
         const float* prior = w.prior.of(rules, {features, list, count, step > 0 ? items[step - 1] : -1});
-        float* dprior = prior == nullptr ? nullptr : w.dprior.data.data();
-        cpu::pointer_gradient({&a.encoded.references[sequence], &weights, query, list, count, prior,
-                               attention_of(sequence, at, query, list, count), position,
-                               request.weights[result], &gradients, w.dqueries.data.data() + at * kHidden,
-                               dprior, w.scratch.data.data()});
+        float* dprior = prior == nullptr ? nullptr : w.dprior.data();
+        cpu::pointer_gradient({&a.encoded.references[sequence], &weights, a.queries.data() + at * kHidden,
+                               list, count, prior, a.attention.data() + at * attention_size(), position,
+                               request.weights[result], &gradients, w.dqueries.data() + at * kHidden, dprior,
+                               w.scratch.data()});
         if (prior != nullptr) w.prior.add_gradient(dprior, count, inverse_temperature, folded.prior);
       }
       rules.step(items[step]);
@@ -168,21 +118,21 @@ struct TileGradient {
 
   // The matrices that queries and references were made with.
   void projections_backward() {
-    accumulate_square(w.dqueries.data.data(), a.decoder.h_after(0), folded.query, steps * rows);
+    accumulate_square(w.dqueries.data(), a.decoder.h_after(0), folded.query, steps * rows);
     const int width = p.projections.count * kHidden, total = n * sequences;
-    const float* outputs = is_lstm() ? a.encoded.states.h_after(0) : a.encoded.attention.output.data.data();
+    const float* outputs = is_lstm() ? a.encoded.states.h_after(0) : a.encoded.attention.output.data();
     make_reference_gradients();
-    cpu::accumulate_outer({w.dreferences.data.data(), width, outputs, kHidden, folded.references, kHidden,
-                           total, width, kHidden});
+    cpu::accumulate_outer(
+        {w.dreferences.data(), width, outputs, kHidden, folded.references, kHidden, total, width, kHidden});
   }
 
   void decoder_backward() {
     const int total = steps * rows;
-    float* dh = w.dh.get(static_cast<size_t>(total) * kHidden);
-    multiply_square(w.dqueries.data.data(), p.query_t, dh, total);
-    float* dc = w.dc.get(static_cast<size_t>(rows) * kHidden);
-    std::fill_n(dc, static_cast<size_t>(rows) * kHidden, 0.0f);
-    float* dh_start = w.dh_start.get(static_cast<size_t>(rows) * kHidden);
+    float* dh = w.dh.get(floats_of(total));
+    multiply_square(w.dqueries.data(), p.query.backward, dh, total);
+    float* dc = w.dc.get(floats_of(rows));
+    std::fill_n(dc, floats_of(rows), 0.0f);
+    float* dh_start = w.dh_start.get(floats_of(rows));
     lstm_backward(p.decoder, a.decoder, dh, dc, dh_start, folded.decoder, request.stop);
   }
 
@@ -191,14 +141,14 @@ struct TileGradient {
   void make_reference_gradients() {
     const Projections& stacked = p.projections;
     const int width = stacked.count * kHidden;
-    const size_t floats = static_cast<size_t>(n) * kHidden;
+    const size_t floats = floats_of(n);
     float* out = w.dreferences.get(floats * sequences * stacked.count);
     for (int s = 0; s < sequences; ++s) {
       for (int i = 0; i < stacked.count; ++i) {
         const float* v = i == stacked.glimpse   ? weights.glimpse_v
                          : i == stacked.pointer ? weights.pointer_v
                                                 : nullptr;
-        const float* sums = w.sums.data.data() + (static_cast<size_t>(s) * stacked.count + i) * floats;
+        const float* sums = w.sums.data() + (static_cast<size_t>(s) * stacked.count + i) * floats;
         for (int item = 0; item < n; ++item) {
           const int row = is_lstm() ? item * sequences + s : s * n + item;
           float* to = out + static_cast<size_t>(row) * width + i * kHidden;
@@ -213,10 +163,10 @@ struct TileGradient {
 
   void encoder_backward() {
     const int width = p.projections.count * kHidden, total = n * sequences;
-    const size_t floats = static_cast<size_t>(sequences) * kHidden;
-    float* dh = w.dh.get(static_cast<size_t>(total) * kHidden);
-    cpu::multiply(
-        {w.dreferences.data.data(), width, p.references_t.data(), dh, kHidden, total, width, kHidden, false});
+    const size_t floats = floats_of(sequences);
+    float* dh = w.dh.get(floats_of(total));
+    cpu::multiply({w.dreferences.data(), width, p.references.backward.data(), dh, kHidden, total, width,
+                   kHidden, false});
     float* dc = w.encoder_dc.get(floats);
     std::fill_n(dc, floats, 0.0f);
     if (is_lstm()) {
@@ -228,7 +178,7 @@ struct TileGradient {
     std::fill_n(dstart_h, floats, 0.0f);
     add_start_gradients(dstart_h, dc);
     attention_encoder_backward(
-        {p, batch, tile, a.encoded.attention, dh, dstart_h, dc, w.encoder, folded.attention, request.stop});
+        {{p, batch, tile, request.stop}, a.encoded.attention, dh, dstart_h, dc, w.encoder, folded.attention});
   }
 
   // The gradients of each sequence's start state, summed over its rollouts: dh, dc [sequences][H] +=.
@@ -237,8 +187,8 @@ struct TileGradient {
     for (int s = 0; s < sequences; ++s) {
       for (int i = 0; i < tile.pieces[s].count; ++i, ++row) {
         for (int d = 0; d < kHidden; ++d) {
-          dh[s * kHidden + d] += w.dh_start.data[row * kHidden + d];
-          dc[s * kHidden + d] += w.dc.data[row * kHidden + d];
+          dh[s * kHidden + d] += w.dh_start[row * kHidden + d];
+          dc[s * kHidden + d] += w.dc[row * kHidden + d];
         }
       }
     }
@@ -248,8 +198,8 @@ struct TileGradient {
 }  // namespace
 
 void gradient_tile(const CpuParameters& parameters, const GradientRequest& request, const RolloutTile& tile,
-                   TileActivations* recorded, GradientWorkspace& workspace, const FoldedActor& folded) {
-  TileGradient gradient{parameters, request, tile, recorded, workspace, folded};
+                   TileActivations& activations, GradientWorkspace& workspace, const FoldedActor& folded) {
+  TileGradient gradient{parameters, request, tile, activations, workspace, folded};
   with_rules(request.sequences.problem, [&]<typename Rules>() { gradient.run<Rules>(); });
 }
 
@@ -278,8 +228,8 @@ void unfold(const LstmGradient& folded, const LstmOffsets& lstm, CpuParameters& 
   float* ds = p.gradient.data() + (start ? lstm.start : 0);
   for (int j = 0; j < kGates; ++j) {
     const float x = folded.fold[j], y = folded.fold[kGates + j], first = start ? folded.start[j] : 0.0f;
-    const float* w = p.flat.data() + lstm.weight_ih + static_cast<size_t>(j) * kHidden;
-    float* dw = p.gradient.data() + lstm.weight_ih + static_cast<size_t>(j) * kHidden;
+    const float* w = p.flat.data() + lstm.weight_ih + floats_of(j);
+    float* dw = p.gradient.data() + lstm.weight_ih + floats_of(j);
     for (int d = 0; d < kHidden; ++d) {
       dw[d] += x * e[2 * d] + y * e[2 * d + 1];
       de[2 * d] += w[d] * x;

@@ -35,27 +35,25 @@ void unfold(const FoldedCritic& folded, CpuParameters& parameters);
 struct GradientWorkspace {
   TileActivations activations;  // of a tile that is on no tape, and of the critic
   Buffer critic_states, critic_queries;
-  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dh, encoder_dc, logits, attention,
-      dprior;
+  Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dh, encoder_dc, dprior;
   AttentionBackwardBuffers encoder;
   std::vector<int32_t> items;
   Prior prior;
 };
 
-// Adds the tile's gradient to `folded`. recorded: activations from the tile's rollout, or null.
+// Adds the tile's gradient to `folded`. activations: of the tile's rollouts.
 void gradient_tile(const CpuParameters& parameters, const GradientRequest& request, const RolloutTile& tile,
-                   TileActivations* recorded, GradientWorkspace& workspace, const FoldedActor& folded);
+                   TileActivations& activations, GradientWorkspace& workspace, const FoldedActor& folded);
 
 struct CriticRequest {
   const SequenceBatch& sequences;
-  const float* targets;  // [count]; null: values only
+  const float* targets;  // [count]
   float weight;
   float* values;  // [count] out
   const StopToken& stop;
 };
 
-// Critic values of the tile's sequences; with targets also adds the gradient of
-// weight * sum (value - target)^2 to `folded`.
+// Critic values of the tile's sequences; adds the gradient of weight * sum (value - target)^2 to `folded`.
 void critic_tile(const CpuParameters& parameters, const CriticRequest& request, const RolloutTile& tile,
                  GradientWorkspace& workspace, const FoldedCritic& folded);
 

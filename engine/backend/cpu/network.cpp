@@ -6,12 +6,6 @@
 #include "engine/backend/requests.h"
 
 namespace pointsman {
-namespace {
-
-constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as that many items in attention
-
-}  // namespace
-
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
                                         int max_sequences, int64_t max_rollouts, int64_t max_piece) {
   std::vector<RolloutTile> tiles;
@@ -62,35 +56,16 @@ void LstmStates::resize(int new_rows, int new_steps, bool new_with_cells) {
   products.get(at(1) * kGates);
 }
 
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states,
-                  const StopToken& stop) {
-  float* products = states.products.data.data();
-  StopMeter meter(&stop);
-  for (int step = 0; step < states.steps; ++step) {
-    meter.check(kStepItems * states.rows);
-    if (step == 0 && zero_start) {
-      std::fill_n(products, static_cast<size_t>(states.rows) * kGates, 0.0f);
-    } else {
-      cpu::multiply({states.h_before(step), kHidden, lstm.recurrent.data(), products, kGates, states.rows,
-                     kHidden, kGates, false});
-    }
-    const bool start = step == 0 && start_bias != nullptr;
-    cpu::lstm_cell({states.rows, products, kGates, lstm.fold.data(), start ? start_bias : lstm.bias.data(),
-                    start ? nullptr : states.input(step), states.c_before(step), states.h_after(step),
-                    states.c_after(step), states.cell(step)});
-  }
-}
-
 namespace {
 
 // Back through steps first .. end - 1, the later ones done.
 void steps_backward(const PackedLstm& lstm, LstmStates& states, int first, int end, float* dh, float* dc) {
-  const size_t row_floats = static_cast<size_t>(states.rows) * kHidden;
+  const size_t row_floats = floats_of(states.rows);
   for (int step = end - 1; step >= first; --step) {
     float* dh_step = dh + step * row_floats;
     if (step + 1 < states.steps) {
-      cpu::multiply({states.cell(step + 1), kLstmCell, lstm.recurrent_t.data(), dh_step, kHidden, states.rows,
-                     kGates, kHidden, true});
+      cpu::multiply({states.cell(step + 1), kLstmCell, lstm.recurrent.backward.data(), dh_step, kHidden,
+                     states.rows, kGates, kHidden, true});
     }
     cpu::lstm_cell_backward({states.rows, states.cell(step), states.c_before(step), dh_step, dc});
   }
@@ -117,23 +92,34 @@ void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float*
     end = first;
   }
   if (dh_start != nullptr) {
-    cpu::multiply({states.cell(0), kLstmCell, lstm.recurrent_t.data(), dh_start, kHidden, states.rows, kGates,
-                   kHidden, false});
+    cpu::multiply({states.cell(0), kLstmCell, lstm.recurrent.backward.data(), dh_start, kHidden, states.rows,
+                   kGates, kHidden, false});
   }
 }
 
-void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
-                   bool with_cells, LstmStates& states, const StopToken& stop) {
-  const int rows = static_cast<int>(tile.pieces.size());
-  states.resize(rows, batch.n, with_cells);
-  std::fill_n(states.h_before(0), static_cast<size_t>(rows) * kHidden, 0.0f);
-  std::fill_n(states.c_before(0), static_cast<size_t>(rows) * kHidden, 0.0f);
+constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as that many items in attention
+
+void encode_states(const PackedLstm& encoder, const TileCall& call, bool with_cells, LstmStates& states) {
+  const int rows = static_cast<int>(call.tile.pieces.size()), n = call.batch.n;
+  states.resize(rows, n, with_cells);
+  std::fill_n(states.h_before(0), floats_of(rows), 0.0f);
+  std::fill_n(states.c_before(0), floats_of(rows), 0.0f);
   for (int row = 0; row < rows; ++row) {
-    const float* features = batch.features_of(tile.pieces[row].sequence);
-    for (int step = 0; step < batch.n; ++step)
-      std::copy_n(features + 2 * step, 2, states.input(step) + 2 * row);
+    const float* features = call.features_of(row);
+    for (int step = 0; step < n; ++step) std::copy_n(features + 2 * step, 2, states.input(step) + 2 * row);
   }
-  lstm_forward(encoder, nullptr, true, states, stop);
+  float* products = states.products.data();
+  std::fill_n(products, floats_of(rows, kGates), 0.0f);  // of the zero state
+  StopMeter meter(&call.stop);
+  for (int step = 0; step < n; ++step) {
+    meter.check(kStepItems * rows);
+    if (step > 0) {
+      cpu::multiply({states.h_before(step), kHidden, encoder.recurrent.forward.data(), products, kGates, rows,
+                     kHidden, kGates, false});
+    }
+    cpu::lstm_cell({rows, products, kGates, encoder.fold.data(), encoder.bias.data(), states.input(step),
+                    states.c_before(step), states.h_after(step), states.c_after(step), states.cell(step)});
+  }
 }
 
 void project_states(LstmStates& states, int row, const float* packed, float* out) {
@@ -141,39 +127,39 @@ void project_states(LstmStates& states, int row, const float* packed, float* out
                  kHidden, kHidden, false});
 }
 
-void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
-            bool with_cells, EncodedTile& encoded, const StopToken& stop) {
-  const bool lstm = parameters.config.encoder == Encoder::kLstm;
-  if (lstm) {
-    encode_states(parameters.encoder, batch, tile, with_cells, encoded.states, stop);
-    encoded.start_h = encoded.states.h_after(batch.n - 1);
-    encoded.start_c = encoded.states.c_after(batch.n - 1);
-  } else {
-    attention_encoder_forward(parameters, batch, tile, with_cells, encoded.attention, stop);
-    encoded.start_h = encoded.attention.start_h.data.data();
-    encoded.start_c = encoded.attention.start_c.data.data();
-  }
+void encode(const TileCall& call, bool with_cells, EncodedTile& encoded) {
+  const CpuParameters& parameters = call.parameters;
   const Projections& p = parameters.projections;
-  const size_t rows = tile.pieces.size(), floats = static_cast<size_t>(batch.n) * kHidden;
+  const int n = call.batch.n, rows = static_cast<int>(call.tile.pieces.size());
+  const size_t floats = floats_of(n);
+  const float* items;  // encoded
+  int next_item = kHidden, next_row = n * kHidden;
+  if (parameters.config.encoder == Encoder::kLstm) {
+    encode_states(parameters.encoder, call, with_cells, encoded.states);
+    encoded.start_h = encoded.states.h_after(n - 1);
+    encoded.start_c = encoded.states.c_after(n - 1);
+    items = encoded.states.h_after(0);
+    next_item = rows * kHidden, next_row = kHidden;
+  } else {
+    attention_encoder_forward(call, with_cells, encoded.attention);
+    encoded.start_h = encoded.attention.start_h.data();
+    encoded.start_c = encoded.attention.start_c.data();
+    items = encoded.attention.output.data();
+  }
   float* storage = encoded.storage.get(rows * p.count * floats);
   encoded.references.resize(rows);
-  for (size_t row = 0; row < rows; ++row) {
+  for (int row = 0; row < rows; ++row) {
     const auto projected = [&](int i) { return i < 0 ? nullptr : storage + (row * p.count + i) * floats; };
     for (int i = 0; i < p.count; ++i) {
-      stop.check();
-      const float* packed = parameters.references.data() + i * kSquare;
-      if (lstm) {
-        project_states(encoded.states, static_cast<int>(row), packed, projected(i));
-      } else {
-        cpu::multiply({encoded.attention.output.data.data() + row * floats, kHidden, packed, projected(i),
-                       kHidden, batch.n, kHidden, kHidden, false});
-      }
+      call.stop.check();
+      cpu::multiply({items + static_cast<size_t>(row) * next_row, next_item,
+                     parameters.references.forward.data() + i * kSquare, projected(i), kHidden, n, kHidden,
+                     kHidden, false});
     }
     cpu::References& r = encoded.references[row];
     r = {projected(p.glimpse), projected(p.pointer), projected(p.values), projected(p.requeries), 0.0f, 0.0f};
-    const int count = batch.n * kHidden;
-    cpu::exp_references({projected(p.pointer), count, &r.pointer_bound});
-    if (p.glimpse >= 0) cpu::exp_references({projected(p.glimpse), count, &r.glimpse_bound});
+    cpu::exp_references({projected(p.pointer), n * kHidden, &r.pointer_bound});
+    if (p.glimpse >= 0) cpu::exp_references({projected(p.glimpse), n * kHidden, &r.glimpse_bound});
   }
 }
 

@@ -26,6 +26,16 @@ struct RolloutTile {
   int64_t rollouts = 0;
 };
 
+// A tile of a call, and what computes it.
+struct TileCall {
+  const CpuParameters& parameters;
+  const SequenceBatch& batch;
+  const RolloutTile& tile;
+  const StopToken& stop;
+
+  const float* features_of(size_t piece) const { return batch.features_of(tile.pieces[piece].sequence); }
+};
+
 // Cuts a request into tiles of at most max_sequences pieces and max_rollouts rollouts; a tile of a single
 // piece may have max_piece >= max_rollouts. A sequence of at most max_piece rollouts stays in one piece.
 std::vector<RolloutTile> cut_into_tiles(const SequenceBatch& sequences, const int32_t* counts,
@@ -41,34 +51,34 @@ inline size_t segments_of(size_t tiles) { return tiles < kSegments ? tiles : kSe
 // The first tile of a segment; segment segments_of(tiles) begins at the end.
 inline size_t segment_begin(size_t segment, size_t tiles) { return segment * tiles / segments_of(tiles); }
 
-// A rank's share of a gradient's `all` tiles: those from `first` on, whole segments.
-struct TileWindow {
-  size_t first = 0, all = 0;
+// Segments first .. last - 1 of a gradient of so many tiles: a rank's share.
+struct SegmentWindow {
+  size_t first = 0, last = 0, tiles = 0;
+
+  size_t tile(size_t segment) const { return segment_begin(segment, tiles); }
 };
 
 // How a CPU backend that computes a rank's share of each gradient exchanges it with the other ranks.
-class RankShare {
- public:
-  virtual ~RankShare() = default;
-
-  // Of the gradient call that is being made.
-  virtual TileWindow window() const = 0;
+struct RankShare {
+  SegmentWindow window;  // of the gradient call that is being made
   // addends: this backend's segments, [..][sum.size()]. sum: all backends' segments, added in their order.
-  virtual void add_segments(std::span<const float* const> addends, std::span<float> sum) = 0;
-  // Of the tiles of a rollout onto a tape, in their order.
-  virtual void take_statistics(std::span<const PolicyStatistics> tiles) = 0;
+  std::function<void(std::span<const float* const> addends, std::span<float> sum)> add_segments;
+  std::vector<PolicyStatistics> statistics;  // of the tiles of the last rollout onto a tape, in their order
 };
 
 // A growing buffer that never shrinks: the workspaces live as long as their worker.
-struct Buffer {
+class Buffer : AlignedFloats {
+ public:
   // New memory is set to 0, which takes long where there is much of it: `stop` ends that with CallStopped.
   float* get(size_t count, const StopToken& stop = {}) {
-    data.reserve(count);
-    for (; data.size() < count; data.resize(std::min(count, data.size() + kFloatsPerCheck))) stop.check();
-    return data.data();
+    reserve(count);
+    for (; size() < count; resize(std::min(count, size() + kFloatsPerCheck))) stop.check();
+    return data();
   }
+  using AlignedFloats::data, AlignedFloats::operator[];
+
+ private:
   static constexpr size_t kFloatsPerCheck = size_t{1} << 20;
-  AlignedFloats data;
 };
 
 // The prior of the items a rollout may choose from: K numbers (Rules::priors) that a model's weights add to
@@ -88,7 +98,7 @@ class Prior {
   const float* of(const Rules& rules, const Candidates& step) {
     if (weights_.empty()) return nullptr;
     const int stride = cpu::padded(step.count);
-    float *raw = raw_.data.data(), *total = total_.data.data();
+    float *raw = raw_.data(), *total = total_.data();
     const auto seen = rules.outlook(step);
     for (int j = 0; j < step.count; ++j) {
       float own[Rules::kPriors];
@@ -111,7 +121,7 @@ class Prior {
   // sum[k] += scale sum_j dtotal[j] raw[k][j] for what of() was called last.
   void add_gradient(const float* dtotal, int count, float scale, float* sum) const {
     for (size_t k = 0; k < weights_.size(); ++k) {
-      const float* raw = raw_.data.data() + k * cpu::padded(count);
+      const float* raw = raw_.data() + k * cpu::padded(count);
       double total = 0.0;
       for (int j = 0; j < count; ++j) total += static_cast<double>(dtotal[j]) * static_cast<double>(raw[j]);
       sum[k] += static_cast<float>(total) * scale;
@@ -122,6 +132,8 @@ class Prior {
   std::vector<float> weights_;
   Buffer raw_, total_;
 };
+
+inline size_t floats_of(int64_t rows, int width = kHidden) { return static_cast<size_t>(rows * width); }
 
 // Products with a matrix [H][H]: y = x W^T (+ y when accumulate), sum += x^T y. All rows have H floats.
 void multiply_square(const float* x, const AlignedFloats& packed, float* y, int rows,
@@ -139,21 +151,16 @@ struct LstmStates {
   Buffer products;  // [rows][4H]
 
   void resize(int new_rows, int new_steps, bool new_with_cells);
-  float* h_before(int step) { return h.data.data() + at(step) * kHidden; }
+  float* h_before(int step) { return h.data() + at(step) * kHidden; }
   float* h_after(int step) { return h_before(step + 1); }
-  float* c_before(int step) { return c.data.data() + at(with_cells ? step : 0) * kHidden; }
+  float* c_before(int step) { return c.data() + at(with_cells ? step : 0) * kHidden; }
   float* c_after(int step) { return c_before(step + 1); }
-  float* cell(int step) { return with_cells ? cells.data.data() + at(step) * kLstmCell : nullptr; }
-  float* input(int step) { return inputs.data.data() + at(step) * 2; }
+  float* cell(int step) { return with_cells ? cells.data() + at(step) * kLstmCell : nullptr; }
+  float* input(int step) { return inputs.data() + at(step) * 2; }
 
  private:
   size_t at(int step) const { return static_cast<size_t>(step) * rows; }
 };
-
-// Runs all steps from the states before the first. start_bias, when given, replaces bias and inputs in step 0
-// (the decoder's trainable first input). A zero start state (encoder) saves step 0's product.
-void lstm_forward(const PackedLstm& lstm, const float* start_bias, bool zero_start, LstmStates& states,
-                  const StopToken& stop);
 
 // Gradient sums of one LSTM, folded: pointers into a tile's buffer.
 struct LstmGradient {
@@ -197,14 +204,11 @@ struct EncodedTile {
   const float *start_h, *start_c;           // [rows][H] the decoder's start state
 };
 
-// Runs an encoder over the tile's sequences from the zero state.
-void encode_states(const PackedLstm& encoder, const SequenceBatch& batch, const RolloutTile& tile,
-                   bool with_cells, LstmStates& states, const StopToken& stop);
+// Runs an LSTM over the tile's sequences from the zero state.
+void encode_states(const PackedLstm& encoder, const TileCall& call, bool with_cells, LstmStates& states);
 
 // with_layers: all activations stay, for attention_encoder_backward().
-void attention_encoder_forward(const CpuParameters& parameters, const SequenceBatch& batch,
-                               const RolloutTile& tile, bool with_layers, AttentionStates& states,
-                               const StopToken& stop);
+void attention_encoder_forward(const TileCall& call, bool with_layers, AttentionStates& states);
 
 // Gradient sums of the attention encoder.
 struct AttentionGradient {
@@ -217,20 +221,16 @@ struct AttentionBackwardBuffers {
 
 // Back through the attention encoder.
 struct AttentionBackwardArgs {
-  const CpuParameters& parameters;
-  const SequenceBatch& batch;
-  const RolloutTile& tile;
+  const TileCall& call;
   AttentionStates& states;  // with all layers
   float* doutput;           // [rows][H] the gradient that reaches the encoded items from outside; overwritten
   float *dstart_h, *dstart_c;  // [sequences][H] of the start states; overwritten
   AttentionBackwardBuffers& buffers;
   const AttentionGradient& sums;
-  const StopToken& stop;
 };
 void attention_encoder_backward(const AttentionBackwardArgs& args);
 
-void encode(const CpuParameters& parameters, const SequenceBatch& batch, const RolloutTile& tile,
-            bool with_cells, EncodedTile& encoded, const StopToken& stop);
+void encode(const TileCall& call, bool with_cells, EncodedTile& encoded);
 
 // What the backward pass of a tile needs of its forward pass.
 struct TileActivations {

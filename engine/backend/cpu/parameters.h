@@ -13,21 +13,16 @@
 
 namespace pointsman {
 
-// An LSTM with its input half folded to [4H, 2] (algebra identity 1).
-struct PackedLstm {
-  AlignedFloats recurrent;    // W_hh packed [4H][H]
-  AlignedFloats recurrent_t;  // its transpose, packed [H][4H]; for the backward pass
-  AlignedFloats fold;         // [2][4H] W_ih E
-  AlignedFloats bias;         // [4H]
-};
-
 // A matrix as multiply() reads it, and its transpose for the backward pass (of a set that learns).
 struct PackedMatrix {
   AlignedFloats forward, backward;
 };
 
-struct PackedEncoderLayer {
-  PackedMatrix in, out, linear1, linear2;
+// An LSTM with its input half folded to [4H, 2] (algebra identity 1).
+struct PackedLstm {
+  PackedMatrix recurrent;  // W_hh [4H][H]
+  AlignedFloats fold;      // [2][4H] W_ih E
+  AlignedFloats bias;      // [4H]
 };
 
 class CpuParameters {
@@ -59,24 +54,20 @@ class CpuParameters {
   std::vector<float> gradient;                     // likewise
   int64_t actor_steps = 0, critic_steps = 0;
 
-  PackedLstm encoder, decoder;  // encoder: of Encoder::kLstm; the next four: of kAttention
+  PackedLstm encoder, decoder;  // encoder: of Encoder::kLstm; the next two: of kAttention
   AlignedFloats embedding;      // [2][H] E transposed
-  std::vector<PackedEncoderLayer> layers;
-  PackedMatrix start_h, start_c;
+  EncoderProducts<PackedMatrix> products;
   AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start
-  AlignedFloats query, query_t;      // the step's query projection, packed [H][H], and transposed
-  // The stacked projections of encoded items [count * H][H], packed, and transposed.
-  AlignedFloats references, references_t;
+  PackedMatrix query;                // [H][H] the step's query projection
+  PackedMatrix references;           // [count * H][H] the stacked projections of encoded items
 
   PackedLstm critic_encoder;
-  AlignedFloats critic_reference, critic_reference_t, critic_query, critic_query_t, critic_fc1, critic_fc1_t;
+  PackedMatrix critic_reference, critic_query, critic_fc1;  // [H][H]
 
  private:
   void prepare_lstm(const LstmOffsets& from, PackedLstm& lstm);
-  void prepare_matrix(size_t offset, int columns, int k, PackedMatrix& matrix);
-  void prepare_attention_encoder();
   void fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const;
-  void pack_both(const float* matrix, int columns, int k, AlignedFloats& packed, AlignedFloats& transposed);
+  void pack(const float* matrix, int columns, int k, PackedMatrix& packed);
 
   std::vector<cpu::PackArgs> to_pack_;  // while prepare() gathers them
 };

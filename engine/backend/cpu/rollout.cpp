@@ -82,28 +82,19 @@ struct TileRollout {
   std::vector<Chosen> chosen = {};                      // by the members of a group that go on
   PolicyStatistics statistics = {};
 
-  void prepare() {
+  // From the beginning, or on from where a branch of the tree begins.
+  PolicyStatistics run(Level<Rules>* branch = nullptr) {
     w.products.get(static_cast<size_t>(kProductRows) * (kGates + kHidden));
     w.logits.get(cpu::padded(n));
     w.prefix.get(cpu::padded(n));
     w.attention.get(attention_size());
     w.prior.start(parameters.prior_weights(request.policy), n);
-  }
-
-  PolicyStatistics run() {
-    prepare();
-    start();
-    return walk();
-  }
-
-  PolicyStatistics run(Level<Rules>& branch) {
-    prepare();
-    std::swap(level_at(0), branch);
-    return walk();
-  }
-
-  PolicyStatistics walk() {
-    for (size_t depth = 0; !args.branches.has_failed();) {
+    if (branch == nullptr) {
+      start();
+    } else {
+      std::swap(level_at(0), *branch);
+    }
+    for (size_t depth = 0; args.branches == nullptr || !args.branches->has_failed();) {
       Level<Rules>& parents = level_at(depth);
       if (!parents.groups.empty()) {
         Level<Rules>& children = level_at(depth + 1);
@@ -113,7 +104,7 @@ struct TileRollout {
         } else {
           ++depth;
         }
-        if (request.tape == nullptr && args.branches.is_wanted()) give_branch(depth);
+        if (args.branches != nullptr && args.branches->is_wanted()) give_branch(depth);
       } else if (depth > 0) {
         --depth;
       } else {
@@ -153,10 +144,9 @@ struct TileRollout {
       copy_states(from, first + g, to, g);
     }
     from.drop_from(first);
-    args.branches.put(tree,
-                      [branch, &args = args, &tree = tree, &encoded = encoded](RolloutWorkspace& workspace) {
-                        return TileRollout{args, tree, encoded, workspace}.run(branch->level);
-                      });
+    args.branches->put(tree, [branch, &args = args, &tree = tree, &encoded = encoded](auto& workspace) {
+      return TileRollout{args, tree, encoded, workspace}.run(&branch->level);
+    });
   }
 
   void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
@@ -201,7 +191,7 @@ struct TileRollout {
   void make_first_states(const Level<Rules>& level) {
     const int rows = static_cast<int>(level.groups.size());
     const float *h = encoded.start_h, *c = encoded.start_c;
-    float* products = w.products.data.data();
+    float* products = w.products.data();
     float* cells = nullptr;
     if (recorded != nullptr) {
       LstmStates& decoder = recorded->decoder;
@@ -216,8 +206,8 @@ struct TileRollout {
       c = decoder.c_before(0);
       cells = decoder.cell(0);
     }
-    cpu::multiply(
-        {h, kHidden, parameters.decoder.recurrent.data(), products, kGates, rows, kHidden, kGates, false});
+    cpu::multiply({h, kHidden, parameters.decoder.recurrent.forward.data(), products, kGates, rows, kHidden,
+                   kGates, false});
     cpu::lstm_cell({rows, products, kGates, nullptr, parameters.decoder_start_bias.data(), nullptr, c,
                     h_of(level, 0), c_of(level, 0), cells});
     for (int row = 0; recorded != nullptr && row < rows; ++row) record_state(level, row, row);
@@ -238,17 +228,21 @@ struct TileRollout {
       if (group.remaining == 0) {
         for (int m = 0; m < group.members; ++m) finish(level.members[group.first_member + m]);
       } else {
-        move_group(level, g, end++);
+        if (g != end) {
+          copy_states(level, g, level, end);
+          level.groups[end] = group;
+        }
+        ++end;
       }
     }
     level.groups.resize(end);
   }
 
   static float* h_of(const Level<Rules>& level, size_t group) {
-    return level.states->h.data.data() + group * kHidden;
+    return level.states->h.data() + group * kHidden;
   }
   static float* c_of(const Level<Rules>& level, size_t group) {
-    return level.states->c.data.data() + group * kHidden;
+    return level.states->c.data() + group * kHidden;
   }
   int32_t* items(const Level<Rules>& level, size_t group) const {
     return level.states->items.data() + group * n;
@@ -267,7 +261,7 @@ struct TileRollout {
       if (request.decode == Decode::kSample) make_uniforms(parents, first, last);
       for (size_t g = first; g < last; ++g) {
         meter.check(parents.groups[g].remaining);
-        choose(parents, children, g, states, w.products.data.data() + (g - first) * (kGates + kHidden));
+        choose(parents, children, g, states, w.products.data() + (g - first) * (kGates + kHidden));
       }
     }
     parents.drop_from(begin);
@@ -294,13 +288,13 @@ struct TileRollout {
     if (most < 2) return false;
     const int rows = static_cast<int>(last - first);
     const float* h = h_of(level, first);
-    float* products = w.products.data.data();
+    float* products = w.products.data();
     constexpr int kWidth = kGates + kHidden;
-    cpu::multiply(
-        {h, kHidden, parameters.query.data(), products + kGates, kWidth, rows, kHidden, kHidden, false});
+    cpu::multiply({h, kHidden, parameters.query.forward.data(), products + kGates, kWidth, rows, kHidden,
+                   kHidden, false});
     if (most < 3) return false;
-    cpu::multiply(
-        {h, kHidden, parameters.decoder.recurrent.data(), products, kWidth, rows, kHidden, kGates, false});
+    cpu::multiply({h, kHidden, parameters.decoder.recurrent.forward.data(), products, kWidth, rows, kHidden,
+                   kGates, false});
     return true;
   }
 
@@ -319,7 +313,7 @@ struct TileRollout {
       draws.samples[i] = before + static_cast<uint32_t>(members[i].index) * request.sample_stride;
     }
     cpu::sampling_uniforms({request.seed, static_cast<uint32_t>(level.step), count, draws.instances.data(),
-                            draws.samples.data(), draws.uniforms.data.data()});
+                            draws.samples.data(), draws.uniforms.data()});
   }
 
   // Probabilities of one group, its members' choices, and the groups they fall into.
@@ -328,19 +322,19 @@ struct TileRollout {
     const Group<Rules>& group = parents.groups[g];
     const int32_t* list = items(parents, g);
     const int step = parents.step;
-    float* prefix = w.prefix.data.data();
+    float* prefix = w.prefix.data();
     float largest = 0.0f, log_total = 0.0f;
     if (group.remaining > 1) {
-      float* activations = w.attention.data.data();
+      float* activations = w.attention.data();
       if (recorded != nullptr) {
         const size_t row = static_cast<size_t>(step) * recorded->decoder.rows + group.row;
-        std::copy_n(products + kGates, kHidden, recorded->queries.data.data() + row * kHidden);
-        activations = recorded->attention.data.data() + row * attention_size();
+        std::copy_n(products + kGates, kHidden, recorded->queries.data() + row * kHidden);
+        activations = recorded->attention.data() + row * attention_size();
       }
       largest = evaluate(group, list, products + kGates, activations);
       log_total = log_f32(prefix[group.remaining - 1]);
       if (request.decode == Decode::kSample) {
-        const float* uniforms = w.draws.uniforms.data.data() + (group.first_member - w.draws.first_member);
+        const float* uniforms = w.draws.uniforms.data() + (group.first_member - w.draws.first_member);
         cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w.draws.positions.data()});
       }
     }
@@ -356,8 +350,7 @@ struct TileRollout {
         continue;
       }
       double log_prob = member.log_prob;
-      if (group.remaining > 1)
-        log_prob += static_cast<double>((w.logits.data[position] - largest) - log_total);
+      if (group.remaining > 1) log_prob += static_cast<double>((w.logits[position] - largest) - log_total);
       result.orders[member.result * n + step] = list[position];
       if (child_of[position] < 0)
         child_of[position] = add_child(parents, children, g, position, states, products);
@@ -372,11 +365,11 @@ struct TileRollout {
     cpu::StepStatistics step;
     const float* prior = w.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
     cpu::pointer_logits({&encoded.references[group.piece], &weights, query, list, group.remaining, prior,
-                         w.logits.data.data(), activations, &step});
+                         w.logits.data(), activations, &step});
     float largest;
     double entropy = 0.0;
-    cpu::softmax_prefix({w.logits.data.data(), group.remaining, w.prefix.data.data(), &largest,
-                         want_entropy ? &entropy : nullptr});
+    cpu::softmax_prefix(
+        {w.logits.data(), group.remaining, w.prefix.data(), &largest, want_entropy ? &entropy : nullptr});
     ++statistics.evaluations;
     statistics.direct_rows += step.direct;
     statistics.entropy += group.members * entropy;
@@ -396,7 +389,7 @@ struct TileRollout {
     }
     if (count == 1) return 0;
     if (request.decode == Decode::kGreedy) {
-      const float* logits = w.logits.data.data();
+      const float* logits = w.logits.data();
       int best = 0;
       for (int j = 1; j < count; ++j) {
         if (logits[j] > logits[best] || (logits[j] == logits[best] && list[j] < list[best])) best = j;
@@ -456,12 +449,6 @@ struct TileRollout {
     drop_finished(children, first_child);
   }
 
-  void move_group(Level<Rules>& level, size_t from, size_t to) {
-    if (from == to) return;
-    copy_states(level, from, level, to);
-    level.groups[to] = level.groups[from];
-  }
-
   // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
   void finish(const Member& member, bool impossible = false) {
     const int32_t* order = result.orders.data() + member.result * n;
@@ -478,15 +465,20 @@ struct TileRollout {
 PolicyStatistics roll_out_tile(const TileRolloutArgs& args, RolloutWorkspace& workspace) {
   const bool recorded = args.recorded != nullptr;
   EncodedTile& encoded = recorded ? args.recorded->encoded : workspace.encoded;
-  encode(args.parameters, args.request.sequences, args.tile, recorded, encoded, args.request.stop);
+  encode({args.parameters, args.request.sequences, args.tile, args.request.stop}, recorded, encoded);
   BranchQueue::Tree tree;
   PolicyStatistics statistics;
-  args.branches.attempt([&] {
+  const auto walk = [&] {
     statistics = with_rules(args.request.sequences.problem, [&]<typename Rules>() {
       return TileRollout<Rules>{args, tree, encoded, workspace}.run();
     });
-  });
-  args.branches.wait_for(tree, workspace);  // they read what is encoded here
+  };
+  if (args.branches == nullptr) {
+    walk();
+  } else {
+    args.branches->attempt(walk);
+    args.branches->wait_for(tree, workspace);  // they read what is encoded here
+  }
   return statistics;
 }
 

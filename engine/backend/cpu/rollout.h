@@ -71,26 +71,77 @@ class BranchQueue {
 
   // Whether more workers wait than branches.
   bool is_wanted() const { return idle_ > queued_; }
-  void put(Tree& tree, Branch branch);
+  void put(Tree& tree, Branch branch) {
+    {
+      const std::lock_guard lock(mutex_);
+      items_.push_back({&tree, std::move(branch)});
+      ++tree.open_;
+      ++open_;
+      ++queued_;
+    }
+    changed_.notify_one();
+  }
 
   // Runs branches, of this tree or of another, until this one's are done.
-  void wait_for(const Tree& tree, RolloutWorkspace& workspace);
+  void wait_for(const Tree& tree, RolloutWorkspace& workspace) {
+    help([&] { return tree.open_ == 0; }, workspace);
+  }
   // Of a worker without further tiles: until nobody has tiles or branches. All workers must come here.
-  void wait_for_all(RolloutWorkspace& workspace);
+  void wait_for_all(RolloutWorkspace& workspace) {
+    {
+      const std::lock_guard lock(mutex_);
+      --working_;
+    }
+    changed_.notify_all();
+    help([&] { return working_ == 0 && open_ == 0; }, workspace);
+  }
 
   // Calls work(); keeps that it was stopped, or the first other exception.
   template <typename Work>
-  void attempt(const Work& work);
+  void attempt(const Work& work) {
+    try {
+      work();
+    } catch (const CallStopped&) {
+      stopped_ = true;
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      failed_ = true;
+    }
+  }
   bool was_stopped() const { return stopped_; }
   bool has_failed() const { return failed_; }
-  void rethrow() const;  // the exception, if there was one
+  void rethrow() const {  // the exception, if there was one
+    if (error_) std::rethrow_exception(error_);
+  }
 
   // Of all branches. When everybody has returned.
   const PolicyStatistics& statistics() const { return statistics_; }
 
  private:
   template <typename IsDone>
-  void help(const IsDone& is_done, RolloutWorkspace& workspace);
+  void help(const IsDone& is_done, RolloutWorkspace& workspace) {
+    std::unique_lock lock(mutex_);
+    while (!is_done()) {
+      if (items_.empty()) {
+        ++idle_;
+        changed_.wait(lock, [&] { return !items_.empty() || is_done(); });
+        --idle_;
+        continue;
+      }
+      Item item = std::move(items_.front());
+      items_.pop_front();
+      --queued_;
+      lock.unlock();
+      PolicyStatistics own;
+      attempt([&] { own = item.branch(workspace); });
+      item.branch = nullptr;
+      lock.lock();
+      statistics_ += own;
+      --open_;
+      if (--item.tree->open_ == 0) changed_.notify_all();
+    }
+  }
 
   struct Item {
     Tree* tree;
@@ -108,78 +159,13 @@ class BranchQueue {
   std::exception_ptr error_;
 };
 
-inline void BranchQueue::put(Tree& tree, Branch branch) {
-  {
-    std::lock_guard lock(mutex_);
-    items_.push_back({&tree, std::move(branch)});
-    ++tree.open_;
-    ++open_;
-    ++queued_;
-  }
-  changed_.notify_one();
-}
-
-template <typename Work>
-void BranchQueue::attempt(const Work& work) {
-  try {
-    work();
-  } catch (const CallStopped&) {
-    stopped_ = true;
-  } catch (...) {
-    std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-    failed_ = true;
-  }
-}
-
-inline void BranchQueue::rethrow() const {
-  if (error_) std::rethrow_exception(error_);
-}
-
-template <typename IsDone>
-void BranchQueue::help(const IsDone& is_done, RolloutWorkspace& workspace) {
-  std::unique_lock lock(mutex_);
-  while (!is_done()) {
-    if (items_.empty()) {
-      ++idle_;
-      changed_.wait(lock, [&] { return !items_.empty() || is_done(); });
-      --idle_;
-      continue;
-    }
-    Item item = std::move(items_.front());
-    items_.pop_front();
-    --queued_;
-    lock.unlock();
-    PolicyStatistics own;
-    attempt([&] { own = item.branch(workspace); });
-    item.branch = nullptr;
-    lock.lock();
-    statistics_ += own;
-    --open_;
-    if (--item.tree->open_ == 0) changed_.notify_all();
-  }
-}
-
-inline void BranchQueue::wait_for(const Tree& tree, RolloutWorkspace& workspace) {
-  help([&] { return tree.open_ == 0; }, workspace);
-}
-
-inline void BranchQueue::wait_for_all(RolloutWorkspace& workspace) {
-  {
-    std::lock_guard lock(mutex_);
-    --working_;
-  }
-  changed_.notify_all();
-  help([&] { return working_ == 0 && open_ == 0; }, workspace);
-}
-
 struct TileRolloutArgs {
   const CpuParameters& parameters;
   const RolloutRequest& request;
   const RolloutTile& tile;
   TileActivations* recorded;  // where the tile's activations go, or null
   RolloutResult& result;
-  BranchQueue& branches;  // takes none of a request with a tape
+  BranchQueue* branches;  // null, as of a request with a tape: the worker walks alone
 };
 
 // Fills orders, costs and log_probs of the tile's rollouts and returns the tile's statistics, less those of

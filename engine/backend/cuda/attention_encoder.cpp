@@ -39,6 +39,8 @@ AttentionGradients::AttentionGradients(Placement& placement, const ModelConfig& 
 
 namespace {
 
+using Linear = EncoderProducts<MutableSetArray>::Linear;
+
 struct AttentionForward {
   const DeviceStream& stream;
   const ChunkShape& shape;
@@ -51,42 +53,39 @@ struct AttentionForward {
   void run() const {
     embed({p.tensor(layout.embedding), inputs.features, states.layers[0].x, inputs.sequence_ranges, shape.n},
           stream.get());
-    const int layers = static_cast<int>(p.layers.size());
-    const bool record = states.layers.size() == p.layers.size();
-    for (int l = 0; l < layers; ++l) {
+    const size_t layers = p.products.layers.size();
+    const bool record = states.layers.size() == layers;
+    for (size_t l = 0; l < layers; ++l) {
       const AttentionStates::Layer& layer = states.layers[record ? l : 0];
       const bool last = l + 1 == layers;
       // A layer reads x to its end only as `residual`, so that without all layers the next x goes over it.
       forward(l, layer, last ? output : record ? states.layers[l + 1].x : layer.x, last);
     }
-    start();
-  }
-
-  void forward(int l, const AttentionStates::Layer& to, float* next, bool last) const {
-    const EncoderLayerOffsets& at = layout.layers[l];
-    const CudaParameters::EncoderLayer& layer = p.layers[l];
-    float* const normed = states.normed;
-    norm(to.x, at.norm1_weight, at.norm1_bias);
-    apply(layer.in, normed, nullptr, to.qkv);
-    cuda::self_attention(
-        {to.qkv, to.attended, to.softmax, shape.sequences, shape.n, stream.device.config.heads},
-        stream.get());
-    apply(layer.out, to.attended, to.x, to.residual);
-    norm(to.residual, at.norm2_weight, at.norm2_bias);
-    apply(layer.linear1, normed, nullptr, to.hidden, LinearArgs::Function::kRelu);
-    LinearArgs out = args(layer.linear2, to.hidden, to.residual, next);
-    out.to_states = last;
-    linear(out, stream.get());
-  }
-
-  void start() const {
     mean_items({output, states.mean, shape.sequences, shape.n}, stream.get());
-    LinearArgs h = args(p.start_h, states.mean, nullptr, states.start_h);
+    LinearArgs h = product(p.products.start_h, states.mean, nullptr, states.start_h);
+    LinearArgs c = product(p.products.start_c, states.mean, nullptr, states.start_c);
     h.function = LinearArgs::Function::kTanh;
-    LinearArgs c = args(p.start_c, states.mean, nullptr, states.start_c);
     h.items = c.items = 1;
     linear(h, stream.get());
     linear(c, stream.get());
+  }
+
+  void forward(size_t l, const AttentionStates::Layer& to, float* next, bool last) const {
+    const EncoderLayerOffsets& at = layout.layers[l];
+    const auto& layer = p.products.layers[l];
+    norm(to.x, at.norm1_weight, at.norm1_bias);
+    linear(product(layer.in, states.normed, nullptr, to.qkv), stream.get());
+    cuda::self_attention(
+        {to.qkv, to.attended, to.softmax, shape.sequences, shape.n, stream.device.config.heads},
+        stream.get());
+    linear(product(layer.out, to.attended, to.x, to.residual), stream.get());
+    norm(to.residual, at.norm2_weight, at.norm2_bias);
+    LinearArgs hidden = product(layer.linear1, states.normed, nullptr, to.hidden);
+    hidden.function = LinearArgs::Function::kRelu;
+    linear(hidden, stream.get());
+    LinearArgs out = product(layer.linear2, to.hidden, to.residual, next);
+    out.to_states = last;
+    linear(out, stream.get());
   }
 
   void norm(const float* x, size_t weight, size_t bias) const {
@@ -95,24 +94,10 @@ struct AttentionForward {
   }
 
   // base null: none.
-  LinearArgs args(const CudaParameters::Linear& layer, const float* x, const float* base, float* y) const {
-    return {layer.prepared,
-            p.tensor(layer.bias),
-            x,
-            base,
-            y,
-            layer.depth,
-            layer.columns,
-            LinearArgs::Function::kNone,
-            false,
-            inputs.sequence_ranges,
-            shape.n};
-  }
-  void apply(const CudaParameters::Linear& layer, const float* x, const float* base, float* y,
-             LinearArgs::Function function = LinearArgs::Function::kNone) const {
-    LinearArgs to = args(layer, x, base, y);
-    to.function = function;
-    linear(to, stream.get());
+  LinearArgs product(const Linear& layer, const float* x, const float* base, float* y) const {
+    constexpr auto kNone = LinearArgs::Function::kNone;
+    return {layer.matrix, p.tensor(layer.bias),   x,      base, y, layer.depth, layer.columns, kNone,
+            false,        inputs.sequence_ranges, shape.n};
   }
 };
 
@@ -129,7 +114,7 @@ struct AttentionBackward {
   void run(const float* dh) const {
     fill(a.ones, 1.0f, rows(), main.get());
     start(dh);
-    for (int l = static_cast<int>(p.layers.size()) - 1; l >= 0; --l) {
+    for (int l = static_cast<int>(p.products.layers.size()) - 1; l >= 0; --l) {
       feed_forward(l);
       self_attention(l);
     }
@@ -144,8 +129,8 @@ struct AttentionBackward {
   void start(const float* dh) const {
     const int sequences = plan.shape.sequences;
     tanh_backward(states.start_h, a.dstart_h, static_cast<int64_t>(sequences) * kHidden, main.get());
-    back(p.start_h, states.mean, a.dstart_h, a.dmean, 1);
-    back(p.start_c, states.mean, a.dstart_c, a.dmean, 1, true);
+    back(p.products.start_h, states.mean, a.dstart_h, a.dmean, 1);
+    back(p.products.start_c, states.mean, a.dstart_c, a.dmean, 1, true);
     mean_backward({dh, a.dmean, a.dx, sequences, n}, main.get());
   }
 
@@ -153,7 +138,7 @@ struct AttentionBackward {
   void feed_forward(int l) const {
     const AttentionStates::Layer& layer = states.layers[l];
     const EncoderLayerOffsets& at = layout.layers[l];
-    const CudaParameters::EncoderLayer& products = p.layers[l];
+    const auto& products = p.products.layers[l];
     back(products.linear2, layer.hidden, a.dx, a.dhidden, n);
     relu_backward(layer.hidden, a.dhidden, rows() * products.linear1.columns, main.get());
     norm(layer.residual, at.norm2_weight, at.norm2_bias);
@@ -165,7 +150,7 @@ struct AttentionBackward {
   void self_attention(int l) const {
     const AttentionStates::Layer& layer = states.layers[l];
     const EncoderLayerOffsets& at = layout.layers[l];
-    const CudaParameters::EncoderLayer& products = p.layers[l];
+    const auto& products = p.products.layers[l];
     back(products.out, layer.attended, a.dx, a.dattended, n);
     self_attention_backward(
         {{layer.qkv, layer.attended, layer.softmax, plan.shape.sequences, n, main.device.config.heads},
@@ -192,7 +177,7 @@ struct AttentionBackward {
   }
 
   // y = W x + b: the sums of W and b, and dx (+)= dy W. items: rows of the arrays a sequence.
-  void back(const CudaParameters::Linear& linear, const float* x, const float* dy, float* dx, int items,
+  void back(const Linear& linear, const float* x, const float* dy, float* dx, int items,
             bool accumulate = false) const {
     main.cublas->accumulate_outer({dy, linear.columns, x, linear.depth, p.gradient_tensor(linear.weight),
                                    linear.columns, linear.depth, items},

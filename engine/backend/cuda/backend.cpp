@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "engine/backend/backends.h"
-#include "engine/backend/cuda/calls.h"
 #include "engine/backend/cuda/device.h"
+#include "engine/backend/cuda/forward.h"
 #include "engine/backend/cuda/rank_sum.h"
 
 namespace pointsman {
@@ -17,6 +17,78 @@ namespace cuda {
 namespace {
 
 constexpr int kRolloutsPerMultiprocessor = 128;  // some 16,900 in all fill an H100
+
+void clear(const DeviceStream& stream, float* array, int64_t floats) {
+  require(cudaMemsetAsync(array, 0, sizeof(float) * floats, stream.get()), "clearing");
+}
+
+// What an update copies, to the device and back.
+struct UpdateCopies {
+  UpdateCopies(Placement& placement, int all_sets, int count) {
+    steps = placement.take<int64_t>(2 * all_sets);
+    norms = placement.take<double>(2 * count);
+  }
+  int64_t* steps;  // [actor, critic][all sets]
+  double* norms;   // [actor, critic][count]
+};
+
+// Device memory of an update.
+struct UpdateArrays : UpdateCopies {
+  UpdateArrays(Placement& placement, int all_sets, int count, const ParameterLayout& layout)
+      : UpdateCopies(placement, all_sets, count),
+        scratch(placement.take<double>(adam_update_scratch(
+            static_cast<int64_t>(std::max(layout.actor_size, layout.size - layout.actor_size)), count))) {}
+  double* scratch;
+};
+
+// In three steps: its memory, work for the stream, and the norms once that is done.
+struct Update {
+  const MainStream& main;
+  const int first_set, count;
+  const UpdateRequest& request;
+  const bool critic;
+  const UpdateArrays arrays;
+  const UpdateCopies host;  // page-locked, so that no copy waits for the work before it
+  CudaParameters& p = *main.device.parameters;
+
+  void enqueue() const {
+    const auto actor_size = static_cast<int64_t>(main.device.layout->actor_size);
+    step(0, p.actor_steps, 0, actor_size);
+    if (critic)
+      step(1, p.critic_steps, actor_size, static_cast<int64_t>(main.device.layout->size) - actor_size);
+    clear(main, p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
+    p.prepare(first_set, count);
+    main.download(host.norms, arrays.norms, sizeof(double) * (critic ? 2 : 1) * count);
+  }
+
+  void step(int network, std::vector<int64_t>& steps, int64_t offset, int64_t size) const {
+    for (int s = first_set; s < first_set + count; ++s) ++steps[s];
+    int64_t* const device_steps = arrays.steps + network * p.sets();
+    int64_t* const host_steps = host.steps + network * p.sets();
+    std::copy(steps.begin(), steps.end(), host_steps);
+    main.upload(device_steps, host_steps, steps.size() * sizeof(int64_t));
+    adam_update(
+        {p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()), p.all(p.gradient()),
+         offset, size, first_set, count, request.max_norm, request.learning_rate, request.beta1,
+         request.beta2, request.epsilon, device_steps, arrays.norms + network * count, arrays.scratch},
+        main.get());
+  }
+
+  // Before the stream has come to it: nothing is updated but the gradients, which are zeroed.
+  void withdraw() const {
+    std::fill_n(host.steps, 2 * p.sets(), 0);
+    for (int s = first_set; s < first_set + count; ++s) {
+      --p.actor_steps[s];
+      if (critic) --p.critic_steps[s];
+    }
+  }
+
+  std::vector<GradientNorms> norms() const {
+    std::vector<GradientNorms> all(count);
+    for (int i = 0; i < count; ++i) all[i] = {host.norms[i], critic ? host.norms[count + i] : 0.0};
+    return all;
+  }
+};
 
 class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
  public:
@@ -64,7 +136,7 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
       throw std::invalid_argument("load_parameters: wrong number of parameters");
     write(parameters, p.set(p.parameters(), set));
     for (float* array : {p.first_moment(), p.second_moment(), p.gradient()})
-      clear(p.set(array, set), p.stride());
+      clear(main_, p.set(array, set), p.stride());
     p.actor_steps[set] = p.critic_steps[set] = 0;
     p.prepare(set, 1);
     main_.synchronize();
@@ -119,15 +191,10 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
     add_gradient(main_, request);
   }
 
-  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    device_.make_current();
-    run_critic(main_, sequences, nullptr, 0.0f, values, {});
-  }
-
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
     device_.make_current();
-    run_critic(main_, sequences, targets.data(), weight, values, stop);
+    run_critic(main_, sequences, targets, weight, values, stop);
   }
 
   GradientSum* gradient_sum() override { return this; }
@@ -143,13 +210,25 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result) override;
 
  private:
-  // An update in three steps: its memory, work for the stream, and the norms once that is done.
-  struct Update;
-  Update place_update(int first_set, int count, const UpdateRequest& request);
-  void enqueue(const Update& update);
-  // Before the stream has come to an enqueued update: nothing is updated but the gradients, which are zeroed.
-  void withdraw(const Update& update);
-  std::vector<GradientNorms> norms_of(const Update& update);
+  Update place_update(int first_set, int count, const UpdateRequest& request) {
+    of(first_set + count - 1);
+    const int sets = device_.parameters->sets();
+    Placement counted;
+    UpdateCopies(counted, sets, count);
+    if (std::exchange(update_is_under_way_, true)) main_.synchronize();  // it ended by an exception
+    Placement placed(update_copies_.reserve(counted.bytes()));
+    return {main_,
+            first_set,
+            count,
+            request,
+            request.critic && device_.config.has_critic,
+            main_.memory.place<UpdateArrays>(sets, count, *device_.layout),
+            UpdateCopies(placed, sets, count)};
+  }
+  std::vector<GradientNorms> norms_of(const Update& update) {
+    update_is_under_way_ = false;
+    return update.norms();
+  }
 
   const CudaParameters& of(int set) const {
     if (!device_.parameters || set < 0 || set >= device_.parameters->sets())
@@ -172,9 +251,6 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
     main_.download(to.data(), from, to.size_bytes());
     main_.synchronize();
   }
-  void clear(float* array, int64_t floats) const {
-    require(cudaMemsetAsync(array, 0, sizeof(float) * floats, main_.get()), "clearing");
-  }
 
   CudaDevice device_;
   MainStream main_;
@@ -185,99 +261,11 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   const int64_t memory_limit_;
 };
 
-// What an update copies, to the device and back.
-struct UpdateCopies {
-  UpdateCopies(Placement& placement, int all_sets, int count) {
-    steps = placement.take<int64_t>(2 * all_sets);
-    norms = placement.take<double>(2 * count);
-  }
-  int64_t* steps;  // [actor, critic][all sets]
-  double* norms;   // [actor, critic][count]
-};
-
-// Device memory of an update.
-struct UpdateArrays : UpdateCopies {
-  UpdateArrays(Placement& placement, int all_sets, int count, const ParameterLayout& layout)
-      : UpdateCopies(placement, all_sets, count),
-        scratch(placement.take<double>(adam_update_scratch(
-            static_cast<int64_t>(std::max(layout.actor_size, layout.size - layout.actor_size)), count))) {}
-  double* scratch;
-};
-
-struct CudaBackend::Update {
-  int first_set, count;
-  const UpdateRequest& request;
-  bool critic;
-  UpdateArrays arrays;
-  UpdateCopies host;  // page-locked, so that no copy waits for the work before it
-};
-
-CudaBackend::Update CudaBackend::place_update(int first_set, int count, const UpdateRequest& request) {
-  of(first_set + count - 1);
-  const CudaParameters& p = *device_.parameters;
-  Placement counted;
-  UpdateCopies(counted, p.sets(), count);
-  if (std::exchange(update_is_under_way_, true)) main_.synchronize();  // it ended by an exception
-  Placement placed(update_copies_.reserve(counted.bytes()));
-  return {first_set,
-          count,
-          request,
-          request.critic && device_.config.has_critic,
-          main_.memory.place<UpdateArrays>(p.sets(), count, *device_.layout),
-          UpdateCopies(placed, p.sets(), count)};
-}
-
-void CudaBackend::enqueue(const Update& update) {
-  CudaParameters& p = *device_.parameters;
-  const UpdateRequest& request = update.request;
-  const int first_set = update.first_set, count = update.count;
-  const size_t actor_size = device_.layout->actor_size, critic_size = device_.layout->size - actor_size;
-  const auto step = [&](int network, std::vector<int64_t>& steps, size_t offset, size_t size) {
-    for (int s = first_set; s < first_set + count; ++s) ++steps[s];
-    int64_t* const device_steps = update.arrays.steps + network * p.sets();
-    double* const device_norms = update.arrays.norms + network * count;
-    int64_t* const host_steps = update.host.steps + network * p.sets();
-    std::copy(steps.begin(), steps.end(), host_steps);
-    main_.upload(device_steps, host_steps, steps.size() * sizeof(int64_t));
-    adam_update({p.all(p.parameters()), p.all(p.first_moment()), p.all(p.second_moment()),
-                 p.all(p.gradient()), static_cast<int64_t>(offset), static_cast<int64_t>(size), first_set,
-                 count, request.max_norm, request.learning_rate, request.beta1, request.beta2,
-                 request.epsilon, device_steps, device_norms, update.arrays.scratch},
-                main_.get());
-  };
-  if (request.actor) step(0, p.actor_steps, 0, actor_size);
-  if (update.critic) step(1, p.critic_steps, actor_size, critic_size);
-  clear(p.set(p.gradient(), first_set), count * p.stride());  // also of a network that took no step
-  p.prepare(first_set, count);
-  const int first_norm = request.actor ? 0 : count, norm_count = (request.actor + update.critic) * count;
-  main_.download(update.host.norms + first_norm, update.arrays.norms + first_norm,
-                 sizeof(double) * norm_count);
-}
-
-void CudaBackend::withdraw(const Update& update) {
-  CudaParameters& p = *device_.parameters;
-  std::fill_n(update.host.steps, 2 * p.sets(), 0);
-  for (int s = update.first_set; s < update.first_set + update.count; ++s) {
-    if (update.request.actor) --p.actor_steps[s];
-    if (update.critic) --p.critic_steps[s];
-  }
-}
-
-std::vector<GradientNorms> CudaBackend::norms_of(const Update& update) {
-  update_is_under_way_ = false;
-  std::vector<GradientNorms> norms(update.count);
-  for (int i = 0; i < update.count; ++i) {
-    norms[i] = {update.request.actor ? update.host.norms[i] : 0.0,
-                update.critic ? update.host.norms[update.count + i] : 0.0};
-  }
-  return norms;
-}
-
 std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const UpdateRequest& request) {
   if (count == 0) return {};
   changed(first_set);
   const Update update = place_update(first_set, count, request);
-  enqueue(update);
+  update.enqueue();
   main_.synchronize();
   return norms_of(update);
 }
@@ -294,34 +282,34 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   std::optional<Update> update;
   Placement update_bytes;
   UpdateArrays(update_bytes, device_.parameters->sets(), request.sets, *device_.layout);
-  const RestOfStep rest{update_bytes.bytes(),
-                        [&] {
-                          of_these = gradient_of(rollouts, result, weights);
-                          of_these.learned = request.learned;
-                          gradient = gradient_from_tape(main_, of_these);
-                          update.emplace(place_update(request.first_set, request.sets, request.update));
-                        },
-                        [&] {
-                          std::exception_ptr failure;
-                          if (result.finished.empty()) {
-                            try {
-                              const std::vector<float> given = request.weigh(result);
-                              if (given.size() != weights.size())
-                                throw std::invalid_argument("learn: expected a weight a rollout");
-                              std::copy(given.begin(), given.end(), weights.begin());
-                            } catch (...) {
-                              failure = std::current_exception();
-                            }
-                          }
-                          if (!result.finished.empty()) withdraw(*update);
-                          gradient->stage();  // in any case: what follows reads it
-                          if (failure) std::rethrow_exception(failure);
-                        },
-                        [&] {
-                          gradient->enqueue();
-                          enqueue(*update);
-                        }};
-  if (!run_step(main_, rollouts, result, rest)) return learn_in_calls(*this, request, result);
+  const auto prepare = [&] {
+    of_these = gradient_of(rollouts, result, weights);
+    of_these.learned = request.learned;
+    gradient = gradient_from_tape(main_, of_these);
+    update.emplace(place_update(request.first_set, request.sets, request.update));
+  };
+  const auto on_host = [&] {
+    std::exception_ptr failure;
+    if (result.finished.empty()) {
+      try {
+        const std::vector<float> given = request.weigh(result);
+        if (given.size() != weights.size()) throw std::invalid_argument("learn: expected a weight a rollout");
+        std::copy(given.begin(), given.end(), weights.begin());
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    } else {
+      update->withdraw();
+    }
+    gradient->stage();  // in any case: what follows reads it
+    if (failure) std::rethrow_exception(failure);
+  };
+  const auto enqueue = [&] {
+    gradient->enqueue();
+    update->enqueue();
+  };
+  if (!run_step(main_, rollouts, result, {update_bytes.bytes(), prepare, on_host, enqueue}))
+    return learn_in_calls(*this, request, result);
   const std::vector<GradientNorms> norms = norms_of(*update);
   return result.finished.empty() ? norms : std::vector<GradientNorms>();
 }

@@ -23,20 +23,19 @@ struct Cutter {
   CudaChunk chunk = {};
 
   void add(int sequence, int count) {
-    for (int left = count; left > 0 || count == 0;) {
-      const int taken = fitting(left);
-      if (taken < 0) {
-        if (chunk.sequences == 0) refuse();
-        flush(sequence, count - left);
-        continue;
+    int left = count, taken = 0;
+    do {
+      taken = fitting(left);
+      if (taken >= 0) {
+        ++chunk.sequences;
+        chunk.rows += taken;
+        chunk.first_row.push_back(chunk.rows);
+        left -= taken;
+      } else if (chunk.sequences == 0) {
+        refuse();
       }
-      ++chunk.sequences;
-      chunk.rows += taken;
-      chunk.first_row.push_back(chunk.rows);
-      left -= taken;
-      if (left > 0) flush(sequence, count - left);
-      if (count == 0) return;
-    }
+      if (taken < 0 || left > 0) flush(sequence, count - left);
+    } while (taken < 0 || left > 0);
   }
 
   std::vector<CudaChunk> finish() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/backend/cuda/calls.h"
+#include "engine/backend/cuda/forward.h"
 
 namespace pointsman::cuda {
 namespace {
@@ -9,8 +9,7 @@ namespace {
 // A chunk's device memory; its rows are its sequences.
 struct CriticWork {
   CriticWork(Placement& placement, const ChunkShape& shape) : inputs(placement, shape) {
-    const bool backward = shape.weights;
-    const size_t s = shape.sequences, b = backward ? s : 0, n = shape.n, states = n + 1;
+    const size_t s = shape.sequences, n = shape.n, states = n + 1;
     const auto take = [&](size_t count) { return placement.take<float>(count); };
     forward.states = take(s * (kProcessSteps + 1) * kHidden);
     forward.queries = take(s * kProcessSteps * kHidden);
@@ -19,17 +18,17 @@ struct CriticWork {
     forward.hidden = take(s * kHidden);
     forward.values = take(s);
     h = take(s * states * kHidden);
-    c = backward ? take(s * states * kHidden) : nullptr;
-    cells = backward ? take(s * n * kLstmCell) : nullptr;
-    gradient.dvalues = take(b);
-    gradient.dfc2 = take(b * kHidden);
-    gradient.dhidden = take(b * kHidden);
-    gradient.dqueries = take(b * kProcessSteps * kHidden);
-    gradient.dv = take(b * kHidden);
-    gradient.dreferences = take(b * states * kHidden);
-    gradient.dh = take(b * states * kHidden);
-    dgates = take(b * states * kGates);
-    sums = take(backward ? input_gradient_scratch(shape.sequences, shape.sequences) : 0);
+    c = take(s * states * kHidden);
+    cells = take(s * n * kLstmCell);
+    gradient.dvalues = take(s);
+    gradient.dfc2 = take(s * kHidden);
+    gradient.dhidden = take(s * kHidden);
+    gradient.dqueries = take(s * kProcessSteps * kHidden);
+    gradient.dv = take(s * kHidden);
+    gradient.dreferences = take(s * states * kHidden);
+    gradient.dh = take(s * states * kHidden);
+    dgates = take(s * states * kGates);
+    sums = take(input_gradient_scratch(shape.sequences, shape.sequences));
   }
 
   ChunkArrays inputs;
@@ -43,11 +42,11 @@ struct CriticWork {
 struct Critic {
   MainStream& main;
   const SequenceBatch& batch;
-  const float* const targets;
+  const std::span<const float> targets;
   const float weight;
   const CudaParameters& parameters = *main.device.parameters;
   const ParameterLayout::Critic& critic = main.device.layout->critic;
-  ChunkShape flags{.weights = targets != nullptr};  // the rows' weights hold the targets
+  const ChunkShape flags{.weights = true};  // the rows' weights hold the targets
 
   void run(std::span<float> values, const StopToken& stop) {
     const auto measure = [this](int sequences, int rows) {
@@ -68,10 +67,10 @@ struct Critic {
     const ChunkPlan plan(batch, chunk, flags);
     auto work = main.memory.place<CriticWork>(plan.shape);
     upload(main, plan, work.inputs, [&](const ChunkArrays& to) {
-      if (targets != nullptr) std::copy_n(targets + chunk.first_sequence, chunk.rows, to.weights);
+      std::copy_n(targets.begin() + chunk.first_sequence, chunk.rows, to.weights);
     });
     forward(plan.shape, work);
-    if (targets != nullptr) backward(plan, work);
+    backward(plan, work);
     const size_t bytes = chunk.sequences * sizeof(float);
     std::byte* const host = main.downloads.reserve(bytes);
     main.download(host, work.forward.values, bytes);
@@ -99,7 +98,6 @@ struct Critic {
   }
 
   void backward(const ChunkPlan& plan, CriticWork& work) const {
-    const ChunkShape& shape = plan.shape;
     const AttentionOffsets& process = critic.process;
     CriticGradientArgs& args = work.gradient;
     args.forward = work.forward;
@@ -120,15 +118,10 @@ struct Critic {
     products(plan, args, work.h);
     const CudaParameters::Lstm& encoder = parameters.critic_encoder;
     add_lstm_gradient(
-        main, {encoder,
-               {parameters.tensor(encoder.offsets.weight_hh), work.cells, work.c, args.dh, nullptr, nullptr,
-                work.dgates, nullptr, nullptr, work.inputs.sequence_ranges, shape.n},
-               work.h,
-               work.inputs.features,
-               nullptr,
-               nullptr,
-               plan.sequence_ranges,
-               work.sums});
+        main,
+        {parameters.tensor(encoder.offsets.weight_hh), work.cells, work.c, args.dh, nullptr, nullptr,
+         work.dgates, nullptr, nullptr, work.inputs.sequence_ranges, plan.shape.n},
+        {encoder, work.h, work.inputs.features, nullptr, nullptr, plan.sequence_ranges, work.sums});
     parameters.unfold(encoder, plan.first_set(), plan.sets());
   }
 
@@ -157,10 +150,10 @@ struct Critic {
 
 }  // namespace
 
-void run_critic(MainStream& main, const SequenceBatch& batch, const float* targets, float weight,
+void run_critic(MainStream& main, const SequenceBatch& batch, std::span<const float> targets, float weight,
                 std::span<float> values, const StopToken& stop) {
   if (!main.device.config.has_critic) throw std::invalid_argument("the model has no critic");
-  if (targets != nullptr) main.make_cublas();
+  main.make_cublas();
   Critic{main, batch, targets, weight}.run(values, stop);
 }
 

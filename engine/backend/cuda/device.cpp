@@ -11,6 +11,20 @@ namespace {
 // A wait first spins, as the runtime's does, and then sleeps between two looks.
 constexpr std::chrono::microseconds kAwake(2000), kPause(100);
 
+// The device becomes the thread's current one.
+int checked(int device_index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  const std::string name = "device cuda:" + std::to_string(device_index);
+  if (error != cudaSuccess) throw DeviceError(name + ": " + cudaGetErrorString(error));
+  if (device_index >= count) {
+    throw DeviceError(name + ": this machine has " + std::to_string(count) + " CUDA device" +
+                      (count == 1 ? "" : "s"));
+  }
+  require(cudaSetDevice(device_index), "device");
+  return device_index;
+}
+
 }  // namespace
 
 void MemoryBudget::release() {
@@ -84,19 +98,6 @@ void DeviceStream::wait(const StopToken& stop, int32_t* word) {
   stop_signal.settle();
 }
 
-int CudaDevice::checked(int device_index) {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  const std::string name = "device cuda:" + std::to_string(device_index);
-  if (error != cudaSuccess) throw DeviceError(name + ": " + cudaGetErrorString(error));
-  if (device_index >= count) {
-    throw DeviceError(name + ": this machine has " + std::to_string(count) + " CUDA device" +
-                      (count == 1 ? "" : "s"));
-  }
-  require(cudaSetDevice(device_index), "device");
-  return device_index;
-}
-
 CudaDevice::CudaDevice(int device_index, Precision precision_)
     : index(checked(device_index)), precision(precision_) {
   require(cudaGetDeviceProperties(&properties, index), "device properties");
@@ -106,34 +107,24 @@ CudaDevice::CudaDevice(int device_index, Precision precision_)
   }
 }
 
-StreamPool::Lease StreamPool::take() {
+std::vector<StreamPool::Lease> StreamPool::take(size_t count) {
   std::unique_lock lock(mutex_);
-  given_back_.wait(lock, [&] { return count_free() > 0; });
-  return take_free();
+  given_back_.wait(lock, [&] { return free_.size() >= count; });
+  std::vector<Lease> taken;
+  while (taken.size() < count) taken.push_back(take_free());
+  return taken;
 }
 
 StreamPool::Lease StreamPool::try_take() {
   const std::lock_guard lock(mutex_);
-  return count_free() > 0 ? take_free() : Lease();
-}
-
-std::vector<StreamPool::Lease> StreamPool::take_all() {
-  std::unique_lock lock(mutex_);
-  given_back_.wait(lock, [&] { return count_free() == kStreams; });
-  std::vector<Lease> all;
-  while (count_free() > 0) all.push_back(take_free());
-  return all;
-}
-
-int StreamPool::count_free() const {
-  return static_cast<int>(std::count(is_taken_.begin(), is_taken_.end(), false));
+  return free_.empty() ? Lease() : take_free();
 }
 
 StreamPool::Lease StreamPool::take_free() {
-  const auto free = std::find(is_taken_.begin(), is_taken_.end(), false) - is_taken_.begin();
-  is_taken_[free] = true;
-  streams_[free].memory.use(true);
-  return Lease(&streams_[free], {this});
+  DeviceStream* const stream = free_.back();
+  free_.pop_back();
+  stream->memory.use(true);
+  return Lease(stream, {this});
 }
 
 void StreamPool::give_back(DeviceStream& stream) {
@@ -141,7 +132,7 @@ void StreamPool::give_back(DeviceStream& stream) {
   stream.memory.use(false);
   {
     const std::lock_guard lock(mutex_);
-    is_taken_[&stream - streams_.data()] = false;
+    free_.push_back(&stream);
   }
   given_back_.notify_all();
 }

@@ -127,9 +127,6 @@ struct CudaDevice {
   std::optional<ParameterLayout> layout;
   std::optional<CudaParameters> parameters;
   MemoryBudget memory_budget;
-
- private:
-  static int checked(int device_index);
 };
 
 // A stream with its device memory and its page-locked memory for copies.
@@ -180,7 +177,8 @@ class StreamPool {
   static constexpr int kPart = 4;  // of the memory, for each: a tape may have the rest
 
   explicit StreamPool(CudaDevice& device)
-      : streams_{DeviceStream(device, kPart), DeviceStream(device, kPart)} {}
+      : streams_{DeviceStream(device, kPart), DeviceStream(device, kPart)},
+        free_{&streams_[1], &streams_[0]} {}
 
   // A stream, or none. Its end waits for the stream's work.
   struct GiveBack {
@@ -189,19 +187,17 @@ class StreamPool {
   };
   using Lease = std::unique_ptr<DeviceStream, GiveBack>;
 
-  Lease take();                   // waits until one is free
-  Lease try_take();               // none when none is free
-  std::vector<Lease> take_all();  // waits until all are free
+  std::vector<Lease> take(size_t count);  // waits until as many are free
+  Lease try_take();                       // none when none is free
 
   CudaMemory& memory() { return streams_[0].memory; }  // of any of them: all are as large
 
  private:
   void give_back(DeviceStream& stream);
-  int count_free() const;
   Lease take_free();
 
   std::array<DeviceStream, kStreams> streams_;
-  std::array<bool, kStreams> is_taken_{};
+  std::vector<DeviceStream*> free_;
   std::mutex mutex_;
   std::condition_variable given_back_;
 };

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/backend/cuda/calls.h"
+#include "engine/backend/cuda/forward.h"
 
 namespace pointsman::cuda {
 namespace {
@@ -65,38 +65,145 @@ struct GradientWork {
   RolloutArrays unread;
 };
 
-ChunkShape shape() {
-  ChunkShape shape;
-  shape.orders = shape.weights = true;
-  return shape;
-}
+constexpr ChunkShape kInputs{.orders = true, .weights = true};
 
 ChunkNeed need(const MainStream& main, const SequenceBatch& batch, int sequences, int rows) {
   Placement counted;
-  const GradientWork work(counted, main.device.config, at_most(shape(), batch, sequences, rows));
+  const GradientWork work(counted, main.device.config, at_most(kInputs, batch, sequences, rows));
   return {counted.bytes(), work.rest.inputs.bytes, 0};
 }
+
+// Of a chunk whose inputs and activations are there.
+struct Backward {
+  const MainStream& main;
+  const GradientRequest& request;
+  const ChunkPlan& plan;
+  const Activations& activations;
+  const ChunkArrays& in;
+  const BackwardArrays& to;
+  const DecodeRecord& record = activations.decoder;
+  const CudaParameters& parameters = *main.device.parameters;
+  const ParameterLayout& layout = *main.device.layout;
+  const Projections& stacked = parameters.projections;
+  const int n = plan.shape.n, sequences = plan.shape.sequences, width = stacked.count * kHidden;
+
+  void run() const {
+    attention();
+    projections();
+    if (request.learned == Learned::kAttention) return;
+    decoder();
+    main.cublas->multiply({to.dreferences, parameters.references, false, to.dh, width, kHidden, n + 1, false},
+                          plan.sequence_ranges);
+    if (main.device.config.encoder == Encoder::kLstm) {
+      lstm_encoder();
+    } else {
+      attention_encoder();
+    }
+  }
+
+  void attention() const {
+    PointerGradientArgs args{};
+    args.problem = request.sequences.problem;
+    args.attention = attention_weights(main.device, request.policy);
+    args.projections = stacked;
+    args.references = activations.references;
+    args.bounds = activations.bounds;
+    args.queries = record.queries;
+    args.orders = in.orders;
+    args.row_steps = record.row_steps;
+    args.weights = in.weights;
+    args.features = in.features;
+    args.prior = prior_weights(main.device, request.policy);
+    args.rules = {in.item_weights, in.capacities, request.policy.stop_at_first_misfit};
+    args.first_row = in.first_row;
+    args.sequence_of = in.sequence_of;
+    args.ranges = in.row_ranges;
+    args.sequences = sequences;
+    args.n = n;
+    args.scratch = to.shared;
+    args.dqueries = to.dqueries;
+    args.dreferences = to.dreferences;
+    args.dv = to.dv;
+    args.dprior = to.dprior;
+    pointer_gradient(args, main.get());
+    const auto sum = [&](const float* rows, int ld, int columns, size_t offset) {
+      sum_rows({rows, ld, columns, parameters.gradient_tensor(offset), in.sequence_ranges}, main.get());
+    };
+    if (main.device.config.glimpses > 0) sum(to.dv, 2 * kHidden, kHidden, layout.glimpse.v);
+    sum(to.dv + kHidden, 2 * kHidden, kHidden, layout.pointer.v);
+    if (layout.priors > 0) sum(to.dprior, layout.priors, layout.priors, layout.prior);
+  }
+
+  // The matrices that queries and references were made with.
+  void projections() const {
+    const auto outer = [&](const float* x, int64_t ldx, const float* y, size_t offset,
+                           const std::vector<SetRange>& ranges) {
+      main.cublas->accumulate_outer(
+          {x, ldx, y, kHidden, parameters.gradient_tensor(offset), kHidden, kHidden, n + 1}, ranges);
+    };
+    outer(to.dqueries, kHidden, record.h, layout.query, plan.row_ranges);
+    const auto tensors = projection_tensors(layout, stacked);
+    for (int i = 0; i < stacked.count; ++i) {
+      outer(to.dreferences + i * kHidden, width, activations.encoder_h, tensors[i], plan.sequence_ranges);
+    }
+  }
+
+  void decoder() const {
+    main.cublas->multiply(
+        {to.dqueries, parameters.tensor(layout.query), true, to.dh, kHidden, kHidden, n + 1, false},
+        plan.row_ranges);
+    const CudaParameters::Lstm& lstm = parameters.decoder;
+    add_lstm_gradient(main,
+                      {parameters.tensor(lstm.offsets.weight_hh), record.cells, record.c, to.dh, nullptr,
+                       record.row_steps, to.dgates, to.dh_start, to.dc_start, in.row_ranges, n},
+                      {lstm, record.h, in.features, in.orders, in.sequence_of, plan.row_ranges, to.sums});
+  }
+
+  void start(float* h, int64_t h_stride, float* c) const {
+    start_gradient({to.dh_start, to.dc_start, in.first_row, h, h_stride, c, sequences}, main.get());
+  }
+
+  void attention_encoder() const {
+    const AttentionGradients& own = to.attention;
+    require(cudaMemsetAsync(own.dstart_h, 0, sizeof(float) * sequences * kHidden, main.get()),
+            "clearing sums");
+    start(own.dstart_h, kHidden, own.dstart_c);
+    attention_encoder_gradient(main, plan, in, activations.attention, to.dh, own);
+  }
+
+  void lstm_encoder() const {
+    start(to.dh + int64_t{n} * kHidden, int64_t{n + 1} * kHidden, to.dc_last);
+    const CudaParameters::Lstm& lstm = parameters.encoder;
+    add_lstm_gradient(
+        main,
+        {parameters.tensor(lstm.offsets.weight_hh), activations.encoder_cells, activations.encoder_c, to.dh,
+         to.dc_last, nullptr, to.dgates, nullptr, nullptr, in.sequence_ranges, n},
+        {lstm, activations.encoder_h, in.features, nullptr, nullptr, plan.sequence_ranges, to.sums});
+  }
+};
 
 class Gradient : public TapeGradient {
  public:
   Gradient(MainStream& main, const GradientRequest& request)
-      : main_(main),
-        parameters_(*main.device.parameters),
-        layout_(*main.device.layout),
-        request_(request),
-        batch_(request.sequences) {
+      : main_(main), parameters_(*main.device.parameters), request_(request), batch_(request.sequences) {
     main.make_cublas();
   }
 
   void run() {
     const bool taped = main_.memory.holds() && main_.tape_head.use(request_);
-    if (!taped || !run_from_tape()) run_chunks();
+    if (taped) place();
+    if (taped && main_.memory.holds()) {
+      upload(main_, *plan_, work_->inputs, fill_of(chunk_));
+      backward_from_held();
+    } else {  // nothing was held, or memory had to grow and lost it
+      run_chunks();
+    }
   }
 
   // Takes the memory for a gradient of the whole batch, whose activations memory holds.
   void place() {
     chunk_ = whole_batch(batch_, request_.counts);
-    plan_.emplace(batch_, chunk_, shape());
+    plan_.emplace(batch_, chunk_, kInputs);
     work_.emplace(main_.memory.place<BackwardWork>(main_.device.config, plan_->shape));
   }
   // And for its stage(), with no copy under way from what may go.
@@ -111,15 +218,6 @@ class Gradient : public TapeGradient {
   }
 
  private:
-  // Returns false when memory had to grow, and lost what it held.
-  bool run_from_tape() {
-    place();
-    if (!main_.memory.holds()) return false;
-    upload(*plan_, work_->inputs);
-    backward_from_held();
-    return true;
-  }
-
   void run_chunks() {
     main_.memory.let_go();
     const auto measure = [this](int sequences, int rows) { return need(main_, batch_, sequences, rows); };
@@ -136,20 +234,13 @@ class Gradient : public TapeGradient {
 
   void run(const CudaChunk& chunk) {
     const TileShape tiles = tile_shape(main_.device, batch_.n, decode_load(batch_, chunk), Precision::kFp32);
-    const ChunkPlan plan(batch_, chunk, shape(), cut_into_tiles(batch_, chunk, tiles));
+    const ChunkPlan plan(batch_, chunk, kInputs, cut_into_tiles(batch_, chunk, tiles));
     const auto work = main_.memory.place<GradientWork>(main_.device.config, plan.shape);
-    upload(plan, work.rest.inputs);
-    RolloutRequest forced;
-    forced.sequences = batch_;
-    forced.decode = Decode::kForced;
-    forced.policy = request_.policy;
-    encode(main_, plan.shape, work.rest.inputs, work.activations, Precision::kFp32);
-    decode(main_, forced, plan, work.rest.inputs, work.activations, Precision::kFp32, work.unread);
-    backward(plan, work.activations, work.rest);
-  }
-
-  void upload(const ChunkPlan& plan, const ChunkArrays& inputs) {
-    cuda::upload(main_, plan, inputs, fill_of(plan.chunk));
+    const ChunkArrays& inputs = work.rest.inputs;
+    upload(main_, plan, inputs, fill_of(chunk));
+    encode(main_, plan.shape, inputs, work.activations, Precision::kFp32);
+    decode(main_, forced_rollouts(request_), plan, inputs, work.activations, Precision::kFp32, work.unread);
+    Backward{main_, request_, plan, work.activations, inputs, work.rest.backward}.run();
   }
 
   // Writes the chunk's orders and weights.
@@ -166,131 +257,8 @@ class Gradient : public TapeGradient {
     Placement held(main_.memory.held());
     const Activations activations(held, main_.device.config, plan_->shape, true);
     parameters_.clear_folds(plan_->first_set(), plan_->sets());
-    backward(*plan_, activations, *work_);
+    Backward{main_, request_, *plan_, activations, work_->inputs, work_->backward}.run();
     unfold(plan_->first_set(), plan_->sets());
-  }
-
-  void backward(const ChunkPlan& plan, const Activations& activations, const BackwardWork& work) const {
-    attention(plan.shape, work.inputs, activations, work.backward);
-    projections(plan, activations, work.backward);
-    if (request_.learned == Learned::kAttention) return;
-    decoder(plan, work.inputs, activations, work.backward);
-    encoder(plan, work.inputs, activations, work.backward);
-  }
-
-  void attention(const ChunkShape& shape, const ChunkArrays& in, const Activations& activations,
-                 const BackwardArrays& to) const {
-    PointerGradientArgs args{};
-    args.problem = batch_.problem;
-    args.attention = attention_weights(main_.device, request_.policy);
-    args.projections = parameters_.projections;
-    args.references = activations.references;
-    args.bounds = activations.bounds;
-    args.queries = activations.decoder.queries;
-    args.orders = in.orders;
-    args.row_steps = activations.decoder.row_steps;
-    args.weights = in.weights;
-    args.features = in.features;
-    args.prior = prior_weights(main_.device, request_.policy);
-    args.rules = {in.item_weights, in.capacities, request_.policy.stop_at_first_misfit};
-    args.first_row = in.first_row;
-    args.sequence_of = in.sequence_of;
-    args.ranges = in.row_ranges;
-    args.sequences = shape.sequences;
-    args.n = shape.n;
-    args.scratch = to.shared;
-    args.dqueries = to.dqueries;
-    args.dreferences = to.dreferences;
-    args.dv = to.dv;
-    args.dprior = to.dprior;
-    pointer_gradient(args, main_.get());
-    const auto sum = [&](const float* rows, int ld, int width, size_t offset) {
-      sum_rows({rows, ld, width, parameters_.gradient_tensor(offset), in.sequence_ranges}, main_.get());
-    };
-    if (main_.device.config.glimpses > 0) sum(to.dv, 2 * kHidden, kHidden, layout_.glimpse.v);
-    sum(to.dv + kHidden, 2 * kHidden, kHidden, layout_.pointer.v);
-    if (layout_.priors > 0) sum(to.dprior, layout_.priors, layout_.priors, layout_.prior);
-  }
-
-  // The matrices that queries and references were made with.
-  void projections(const ChunkPlan& plan, const Activations& activations,
-                   const BackwardArrays& arrays) const {
-    const int states = plan.shape.n + 1, width = parameters_.projections.count * kHidden;
-    main_.cublas->accumulate_outer({arrays.dqueries, kHidden, activations.decoder.h, kHidden,
-                                    parameters_.gradient_tensor(layout_.query), kHidden, kHidden, states},
-                                   plan.row_ranges);
-    const auto tensors = projection_tensors(layout_, parameters_.projections);
-    for (int i = 0; i < parameters_.projections.count; ++i) {
-      main_.cublas->accumulate_outer({arrays.dreferences + i * kHidden, width, activations.encoder_h, kHidden,
-                                      parameters_.gradient_tensor(tensors[i]), kHidden, kHidden, states},
-                                     plan.sequence_ranges);
-    }
-  }
-
-  void decoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
-               const BackwardArrays& arrays) const {
-    const ChunkShape& shape = plan.shape;
-    const DecodeRecord& record = activations.decoder;
-    main_.cublas->multiply({arrays.dqueries, parameters_.tensor(layout_.query), true, arrays.dh, kHidden,
-                            kHidden, shape.n + 1, false},
-                           plan.row_ranges);
-    const CudaParameters::Lstm& lstm = parameters_.decoder;
-    add_lstm_gradient(
-        main_, {lstm,
-                {parameters_.tensor(lstm.offsets.weight_hh), record.cells, record.c, arrays.dh, nullptr,
-                 record.row_steps, arrays.dgates, arrays.dh_start, arrays.dc_start, in.row_ranges, shape.n},
-                record.h,
-                in.features,
-                in.orders,
-                in.sequence_of,
-                plan.row_ranges,
-                arrays.sums});
-  }
-
-  void encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
-               const BackwardArrays& arrays) const {
-    const int width = parameters_.projections.count * kHidden;
-    main_.cublas->multiply({arrays.dreferences, parameters_.references, false, arrays.dh, width, kHidden,
-                            plan.shape.n + 1, false},
-                           plan.sequence_ranges);
-    if (main_.device.config.encoder == Encoder::kLstm) {
-      lstm_encoder(plan, in, activations, arrays);
-    } else {
-      attention_encoder(plan, in, activations, arrays);
-    }
-  }
-
-  void start(const ChunkShape& shape, const ChunkArrays& in, const BackwardArrays& arrays, float* h,
-             int64_t h_stride, float* c) const {
-    start_gradient({arrays.dh_start, arrays.dc_start, in.first_row, h, h_stride, c, shape.sequences},
-                   main_.get());
-  }
-
-  void attention_encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
-                         const BackwardArrays& arrays) const {
-    const AttentionGradients& to = arrays.attention;
-    require(cudaMemsetAsync(to.dstart_h, 0, sizeof(float) * plan.shape.sequences * kHidden, main_.get()),
-            "clearing sums");
-    start(plan.shape, in, arrays, to.dstart_h, kHidden, to.dstart_c);
-    attention_encoder_gradient(main_, plan, in, activations.attention, arrays.dh, to);
-  }
-
-  void lstm_encoder(const ChunkPlan& plan, const ChunkArrays& in, const Activations& activations,
-                    const BackwardArrays& arrays) const {
-    const ChunkShape& shape = plan.shape;
-    start(shape, in, arrays, arrays.dh + static_cast<int64_t>(shape.n) * kHidden,
-          static_cast<int64_t>(shape.n + 1) * kHidden, arrays.dc_last);
-    const CudaParameters::Lstm& lstm = parameters_.encoder;
-    add_lstm_gradient(main_, {lstm,
-                              {parameters_.tensor(lstm.offsets.weight_hh), activations.encoder_cells,
-                               activations.encoder_c, arrays.dh, arrays.dc_last, nullptr, arrays.dgates,
-                               nullptr, nullptr, in.sequence_ranges, shape.n},
-                              activations.encoder_h,
-                              in.features,
-                              nullptr,
-                              nullptr,
-                              plan.sequence_ranges,
-                              arrays.sums});
   }
 
   void unfold(int first_set, int sets) const {
@@ -301,7 +269,6 @@ class Gradient : public TapeGradient {
 
   MainStream& main_;
   const CudaParameters& parameters_;
-  const ParameterLayout& layout_;
   const GradientRequest& request_;
   const SequenceBatch& batch_;
   CudaChunk chunk_;  // place(): all of it
@@ -327,17 +294,17 @@ std::unique_ptr<TapeGradient> gradient_from_tape(MainStream& main, const Gradien
   return gradient;
 }
 
-void add_lstm_gradient(const MainStream& main, const LstmGradientArgs& args) {
+void add_lstm_gradient(const MainStream& main, const LstmBackwardArgs& back, const LstmGradientArgs& args) {
   const CudaParameters& parameters = *main.device.parameters;
-  const LstmBackwardArgs& back = args.back;
+  const CudaParameters::Lstm& lstm = args.lstm;
   lstm_backward(back, main.get());
   main.cublas->accumulate_outer(
-      {back.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(args.lstm.offsets.weight_hh), kGates,
+      {back.dgates, kGates, args.h, kHidden, parameters.gradient_tensor(lstm.offsets.weight_hh), kGates,
        kHidden, back.steps + 1},
       args.ranges);
   input_gradient({back.dgates, args.features, args.orders, args.sequence_of,
-                  parameters.gradient_tensor(args.lstm.offsets.bias), args.lstm.fold_gradient,
-                  args.lstm.start_gradient, args.scratch, back.ranges, back.steps},
+                  parameters.gradient_tensor(lstm.offsets.bias), lstm.fold_gradient, lstm.start_gradient,
+                  args.scratch, back.ranges, back.steps},
                  main.get());
 }
 

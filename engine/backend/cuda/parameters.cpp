@@ -15,6 +15,7 @@ int64_t padded(size_t floats) { return static_cast<int64_t>((floats + 31) / 32 *
 CudaParameters::CudaParameters(const ModelConfig& config, const ParameterLayout& layout, int sets,
                                cudaStream_t stream)
     : projections(projections_of(config.glimpses)),
+      products(config, layout),
       actor_steps(sets, 0),
       critic_steps(sets, 0),
       config_(config),
@@ -32,59 +33,40 @@ void CudaParameters::allocate() {
 }
 
 void CudaParameters::place(Placement placement) {
-  for (float** array : {&parameters_, &first_moment_, &second_moment_, &gradient_}) {
+  for (float** array : {&parameters_, &first_moment_, &second_moment_, &gradient_})
     *array = placement.take<float>(sets_ * stride_);
-  }
   folds_ = placement.take<float>(sets_ * kFolds);
+  squares_.clear();
   const auto matrix = [&](int64_t size) {
     return MutableSetArray{placement.take<float>(sets_ * size), size};
   };
-  if (config_.encoder == Encoder::kLstm) {
-    encoder = place_lstm(placement, layout_.encoder, 0);
-  } else {
-    place_attention_encoder(placement);
-  }
-  decoder = place_lstm(placement, layout_.decoder, 2 * kGates);
+  const auto square = [&](size_t offset) {
+    return squares_.emplace_back(Square{offset, matrix(kSquare)}).to;
+  };
+  const auto fold = [&](int offset) {
+    return MutableSetArray{folds_ == nullptr ? nullptr : folds_ + offset, kFolds};
+  };
+  const auto lstm = [&](const LstmOffsets& offsets, int fold_offset) {
+    const PreparedLstm prepared{matrix(kRecurrent), matrix(2 * kGates), matrix(kGates), {}};
+    return Lstm{offsets, prepared, fold(fold_offset), {}};
+  };
+  if (config_.encoder == Encoder::kLstm) encoder = lstm(layout_.encoder, 0);
+  products.for_each([&](auto& linear) { linear.matrix = matrix(int64_t{linear.columns} * linear.depth); });
+  decoder = lstm(layout_.decoder, 2 * kGates);
   decoder.prepared.start_bias = matrix(kGates);
-  decoder.start_gradient = {fold_at(6 * kGates), kFolds};
-  query = matrix(kSquare);
+  decoder.start_gradient = fold(6 * kGates);
+  query = square(layout_.query);
   references = matrix(projections.count * kSquare);
+  const auto tensors = projection_tensors(layout_, projections);
+  for (int i = 0; i < projections.count; ++i)
+    squares_.push_back({tensors[i], references, i, projections.count});
   if (config_.has_critic) {
-    critic_encoder = place_lstm(placement, layout_.critic.encoder, 4 * kGates);
-    for (MutableSetArray* array : {&critic_reference, &critic_query, &critic_fc1}) *array = matrix(kSquare);
+    critic_encoder = lstm(layout_.critic.encoder, 4 * kGates);
+    critic_reference = square(layout_.critic.process.w_ref);
+    critic_query = square(layout_.critic.process.w_q);
+    critic_fc1 = square(layout_.critic.fc1_weight);
   }
   bytes_ = placement.bytes();
-}
-
-CudaParameters::Lstm CudaParameters::place_lstm(Placement& placement, const LstmOffsets& offsets,
-                                                int fold_offset) const {
-  const auto matrix = [&](int64_t size) {
-    return MutableSetArray{placement.take<float>(sets_ * size), size};
-  };
-  Lstm lstm{};
-  lstm.offsets = offsets;
-  lstm.prepared.recurrent = matrix(kRecurrent);
-  lstm.prepared.fold = matrix(2 * kGates);
-  lstm.prepared.bias = matrix(kGates);
-  lstm.fold_gradient = {fold_at(fold_offset), kFolds};
-  return lstm;
-}
-
-void CudaParameters::place_attention_encoder(Placement& placement) {
-  const auto linear = [&](size_t weight, size_t bias, int columns, int depth) {
-    const int64_t size = static_cast<int64_t>(columns) * depth;
-    return Linear{weight, bias, columns, depth, {placement.take<float>(sets_ * size), size}};
-  };
-  layers.clear();
-  for (const EncoderLayerOffsets& at : layout_.layers) {
-    const int wide = config_.feed_forward;
-    layers.push_back({linear(at.in_weight, at.in_bias, 3 * kHidden, kHidden),
-                      linear(at.out_weight, at.out_bias, kHidden, kHidden),
-                      linear(at.linear1_weight, at.linear1_bias, wide, kHidden),
-                      linear(at.linear2_weight, at.linear2_bias, kHidden, wide)});
-  }
-  start_h = linear(layout_.start.h_weight, layout_.start.h_bias, kHidden, kHidden);
-  start_c = linear(layout_.start.c_weight, layout_.start.c_bias, kHidden, kHidden);
 }
 
 namespace {
@@ -103,35 +85,18 @@ PreparedLstm from_set(const PreparedLstm& lstm, int first) {
 
 void CudaParameters::prepare(int first_set, int count) {
   const SetArray parameters{set(parameters_, first_set), stride_};
-  const auto lstm = [&](const Lstm& l) {
-    prepare_lstm(parameters, l.offsets, from_set(l.prepared, first_set), count, stream_);
-  };
-  const auto square = [&](size_t offset, MutableSetArray to, int place = 0, int places = 1) {
-    prepare_square(parameters, static_cast<int64_t>(offset), from_set(to, first_set), place * kHidden,
-                   places * kHidden, count, stream_);
-  };
-  const auto linear = [&](const Linear& l) {
-    prepare_matrix(parameters, static_cast<int64_t>(l.weight), l.columns, l.depth,
-                   from_set(l.prepared, first_set), count, stream_);
-  };
-  if (config_.encoder == Encoder::kLstm) {
-    lstm(encoder);
-  } else {
-    for (const EncoderLayer& layer : layers) {
-      for (const Linear* l : {&layer.in, &layer.out, &layer.linear1, &layer.linear2}) linear(*l);
-    }
-    linear(start_h);
-    linear(start_c);
+  for (const Lstm* lstm : {&encoder, &decoder, &critic_encoder}) {
+    if (lstm->prepared.bias.data != nullptr)
+      prepare_lstm(parameters, lstm->offsets, from_set(lstm->prepared, first_set), count, stream_);
   }
-  lstm(decoder);
-  square(layout_.query, query);
-  const auto tensors = projection_tensors(layout_, projections);
-  for (int i = 0; i < projections.count; ++i) square(tensors[i], references, i, projections.count);
-  if (!config_.has_critic) return;
-  lstm(critic_encoder);
-  square(layout_.critic.process.w_ref, critic_reference);
-  square(layout_.critic.process.w_q, critic_query);
-  square(layout_.critic.fc1_weight, critic_fc1);
+  products.for_each([&](const auto& linear) {
+    prepare_matrix(parameters, static_cast<int64_t>(linear.weight), linear.columns, linear.depth,
+                   from_set(linear.matrix, first_set), count, stream_);
+  });
+  for (const Square& square : squares_) {
+    prepare_square(parameters, static_cast<int64_t>(square.offset), from_set(square.to, first_set),
+                   square.place * kHidden, square.places * kHidden, count, stream_);
+  }
 }
 
 void CudaParameters::clear_folds(int first_set, int count) const {

@@ -47,20 +47,9 @@ class CudaParameters {
     MutableSetArray fold_gradient;   // [2][4H]
     MutableSetArray start_gradient;  // [4H]; data null without a start
   };
-  Lstm encoder, decoder, critic_encoder;  // encoder: of Encoder::kLstm; the next three: of kAttention
-
-  // A matrix [columns][depth], as stored and transposed, and its bias.
-  struct Linear {
-    size_t weight, bias;  // in the layout
-    int columns, depth;
-    MutableSetArray prepared;
-  };
-  struct EncoderLayer {
-    Linear in, out, linear1, linear2;
-  };
-  std::vector<EncoderLayer> layers;
-  Linear start_h{}, start_c{};
-
+  Lstm encoder{}, decoder{}, critic_encoder{};  // encoder: of Encoder::kLstm
+  // All matrices from here on are transposed.
+  EncoderProducts<MutableSetArray> products;                   // of Encoder::kAttention
   MutableSetArray query, references;                           // actor
   MutableSetArray critic_reference, critic_query, critic_fc1;  // critic
 
@@ -72,18 +61,22 @@ class CudaParameters {
   std::vector<int64_t> actor_steps, critic_steps;  // Adam steps made, by set
 
  private:
+  // A matrix [H][H] of the layout, and where it lies transposed: as one of `places` side by side.
+  struct Square {
+    size_t offset;
+    MutableSetArray to;
+    int place = 0, places = 1;
+  };
+
   // Places all arrays; with a placement that only counts, they stay null.
   void place(Placement placement);
-  Lstm place_lstm(Placement& placement, const LstmOffsets& offsets, int fold_offset) const;
-  void place_attention_encoder(Placement& placement);
-
-  float* fold_at(int offset) const { return folds_ == nullptr ? nullptr : folds_ + offset; }
 
   const ModelConfig& config_;
   const ParameterLayout& layout_;
   const int sets_;
   const cudaStream_t stream_;
   const int64_t stride_;
+  std::vector<Square> squares_;
   DeviceBuffer block_;
   size_t bytes_ = 0;
   float *parameters_ = nullptr, *first_moment_ = nullptr, *second_moment_ = nullptr, *gradient_ = nullptr;

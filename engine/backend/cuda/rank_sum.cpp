@@ -17,22 +17,18 @@
 namespace pointsman::cuda {
 namespace {
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 std::optional<Nccl> open(const char* path) {
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays
+  const auto find = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    return function != nullptr;
+  };
   Nccl nccl{};
   const bool has_all =
-      library != nullptr && find(library, "ncclGetVersion", nccl.version) &&
-      find(library, "ncclGetUniqueId", nccl.get_id) && find(library, "ncclCommInitRank", nccl.join) &&
-      find(library, "ncclAllGather", nccl.all_gather) &&
-      find(library, "ncclCommGetAsyncError", nccl.later_error) &&
-      find(library, "ncclCommDestroy", nccl.leave) && find(library, "ncclCommAbort", nccl.abort) &&
-      find(library, "ncclGetErrorString", nccl.error_text);
+      library != nullptr && find("ncclGetVersion", nccl.version) && find("ncclGetUniqueId", nccl.get_id) &&
+      find("ncclCommInitRank", nccl.join) && find("ncclAllGather", nccl.all_gather) &&
+      find("ncclCommGetAsyncError", nccl.later_error) && find("ncclCommDestroy", nccl.leave) &&
+      find("ncclCommAbort", nccl.abort) && find("ncclGetErrorString", nccl.error_text);
   return has_all ? std::optional(nccl) : std::nullopt;
 }
 
@@ -46,39 +42,11 @@ std::optional<Nccl> load() {
   throw ClusterError("POINTSMAN_NCCL=" + std::string(named) + ": " + (error == nullptr ? "no NCCL" : error));
 }
 
-// What rank 0 must know of each rank to choose the way.
-struct Candidate {
-  int nccl_version = 0;  // 0: none
-  std::string device;
-};
-
-// What it answers.
+// Whether all ranks go through NCCL, as one group of this number.
 struct Choice {
   bool nccl = false;
   NcclId id{};
 };
-
-Candidate own_candidate(const CudaDevice& device) {
-  Candidate own{0, identity_of(device.properties)};
-  if (const Nccl* const nccl = find_nccl()) nccl->version(&own.nccl_version);
-  return own;
-}
-
-Candidate receive_candidate(Communicator& ranks, int rank) {
-  const Communicator::Received received = ranks.receive(rank);
-  Candidate theirs;
-  MessageReader(received.bytes).get(theirs.nccl_version).get(theirs.device);
-  return theirs;
-}
-
-bool may_use_nccl(const std::vector<Candidate>& ranks) {
-  std::set<std::string> devices;
-  for (const Candidate& rank : ranks) {
-    devices.insert(rank.device);
-    if (rank.nccl_version == 0 || rank.nccl_version != ranks[0].nccl_version) return false;
-  }
-  return ranks.size() > 1 && devices.size() == ranks.size();
-}
 
 void require_nccl(NcclResult result, const char* call) {
   if (result != kNcclSuccess)
@@ -86,15 +54,24 @@ void require_nccl(NcclResult result, const char* call) {
                        " (POINTSMAN_NCCL=off in the environment goes through the hosts' memory)");
 }
 
-// The same on every rank.
-Choice choose(Communicator& ranks, const Candidate& own) {
+// The same on every rank: NCCL if all have the same and a device of their own.
+Choice choose(Communicator& ranks, const CudaDevice& device) {
+  int version = 0;  // none
+  if (const Nccl* const nccl = find_nccl()) nccl->version(&version);
+  const std::string identity = identity_of(device.properties);
   Choice choice;
   if (ranks.rank() > 0) {
-    ranks.send(0, MessageWriter().put(own.nccl_version).put(own.device).bytes());
+    ranks.send(0, MessageWriter().put(version).put(identity).bytes());
   } else {
-    std::vector<Candidate> all{own};
-    for (int rank = 1; rank < ranks.size(); ++rank) all.push_back(receive_candidate(ranks, rank));
-    choice.nccl = may_use_nccl(all) && find_nccl()->get_id(&choice.id) == kNcclSuccess;
+    choice.nccl = version != 0 && ranks.size() > 1;
+    std::set<std::string> devices{identity};
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+      const Communicator::Received received = ranks.receive(rank);
+      MessageReader theirs(received.bytes);
+      if (theirs.next<int>() != version) choice.nccl = false;
+      if (!devices.insert(theirs.next<std::string>()).second) choice.nccl = false;
+    }
+    choice.nccl = choice.nccl && find_nccl()->get_id(&choice.id) == kNcclSuccess;
   }
   ranks.broadcast(0, {reinterpret_cast<char*>(&choice), sizeof choice});
   return choice;
@@ -115,7 +92,7 @@ std::string identity_of(const cudaDeviceProp& device) {
 }
 
 RankSum::RankSum(Communicator& ranks, const DeviceStream& stream) : ranks_(ranks), stream_(stream) {
-  const Choice choice = choose(ranks, own_candidate(stream.device));
+  const Choice choice = choose(ranks, stream.device);
   if (!choice.nccl) return;
   nccl_ = find_nccl();
   require_nccl(nccl_->join(&communicator_, ranks.size(), choice.id, ranks.rank()), "ncclCommInitRank");

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/backend/cuda/calls.h"
+#include "engine/backend/cuda/forward.h"
 #include "engine/backend/requests.h"
 
 namespace pointsman::cuda {
@@ -73,13 +73,14 @@ struct Rollouts {
   void run(StreamPool& pool) {
     const auto measure = [this](int sequences, int rows) { return need(sequences, rows); };
     const bool alone = !is_one_chunk(pool.memory(), measure, 1, 1);
-    const auto all = alone ? pool.take_all() : std::vector<StreamPool::Lease>();
+    const auto all = alone ? pool.take(StreamPool::kStreams) : std::vector<StreamPool::Lease>();
     CudaMemory& memory = alone ? main.memory : pool.memory();
     const auto chunks = cut_into_chunks(memory, batch, request.counts, measure);
     std::deque<Flight> flights;
     for (const CudaChunk& chunk : chunks) {
       if (chunk.rows == 0) continue;
-      StreamPool::Lease lease = alone ? StreamPool::Lease() : flights.empty() ? pool.take() : pool.try_take();
+      StreamPool::Lease lease;
+      if (!alone) lease = flights.empty() ? std::move(pool.take(1)[0]) : pool.try_take();
       if (lease.get() == nullptr && !flights.empty()) lease = land(flights);
       is_whole = is_whole && !request.stop.stops();
       if (!is_whole) break;
@@ -180,16 +181,14 @@ struct Rollouts {
     const ChunkPlan& plan = flight.plan;
     const RolloutWork& work = flight.work;
     encode(stream, plan.shape, work.inputs, work.activations, precision);
+    const RolloutArrays &to = work.answers, &from = request.best_only ? work.candidates : to;
+    decode(stream, request, plan, work.inputs, work.activations, precision, from);
     if (request.best_only) {
-      decode(stream, request, plan, work.inputs, work.activations, precision, work.candidates);
-      const RolloutArrays &from = work.candidates, &to = work.answers;
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
               stream.get());
-    } else {
-      decode(stream, request, plan, work.inputs, work.activations, precision, work.answers);
     }
-    stream.download(stream.downloads.reserve(work.answers.bytes), work.answers.block, work.answers.bytes);
+    stream.download(stream.downloads.reserve(to.bytes), to.block, to.bytes);
   }
 
   // Waits for the first chunk and takes its answers. Returns its stream.
@@ -240,7 +239,10 @@ struct Rollouts {
                              plan.shape.tiles, request.best_only);
     if (request.best_only) {
       std::vector<double> costs(chunk.rows, 0.0);
-      if (stream.stop_signal.is_sent()) read_costs(stream, flight.work.candidates, costs);
+      if (stream.stop_signal.is_sent()) {
+        stream.download(costs.data(), flight.work.candidates.costs, costs.size() * sizeof(double));
+        stream.synchronize();
+      }
       count_finished(chunk, costs.data());
       for (int s = 0; s < chunk.sequences; ++s) take_best(chunk, s, from);
     } else {
@@ -265,12 +267,6 @@ struct Rollouts {
     std::copy_n(from.orders + at * batch.n, batch.n, result.orders.begin() + to * batch.n);
     result.costs[to] = from.costs[at];
     result.log_probs[to] = from.log_probs[at];
-  }
-
-  static void read_costs(const DeviceStream& stream, const RolloutArrays& candidates,
-                         std::vector<double>& costs) {
-    stream.download(costs.data(), candidates.costs, costs.size() * sizeof(double));
-    stream.synchronize();
   }
 };
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/backend/cuda/calls.h"
+#include "engine/backend/cuda/forward.h"
 #include "engine/backend/requests.h"
 
 namespace pointsman::cuda {

@@ -84,9 +84,6 @@ class Asynchronous final : public AsynchronousBackend {
     own_->rollout(request, result);
   }
   void gradient(const GradientRequest& request) override { own_->gradient(request); }
-  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    own_->critic_values(sequences, values);
-  }
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
     own_->critic_gradient(sequences, targets, weight, values, stop);

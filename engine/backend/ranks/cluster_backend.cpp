@@ -28,53 +28,45 @@ enum class Call : int32_t {
 
 // One rank's rollouts of a call.
 struct Share {
-  struct Head {
-    ProblemKind problem{};
-    int32_t n = 0, count = 0;
-    Decode decode = Decode::kGreedy;
-    uint32_t sample_stride = 1;
-    uint64_t seed = 0;
-    Policy policy;
-    bool has_tape = false;
-    Learned learned = Learned::kAll;
-    float weight = 0.0f;  // of a critic's gradient
-    TileWindow window;
-  } head;
-  std::vector<float> features;
-  std::vector<double> weights, capacities;
-  std::vector<int32_t> sets, counts;
-  std::vector<uint64_t> keys;
-  std::vector<uint32_t> first_samples;
-  std::vector<int32_t> orders;  // [rollouts][n] forced, or of a gradient
-  std::vector<float> factors;   // [rollouts] weights of a gradient, a critic's targets
-
-  SequenceBatch sequences() const {
-    return {head.problem,
-            head.n,
-            head.count,
-            features.data(),
-            weights.empty() ? nullptr : weights.data(),
-            capacities.empty() ? nullptr : capacities.data(),
-            sets.data()};
-  }
+  RolloutRequest request;  // of the arrays below, to which it points where it is taken
+  bool has_tape = false;
+  SegmentWindow window;
+  Learned learned = Learned::kAll;  // of a gradient
+  float weight = 0.0f;              // of a critic's gradient
+  std::vector<float> features = {};
+  std::vector<double> weights = {}, capacities = {};
+  std::vector<int32_t> sets = {}, counts = {};
+  std::vector<uint64_t> keys = {};
+  std::vector<uint32_t> first_samples = {};
+  std::vector<int32_t> orders = {};  // [rollouts][n] forced, or of a gradient
+  std::vector<float> factors = {};   // [rollouts] weights of a gradient, a critic's targets
 };
 
-std::string packed(Call call, const Share& share) {
-  MessageWriter message;
-  message.put(call)
-      .put(share.head)
-      .put(share.features)
-      .put(share.weights)
-      .put(share.capacities)
-      .put(share.sets);
-  message.put(share.counts).put(share.keys).put(share.first_samples).put(share.orders).put(share.factors);
-  return message.bytes();
+// All of a share, in one order for both ways.
+template <typename Share, typename Field>
+void for_each_part(Share&& share, const Field& field) {
+  auto& request = share.request;
+  field(request.sequences.problem), field(request.sequences.n), field(request.sequences.count);
+  field(request.decode), field(request.sample_stride), field(request.seed), field(request.policy);
+  field(share.has_tape), field(share.window), field(share.learned), field(share.weight);
+  field(share.features), field(share.weights), field(share.capacities), field(share.sets);
+  field(share.counts), field(share.keys), field(share.first_samples), field(share.orders);
+  field(share.factors);
 }
 
-Share unpacked(MessageReader& message) {
+Share take_share(MessageReader& message) {
   Share share;
-  message.get(share.head).get(share.features).get(share.weights).get(share.capacities).get(share.sets);
-  message.get(share.counts).get(share.keys).get(share.first_samples).get(share.orders).get(share.factors);
+  for_each_part(share, [&](auto& part) { message.get(part); });
+  const auto array = [](const auto& values) { return values.empty() ? nullptr : values.data(); };
+  SequenceBatch& batch = share.request.sequences;
+  batch.features = array(share.features);
+  batch.weights = array(share.weights);
+  batch.capacities = array(share.capacities);
+  batch.parameter_sets = array(share.sets);
+  share.request.counts = array(share.counts);
+  share.request.instance_keys = array(share.keys);
+  share.request.first_samples = array(share.first_samples);
+  share.request.forced = array(share.orders);
   return share;
 }
 
@@ -83,46 +75,42 @@ void append_row(std::vector<T>& to, const T* from, size_t row, size_t width) {
   if (from != nullptr) to.insert(to.end(), from + row * width, from + (row + 1) * width);
 }
 
-// Arrays of a call that a share has rows of; null: the call has none.
+// A call that is shared out.
 struct Source {
-  const SequenceBatch& batch;
-  const uint64_t* keys = nullptr;
-  const uint32_t* first_samples = nullptr;
-  const int32_t* orders = nullptr;
-  const float* factors = nullptr;
+  const RolloutRequest& rollouts;
+  const float* factors = nullptr;  // the rest as Share's
+  Learned learned = Learned::kAll;
+  float weight = 0.0f;
 };
 
-void append_sequence(const Source& source, int sequence, Share& share) {
-  const SequenceBatch& batch = source.batch;
+void append_sequence(const RolloutRequest& rollouts, int sequence, Share& share) {
+  const SequenceBatch& batch = rollouts.sequences;
   const auto s = static_cast<size_t>(sequence), n = static_cast<size_t>(batch.n);
   append_row(share.features, batch.features, s, 2 * n);
   append_row(share.weights, batch.weights, s, n);
   append_row(share.capacities, batch.capacities, s, 1);
-  append_row(share.keys, source.keys, s, 1);
+  append_row(share.keys, rollouts.instance_keys, s, 1);
   share.sets.push_back(batch.set_of(sequence));
   share.counts.push_back(0);
-  ++share.head.count;
+  ++share.request.sequences.count;
 }
 
-// `head` with the rollouts of tiles first .. last - 1. A sequence that is cut starts anew in each share.
-Share share_of(const Source& source, const Share::Head& head, const std::vector<RolloutTile>& tiles,
-               size_t first, size_t last) {
-  Share share;
-  share.head = head;
-  share.head.problem = source.batch.problem;
-  share.head.n = source.batch.n;
-  share.head.window = {first, tiles.size()};
+// The rollouts of the window's tiles. A sequence that is cut starts anew in each share.
+Share share_of(const Source& source, const std::vector<RolloutTile>& tiles, const SegmentWindow& window) {
+  const RolloutRequest& all = source.rollouts;
+  Share share{all, all.tape != nullptr, window, source.learned, source.weight};
+  share.request.sequences.count = 0;
   int sequence = -1;
-  for (size_t t = first; t < last; ++t) {
+  for (size_t t = window.tile(window.first); t < window.tile(window.last); ++t) {
     for (const RolloutPiece& piece : tiles[t].pieces) {
       if (std::exchange(sequence, piece.sequence) != piece.sequence) {
-        append_sequence(source, piece.sequence, share);
-        const uint32_t from = source.first_samples == nullptr ? 0 : source.first_samples[piece.sequence];
-        share.first_samples.push_back(from + static_cast<uint32_t>(piece.first) * head.sample_stride);
+        append_sequence(all, piece.sequence, share);
+        const uint32_t from = all.first_samples == nullptr ? 0 : all.first_samples[piece.sequence];
+        share.first_samples.push_back(from + static_cast<uint32_t>(piece.first) * all.sample_stride);
       }
       share.counts.back() += piece.count;
       for (int64_t row = piece.result; row < piece.result + piece.count; ++row) {
-        append_row(share.orders, source.orders, static_cast<size_t>(row), static_cast<size_t>(share.head.n));
+        append_row(share.orders, all.forced, static_cast<size_t>(row), static_cast<size_t>(all.sequences.n));
         append_row(share.factors, source.factors, static_cast<size_t>(row), 1);
       }
     }
@@ -130,89 +118,84 @@ Share share_of(const Source& source, const Share::Head& head, const std::vector<
   return share;
 }
 
-// The first tile of a rank's share: whole segments, and at least one for rank 0, which begins their sum.
-size_t share_begin(size_t rank, size_t ranks, size_t tiles) {
-  const size_t segments = segments_of(tiles);
-  return segment_begin((rank * segments + ranks - 1) / ranks, tiles);
+// The first segment of a rank's share; rank 0, which begins their sum, has one at least.
+size_t share_begin(int rank, int ranks, size_t segments) {
+  const auto all = static_cast<size_t>(ranks);
+  return (static_cast<size_t>(rank) * segments + all - 1) / all;
 }
 
-// One rank's backend and what it computes of a call.
-class ClusterMember final : public RankShare {
+// One rank's backend and what it does of every call.
+class ClusterMember {
  public:
   ClusterMember(Communicator& ranks, int threads)
-      : ranks_(ranks), backend_(make_cpu_backend(threads, this)), device_sum_(nullptr) {}
+      : ranks_(ranks), backend_(make_cpu_backend(threads, &share_)), device_sum_(nullptr) {
+    share_.add_segments = [&ranks](std::span<const float* const> addends, std::span<float> sum) {
+      sum_in_rank_order(ranks, addends, sum);
+    };
+  }
   ClusterMember(Communicator& ranks, std::unique_ptr<Backend> device)
       : ranks_(ranks), backend_(std::move(device)), device_sum_(backend_->gradient_sum()) {
     if (device_sum_ == nullptr)
       throw std::invalid_argument("the backend " + backend_->info().name + " cannot add gradients of ranks");
   }
 
-  Backend& backend() { return *backend_; }
+  Backend& backend() const { return *backend_; }
+  const std::vector<GradientNorms>& norms() const { return norms_; }  // of the last update
 
-  struct Rollouts {
-    RolloutResult result;
-    std::vector<PolicyStatistics> statistics;  // whose sum in order is that of the result
-  };
-
-  Rollouts roll_out(const Share& share) {
-    RolloutRequest request;
-    request.sequences = share.sequences();
-    request.decode = share.head.decode;
-    request.counts = share.counts.data();
-    request.instance_keys = share.keys.empty() ? nullptr : share.keys.data();
-    request.first_samples = share.first_samples.data();
-    request.sample_stride = share.head.sample_stride;
-    request.seed = share.head.seed;
-    request.policy = share.head.policy;
-    request.forced = share.orders.empty() ? nullptr : share.orders.data();
-    request.tape = share.head.has_tape ? &tape_ : nullptr;
-    Rollouts made;
-    backend_->rollout(request, made.result);
-    made.statistics = device_sum_ == nullptr && share.head.has_tape ? std::exchange(statistics_, {})
-                                                                    : std::vector{made.result.statistics};
-    return made;
-  }
-
-  void gradient(const Share& share) {
-    window_ = share.head.window;
-    GradientRequest request;
-    request.sequences = share.sequences();
-    request.counts = share.counts.data();
-    request.orders = share.orders.data();
-    request.weights = share.factors.data();
-    request.policy = share.head.policy;
-    request.learned = share.head.learned;
-    request.tape = share.head.has_tape ? &tape_ : nullptr;
-    backend_->gradient(request);
-  }
-
-  std::vector<float> critic_gradient(const Share& share) {
-    window_ = share.head.window;
-    std::vector<float> values(share.factors.size());
-    backend_->critic_gradient(share.sequences(), share.factors, share.head.weight, values);
-    return values;
-  }
-
-  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) {
-    if (device_sum_ != nullptr) device_sum_->sum_gradients(ranks_, first_set, count);
-    return backend_->update(first_set, count, request);
-  }
-
-  TileWindow window() const override { return window_; }
-  void add_segments(std::span<const float* const> addends, std::span<float> sum) override {
-    sum_in_rank_order(ranks_, addends, sum);
-  }
-  void take_statistics(std::span<const PolicyStatistics> tiles) override {
-    statistics_.assign(tiles.begin(), tiles.end());
+  // Makes this rank's part. Returns what rank 0 must know of it; empty: nothing.
+  std::string answer(std::string_view bytes) {
+    MessageReader message(bytes);
+    MessageWriter answer;
+    const Call call = message.next<Call>();
+    if (call == Call::kConfigure) {
+      const int sets = message.next<int>();
+      backend_->configure(take_config(message), sets);
+    } else if (call == Call::kLoadParameters) {
+      const int set = message.next<int>();
+      backend_->load_parameters(set, message.next<std::vector<float>>());
+    } else if (call == Call::kLoadOptimiser) {
+      const int set = message.next<int>();
+      OptimiserState state;
+      message.get(state.first_moment).get(state.second_moment).get(state.actor_steps).get(state.critic_steps);
+      backend_->load_optimiser(set, state);
+    } else if (call == Call::kUpdate) {
+      const int first_set = message.next<int>(), count = message.next<int>();
+      if (device_sum_ != nullptr) device_sum_->sum_gradients(ranks_, first_set, count);
+      norms_ = backend_->update(first_set, count, message.next<UpdateRequest>());
+    } else if (call != Call::kLeave) {
+      make_share(call, take_share(message), answer);
+    }
+    return answer.bytes();
   }
 
  private:
+  void make_share(Call call, Share&& share, MessageWriter& answer) {
+    RolloutRequest& request = share.request;
+    request.tape = share.has_tape ? &tape_ : nullptr;
+    share_.window = share.window;
+    if (call == Call::kGradient) {
+      backend_->gradient({request.sequences, request.counts, request.forced, share.factors.data(),
+                          request.policy, request.tape, StopToken(), share.learned});
+    } else if (call == Call::kCriticGradient) {
+      std::vector<float> values(share.factors.size());
+      backend_->critic_gradient(request.sequences, share.factors, share.weight, values);
+      answer.put(values);
+    } else {
+      RolloutResult made;
+      share_.statistics.clear();
+      backend_->rollout(request, made);
+      answer.put(made.orders).put(made.costs).put(made.log_probs);
+      // Those whose sum in order is that of one process.
+      answer.put(share_.statistics.empty() ? std::vector{made.statistics} : share_.statistics);
+    }
+  }
+
   Communicator& ranks_;
+  RankShare share_;  // of a CPU, whose segments are added as they are made
   const std::unique_ptr<Backend> backend_;
-  GradientSum* const device_sum_;  // null: a CPU, whose segments are added as they are made
-  TileWindow window_;
+  GradientSum* const device_sum_;  // null: a CPU
   Tape tape_;
-  std::vector<PolicyStatistics> statistics_;
+  std::vector<GradientNorms> norms_;
 };
 
 class ClusterBackend final : public Backend {
@@ -220,18 +203,13 @@ class ClusterBackend final : public Backend {
   // own: threads, or a device's backend.
   template <typename Own>
   ClusterBackend(Communicator& ranks, Own own) : ranks_(ranks), own_(ranks, std::move(own)) {}
-  ClusterBackend(const ClusterBackend&) = delete;
-  ClusterBackend& operator=(const ClusterBackend&) = delete;
   // After a call that failed the others wait within it: the run is over for them.
   ~ClusterBackend() override {
     try {
-      if (!is_calling_) {
-        tell(MessageWriter().put(Call::kLeave));
-        return;
-      }
+      if (!is_calling_) tell(MessageWriter().put(Call::kLeave));
     } catch (const ClusterError&) {
     }
-    ranks_.mark_broken();
+    if (is_calling_) ranks_.mark_broken();
   }
 
   DeviceInfo info() const override {
@@ -241,30 +219,19 @@ class ClusterBackend final : public Backend {
   }
 
   void configure(const ModelConfig& config, int sets) override {
-    const Calling calling(*this);
+    filled_ = nullptr;
     MessageWriter message;
     message.put(Call::kConfigure).put(sets);
     put(message, config);
     tell(message);
-    own_.backend().configure(config, sets);
-    filled_ = nullptr;
-    calling.end();
   }
-
   void load_parameters(int set, std::span<const float> parameters) override {
-    const Calling calling(*this);
     tell(MessageWriter().put(Call::kLoadParameters).put(set).put_all(parameters));
-    own_.backend().load_parameters(set, parameters);
-    calling.end();
   }
-
   void load_optimiser(int set, const OptimiserState& state) override {
-    const Calling calling(*this);
     MessageWriter message;
     message.put(Call::kLoadOptimiser).put(set).put(state.first_moment).put(state.second_moment);
     tell(message.put(state.actor_steps).put(state.critic_steps));
-    own_.backend().load_optimiser(set, state);
-    calling.end();
   }
 
   void read_parameters(int set, std::span<float> parameters) const override {
@@ -280,161 +247,95 @@ class ClusterBackend final : public Backend {
     if (request.stop.stops()) {
       count_finished(request, result);
     } else {
-      roll_out(request, result);
+      join(share_out(Call::kRollout, {request}), result);
+      filled_ = request.tape;
     }
     if (request.best_only) choose_best(request, result);
   }
 
   void gradient(const GradientRequest& request) override {
     request.stop.check();
-    const Calling calling(*this);
-    Share::Head head;
-    head.policy = request.policy;
-    head.learned = request.learned;
-    head.has_tape = request.tape != nullptr && request.tape == std::exchange(filled_, nullptr);
-    const Source source{request.sequences, nullptr, nullptr, request.orders, request.weights};
-    own_.gradient(share_out(Call::kGradient, source, head, request.counts));
-    calling.end();
-  }
-
-  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    own_.backend().critic_values(sequences, values);
+    RolloutRequest rollouts = forced_rollouts(request);
+    if (request.tape != nullptr && request.tape == std::exchange(filled_, nullptr))
+      rollouts.tape = request.tape;
+    share_out(Call::kGradient, {rollouts, request.weights, request.learned});
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
     stop.check();
-    const Calling calling(*this);
-    Share::Head head;
-    head.weight = weight;
-    const Source source{sequences, nullptr, nullptr, nullptr, targets.data()};
-    const std::vector<float> own =
-        own_.critic_gradient(share_out(Call::kCriticGradient, source, head, nullptr));
-    auto to = std::copy(own.begin(), own.end(), values.begin());
-    for (int rank = 1; rank < ranks_.size(); ++rank) {
-      const Communicator::Received answer = ranks_.receive(rank);
-      const auto others = MessageReader(answer.bytes).next<std::vector<float>>();
-      to = std::copy(others.begin(), others.end(), to);
+    RolloutRequest rollouts;
+    rollouts.sequences = sequences;
+    const Source source{rollouts, targets.data(), Learned::kAll, weight};
+    auto to = values.begin();
+    for (const std::string& answer : share_out(Call::kCriticGradient, source)) {
+      const auto some = MessageReader(answer).next<std::vector<float>>();
+      to = std::copy(some.begin(), some.end(), to);
     }
-    calling.end();
   }
 
   std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
-    const Calling calling(*this);
-    tell(MessageWriter().put(Call::kUpdate).put(first_set).put(count).put(request));
     filled_ = nullptr;
-    std::vector<GradientNorms> norms = own_.update(first_set, count, request);
-    calling.end();
-    return norms;
+    tell(MessageWriter().put(Call::kUpdate).put(first_set).put(count).put(request));
+    return own_.norms();
   }
 
  private:
-  // A call that all ranks are in, until end().
-  class Calling {
-   public:
-    explicit Calling(ClusterBackend& backend) : backend_(backend) { backend_.is_calling_ = true; }
-    void end() const { backend_.is_calling_ = false; }
-
-   private:
-    ClusterBackend& backend_;
-  };
+  // A call of all ranks. Returns their answers in order, if it has any.
+  template <typename MessageOf>
+  std::vector<std::string> call(const MessageOf& message_of) {
+    is_calling_ = true;
+    for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message_of(rank));
+    std::vector<std::string> answers{own_.answer(message_of(0))};
+    for (int rank = 1; rank < ranks_.size() && !answers[0].empty(); ++rank)
+      answers.push_back(ranks_.receive(rank).bytes);
+    is_calling_ = false;
+    return answers;
+  }
 
   void tell(const MessageWriter& message) {
-    for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message.bytes());
+    call([&](int) -> const std::string& { return message.bytes(); });
   }
 
-  void roll_out(const RolloutRequest& request, RolloutResult& result) {
-    const Calling calling(*this);
-    Share::Head head;
-    head.decode = request.decode;
-    head.sample_stride = request.sample_stride;
-    head.seed = request.seed;
-    head.policy = request.policy;
-    head.has_tape = request.tape != nullptr;
-    const Source source{request.sequences, request.instance_keys, request.first_samples, request.forced};
-    const Share share = share_out(Call::kRollout, source, head, request.counts);
-    int64_t row = 0;
-    join(own_.roll_out(share), request.sequences.n, row, result);
-    for (int rank = 1; rank < ranks_.size(); ++rank)
-      join(receive_rollouts(rank), request.sequences.n, row, result);
-    filled_ = request.tape;
-    calling.end();
+  std::vector<std::string> share_out(Call call, const Source& source) {
+    const std::vector<RolloutTile> tiles = gradient_tiles(source.rollouts.sequences, source.rollouts.counts);
+    const auto begin = [&](int rank) { return share_begin(rank, ranks_.size(), segments_of(tiles.size())); };
+    return this->call([&](int rank) {
+      MessageWriter message;
+      message.put(call);
+      for_each_part(share_of(source, tiles, {begin(rank), begin(rank + 1), tiles.size()}),
+                    [&](const auto& part) { message.put(part); });
+      return message.bytes();
+    });
   }
 
-  // Sends the others their shares; returns this rank's.
-  Share share_out(Call call, const Source& source, const Share::Head& head, const int32_t* counts) {
-    const std::vector<RolloutTile> tiles = gradient_tiles(source.batch, counts);
-    const auto ranks = static_cast<size_t>(ranks_.size());
-    const auto share = [&](size_t rank) {
-      return share_of(source, head, tiles, share_begin(rank, ranks, tiles.size()),
-                      share_begin(rank + 1, ranks, tiles.size()));
-    };
-    for (size_t rank = 1; rank < ranks; ++rank)
-      ranks_.send(static_cast<int>(rank), packed(call, share(rank)));
-    return share(0);
-  }
-
-  ClusterMember::Rollouts receive_rollouts(int rank) {
-    const Communicator::Received answer = ranks_.receive(rank);
-    ClusterMember::Rollouts made;
-    MessageReader message(answer.bytes);
-    message.get(made.result.orders).get(made.result.costs).get(made.result.log_probs).get(made.statistics);
-    return made;
-  }
-
-  // Puts a rank's rollouts behind those that are there, from `row` on.
-  static void join(const ClusterMember::Rollouts& made, int n, int64_t& row, RolloutResult& result) {
-    std::copy(made.result.orders.begin(), made.result.orders.end(), result.orders.begin() + row * n);
-    std::copy(made.result.costs.begin(), made.result.costs.end(), result.costs.begin() + row);
-    std::copy(made.result.log_probs.begin(), made.result.log_probs.end(), result.log_probs.begin() + row);
-    for (const PolicyStatistics& statistics : made.statistics) result.statistics += statistics;
-    row += static_cast<int64_t>(made.result.costs.size());
+  static void join(const std::vector<std::string>& answers, RolloutResult& result) {
+    auto order = result.orders.begin();
+    auto cost = result.costs.begin(), log_prob = result.log_probs.begin();
+    for (const std::string& answer : answers) {
+      MessageReader message(answer);
+      const auto take = [&](auto& to) {
+        const auto some = message.next<std::vector<std::decay_t<decltype(*to)>>>();
+        to = std::copy(some.begin(), some.end(), to);
+      };
+      take(order), take(cost), take(log_prob);
+      for (const auto& some : message.next<std::vector<PolicyStatistics>>()) result.statistics += some;
+    }
   }
 
   Communicator& ranks_;
-  mutable ClusterMember own_;
+  ClusterMember own_;
   const Tape* filled_ = nullptr;  // by the last rollouts, on every rank's own tape
-  bool is_calling_ = false;
+  bool is_calling_ = false;       // all ranks are in a call; an exception leaves it so
 };
-
-// A call that rank 0 told this one of; false: it was the last.
-bool serve(Communicator& ranks, ClusterMember& member, MessageReader& message) {
-  Backend& backend = member.backend();
-  const Call call = message.next<Call>();
-  if (call == Call::kLeave) return false;
-  if (call == Call::kConfigure) {
-    const int sets = message.next<int>();
-    backend.configure(take_config(message), sets);
-  } else if (call == Call::kLoadParameters) {
-    const int set = message.next<int>();
-    backend.load_parameters(set, message.next<std::vector<float>>());
-  } else if (call == Call::kLoadOptimiser) {
-    const int set = message.next<int>();
-    OptimiserState state;
-    message.get(state.first_moment).get(state.second_moment).get(state.actor_steps).get(state.critic_steps);
-    backend.load_optimiser(set, state);
-  } else if (call == Call::kUpdate) {
-    const int first_set = message.next<int>(), count = message.next<int>();
-    member.update(first_set, count, message.next<UpdateRequest>());
-  } else if (call == Call::kGradient) {
-    member.gradient(unpacked(message));
-  } else if (call == Call::kCriticGradient) {
-    ranks.send(0, MessageWriter().put(member.critic_gradient(unpacked(message))).bytes());
-  } else {
-    const ClusterMember::Rollouts made = member.roll_out(unpacked(message));
-    MessageWriter answer;
-    answer.put(made.result.orders).put(made.result.costs).put(made.result.log_probs).put(made.statistics);
-    ranks.send(0, answer.bytes());
-  }
-  return true;
-}
 
 void serve_calls(Communicator& ranks, ClusterMember&& member) {
   try {
-    for (bool is_on = true; is_on;) {
-      const Communicator::Received call = ranks.receive(0);
-      MessageReader message(call.bytes);
-      is_on = serve(ranks, member, message);
+    for (;;) {
+      const std::string call = ranks.receive(0).bytes;
+      if (MessageReader(call).next<Call>() == Call::kLeave) return;
+      const std::string answer = member.answer(call);
+      if (!answer.empty()) ranks.send(0, answer);
     }
   } catch (...) {
     ranks.mark_broken();

@@ -37,11 +37,11 @@ void check(int code, const char* call) {
 // calls, but for those of shared memory.
 std::mutex mutex;
 
-// Makes the call while no other thread makes one.
-template <typename Call>
-auto alone(const Call& call) {
+// f(arguments...) while no other thread calls MPI.
+template <typename Function, typename... Arguments>
+void call(const char* name, Function* f, Arguments... arguments) {
   const std::lock_guard lock(mutex);
-  return call();
+  check(f(arguments...), name);
 }
 
 // Calls look() until it is true.
@@ -58,10 +58,14 @@ void wait_until(const Look& look) {
   }
 }
 
-void wait_for(MPI_Request request, const char* call) {
+// The same of what only begins then, and its end.
+template <typename Function, typename... Arguments>
+void finish_call(const char* name, Function* f, Arguments... arguments) {
+  MPI_Request request;
+  call(name, f, arguments..., &request);
   wait_until([&] {
     int done = 0;
-    check(alone([&] { return MPI_Test(&request, &done, MPI_STATUS_IGNORE); }), call);
+    call(name, MPI_Test, &request, &done, MPI_STATUS_IGNORE);
     return done != 0;
   });
 }
@@ -78,11 +82,8 @@ class MpiSharedMemory final : public SharedMemory {
   MpiSharedMemory(int rank, size_t bytes) {
     const auto own = static_cast<MPI_Aint>(rank == kOwner ? bytes : 0);
     void* memory = nullptr;
-    {
-      const std::lock_guard lock(mutex);
-      check(MPI_Win_allocate(own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_), "MPI_Win_allocate");
-      check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
-    }
+    call("MPI_Win_allocate", MPI_Win_allocate, own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_);
+    call("MPI_Win_set_errhandler", MPI_Win_set_errhandler, window_, MPI_ERRORS_RETURN);
     if (own == 0) return;
     lock();
     std::memset(memory, 0, bytes);
@@ -90,40 +91,32 @@ class MpiSharedMemory final : public SharedMemory {
   }
   ~MpiSharedMemory() override {
     try {
-      MPI_Request others;  // their end may take long, and MPI_Win_free() would spin
-      check(alone([&] { return MPI_Ibarrier(MPI_COMM_WORLD, &others); }), "MPI_Ibarrier");
-      wait_for(others, "MPI_Ibarrier");
-      check(alone([&] { return MPI_Win_free(&window_); }), "MPI_Win_free");
+      // The others may take long, and MPI_Win_free() would spin.
+      finish_call("MPI_Ibarrier", MPI_Ibarrier, MPI_COMM_WORLD);
+      call("MPI_Win_free", MPI_Win_free, &window_);
     } catch (const ClusterError&) {  // finish() comes next and says so
     }
   }
 
-  void lock() override {
-    check(alone([&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOwner, 0, window_); }), "MPI_Win_lock");
-  }
+  void lock() override { call("MPI_Win_lock", MPI_Win_lock, MPI_LOCK_EXCLUSIVE, kOwner, 0, window_); }
   void unlock() noexcept override {
-    alone([&] { return MPI_Win_unlock(kOwner, window_); });
+    const std::lock_guard guard(mutex);
+    MPI_Win_unlock(kOwner, window_);
   }
   void get(size_t offset, std::span<char> to) override {
     const int count = count_of(to.size());
     const auto at = static_cast<MPI_Aint>(offset);
-    check(alone([&] { return MPI_Get(to.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_); }),
-          "MPI_Get");
-    flush();
+    call("MPI_Get", MPI_Get, to.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_);
+    call("MPI_Win_flush", MPI_Win_flush, kOwner, window_);
   }
   void put(size_t offset, std::span<const char> from) override {
     const int count = count_of(from.size());
     const auto at = static_cast<MPI_Aint>(offset);
-    check(alone([&] { return MPI_Put(from.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_); }),
-          "MPI_Put");
-    flush();
+    call("MPI_Put", MPI_Put, from.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_);
+    call("MPI_Win_flush", MPI_Win_flush, kOwner, window_);
   }
 
  private:
-  void flush() {
-    check(alone([&] { return MPI_Win_flush(kOwner, window_); }), "MPI_Win_flush");
-  }
-
   static constexpr int kOwner = 0;
   MPI_Win window_ = MPI_WIN_NULL;
 };
@@ -138,17 +131,18 @@ class MpiCommunicator final : public Communicator {
       : Communicator(place.rank, place.size, place.local_rank, place.local_size) {}
 
   void send(int to, std::span<const char> bytes) override {
-    MPI_Request request;
     const int count = count_of(bytes.size());
-    check(alone([&] { return MPI_Isend(bytes.data(), count, MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request); }),
-          "MPI_Isend");
-    wait_for(request, "MPI_Isend");
+    finish_call("MPI_Isend", MPI_Isend, bytes.data(), count, MPI_BYTE, to, kTag, MPI_COMM_WORLD);
   }
 
   Received receive(int from) override {
     MPI_Status status;
     const int source = from == kAnyRank ? MPI_ANY_SOURCE : from;
-    wait_until([&] { return probe(source, status); });
+    wait_until([&] {
+      int there = 0;
+      call("MPI_Iprobe", MPI_Iprobe, source, kTag, MPI_COMM_WORLD, &there, &status);
+      return there != 0;
+    });
     int size = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
     Received received{status.MPI_SOURCE, std::string(static_cast<size_t>(size), '\0')};
@@ -156,26 +150,14 @@ class MpiCommunicator final : public Communicator {
     return received;
   }
 
-  bool has_message() override {
-    MPI_Status status;
-    return probe(MPI_ANY_SOURCE, status);
-  }
-
   void receive_into(int from, std::span<char> bytes) override {
-    MPI_Request request;
     const int count = count_of(bytes.size());
-    check(
-        alone([&] { return MPI_Irecv(bytes.data(), count, MPI_BYTE, from, kTag, MPI_COMM_WORLD, &request); }),
-        "MPI_Irecv");
-    wait_for(request, "MPI_Irecv");
+    finish_call("MPI_Irecv", MPI_Irecv, bytes.data(), count, MPI_BYTE, from, kTag, MPI_COMM_WORLD);
   }
 
   void broadcast(int root, std::span<char> bytes) override {
-    MPI_Request request;
     const int count = count_of(bytes.size());
-    check(alone([&] { return MPI_Ibcast(bytes.data(), count, MPI_BYTE, root, MPI_COMM_WORLD, &request); }),
-          "MPI_Ibcast");
-    wait_for(request, "MPI_Ibcast");
+    finish_call("MPI_Ibcast", MPI_Ibcast, bytes.data(), count, MPI_BYTE, root, MPI_COMM_WORLD);
   }
 
   std::unique_ptr<SharedMemory> share_memory(size_t bytes) override {
@@ -213,12 +195,6 @@ class MpiCommunicator final : public Communicator {
   void finish() override { check(MPI_Finalize(), "MPI_Finalize"); }
 
  private:
-  static bool probe(int source, MPI_Status& status) {
-    int there = 0;
-    check(alone([&] { return MPI_Iprobe(source, kTag, MPI_COMM_WORLD, &there, &status); }), "MPI_Iprobe");
-    return there != 0;
-  }
-
   int told_ = 0, sent_ = 0;  // by another rank, to the others
   bool has_told_ = false;
 };

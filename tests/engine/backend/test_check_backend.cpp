@@ -41,10 +41,6 @@ class Spoiled final : public Backend, TwoOptDevice {
     spoil_tours(result);
   }
   void gradient(const GradientRequest& request) override { cpu_->gradient(request); }
-  void critic_values(const SequenceBatch& sequences, std::span<float> values) override {
-    cpu_->critic_values(sequences, values);
-    spoil_values(values);
-  }
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
     cpu_->critic_gradient(sequences, targets, weight, values, stop);
@@ -83,7 +79,6 @@ std::string verdict(const std::function<void(Spoiled&)>& spoil) {
     roll_out(*check, request);
     const std::vector<float> weights(4, 0.5f), targets(4, 1.0f);
     std::vector<float> values(4);
-    check->critic_values(request.sequences, values);
     GradientRequest gradient;
     gradient.sequences = request.sequences;
     gradient.orders = result.orders.data();

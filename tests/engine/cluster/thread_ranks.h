@@ -101,10 +101,6 @@ class ThreadRanks {
         post_.arrived.wait(lock);
       }
     }
-    bool has_message() override {
-      const std::lock_guard lock(post_.mutex);
-      return !post_.boxes[rank()].empty();
-    }
     void receive_into(int from, std::span<char> bytes) override {
       const Received received = receive(from);
       if (received.bytes.size() != bytes.size()) throw std::logic_error("a message of another length");

@@ -189,12 +189,9 @@ std::vector<float> cpu_values(const Problem& p, std::vector<std::vector<float>>*
     backend->load_parameters(0, p.of_set(range.set));
     const SequenceBatch batch = p.batch.batch(range.first_row, range.rows);
     const std::span<float> out(values.data() + range.first_row, range.rows);
-    if (gradients == nullptr) {
-      backend->critic_values(batch, out);
-      continue;
-    }
     const std::span<const float> targets(p.targets.data() + range.first_row, range.rows);
     backend->critic_gradient(batch, targets, p.weight, out);
+    if (gradients == nullptr) continue;
     gradients->emplace_back(p.layout.size);
     backend->read_gradient(0, gradients->back());
   }
