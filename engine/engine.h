@@ -15,7 +15,6 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/instance.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/schedule/schedule.h"
 #include "engine/schedule/solve_job.h"
 #include "engine/search/local/tour_search.h"

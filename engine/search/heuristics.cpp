@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/distances.h"
 #include "kernels/common/rules.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The searches of Bello et al. 2017, section 4 (greedy decoding, sampling, active search), and the place of
 // those that need no network. A search by batches is a struct of options and an overload of run_search(); one
-// by instances is a function. All of them answer in the user's units with solutions that validate.h has
-// checked.
+// by instances is a function. All of them answer in the user's units with solutions that
+// validate_solution() has checked.
 #pragma once
 
 #include <cstdint>

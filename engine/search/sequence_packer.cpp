@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 
 namespace pointsman {

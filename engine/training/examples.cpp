@@ -7,9 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/training/training_batch.h"
 #include "kernels/tools/fnv1a.h"
 

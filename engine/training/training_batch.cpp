@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
 
 namespace pointsman {

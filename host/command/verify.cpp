@@ -6,7 +6,6 @@
 
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "host/command/command.h"
 #include "host/command/output.h"
 #include "host/formats/read_solutions.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/formats/read_solutions.h"
 
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
 #include "models/tools/json_text.h"

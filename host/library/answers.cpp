@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers: of a call, of the caller's own, from files and to files.
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "host/formats/read_solutions.h"
 #include "host/library/chosen_format.h"
 #include "host/library/handles.h"

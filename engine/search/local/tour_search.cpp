@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/exact/shortest_tour.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/neighbour_lists.h"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/tour_search.h"
 #include "engine/search/search.h"

@@ -16,7 +16,6 @@
 #include <sstream>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
 #include "engine/training/baseline.h"
 #include "engine/training/checkpoint.h"

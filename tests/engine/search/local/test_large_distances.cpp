@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/tour_search.h"
 #include "tests/catch.h"

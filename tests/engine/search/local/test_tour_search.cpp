@@ -15,7 +15,6 @@
 
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/tour_search.h"
 #include "tests/catch.h"
