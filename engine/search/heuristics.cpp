@@ -6,10 +6,8 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
 #include "engine/search/distances.h"
 #include "kernels/common/rules.h"
@@ -35,14 +33,10 @@ Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order
   });
 }
 
-Order order_by_ratio(const Instance& instance) {
+Order packing_by_ratio(const Instance& instance) {
   Order order;
   for (const RatioItem& item : items_by_ratio(instance, weight_units(instance))) order.push_back(item.number);
-  return order;
-}
-
-Order packing_by_ratio(const Instance& instance) {
-  return feasible_part(instance.problem, rule_numbers(instance), order_by_ratio(instance));
+  return feasible_part(instance.problem, rule_numbers(instance), order);
 }
 
 }  // namespace

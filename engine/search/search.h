@@ -23,14 +23,14 @@ namespace pointsman {
 
 // What a search is asked about: instances of one size and problem, at least one.
 struct SearchBatch {
-  std::span<const Instance* const> instances;
-  std::span<const uint64_t> keys;  // [instances] from instance_key(): what their draws depend on
+  InstancePointers instances;
+  std::vector<uint64_t> keys;  // [instances] from instance_key(): what their draws depend on
 };
 
 // What it found.
 struct SearchResult {
-  std::vector<std::vector<Solution>>
-      candidates;               // of each instance the best distinct answers, best first, at least one
+  // Of each instance the best distinct answers, best first, at least one.
+  std::vector<std::vector<Solution>> candidates;
   PolicyStatistics statistics;  // of the backend's calls
 };
 
@@ -79,8 +79,7 @@ struct ActiveSearchOptions {
   // the recurrences and the encoder.
   Learned learned = Learned::kAll;
   float baseline_decay = 0.99f;  // alpha
-  // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that
-  // falls.
+  // Baseline: mean of the other replicas. The moving average would lag behind a temperature that falls.
   bool leave_one_out = false;
   // T0 >= 0, network units. Instead of L the steps lower the free energy L + T log p, T falling from T0 to 0
   // over the steps or the time limit, whichever is nearer its end (variational annealing, Hibat-Allah et al.

@@ -46,7 +46,7 @@ struct CommonOptions {
 // The flags that every subcommand has; `formats` are the values of its --format.
 void add_common_options(OptionSet& set, CommonOptions& options, const std::vector<std::string>& formats);
 
-// The deadline and the signals of this process.
-SearchControl search_control(const CommonOptions& options);
+// The deadline and the signals of this process. limit_each: seconds of one instance; 0: none.
+SearchControl search_control(const CommonOptions& options, double limit_each = 0.0);
 
 }  // namespace pointsman

@@ -149,14 +149,8 @@ std::string step_text(const ActiveSearchProgress& at) {
                  static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
 }
 
-SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common) {
-  SearchControl control = search_control(common);
-  if (flags.request.limit_each > 0) control.each = duration_of(flags.request.limit_each);
-  return control;
-}
-
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  SearchControl control = solve_control(flags, common);
+  SearchControl control = search_control(common, flags.request.limit_each);
   LoadedFiles loaded = load_all(flags);
   const InstanceBatch& instances = loaded.instances;
   check_format(output_format(common), instances);
@@ -211,7 +205,7 @@ int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& comm
     if (!number) throw UsageError("--ref " + flags.ref + ": a stream takes a number; use --format json");
     reference = *number;
   }
-  const SearchControl control = solve_control(flags, common);
+  const SearchControl control = search_control(common, flags.request.limit_each);
   SolveStream stream(run, flags, control, file, reference);
   if (!flags.shard.is_all()) {
     const int64_t count = count_instances(flags);

@@ -26,9 +26,7 @@ bool CallWatch::is_cancelled() {
 }
 
 SearchControl CallWatch::control(const SolveRequest& request) {
-  SearchControl control;
-  if (request.time_limit > 0) control.deadline = start_ + duration_of(request.time_limit);
-  if (request.limit_each > 0) control.each = duration_of(request.limit_each);
+  SearchControl control = within_limits(start_, request.time_limit, request.limit_each);
   if (options_.progress != nullptr) control.interrupted = [this] { return is_cancelled(); };
   return control;
 }

@@ -21,16 +21,6 @@ namespace pointsman {
 
 namespace {
 
-SearchControl control_of(const SolveRequest& request, Clock::time_point start,
-                         const std::function<bool()>& stopped) {
-  SearchControl control;
-  if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
-  if (request.limit_each > 0) control.each = duration_of(request.limit_each);
-  control.interrupted = stopped;
-  control.warn = log_warning;
-  return control;
-}
-
 template <typename Format>
 const Format& format_for(std::span<const Format> formats, const std::string& path) {
   const Format* const found = format_by_suffix(formats, path);
@@ -194,7 +184,9 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
     const SolveRequest request = request_of(keywords);
-    const SearchControl control = control_of(request, start, stopped);
+    SearchControl control = within_limits(start, request.time_limit, request.limit_each);
+    control.interrupted = stopped;
+    control.warn = log_warning;
     const Turn turn(*this, control, in_handler);
     run_->models.request(model_, request.options.untrained);
     solved = solve_batch(*run_, SolveJob(*instances, first_row, request.options, control));

@@ -13,7 +13,6 @@
 
 #include "engine/backend/ranks/asynchronous_backend.h"
 #include "engine/backend/ranks/cluster_backend.h"
-#include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
 #include "engine/training/checkpoint.h"
 #include "host/run/rank_messages.h"
