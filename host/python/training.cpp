@@ -61,15 +61,14 @@ class Training {
     const PreparedTraining training = prepared_training(keywords_);
     const TrainOptions& options = training.request.options;
     Engine engine(training.device);
-    const TrainResult result =
-        train(engine.backend(), options, training.initial, training.request.resume,
-              control(training.time_limit), [this](const TrainProgress& line) { tell(line); });
+    const TrainResult result = train(
+        engine.backend(), {options, training.initial, training.request.resume, control(training.time_limit),
+                           [this](const TrainProgress& line) { tell(line); }});
     return train_summary(options, result, engine.device()).dump();
   }
 
   SearchControl control(double time_limit) {
-    SearchControl control;
-    if (time_limit > 0) control.deadline = Clock::now() + duration_of(time_limit);
+    SearchControl control = within_limits(Clock::now(), time_limit);
     // Asked by worker threads too, for whom Python's signals are not.
     control.interrupted = [this] {
       if (std::this_thread::get_id() == caller_ && watch_.stopped()) stop_ = true;

@@ -244,7 +244,7 @@ class Server {
     options.validation_every = std::numeric_limits<int64_t>::max();
     options.checkpoint_every = std::numeric_limits<int>::max();
     // A signal that rank 0 has, too, must end it with the steps that were made.
-    train(*backend, options, told.state.parameters, {}, {}, {}, backend.get());
+    train(*backend, {options, told.state.parameters, {}, {}, {}, backend.get()});
   }
 
   Communicator& ranks_;
