@@ -7,16 +7,11 @@
 #include <limits>
 #include <map>
 #include <stdexcept>
-#include <string>
-#include <utility>
 #include <variant>
 
-#include "engine/problem/problem.h"
-#include "engine/schedule/answers_in_order.h"
 #include "engine/search/exact/branch_and_bound.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
-#include "engine/search/local/tour_search.h"
 #include "engine/search/sequence_packer.h"
 #include "models/parameter_layout.h"
 
@@ -168,20 +163,13 @@ SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const 
   return report;
 }
 
-// log p of answers that the network can reach, in the instances' own order of items. All of one size.
+// log p of answers that the network can reach, in the instances' own order of items. forced: [instances][n].
 std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
-                                const InstancePointers& instances,
-                                const std::vector<const Solution*>& solutions, float temperature,
-                                const StopToken& stop) {
-  const int n = instances[0]->n();
+                                const InstancePointers& instances, const std::vector<int32_t>& forced,
+                                float temperature, const StopToken& stop) {
   SequencePacker packer(instances, config.capacity);
-  std::vector<int32_t> forced(instances.size() * n, -1);
-  for (size_t i = 0; i < instances.size(); ++i) {
-    packer.add(i, 0, {});
-    std::copy(solutions[i]->order.begin(), solutions[i]->order.end(), forced.begin() + i * n);
-  }
-  RolloutRequest request;
-  request.sequences = packer.batch();
+  for (size_t i = 0; i < instances.size(); ++i) packer.add(i, 0, {});
+  RolloutRequest request = packer.sequences().request();
   request.decode = Decode::kForced;
   request.policy.temperature = temperature;
   request.forced = forced.data();
@@ -226,14 +214,6 @@ void Engine::load(const Model& model) {
   is_loaded_ = true;
 }
 
-bool needs_network(const SolveOptions& options) {
-  return info_of(options.mode).has_network && (options.mode != Mode::kAuto || options.network);
-}
-
-bool can_use_network(const SolveOptions& options, const Problem& problem) {
-  return needs_network(options) || (options.mode == Mode::kAuto && !problem.has_local_search);
-}
-
 SolveReport Engine::solve(const Model* model, const SolveJob& job) {
   const Clock::time_point start = Clock::now();
   const SolveOptions& options = job.options;
@@ -251,8 +231,7 @@ SolveReport Engine::solve(const Model* model, const SolveJob& job) {
   return report;
 }
 
-// Branch and bound of a bounded work answers all but hard instances; of these the network's samples may be
-// better than what it found.
+// Bounded branch and bound answers all but hard instances; the network's samples may be better for these.
 SolveReport Engine::run_exact_first(const Model* model, const SolveJob& job) {
   AnswersInOrder answers(job.sink);
   std::vector<size_t> open;
@@ -322,14 +301,17 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
     for (size_t first = 0; first < places.size(); first += at_once)
       calls.push_back(std::span(places).subspan(first, std::min(at_once, places.size() - first)));
   }
-  share_out(devices(), static_cast<int64_t>(calls.size()), [&](int64_t call, Backend& device) {
+  WorkerThreads callers(static_cast<int>(backends_.size()));  // each busy with a call of its device
+  callers.for_each(static_cast<int64_t>(calls.size()), [&](int64_t call, int caller) {
+    Backend& device = *backends_[caller];
     InstancePointers batch;
-    std::vector<const Solution*> orders;
+    std::vector<int32_t> forced;
     for (const size_t place : calls[call]) {
       batch.push_back(&instances[place]);
-      orders.push_back(&solutions[place]);
+      forced.insert(forced.end(), solutions[place].order.begin(), solutions[place].order.end());
+      forced.resize(batch.size() * instances[place].n(), -1);
     }
-    const std::vector<double> scores = score_batch(device, model.config, batch, orders, temperature, stop);
+    const std::vector<double> scores = score_batch(device, model.config, batch, forced, temperature, stop);
     for (size_t i = 0; i < batch.size(); ++i) log_probs[calls[call][i]] = scores[i];
   });
   return log_probs;

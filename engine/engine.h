@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ facade: what the command line and the library bindings are built on. Reads no files and prints
+// The C++ facade, which the command line and the library bindings are built on. Reads no files, prints
 // nothing.
 #pragma once
 
@@ -15,12 +15,9 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/instance.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/schedule/schedule.h"
 #include "engine/schedule/solve_job.h"
-#include "engine/search/local/tour_search.h"
 #include "engine/search/mode.h"
-#include "engine/search/search.h"
 #include "engine/training/trainer.h"
 #include "models/parameter_file.h"
 
@@ -38,8 +35,12 @@ struct SolveReport {
 };
 
 // Whether the options ask a network for anything; auto does where branch and bound might not be enough.
-bool needs_network(const SolveOptions& options);
-bool can_use_network(const SolveOptions& options, const Problem& problem);
+inline bool needs_network(const SolveOptions& options) {
+  return info_of(options.mode).has_network && (options.mode != Mode::kAuto || options.network);
+}
+inline bool can_use_network(const SolveOptions& options, const Problem& problem) {
+  return needs_network(options) || (options.mode == Mode::kAuto && !problem.has_local_search);
+}
 
 // What several devices are called together: "cuda:all", "2 x NVIDIA H200, sm_90, 139 GiB".
 DeviceInfo describe(const std::vector<std::unique_ptr<Backend>>& backends);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/problem/generate.h"
 
+#include <numeric>
 #include <random>
+#include <utility>
 
 #include "engine/problem/problem.h"
 #include "kernels/common/philox.h"
@@ -14,8 +16,7 @@ double uniform_double(uint32_t high, uint32_t low) {
   return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0;
 }
 
-// The n items of instance `index`: one Philox block holds both numbers of an item. Returns the end of what it
-// wrote.
+// The n items of instance `index`: one Philox block holds both numbers of an item. Returns the end of them.
 template <typename Number>
 Number* write_items(int n, uint64_t seed, uint64_t index, Number* to) {
   for (int item = 0; item < n; ++item) {
@@ -26,21 +27,17 @@ Number* write_items(int n, uint64_t seed, uint64_t index, Number* to) {
   return to;
 }
 
-// `count` instances with room for their numbers, which fill(instance, i) writes.
-template <typename Fill>
-InstanceBatch filled_instances(ProblemKind problem, int n, int count, const StopToken& stop,
-                               const Fill& fill) {
+// `count` instances with room for their numbers.
+InstanceBatch blank_instances(ProblemKind problem, int n, int count, StopMeter& meter) {
   Instance pattern;
   pattern.problem = problem;
   pattern.capacity = problem_of(problem).default_capacity(n);
   pattern.values.resize(2 * static_cast<size_t>(n));
   InstanceBatch batch;
   batch.reserve(static_cast<size_t>(count));
-  StopMeter meter(&stop);
   for (int i = 0; i < count; ++i) {
     meter.check(n);
     batch.push_back(pattern);
-    fill(batch.back(), static_cast<uint64_t>(i));
   }
   return batch;
 }
@@ -49,9 +46,13 @@ InstanceBatch filled_instances(ProblemKind problem, int n, int count, const Stop
 
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count,
                                  const StopToken& stop) {
-  return filled_instances(problem, n, count, stop, [&](Instance& instance, uint64_t i) {
-    write_items(n, seed, first + i, instance.values.data());
-  });
+  StopMeter meter(&stop);
+  InstanceBatch batch = blank_instances(problem, n, count, meter);
+  for (Instance& instance : batch) {
+    meter.check(n);
+    write_items(n, seed, first++, instance.values.data());
+  }
+  return batch;
 }
 
 void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features) {
@@ -66,21 +67,42 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
     const auto high = static_cast<uint32_t>(generator());
     return uniform_double(high, static_cast<uint32_t>(generator()));
   };
-  const bool in_pairs = problem_of(problem).fields == ItemFields::kCoordinates;
   // Of pairs all numbers in turn; else all weights, then all values.
-  const size_t step = in_pairs ? 1 : 2;
-  const auto draw_column = [&](Instance& instance, size_t column) {
-    for (size_t i = column; i < instance.values.size(); i += step) instance.values[i] = draw();
-  };
-  InstanceBatch batch = filled_instances(problem, n, count, stop,
-                                         [&](Instance& instance, uint64_t) { draw_column(instance, 0); });
-  if (in_pairs) return batch;
+  const size_t columns = problem_of(problem).fields == ItemFields::kCoordinates ? 1 : 2;
   StopMeter meter(&stop);
-  for (Instance& instance : batch) {
-    meter.check(n);
-    draw_column(instance, 1);
+  InstanceBatch batch = blank_instances(problem, n, count, meter);
+  for (size_t column = 0; column < columns; ++column) {
+    for (Instance& instance : batch) {
+      meter.check(n);
+      for (size_t i = column; i < instance.values.size(); i += columns) instance.values[i] = draw();
+    }
   }
   return batch;
+}
+
+void apply_dihedral(int copy, float* point) {
+  if (copy & 1) point[0] = 1.0f - point[0];
+  if (copy & 2) point[1] = 1.0f - point[1];
+  if (copy & 4) std::swap(point[0], point[1]);
+}
+
+std::vector<int32_t> input_order(uint64_t seed, uint64_t instance_key, uint32_t replica, int n) {
+  std::vector<int32_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  uint64_t counter = 0;
+  for (int i = n - 1; i > 0; --i) {
+    const uint32_t choices = static_cast<uint32_t>(i) + 1;
+    // Multiply and shift, with the few words that would favour some choices drawn again: exactly uniform.
+    const uint32_t refused_below = (0u - choices) % choices;
+    uint64_t product;
+    do {
+      const PhiloxBlock block =
+          philox4x32(seed ^ stream::kInputOrder, (instance_key << 32) | replica, counter++);
+      product = static_cast<uint64_t>(block.word[0]) * choices;
+    } while (static_cast<uint32_t>(product) < refused_below);
+    std::swap(order[i], order[product >> 32]);
+  }
+  return order;
 }
 
 }  // namespace pointsman

@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/common/problem_kind.h"
@@ -23,8 +22,7 @@ enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt, kMan2d, kMax2d, kEx
 // Distances of n cities, the same both ways and 0 from a city to itself.
 struct DistanceMatrix {
   int n = 0;
-  // [n (n - 1) / 2] the strict upper triangle row by row: (0, 1) .. (0, n - 1), (1, 2) ..; finite, at least
-  // 0.
+  // [n (n - 1) / 2] the strict upper triangle by rows: (0, 1) .. (0, n - 1), (1, 2) ..; finite, 0 or more.
   std::vector<double> above;
 
   // Where the distance of a and b > a stands in `above`.
@@ -39,9 +37,8 @@ struct DistanceMatrix {
 };
 
 struct Instance {
-  std::string id;  // the file's own name for it; empty when it has none
-  bool has_id =
-      false;  // the id came from the file: its 64-bit hash seeds the draws instead of the row number
+  std::string id;       // the file's own name for it; empty when it has none
+  bool has_id = false;  // from the file: its 64-bit hash seeds the draws instead of the row number
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP only
   double capacity = 0.0;               // KnapSack only
@@ -86,15 +83,14 @@ inline const char* name_of(Start start) {
   return kNames[static_cast<int>(start)];
 }
 
-// An answer in the user's units, re-checked in double (validate.h) before it leaves the program.
+// An answer in the user's units, re-checked in double (validate_solution) before it leaves the program.
 struct Solution {
   std::vector<int32_t> order;  // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
   double objective = 0.0;      // TSP: length under the instance's metric; KnapSack: packed value
   double unrounded = 0.0;  // the Euclidean length, which no metric rounds; without coordinates the objective
   double weight = 0.0;     // packed, of problems with a capacity
   double log_prob = 0.0;   // of the network for the order it drew; NaN when no network did
-  double network_objective =
-      0.0;  // what the network alone reached, before any improvement; NaN when none did
+  double network_objective = 0.0;  // what the network reached before any improvement; NaN when none did
   Status status = Status::kDone;
   Start start = Start::kNone;
   int64_t kicks = 0;  // that local search made
@@ -111,10 +107,19 @@ inline Solution unsolved() {
   return solution;
 }
 
-// Row number, or the 64-bit hash (FNV-1a) of the file's own id: what the random draws of the instance depend
-// on.
+// What the instance's random draws depend on: row number, or the 64-bit hash (FNV-1a) of the file's own id.
 inline uint64_t instance_key(const Instance& instance, uint64_t row) {
   return instance.has_id ? fnv1a(instance.id) : row;
+}
+
+// Of all that an answer to the instance depends on: problem, metric, capacity and numbers, to the bit; not
+// its id. It tells instances apart that nobody made to have the same one.
+inline uint64_t instance_hash(const Instance& instance) {
+  const char metric = static_cast<char>(instance.metric);
+  uint64_t hash = fnv1a({&metric, 1}, fnv1a(name_of(instance.problem)));
+  hash = hash_array(&instance.capacity, sizeof instance.capacity, hash);
+  const std::vector<double>& numbers = instance.matrix ? instance.matrix->above : instance.values;
+  return hash_array(numbers.data(), numbers.size() * sizeof(double), hash);
 }
 
 }  // namespace pointsman

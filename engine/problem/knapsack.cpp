@@ -70,9 +70,6 @@ void make_packing_example(int n, const float* features, int32_t* order) {
                    [&](int32_t a, int32_t b) { return ratio(a) > ratio(b); });
 }
 
-// Bello et al. 2017, section 5.4.
-double default_capacity(int n) { return n <= 50 ? 12.5 : 25.0; }
-
 }  // namespace
 
 extern const Problem kKnapsackProblem = {.kind = ProblemKind::kKnapsack,
@@ -96,6 +93,7 @@ extern const Problem kKnapsackProblem = {.kind = ProblemKind::kKnapsack,
                                          .objective = value_of,
                                          .canonical = sorted_items,
                                          .make_example = make_packing_example,
-                                         .default_capacity = default_capacity};
+                                         // Bello et al. 2017, section 5.4.
+                                         .default_capacity = [](int n) { return n <= 50 ? 12.5 : 25.0; }};
 
 }  // namespace pointsman

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/problem/metric.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace pointsman {
 namespace {
 

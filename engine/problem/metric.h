@@ -2,7 +2,9 @@
 // Distances between cities as TSPLIB95, section 2, defines them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/problem/instance.h"
 #include "kernels/common/tsp.h"
@@ -13,6 +15,19 @@ namespace pointsman {
 inline bool is_geographic(double latitude, double longitude) {
   return std::abs(latitude) <= 90.0 && std::abs(longitude) <= 360.0;
 }
+
+// The bounding box of points.
+struct Box {
+  static constexpr double kFar = std::numeric_limits<double>::infinity();
+  double low[2] = {kFar, kFar}, high[2] = {-kFar, -kFar};
+
+  void add(double x, double y) {
+    low[0] = std::min(low[0], x);
+    low[1] = std::min(low[1], y);
+    high[0] = std::max(high[0], x);
+    high[1] = std::max(high[1], y);
+  }
+};
 
 // That of Metric::kEuclidean.
 inline double plain_distance(double dx, double dy) { return euclidean_length<double>(dx, dy); }

@@ -12,10 +12,9 @@ namespace {
 constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 constexpr int kMostPlaces = 15;
-constexpr double kMostUnits = 0x1p61;     // a sum of two weights stays below 2^63
-constexpr double kExactInRules = 0x1p53;  // below it every integer is a double
-constexpr double kDistinctDecimals =
-    0x1p52;  // up to so many units no two decimals are next to the same double
+constexpr double kMostUnits = 0x1p61;         // a sum of two weights stays below 2^63
+constexpr double kExactInRules = 0x1p53;      // below it every integer is a double
+constexpr double kDistinctDecimals = 0x1p52;  // up to here no two decimals are next to the same double
 
 bool is_integer(double number) { return number == std::floor(number); }
 
@@ -51,12 +50,6 @@ Unit unit_of(const std::vector<double>& numbers) {
   return unit;
 }
 
-// The rules subtract up to n weights, each time with half a unit in the last place of the capacity; numbers
-// that were decimals, or sums of others, have been rounded before.
-double rounding_room(const Instance& instance) {
-  return instance.capacity * ((instance.n() + 2.0) * 0x1p-53);
-}
-
 }  // namespace
 
 double Unit::in_units(double number) const {
@@ -64,7 +57,9 @@ double Unit::in_units(double number) const {
 }
 
 WeightUnits weight_units(const Instance& instance) {
-  const double most = instance.capacity + rounding_room(instance);
+  // The rules subtract up to n weights, each time with half a unit in the last place of the capacity; numbers
+  // that were decimals, or sums of others, have been rounded before.
+  const double most = instance.capacity + instance.capacity * ((instance.n() + 2.0) * 0x1p-53);
   std::vector<double> numbers{instance.capacity};
   for (int item = 0; item < instance.n(); ++item) {
     if (instance.first(item) <= most) numbers.push_back(instance.first(item));

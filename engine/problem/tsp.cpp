@@ -22,11 +22,9 @@ std::vector<float> tsp_features(const Instance& instance, double) {
   std::vector<float> features(values.begin(), values.end());
   if (std::all_of(values.begin(), values.end(), [](double x) { return x >= 0.0 && x <= 1.0; }))
     return features;
-  double low[2] = {values[0], values[1]}, high[2] = {values[0], values[1]};
-  for (size_t i = 0; i < values.size(); ++i) {
-    low[i % 2] = std::min(low[i % 2], values[i]);
-    high[i % 2] = std::max(high[i % 2], values[i]);
-  }
+  Box box;
+  for (int city = 0; city < instance.n(); ++city) box.add(instance.first(city), instance.second(city));
+  const auto& [low, high] = box;
   // The extent of coordinates near the largest double overflows: halve everything first, which is exact.
   const double shrink = std::isfinite(high[0] - low[0]) && std::isfinite(high[1] - low[1]) ? 1.0 : 0.5;
   const double side = std::max(high[0] * shrink - low[0] * shrink, high[1] * shrink - low[1] * shrink);

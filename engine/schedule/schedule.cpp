@@ -5,15 +5,14 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "engine/problem/problem.h"
-#include "engine/schedule/answers_in_order.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
 #include "kernels/tools/worker_threads.h"
@@ -29,8 +28,6 @@ constexpr size_t kBatchesAhead = 2;   // of each device, searched and not yet im
 // For the only instance's first answer, less what a quick one of its items would take.
 constexpr auto kPatience = std::chrono::nanoseconds(std::chrono::milliseconds(250)),
                kQuickItem = std::chrono::nanoseconds(500);
-
-using Candidates = std::vector<Solution>;  // of one instance, best first
 
 // share: of all instances, a device's.
 int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n, int64_t share) {
@@ -64,23 +61,23 @@ std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, size_t de
 
 // Instances that are handled together, and what their search found.
 struct SearchedBatch {
-  size_t number;               // of the batch
+  size_t number = 0;           // of the batch
   std::vector<size_t> places;  // in the input
-  InstancePointers instances;  // empty where no search came to them
-  std::vector<uint64_t> keys;
-  SearchControl control;  // with the batch's part of the time
-  std::vector<Candidates> candidates;
-  PolicyStatistics statistics;
+  SearchBatch batch;           // empty where no search came to it
+  SearchControl control;       // with the batch's part of the time
+  SearchResult found;
+  std::exception_ptr error;  // what the search threw
 };
 
 // The best answer after local search from each candidate; ties go to the one the network liked better. The
 // first candidate is improved past the deadline too, until the run ends: that costs about as much as the one
 // rollout behind it.
-Solution improve_candidates(const Instance& instance, Candidates candidates, const ImproveOptions& options,
-                            const SearchControl& control, WorkerThreads* workers) {
+Solution improve_candidates(const Instance& instance, std::vector<Solution> candidates,
+                            const ImproveOptions& options, const SearchControl& control,
+                            WorkerThreads* workers) {
   if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
-  SearchControl to_the_end = {control.end ? control.end : control.deadline, control.interrupted};
+  SearchControl to_the_end = {control.last(), control.interrupted};
   to_the_end.on_best = control.on_best;
   std::optional<TourSearch> search;
   try {
@@ -102,16 +99,6 @@ Solution improve_candidates(const Instance& instance, Candidates candidates, con
   return best;
 }
 
-// Hands out an answer. An instance that no search came to, where only its own limit was too short, gets a
-// quick one.
-void hand_out(const SolvePlan& plan, const SolveJob& job, size_t place, Solution&& answer,
-              AnswersInOrder& out) {
-  if (answer.status == Status::kUnsolved && job.control.each && !job.control.is_over())
-    answer = quick_answer(*job.instances[place], Status::kTimeLimit);
-  if (plan.start != Start::kNone && answer.status != Status::kUnsolved) answer.start = plan.start;
-  out.put(place, std::move(answer));
-}
-
 // How many instances the host's threads work on: one each, or all of them on each of a few large ones.
 int searched_at_once(const WorkerThreads& workers, int64_t count, int largest) {
   return count < workers.count() && TourSearch::divides(largest) ? 1 : workers.count();
@@ -128,8 +115,7 @@ void for_each_instance(WorkerThreads& workers, int64_t count, int at_once, const
 }
 
 // Takes instances of any sizes one by one. Each answer leaves as soon as it and those before it are there.
-void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, const SolvePlan& plan,
-                      const SolveJob& job, AnswersInOrder& out) {
+void solve_one_by_one(int threads, const InstanceSearch& search, const SolveJob& job) {
   std::vector<double> work_left(job.size() + 1, 0.0);  // from each instance on
   int largest = 0;
   for (size_t i = job.size(); i-- > 0;) {
@@ -137,7 +123,9 @@ void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, cons
     largest = std::max(largest, job.instances[i]->n());
   }
   const auto count = static_cast<int64_t>(job.size());
+  WorkerThreads workers(threads);
   const int at_once = searched_at_once(workers, count, largest);
+  AnswersInOrder out(job.sink);
   std::mutex mutex;
   std::vector<char> is_searched(job.size(), false);
   for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
@@ -148,10 +136,10 @@ void solve_one_by_one(WorkerThreads& workers, const InstanceSearch& search, cons
                              limit_each(share_time(job.control, work, work_left[i]), 1), helpers);
     is_searched[i] = true;
     const std::lock_guard lock(mutex);
-    hand_out(plan, job, static_cast<size_t>(i), std::move(answer), out);
+    out.put(static_cast<size_t>(i), std::move(answer));
   });
   for (size_t i = 0; i < job.size(); ++i) {
-    if (!is_searched[i]) hand_out(plan, job, i, unsolved(), out);
+    if (!is_searched[i]) out.put(i, unsolved());
   }
 }
 
@@ -161,45 +149,29 @@ class BatchQueue {
  public:
   explicit BatchQueue(size_t capacity) : capacity_(capacity) {}
 
-  // For searching threads. False when nobody waits for batches any more, or a search failed.
-  bool put(SearchedBatch&& batch) {
+  // For searching threads, which wait for room or for a stop.
+  void put(SearchedBatch&& batch, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || batches_.size() < capacity_; });
-    if (ended_) return false;
+    changed_.wait(lock, stop, [&] { return batches_.size() < capacity_; });
     batches_.push_back(std::move(batch));
-    changed_.notify_all();
-    return true;
-  }
-  void fail(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::move(error);
-    ended_ = true;
     changed_.notify_all();
   }
 
-  // For the thread that improves. Rethrows what a search threw, after the batches that came before it.
+  // For the thread that improves.
   SearchedBatch take() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return error_ || !batches_.empty(); });
-    if (batches_.empty()) std::rethrow_exception(error_);
+    changed_.wait(lock, [&] { return !batches_.empty(); });
     SearchedBatch batch = std::move(batches_.front());
     batches_.pop_front();
     changed_.notify_all();
     return batch;
   }
-  void end() {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
 
  private:
   const size_t capacity_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::deque<SearchedBatch> batches_;
-  std::exception_ptr error_;
-  bool ended_ = false;
 };
 
 // What the searchers of a device share: as many callers as the device takes calls at once. They answer in the
@@ -215,45 +187,33 @@ class SharedDevice {
 
   void rollout(const RolloutRequest& request, RolloutResult& result) {
     if (callers_.empty()) return backend.rollout(request, result);
-    Call call = {request, result};
-    std::unique_lock lock(mutex_);
-    waiting_.push_back(&call);
+    std::packaged_task<void()> call([&] { backend.rollout(request, result); });
+    std::future<void> answer = call.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(std::move(call));
+    }
     called_.notify_one();
-    call.answered.wait(lock, [&] { return call.is_answered; });
-    if (call.error) std::rethrow_exception(call.error);
+    answer.get();
   }
 
   Backend& backend;
 
  private:
-  struct Call {
-    const RolloutRequest& request;
-    RolloutResult& result;
-    std::condition_variable answered{};
-    bool is_answered = false;
-    std::exception_ptr error = nullptr;
-  };
-
   void answer_calls(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (called_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
-      Call& call = *waiting_.front();
+      std::packaged_task<void()> call = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      try {
-        backend.rollout(call.request, call.result);
-      } catch (...) {
-        call.error = std::current_exception();
-      }
+      call();
       lock.lock();
-      call.is_answered = true;
-      call.answered.notify_one();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable_any called_;
-  std::deque<Call*> waiting_;
+  std::deque<std::packaged_task<void()>> waiting_;
   std::vector<std::jthread> callers_;
 };
 
@@ -267,7 +227,10 @@ class Scheduler {
         workers_(std::max(info_.threads, 1)),
         cut_(cut_batches(info_, devices.size(), plan, job.instances)),
         statistics_(cut_.size()) {
-    searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, devices.size() * most_searchers()));
+    // Sampling alone has work for the host between two calls, which another searcher's call fills.
+    const bool ahead = !info_.uses_host && std::holds_alternative<SamplingOptions>(plan.search);
+    const auto most = static_cast<size_t>(ahead ? info_.calls + kSearchersBeside : 1);  // of a device
+    searchers_ = static_cast<int>(std::clamp<size_t>(cut_.size(), 1, devices.size() * most));
     const bool shared = searchers_ > static_cast<int>(devices.size());
     for (Backend* device : devices) devices_.emplace_back(*device, shared);
     for (const Instance* instance : job.instances) work_left_ += rollout_work(instance->n());
@@ -278,7 +241,10 @@ class Scheduler {
     if (searchers_ > 1) {
       run_ahead(out);
     } else {
-      while (auto batch = next_batch()) finish(search(std::move(*batch), devices_[0]), out);
+      while (auto batch = next_batch()) {
+        search(*batch, devices_[0]);
+        finish(std::move(*batch), out);
+      }
     }
     PolicyStatistics all;
     for (const PolicyStatistics& statistics : statistics_) all += statistics;
@@ -286,41 +252,29 @@ class Scheduler {
   }
 
  private:
-  // Of each device. Sampling alone has work for the host between two calls, which another searcher's call
-  // fills.
-  size_t most_searchers() const {
-    const bool ahead = !info_.uses_host && std::holds_alternative<SamplingOptions>(plan_.search);
-    return static_cast<size_t>(ahead ? info_.calls + kSearchersBeside : 1);
-  }
-
   // The devices' threads search batches, this one improves them and hands them out.
   void run_ahead(AnswersInOrder& out) {
     BatchQueue queue(kBatchesAhead * devices_.size());
-    std::vector<std::thread> searchers;
-    const auto join = [&] {
-      queue.end();
-      for (std::thread& searcher : searchers) searcher.join();
-    };
-    try {
-      for (int i = 0; i < searchers_; ++i) {
-        SharedDevice& device = devices_[i % devices_.size()];
-        searchers.emplace_back([&] { search_all(device, queue); });
-      }
-      for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), out);
-    } catch (...) {
-      join();
-      throw;
+    std::vector<std::jthread> searchers;  // which end before the queue
+    for (int i = 0; i < searchers_; ++i) {
+      SharedDevice& device = devices_[i % devices_.size()];
+      searchers.emplace_back([&](const std::stop_token& stop) { search_all(device, queue, stop); });
     }
-    join();
+    for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), out);
   }
 
-  void search_all(SharedDevice& device, BatchQueue& queue) {
-    try {
-      while (auto batch = next_batch()) {
-        if (!queue.put(search(std::move(*batch), device))) return;
+  void search_all(SharedDevice& device, BatchQueue& queue, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      SearchedBatch searched;
+      try {
+        auto next = next_batch();
+        if (!next) return;
+        searched = std::move(*next);
+        search(searched, device);
+      } catch (...) {
+        searched.error = std::current_exception();
       }
-    } catch (...) {
-      queue.fail(std::current_exception());
+      queue.put(std::move(searched), stop);
     }
   }
 
@@ -332,68 +286,46 @@ class Scheduler {
     next.number = next_++;
     next.places = std::move(cut_[next.number]);
     const int n = job_.instances[next.places[0]]->n();
-    const double work = static_cast<double>(next.places.size()) * rollout_work(n);
-    next.control = share_time(job_.control, searchers_ * work, work_left_);
     const auto count = static_cast<int64_t>(next.places.size());
+    const double work = static_cast<double>(count) * rollout_work(n);
     const int at_once = searched_at_once(workers_, count, n);
-    next.control = limit_each(next.control, (count + at_once - 1) / at_once);
+    next.control =
+        limit_each(share_time(job_.control, searchers_ * work, work_left_), (count + at_once - 1) / at_once);
     work_left_ -= work;
-    if (job_.control.trace) {
-      job_.control.trace("batch: " + std::to_string(next.places.size()) +
-                         " instances of n = " + std::to_string(n));
-    }
+    if (job_.control.trace)
+      job_.control.trace("batch: " + std::to_string(count) + " instances of n = " + std::to_string(n));
     return next;
   }
 
-  SearchedBatch search(SearchedBatch searched, SharedDevice& device) {
-    if (searched.control.is_over()) return searched;
+  // Samplers, as many as there are threads of them, call the device by turns; any other search has it alone.
+  void search(SearchedBatch& searched, SharedDevice& device) {
+    if (searched.control.is_over()) return;
+    SearchBatch& batch = searched.batch;
     for (const size_t place : searched.places) {
-      searched.instances.push_back(job_.instances[place]);
-      searched.keys.push_back(instance_key(*job_.instances[place], job_.rows[place]));
+      batch.instances.push_back(job_.instances[place]);
+      batch.keys.push_back(instance_key(*job_.instances[place], job_.rows[place]));
     }
-    const SearchControl searching = improves(*searched.instances[0])
-                                        ? share_time(searched.control, search_share(), 1.0)
-                                        : searched.control;
+    SearchControl control = searched.control;
+    if (improves(*batch.instances[0])) {
+      const bool until_limit = !plan_.improve->kicks && plan_.improve->fills_limit;
+      control = share_time(control, until_limit ? kStartShare : kSearchShare, 1.0);
+    }
     if (const auto* active = std::get_if<ActiveSearchOptions>(&plan_.search)) {
-      search(searched, *active, searching, device);
+      ActiveSearchOptions options = *active;
+      if (active->on_step) {
+        const auto report = [this, active](const ActiveSearchProgress& progress) {
+          const std::lock_guard lock(report_mutex_);
+          active->on_step(progress);
+        };
+        options.on_step = report_places(report, searched.places);
+      }
+      searched.found = run_search(device.backend, config_, batch, options, control);
     } else if (const auto* tours = std::get_if<TwoOptOptions>(&plan_.search)) {
-      take(run_search(device.backend, batch_of(searched), *tours, searching), searched);
+      searched.found = run_search(device.backend, batch, *tours, control);
     } else {
-      search(searched, std::get<SamplingOptions>(plan_.search), searching, device);
+      const RolloutCall rollout = [&](const auto& request, auto& result) { device.rollout(request, result); };
+      searched.found = run_search(rollout, config_, batch, std::get<SamplingOptions>(plan_.search), control);
     }
-    return searched;
-  }
-
-  // As many samplers as there are threads of them call the device by turns.
-  void search(SearchedBatch& searched, const SamplingOptions& options, const SearchControl& control,
-              SharedDevice& device) {
-    const RolloutCall rollout = [&device](const RolloutRequest& request, RolloutResult& result) {
-      device.rollout(request, result);
-    };
-    take(run_search(rollout, config_, batch_of(searched), options, control), searched);
-  }
-
-  // The only searcher of its device.
-  void search(SearchedBatch& searched, ActiveSearchOptions options, const SearchControl& control,
-              SharedDevice& device) {
-    if (options.on_step) {
-      options.on_step = [this, report = std::move(options.on_step)](const ActiveSearchProgress& progress) {
-        const std::lock_guard lock(report_mutex_);
-        report(progress);
-      };
-    }
-    options.on_step = report_places(std::move(options.on_step), searched.places);
-    take(run_search(device.backend, config_, batch_of(searched), options, control), searched);
-  }
-
-  static SearchBatch batch_of(const SearchedBatch& searched) { return {searched.instances, searched.keys}; }
-  static void take(SearchResult&& result, SearchedBatch& searched) {
-    searched.candidates = std::move(result.candidates);
-    searched.statistics = result.statistics;
-  }
-
-  double search_share() const {
-    return plan_.improve->kicks || !plan_.improve->fills_limit ? kSearchShare : kStartShare;
   }
 
   bool improves(const Instance& instance) const {
@@ -402,24 +334,24 @@ class Scheduler {
 
   // Improves a batch.
   void finish(SearchedBatch&& searched, AnswersInOrder& out) {
-    statistics_[searched.number] = searched.statistics;
-    if (searched.instances.empty()) {  // the end of the run came before its search
-      for (const size_t place : searched.places) hand_out(plan_, job_, place, unsolved(), out);
+    if (searched.error) std::rethrow_exception(searched.error);
+    statistics_[searched.number] = searched.found.statistics;
+    if (searched.batch.instances.empty()) {  // the end of the run came before its search
+      for (const size_t place : searched.places) out.put(place, unsolved());
       return;
     }
-    SolutionBatch answers(searched.candidates.size());
+    SolutionBatch answers(searched.places.size());
     const auto count = static_cast<int64_t>(answers.size());
-    const int at_once = searched_at_once(workers_, count, searched.instances[0]->n());
+    const int at_once = searched_at_once(workers_, count, searched.batch.instances[0]->n());
     for_each_instance(workers_, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
-      const Instance& instance = *searched.instances[i];
-      Candidates& found = searched.candidates[i];
+      const Instance& instance = *searched.batch.instances[i];
+      std::vector<Solution>& found = searched.found.candidates[i];
       const SearchControl turn = share_time(searched.control, at_once, static_cast<double>(count - i));
       answers[i] = improves(instance)
                        ? improve_candidates(instance, std::move(found), *plan_.improve, turn, helpers)
                        : std::move(found.front());
     });
-    for (size_t i = 0; i < answers.size(); ++i)
-      hand_out(plan_, job_, searched.places[i], std::move(answers[i]), out);
+    for (size_t i = 0; i < answers.size(); ++i) out.put(searched.places[i], std::move(answers[i]));
   }
 
   const ModelConfig& config_;
@@ -437,38 +369,30 @@ class Scheduler {
   std::vector<PolicyStatistics> statistics_;  // [batches], summed in their order
 };
 
-PolicyStatistics solve_all(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
-                           const SolveJob& job) {
-  const auto* const one_by_one = std::get_if<InstanceSearch>(&plan.search);
-  if (one_by_one == nullptr) return Scheduler(devices, config, plan, job).run();
-  WorkerThreads workers(std::max(devices.front()->info().threads, 1));
-  AnswersInOrder out(job.sink);
-  solve_one_by_one(workers, *one_by_one, plan, job, out);
-  return {};
-}
-
 }  // namespace
-
-void share_out(const Devices& devices, int64_t items,
-               const std::function<void(int64_t item, Backend& device)>& work) {
-  WorkerThreads callers(static_cast<int>(devices.size()));
-  callers.for_each(items, [&](int64_t item, int caller) { work(item, *devices[caller]); });
-}
 
 PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& config, const SolvePlan& plan,
                                  const SolveJob& job) {
-  if (job.size() != 1 || !job.control.deadline || job.control.end)
-    return solve_all(devices, config, plan, job);
-  SolveJob patient = job;
-  const Instance& instance = *job.instances[0];
-  patient.control.end =
-      *job.control.deadline + std::max(kPatience - instance.n() * kQuickItem, std::chrono::nanoseconds(0));
-  patient.sink = [&](size_t, Solution&& solution) {
-    if (solution.status == Status::kUnsolved && job.control.check() == Status::kTimeLimit)
-      solution = quick_answer(instance, Status::kTimeLimit);
-    job.sink(0, std::move(solution));
+  SolveJob told = job;
+  const bool is_alone = job.size() == 1 && job.control.deadline && !job.control.end;
+  if (is_alone) {
+    const auto quick = job.instances[0]->n() * kQuickItem;
+    told.control.end = *job.control.deadline + std::max(kPatience - quick, std::chrono::nanoseconds(0));
+  }
+  told.sink = [&](size_t i, Solution&& answer) {
+    const auto answer_quickly = [&](bool may) {
+      if (may && answer.status == Status::kUnsolved)
+        answer = quick_answer(*job.instances[i], Status::kTimeLimit);
+    };
+    answer_quickly(job.control.each && !told.control.is_over());  // only its own limit was too short
+    if (plan.start != Start::kNone && answer.status != Status::kUnsolved) answer.start = plan.start;
+    answer_quickly(is_alone && job.control.check() == Status::kTimeLimit);
+    job.sink(i, std::move(answer));
   };
-  return solve_all(devices, config, plan, patient);
+  const auto* const one_by_one = std::get_if<InstanceSearch>(&plan.search);
+  if (one_by_one == nullptr) return Scheduler(devices, config, plan, told).run();
+  solve_one_by_one(std::max(devices.front()->info().threads, 1), *one_by_one, told);
+  return {};
 }
 
 }  // namespace pointsman

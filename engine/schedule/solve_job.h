@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/backend.h"
@@ -46,16 +49,52 @@ struct SolveOptions {
 // Takes the solution of the instance in place `index`, in input order; from any thread, one at a time.
 using SolutionSink = std::function<void(size_t index, Solution&& solution)>;
 
+// Answers become final in any order and leave in the input's.
+class AnswersInOrder {
+ public:
+  explicit AnswersInOrder(const SolutionSink& sink) : sink_(sink) {}
+
+  // Of the instance in place `place`, once. Hands out all whose turn has come.
+  void put(size_t place, Solution&& solution) {
+    if (place != next_) return void(waiting_.emplace(place, std::move(solution)));
+    sink_(next_++, std::move(solution));
+    for (; !waiting_.empty() && waiting_.begin()->first == next_; waiting_.erase(waiting_.begin()))
+      sink_(next_++, std::move(waiting_.begin()->second));
+  }
+
+ private:
+  const SolutionSink& sink_;
+  std::map<size_t, Solution> waiting_;  // for the answers before them, by place
+  size_t next_ = 0;
+};
+
 // The instances belong to the caller and must outlive the job.
 struct SolveJob {
   SolveJob() = default;
   // Instance i has row first_row + i.
   explicit SolveJob(std::span<const Instance> batch, uint64_t first_row = 0, SolveOptions how = {},
-                    SearchControl until = {}, SolutionSink to = {});
+                    SearchControl until = {}, SolutionSink to = {})
+      : instances(pointers_to(batch)),
+        rows(batch.size()),
+        options(std::move(how)),
+        control(std::move(until)),
+        sink(std::move(to)) {
+    std::iota(rows.begin(), rows.end(), first_row);
+  }
 
   // The instances in some places, with the same options and limits and without a sink. Steps of active
   // search are still reported by their places in this job. `places` must outlive the part.
-  SolveJob part(const std::vector<size_t>& places) const;
+  SolveJob part(const std::vector<size_t>& places) const {
+    SolveJob some;
+    for (const size_t place : places) {
+      some.instances.push_back(instances[place]);
+      some.rows.push_back(rows[place]);
+    }
+    some.options = options;
+    some.options.on_step = report_places(options.on_step, places);
+    some.control = control;
+    return some;
+  }
 
   size_t size() const { return instances.size(); }
 

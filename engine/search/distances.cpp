@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace pointsman {
 namespace {
 
-// Up to 300 cities (720 KB) a look into a matrix is faster than a square root; a great circle takes ten times
-// as long.
+// Up to 300 cities (720 KB) a matrix is faster than a square root; a great circle takes ten times as long.
 constexpr int kMatrixCities = 300;
 constexpr int kGeographicMatrixCities = 2000;
 
@@ -17,8 +18,20 @@ constexpr int kGeographicMatrixCities = 2000;
 // each distance is wrong by half a unit in its last place: (5 x 3 + 6) 2^-53 L < 2^-48 L.
 constexpr double kRounding = 0x1p-48;
 constexpr double kMostExact = 0x1p49;  // integers: sixteen of them are added exactly
-constexpr double kMostRange =
-    0x1p30;  // largest to shortest distance: rounding is below 2^-18 of the shortest
+constexpr double kMostRange = 0x1p30;  // largest to shortest: rounding is below 2^-18 of the shortest
+
+// A cell's place on the Hilbert curve through 2^32 x 2^32 cells. No branches: nobody could predict them.
+uint64_t hilbert_place(uint32_t x, uint32_t y) {
+  uint64_t place = 0;
+  for (int bit = 31; bit >= 0; --bit) {
+    const uint32_t right = (x >> bit) & 1, up = (y >> bit) & 1;
+    place = 4 * place + ((3 * right) ^ up);
+    const uint32_t turned = -(right & ~up), swapped = (x ^ y) & (up - 1);  // turned: the last quarter's cells
+    x ^= swapped ^ turned;
+    y ^= swapped ^ turned;
+  }
+  return place;
+}
 
 }  // namespace
 
@@ -46,8 +59,7 @@ Distances::Distances(const Instance& instance, const StopToken& stop)
   matrix_ = std::move(matrix);
 }
 
-// Bounds of the distances that are not 0. In the plane those of neighbours along the curve stand for the
-// shortest.
+// Bounds of the distances above 0. In the plane neighbours along the curve stand for the shortest.
 void Distances::find_range(double& least, double& largest) const {
   least = std::numeric_limits<double>::infinity();
   largest = 0.0;
@@ -58,18 +70,15 @@ void Distances::find_range(double& least, double& largest) const {
     }
     return;
   }
-  double low[2] = {least, least}, high[2] = {-least, -least};
+  Box box;
   for (int place = 0; place < n_; ++place) {
-    for (const int axis : {0, 1}) {
-      low[axis] = std::min(low[axis], points_[2 * place + axis]);
-      high[axis] = std::max(high[axis], points_[2 * place + axis]);
-    }
+    box.add(x(place), y(place));
     const double distance = (*this)(place, place + 1 < n_ ? place + 1 : 0);
     if (distance > 0.0) least = std::min(least, distance);
   }
-  // No metric of the plane is longer than the way along both axes, rounded up. A great circle is 20,040 km at
-  // most.
-  largest = instance_.metric == Metric::kGeo ? 20'040.0 : (high[0] - low[0]) + (high[1] - low[1]) + 1.0;
+  // In the plane the way along both axes, rounded up, is the longest; a great circle has 20,040 km at most.
+  largest = instance_.metric == Metric::kGeo ? 20'040.0
+                                             : (box.high[0] - box.low[0]) + (box.high[1] - box.low[1]) + 1.0;
 }
 
 void Distances::choose_lengths() {
@@ -84,6 +93,26 @@ void Distances::choose_lengths() {
   rounding_ = 0.0;
   const int bits_of_n = std::ilogb(static_cast<double>(n_)) + 1;
   wide_unit_ = std::ldexp(1.0, std::min(125 - bits_of_n - std::ilogb(largest), 1000));
+}
+
+std::vector<int32_t> along_curve(const Instance& instance) {
+  std::vector<int32_t> order(static_cast<size_t>(instance.n()));
+  std::iota(order.begin(), order.end(), 0);
+  if (!instance.has_coordinates()) return order;
+  Box box;
+  for (const int32_t city : order) box.add(instance.first(city), instance.second(city));
+  // The bounding square is the curve's.
+  const double extent = std::max(box.high[0] - box.low[0], box.high[1] - box.low[1]);
+  const auto cell = [&](double x, int axis) {
+    return extent > 0.0 ? static_cast<uint32_t>((x - box.low[axis]) / extent * 0xffffffffp0) : 0;
+  };
+  std::vector<std::pair<uint64_t, int32_t>> places;  // each city's place on the curve and its number
+  places.reserve(order.size());
+  for (const int32_t city : order)
+    places.emplace_back(hilbert_place(cell(instance.first(city), 0), cell(instance.second(city), 1)), city);
+  std::sort(places.begin(), places.end());
+  std::transform(places.begin(), places.end(), order.begin(), [](const auto& place) { return place.second; });
+  return order;
 }
 
 }  // namespace pointsman

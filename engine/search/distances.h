@@ -15,8 +15,7 @@ namespace pointsman {
 // A sum of distances as a fixed-point number, which is exact.
 __extension__ typedef __int128 WideLength;
 
-// Numbers the cities anew along a Hilbert curve, so that near ones are near in memory. The instance must
-// outlive it.
+// Numbers the cities along a Hilbert curve: near ones are near in memory. The instance must outlive it.
 class Distances {
  public:
   // Throws CallStopped when `stop` says so first.
@@ -28,8 +27,7 @@ class Distances {
   double x(int place) const { return points_[2 * place]; }
   double y(int place) const { return points_[2 * place + 1]; }
 
-  // The largest rounding error of a gain, the difference of two sums of three distances. 0: doubles are
-  // exact.
+  // Largest rounding error of a gain, the difference of two sums of three distances. 0: doubles are exact.
   double rounding() const { return rounding_; }
   // Whether gains need WideLength: distances differ too much in size, or are integers too large for doubles.
   bool is_wide() const { return is_wide_; }

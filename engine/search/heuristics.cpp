@@ -6,12 +6,9 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "engine/problem/network_input.h"
-#include "engine/problem/packing_units.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/distances.h"
 #include "kernels/common/rules.h"
 
@@ -36,14 +33,10 @@ Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order
   });
 }
 
-Order order_by_ratio(const Instance& instance) {
+Order packing_by_ratio(const Instance& instance) {
   Order order;
   for (const RatioItem& item : items_by_ratio(instance, weight_units(instance))) order.push_back(item.number);
-  return order;
-}
-
-Order packing_by_ratio(const Instance& instance) {
-  return feasible_part(instance.problem, rule_numbers(instance), order_by_ratio(instance));
+  return feasible_part(instance.problem, rule_numbers(instance), order);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a search must stop, who wants to know what it does, and how much work goes into one backend call, so
-// that memory stays bounded.
+// When a search must stop, who is told what it does, and how much work goes into one backend call.
 #pragma once
 
 #include <algorithm>
@@ -23,30 +22,29 @@ inline Clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e9)));
 }
 
-// Asked between backend calls and within them. Both limits keep the best found so far.
+// When a search ends, and who is told of it. It is asked between backend calls and within them. A search that
+// a limit or an interruption ends keeps the best found so far. Any member may be empty. Several threads may
+// call a function at once.
 struct SearchControl {
   std::optional<Clock::time_point> deadline;  // of the whole run, or of a part of it
-  std::function<bool()> interrupted;          // may be empty
-  std::function<void(const std::string&)> trace =
-      {};  // may be empty; told of every batch and every backend call, by several threads at once
-  std::function<void(const std::string&)> warn =
-      {};  // may be empty; told of what went wrong and is tried again, likewise
+  std::function<bool()> interrupted;
+  std::function<void(const std::string&)> trace = {};  // told of every batch and every backend call
+  std::function<void(const std::string&)> warn = {};   // told of what went wrong and is tried again
 
   // Until when an instance without any answer may still get its first one; none: `deadline`.
   std::optional<Clock::time_point> end = {};
 
-  // May be empty; told what each new best answer to the only instance of a run costs, in the user's units.
-  // Also of answers that are no better than an earlier one.
+  // Told what each new best answer to the only instance of a run costs, in the user's units. Also of answers
+  // that are no better than an earlier one.
   std::function<void(double objective)> on_best = {};
 
   // Of one instance, from when its search begins; none: no limit of its own.
   std::optional<Clock::duration> each = {};
 
+  std::optional<Clock::time_point> last() const { return end ? end : deadline; }
+
   // Nothing more is to be begun, not even a first answer to an instance.
-  bool is_over() const {
-    const auto& last = end ? end : deadline;
-    return (interrupted && interrupted()) || (last && Clock::now() >= *last);
-  }
+  bool is_over() const { return (interrupted && interrupted()) || (last() && Clock::now() >= *last()); }
 
   // kDone while the search may go on.
   Status check() const {
@@ -72,6 +70,14 @@ struct SearchControl {
   }
 };
 
+// With a request's limits in seconds, 0: none. The run began at `start`.
+inline SearchControl within_limits(Clock::time_point start, double time_limit, double limit_each = 0.0) {
+  SearchControl control;
+  if (time_limit > 0.0) control.deadline = start + duration_of(time_limit);
+  if (limit_each > 0.0) control.each = duration_of(limit_each);
+  return control;
+}
+
 // By how much the clock must be ahead of a search's own count before the search follows the clock.
 inline constexpr double kClockLead = 0.05;
 
@@ -93,7 +99,7 @@ inline SearchControl limit_each(const SearchControl& control, int64_t turns) {
   SearchControl limited = control;
   if (!control.each) return limited;
   const Clock::time_point last = Clock::now() + *control.each * turns;
-  limited.end = control.end ? control.end : control.deadline;
+  limited.end = control.last();
   if (!limited.deadline || last < *limited.deadline) limited.deadline = last;
   return limited;
 }
@@ -104,15 +110,14 @@ inline int64_t largest_call(int n) { return std::clamp<int64_t>(4'000'000 / std:
 // Grows with what one rollout of n items costs: the recurrences are linear in n, the attention is quadratic.
 inline double rollout_work(int n) { return n * (320.0 + n); }
 
-// The part of the time left that `work` units may use when `all_work` units, these included, are still to be
-// done.
+// The part of the time left for `work` units when `all_work` units, these included, are still to be done.
 inline SearchControl share_time(const SearchControl& control, double work, double all_work) {
   SearchControl share = control;
   if (!control.deadline || work >= all_work) return share;
   const Clock::time_point now = Clock::now();
   if (*control.deadline <= now) return share;
   const std::chrono::duration<double> left = *control.deadline - now;
-  share.end = control.end ? control.end : control.deadline;
+  share.end = control.last();
   share.deadline = now + std::chrono::duration_cast<Clock::duration>(left * (work / all_work));
   return share;
 }

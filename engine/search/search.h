@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The searches of Bello et al. 2017, section 4 (greedy decoding, sampling, active search), and the place of
 // those that need no network. A search by batches is a struct of options and an overload of run_search(); one
-// by instances is a function. All of them answer in the user's units with solutions that validate.h has
-// checked.
+// by instances is a function. All of them answer in the user's units with solutions that
+// validate_solution() has checked.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ namespace pointsman {
 
 // What a search is asked about: instances of one size and problem, at least one.
 struct SearchBatch {
-  std::span<const Instance* const> instances;
-  std::span<const uint64_t> keys;  // [instances] from instance_key(): what their draws depend on
+  InstancePointers instances;
+  std::vector<uint64_t> keys;  // [instances] from instance_key(): what their draws depend on
 };
 
 // What it found.
 struct SearchResult {
-  std::vector<std::vector<Solution>>
-      candidates;               // of each instance the best distinct answers, best first, at least one
+  // Of each instance the best distinct answers, best first, at least one.
+  std::vector<std::vector<Solution>> candidates;
   PolicyStatistics statistics;  // of the backend's calls
 };
 
@@ -79,8 +79,7 @@ struct ActiveSearchOptions {
   // the recurrences and the encoder.
   Learned learned = Learned::kAll;
   float baseline_decay = 0.99f;  // alpha
-  // Baseline: mean of the other replicas instead of the moving average, which lags behind a temperature that
-  // falls.
+  // Baseline: mean of the other replicas. The moving average would lag behind a temperature that falls.
   bool leave_one_out = false;
   // T0 >= 0, network units. Instead of L the steps lower the free energy L + T log p, T falling from T0 to 0
   // over the steps or the time limit, whichever is nearer its end (variational annealing, Hibat-Allah et al.

@@ -5,23 +5,37 @@
 #include <string>
 #include <utility>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 
 namespace pointsman {
 
-SequenceBatch Sequences::view() const {
-  SequenceBatch batch;
-  batch.problem = problem;
-  batch.n = n;
-  batch.count = static_cast<int>(parameter_sets.size());
-  batch.features = features.data();
-  if (!capacities.empty()) {
-    batch.weights = weights.data();
-    batch.capacities = capacities.data();
+void Sequences::add_items(const float* items, int copy, std::span<const int32_t> order) {
+  for (int i = 0; i < n; ++i) {
+    const float* const item = items + 2 * (order.empty() ? i : order[i]);
+    float point[2] = {item[0], item[1]};
+    apply_dihedral(copy, point);
+    features.insert(features.end(), point, point + 2);
   }
-  batch.parameter_sets = parameter_sets.data();
-  return batch;
+}
+
+SequenceBatch Sequences::view() const {
+  return {.problem = problem,
+          .n = n,
+          .count = static_cast<int>(parameter_sets.size()),
+          .features = features.data(),
+          .weights = capacities.empty() ? nullptr : weights.data(),
+          .capacities = capacities.empty() ? nullptr : capacities.data(),
+          .parameter_sets = parameter_sets.data()};
+}
+
+RolloutRequest Sequences::request() const {
+  RolloutRequest request;
+  request.sequences = view();
+  request.counts = counts.empty() ? nullptr : counts.data();
+  request.instance_keys = keys.data();
+  request.first_samples = first_samples.data();
+  return request;
 }
 
 SequencePacker::SequencePacker(std::span<const Instance* const> instances, double trained_capacity)
@@ -42,17 +56,17 @@ void SequencePacker::clear() {
   orders_.clear();
 }
 
-void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, int32_t parameter_set) {
-  const RuleNumbers* const numbers = rule_numbers_.empty() ? nullptr : &rule_numbers_[instance];
-  for (int i = 0; i < n_; ++i) {
-    const int item = order.empty() ? i : order[i];
-    float point[2] = {inputs_[instance][2 * item], inputs_[instance][2 * item + 1]};
-    apply_dihedral(copy, point);
-    sequences_.features.insert(sequences_.features.end(), point, point + 2);
-    if (numbers) sequences_.weights.push_back(numbers->weights[item]);
+void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, const Draws& draws) {
+  sequences_.add_items(inputs_[instance].data(), copy, order);
+  if (!rule_numbers_.empty()) {
+    const RuleNumbers& numbers = rule_numbers_[instance];
+    for (int i = 0; i < n_; ++i) sequences_.weights.push_back(numbers.weights[order.empty() ? i : order[i]]);
+    sequences_.capacities.push_back(numbers.capacity);
   }
-  if (numbers) sequences_.capacities.push_back(numbers->capacity);
-  sequences_.parameter_sets.push_back(parameter_set);
+  sequences_.parameter_sets.push_back(draws.parameter_set);
+  sequences_.counts.push_back(draws.count);
+  sequences_.keys.push_back(draws.key);
+  sequences_.first_samples.push_back(draws.first_sample);
   orders_.push_back(std::move(order));
 }
 

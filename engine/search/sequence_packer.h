@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input sequences for the backend out of instances of one size and problem, and the way back to the user's
-// numbering.
+// Input sequences for the backend from instances of one size and problem, and back to the user's numbering.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,26 @@ struct Sequences {
   std::vector<double> weights = {};          // [count][n], of rule_numbers(); empty without capacities
   std::vector<double> capacities = {};       // [count]; likewise
   std::vector<int32_t> parameter_sets = {};  // [count]
+  // As RolloutRequest has them, [count] or empty.
+  std::vector<int32_t> counts = {};
+  std::vector<uint64_t> keys = {};
+  std::vector<uint32_t> first_samples = {};
 
-  SequenceBatch view() const;  // valid until a member changes
+  // One more sequence's features: the items in this order (empty: as they stand), in dihedral copy `copy`.
+  // items: [n][2].
+  void add_items(const float* items, int copy, std::span<const int32_t> order);
+
+  // Both are valid until a member changes. The request has keys, first samples and counts too.
+  SequenceBatch view() const;
+  RolloutRequest request() const;
+};
+
+// The rollouts of one sequence.
+struct Draws {
+  uint64_t key = 0;  // instance_key()
+  uint32_t first_sample = 0;
+  int32_t count = 1;
+  int32_t parameter_set = 0;
 };
 
 class SequencePacker {
@@ -34,9 +51,9 @@ class SequencePacker {
   void clear();
   // One more sequence: position i holds item order[i] of the instance (an empty order: item i) in dihedral
   // copy `copy`.
-  void add(size_t instance, int copy, std::vector<int32_t> order, int32_t parameter_set = 0);
+  void add(size_t instance, int copy, std::vector<int32_t> order, const Draws& draws = {});
 
-  SequenceBatch batch() const { return sequences_.view(); }  // valid until the next clear() or add()
+  const Sequences& sequences() const { return sequences_; }
 
   // The user's item numbers of a rollout of sequence s. chosen: [n], -1 after the last.
   std::vector<int32_t> original_order(size_t s, const int32_t* chosen) const;

@@ -82,10 +82,10 @@ void visit_state(Visitor& visit, State& state) {
   visit("interval.cross_entropy", state.interval.cross_entropy);
   visit("interval.baseline_loss", state.interval.baseline_loss);
   visit("interval.grad_norm", state.interval.grad_norm);
-  visit("interval.entropy", state.interval.entropy);
-  visit("interval.mean_logit", state.interval.mean_logit);
-  visit("interval.saturated", state.interval.saturated);
-  visit("interval.decoding_steps", state.interval.decoding_steps);
+  visit("interval.entropy", state.interval.policy.entropy);
+  visit("interval.mean_logit", state.interval.policy.mean_logit);
+  visit("interval.saturated", state.interval.policy.saturated);
+  visit("interval.decoding_steps", state.interval.policy.steps);
   visit("interval.start_seconds", state.interval.start_seconds);
   visit("parameters", state.parameters);
   visit("optimiser.first_moment", state.optimiser.first_moment);
@@ -145,23 +145,16 @@ struct Reader {
       take(name, value.data(), count * sizeof value[0]);
     }
   }
-  void operator()(const char* name, bool& value) {
-    value = checked<uint8_t>(name, 1, "neither 0 nor 1") == 1;
-  }
-  void operator()(const char* name, Baseline& value) {
-    constexpr auto kLast = static_cast<uint32_t>(Baseline::kRollout);
-    value = static_cast<Baseline>(checked<uint32_t>(name, kLast, "unknown baseline"));
-  }
-  void operator()(const char* name, Encoder& value) {
-    value = static_cast<Encoder>(checked<uint32_t>(name, 1, "unknown encoder"));
-  }
-  template <class Number>
-  Number checked(const char* name, Number most, const char* why) {
+  template <class T, class Number>
+  void choose(const char* name, T& value, Number last, const char* why) {
     Number number = 0;
     take(name, &number, sizeof number);
-    if (number > most) refuse(name, why);
-    return number;
+    if (number > last) refuse(name, why);
+    value = static_cast<T>(number);
   }
+  void operator()(const char* name, bool& value) { choose(name, value, uint8_t{1}, "neither 0 nor 1"); }
+  void operator()(const char* name, Baseline& value) { choose(name, value, 3u, "unknown baseline"); }
+  void operator()(const char* name, Encoder& value) { choose(name, value, 1u, "unknown encoder"); }
   void operator()(const char* name, ProblemKind& problem) {
     std::string text;
     (*this)(name, text);
@@ -171,29 +164,31 @@ struct Reader {
   }
 };
 
-// Every option as text, for the comparison and its message.
+// Every option that shapes the training, as text.
 struct Describer {
   std::vector<std::pair<std::string, std::string>> fields;
 
+  explicit Describer(const TrainOptions& options) {
+    visit_identity(*this, options);
+    visit_encoder(*this, options);
+  }
   template <class T>
   void operator()(const char* name, const T& value) {
-    fields.emplace_back(name, text(value));
-  }
-  static std::string text(bool value) { return value ? "on" : "off"; }
-  static std::string text(Baseline value) {
     constexpr const char* kBaselines[] = {"shared", "critic", "ema", "rollout"};
-    return kBaselines[static_cast<int>(value)];
-  }
-  static std::string text(Encoder value) { return name_of(value); }
-  static std::string text(ProblemKind value) { return name_of(value); }
-  template <class Number>
-  static std::string text(Number value) {
-    return number_text(value);
+    if constexpr (std::is_same_v<T, bool>) {
+      fields.emplace_back(name, value ? "on" : "off");
+    } else if constexpr (std::is_same_v<T, Baseline>) {
+      fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
+    } else if constexpr (std::is_enum_v<T>) {
+      fields.emplace_back(name, name_of(value));
+    } else {
+      fields.emplace_back(name, number_text(value));
+    }
   }
 };
 
 // Returns the bytes between header and checksum.
-std::string_view checked_fields(std::string_view bytes, const std::string& name) {
+std::string_view checked_fields(std::string_view bytes, const std::string& name, uint32_t& version) {
   if (bytes.size() < kHeaderSize + kChecksumSize || !bytes.starts_with(kMagic)) {
     throw CheckpointError(name, "not a checkpoint of pointsman");
   }
@@ -204,7 +199,6 @@ std::string_view checked_fields(std::string_view bytes, const std::string& name)
   };
   const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumSize);
   Reader header{bytes.substr(kMagic.size()), name}, end{bytes.substr(covered.size()), name};
-  uint32_t version = 0;
   uint64_t size = 0, checksum = 0;
   header("version", version);
   header("size", size);
@@ -266,10 +260,9 @@ std::string checkpoint_bytes(const TrainOptions& options, const TrainState& stat
 }
 
 Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name) {
-  Reader reader{checked_fields(bytes, name), name};
-  Checkpoint checkpoint;
   uint32_t version = 0;
-  std::memcpy(&version, bytes.data() + kMagic.size(), sizeof version);
+  Reader reader{checked_fields(bytes, name, version), name};
+  Checkpoint checkpoint;
   visit_file(reader, version, checkpoint.options, checkpoint.state);
   if (!reader.rest.empty()) reader.refuse("end", "bytes left over");
   if (version != version_of(checkpoint.options.model)) reader.refuse("version", "not that of its network");
@@ -290,11 +283,7 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
 }
 
 void require_same_training(const TrainOptions& saved, const TrainOptions& asked, const std::string& name) {
-  Describer ours, theirs;
-  visit_identity(theirs, saved);
-  visit_encoder(theirs, saved);
-  visit_identity(ours, asked);
-  visit_encoder(ours, asked);
+  const Describer ours(asked), theirs(saved);
   for (size_t i = 0; i < ours.fields.size(); ++i) {
     if (theirs.fields[i] == ours.fields[i]) continue;
     throw CheckpointError(name, ours.fields[i].first + ": the checkpoint was made with " +

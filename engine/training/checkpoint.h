@@ -19,8 +19,7 @@ struct IntervalSums {
   int64_t steps = 0;
   int64_t tours = 0;
   double cost = 0.0, cross_entropy = 0.0, baseline_loss = 0.0, grad_norm = 0.0;  // over steps
-  double entropy = 0.0, mean_logit = 0.0, saturated = 0.0;                       // over decoding steps
-  int64_t decoding_steps = 0;
+  PolicyStatistics policy;
   double start_seconds = 0.0;
 };
 
@@ -48,8 +47,8 @@ std::string checkpoint_bytes(const TrainOptions& options, const TrainState& stat
 Checkpoint parse_checkpoint(std::string_view bytes, const std::string& name);
 Checkpoint read_checkpoint(const std::filesystem::path& path);
 
-// Throws CheckpointError naming the first option that would change the training. Steps, checkpoint_every and
-// the paths may differ.
+// Throws CheckpointError naming the first option that changes the training: not steps, checkpoint_every,
+// paths.
 void require_same_training(const TrainOptions& saved, const TrainOptions& asked, const std::string& name);
 
 }  // namespace pointsman

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/training/examples.h"
-
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
-#include "engine/training/training_batch.h"
+#include "engine/training/trainer.h"
 #include "kernels/tools/fnv1a.h"
 
 namespace pointsman {
@@ -18,15 +13,6 @@ namespace {
 
 [[noreturn]] void refuse(size_t row, const std::string& what) {
   throw std::invalid_argument("example " + std::to_string(row) + ": " + what);
-}
-
-// The instance in the network's own numbers: a packing may fit in double and not in float.
-Instance as_read(const Instance& instance, const std::vector<float>& features, double trained_capacity) {
-  Instance scaled;
-  scaled.problem = instance.problem;
-  scaled.capacity = trained_capacity;
-  scaled.values.assign(features.begin(), features.end());
-  return scaled;
 }
 
 template <class T>
@@ -69,7 +55,11 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
       Solution solution = solutions[row];
       const std::string wrong = validate_solution(instance, solution);
       if (!wrong.empty()) refuse(row, wrong);
-      if (!is_reachable(as_read(instance, features, config.capacity), solution)) {
+      Instance scaled;  // in the network's own numbers: a packing may fit in double and not in float
+      scaled.problem = instance.problem;
+      scaled.capacity = config.capacity;
+      scaled.values.assign(features.begin(), features.end());
+      if (!is_reachable(scaled, solution)) {
         ++examples.unreachable;
         continue;
       }

@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <optional>
-#include <system_error>
 
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
@@ -26,11 +24,11 @@ std::optional<int64_t> step_of(const std::string& line) {
   return complete && line.ends_with('}') ? std::optional<int64_t>(step) : std::nullopt;
 }
 
-std::string kept_lines(std::istream& log, int64_t step, bool keep_step) {
+std::string lines_up_to(int64_t last_step, std::istream& log) {
   std::string kept;
   for (std::string line; std::getline(log, line) && !log.eof();) {
-    const std::optional<int64_t> line_step = step_of(line);
-    if (!line_step || *line_step > step || (*line_step == step && !keep_step)) break;
+    const std::optional<int64_t> step = step_of(line);
+    if (!step || *step > last_step) break;
     kept += line + '\n';
   }
   return kept;
@@ -59,23 +57,17 @@ std::string log_line(const TrainProgress& p) {
       .text;
 }
 
-TrainLog::TrainLog(const std::filesystem::path& path) : path_(path) { open(std::ios::trunc); }
-
-TrainLog::TrainLog(const std::filesystem::path& path, int64_t step, bool keep_step) : path_(path) {
-  if (std::filesystem::is_regular_file(path_)) {
+TrainLog::TrainLog(const std::filesystem::path& path, std::optional<int64_t> last_step) : path_(path) {
+  if (path_.empty()) return;
+  if (last_step && std::filesystem::is_regular_file(path_)) {
     std::ifstream old(path_, std::ios::binary);
     if (!old) fail(path_);
     old.exceptions(std::ios::badbit);  // a line that has no memory is not the end
-    const std::string kept = kept_lines(old, step, keep_step);
+    const std::string kept = lines_up_to(*last_step, old);
     old.close();
     write_file_atomically(path_, kept);
   }
-  open(std::ios::app);
-}
-
-void TrainLog::open(std::ios::openmode mode) {
-  if (path_.empty()) return;
-  file_.open(path_, std::ios::binary | mode);
+  file_.open(path_, std::ios::binary | (last_step ? std::ios::app : std::ios::trunc));
   if (!file_) fail(path_);
 }
 

@@ -3,36 +3,60 @@
 // supervised learning from given answers, what the paper compares it with.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "engine/backend/backend.h"
-#include "engine/search/search.h"
-#include "engine/training/examples.h"
+#include "engine/problem/instance.h"
+#include "engine/search/limits.h"
 #include "models/config.h"
 #include "models/tools/atomic_file.h"
 
 namespace pointsman {
 
+// A user's own instances to train on: with solutions by supervised learning (Vinyals et al. 2015; Bello et
+// al. 2017, section 5.2), without by policy gradient.
+struct Examples {
+  ProblemKind problem = ProblemKind::kTsp;
+  int n = 0;
+  std::vector<float> features;  // [count][n][2] as the network reads them
+  std::vector<int32_t> orders;  // [count][n] the answers; -1 after the last item taken; empty: none given
+  // Packings left out, as the network packs until nothing fits.
+  size_t unreachable = 0;
+  uint64_t fingerprint = 0;  // FNV-1a over features and orders, never 0: what a checkpoint remembers
+
+  size_t count() const { return n == 0 ? 0 : features.size() / (2 * static_cast<size_t>(n)); }
+  bool have_answers() const { return !orders.empty(); }
+};
+
+// instances: of config.n items each. solutions: a valid one for each, or none at all. Throws
+// std::invalid_argument naming the first row that is not, or if nothing is left to learn from.
+// after(numbers): called for each instance and each piece of the fingerprint; it may throw.
+Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
+                       const SolutionBatch& solutions, const std::function<void(size_t)>& after = {});
+
+// The last tenth of them, at most `most`, taken off `examples` for validation; of fewer than ten, a copy of
+// all.
+Examples split_off(Examples& examples, size_t most);
+
 // b of equation (5).
 enum class Baseline {
-  kShared,   // k rollouts of each instance, leave-one-out mean of the others (Kool et al. 2019b, POMO)
-  kCritic,   // the critic network, trained beside the actor
-  kEma,      // exponential moving average of the batch's mean cost
-  kRollout,  // greedy rollout of the best actor so far, replaced when a paired t-test says so (Kool et al.
-             // 2019)
+  kShared,  // k rollouts of each instance, leave-one-out mean of the others (Kool et al. 2019b, POMO)
+  kCritic,  // the critic network, trained beside the actor
+  kEma,     // exponential moving average of the batch's mean cost
+  // Greedy rollout of the best actor so far, replaced when a paired t-test says so (Kool et al. 2019).
+  kRollout,
 };
 
 struct TrainOptions {
   // The shape of the network and the problem. Of a model to start from also training_tours and learning_rate,
   // which stays that of its first training.
   ModelConfig model;
-  // The instances to train on; null: fresh uniform ones. With answers training is supervised (cross entropy)
-  // and uses no baseline.
+  // To train on; null: fresh uniform ones. With answers training is supervised, without a baseline.
   std::shared_ptr<const Examples> examples;
   std::shared_ptr<const Examples> validation;  // null: validation_instances fresh uniform instances
   uint64_t examples_fingerprint = 0;           // theirs, filled in by train(); 0: none
@@ -45,11 +69,9 @@ struct TrainOptions {
   int batch = 32;         // instances per step
   int64_t steps = 60000;  // about 40 minutes of two cores at n = 20
   float learning_rate = 1e-3f;
-  float decay = 0.96f;  // learning rate x decay every decay_steps
-  int decay_steps =
-      1000;  // the paper's 5,000 suit runs of many hours; this one ends near a tenth of the rate
-  // Temperature T of the objective E[L + T log p], which falls linearly to 0 over entropy_steps. 0 is the
-  // paper's objective.
+  float decay = 0.96f;     // learning rate x decay every decay_steps
+  int decay_steps = 1000;  // the paper's 5,000 suit runs of hours; this one ends near a tenth of the rate
+  // T of the objective E[L + T log p]; it falls linearly to 0 over entropy_steps. 0: as in the paper.
   float entropy = 0.0f;
   int64_t entropy_steps = 30000;
   float max_norm = 1.0f;
@@ -86,13 +108,20 @@ struct TrainResult {
   std::vector<int64_t> ages = {};  // from SharedSteps::end()
 };
 
-// Trains from `initial` (ParameterLayout(model).size floats), or resumes the checkpoint `resume` with the
-// bits of a training that never stopped. Throws CheckpointError for a file that is not one. shared: null, or
-// gives several processes that train together their steps; progress and results then count the steps of all,
-// and their means are over this one's.
-TrainResult train(Backend& backend, const TrainOptions& options, const std::vector<float>& initial,
-                  const std::filesystem::path& resume, const SearchControl& control,
-                  const std::function<void(const TrainProgress&)>& progress, SharedSteps* shared = nullptr);
+struct TrainJob {
+  TrainOptions options;
+  std::vector<float> initial;  // [ParameterLayout(options.model).size]
+  // A checkpoint to resume instead, with the bits of a training that never stopped.
+  std::filesystem::path resume = {};
+  SearchControl control = {};
+  std::function<void(const TrainProgress&)> progress = {};
+  // Gives several processes that train together their steps. Progress and results then count the steps of
+  // all, and their means are over this one's. May be null.
+  SharedSteps* shared = nullptr;
+};
+
+// Throws CheckpointError for a file that is no checkpoint.
+TrainResult train(Backend& backend, const TrainJob& job);
 
 struct CheckpointError : FileError {
   using FileError::FileError;

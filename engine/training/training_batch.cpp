@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
 
 namespace pointsman {
@@ -12,8 +11,7 @@ namespace {
 
 constexpr uint64_t kEpochSalt = 0x65706F6368ull;  // the order of an epoch is not that of any input
 
-// Parameter set 0 and, where there are weights, those that the network reads; the first sample where none was
-// named.
+// Fills in parameter set 0, the first sample where none was named, and the weights that the network reads.
 void complete(const ModelConfig& config, const StopToken& stop, TrainingBatch& batch) {
   batch.parameter_sets.assign(batch.count, 0);
   batch.first_samples.resize(batch.count, 0);
@@ -33,13 +31,9 @@ void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<
                  TrainingBatch& batch) {
   const Problem& problem = problem_of(plain.problem);
   const int n = plain.n;
-  const float* from = &plain.features[2 * static_cast<size_t>(i) * n];
   const size_t start = batch.features.size();
-  for (const int32_t item : order) {
-    float point[2] = {from[2 * item], from[2 * item + 1]};
-    if (problem.has_symmetries) apply_dihedral(copy % 8, point);
-    batch.features.insert(batch.features.end(), point, point + 2);
-  }
+  batch.add_items(&plain.features[2 * static_cast<size_t>(i) * n], problem.has_symmetries ? copy % 8 : 0,
+                  order);
   batch.keys.push_back(plain.keys[i]);
   batch.first_samples.push_back(static_cast<uint32_t>(copy));
   if (plain.orders.empty()) return;
@@ -72,16 +66,6 @@ TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options,
   return batch;
 }
 
-// Row of the example that input `key` of the endless sequence of epochs is.
-int32_t example_row(size_t count, uint64_t seed, uint64_t key, EpochOrder& order) {
-  const uint64_t epoch = key / count;
-  if (order.rows.empty() || order.epoch != epoch) {
-    order.epoch = epoch;
-    order.rows = input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(count));
-  }
-  return order.rows[key % count];
-}
-
 // Examples first .. first + count - 1 of the endless sequence of epochs.
 TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                             EpochOrder& order, const StopToken& stop) {
@@ -91,17 +75,14 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
   StopMeter meter(&stop);
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
     meter.check(examples.n);
-    const auto row = static_cast<size_t>(example_row(examples.count(), seed, key, order));
-    const size_t start = batch.features.size();
-    const float* const features = &examples.features[2 * n * row];
-    batch.features.insert(batch.features.end(), features, features + 2 * n);
-    if (problem_of(batch.problem).has_symmetries) {
-      const int turn = static_cast<int>(order.epoch % 8);
-      for (size_t i = start; i < batch.features.size(); i += 2) apply_dihedral(turn, &batch.features[i]);
-    }
-    if (examples.have_answers()) {
+    const uint64_t epoch = key / examples.count();
+    if (order.rows.empty() || order.epoch != epoch)
+      order = {epoch, input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(examples.count()))};
+    const auto row = static_cast<size_t>(order.rows[key % examples.count()]);
+    const bool turns = problem_of(batch.problem).has_symmetries;
+    batch.add_items(&examples.features[2 * n * row], turns ? static_cast<int>(epoch % 8) : 0, {});
+    if (examples.have_answers())
       batch.orders.insert(batch.orders.end(), &examples.orders[n * row], &examples.orders[n * row] + n);
-    }
     batch.keys.push_back(key);
   }
   complete(options.model, stop, batch);
@@ -116,10 +97,6 @@ TrainingBatch drawn_batch(const TrainOptions& options, uint64_t seed, uint64_t f
 }
 
 }  // namespace
-
-uint64_t training_seed(uint64_t seed) { return seed ^ 0x747261696E696E67ull; }
-uint64_t validation_seed(uint64_t seed) { return seed ^ 0x76616C6964617465ull; }
-uint64_t challenge_seed(uint64_t seed) { return seed ^ 0x6368616C6C656E67ull; }
 
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count,
                           const StopToken& stop) {

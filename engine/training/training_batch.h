@@ -13,19 +13,17 @@ namespace pointsman {
 
 // Seeds of the three endless instance sequences of a training. None is the seed itself, which may have
 // generated data for evaluation.
-uint64_t training_seed(uint64_t seed);
-uint64_t validation_seed(uint64_t seed);
-uint64_t challenge_seed(uint64_t seed);  // kRollout: instances of the t-test, fresh ones each time
+inline uint64_t training_seed(uint64_t seed) { return seed ^ 0x747261696E696E67ull; }
+inline uint64_t validation_seed(uint64_t seed) { return seed ^ 0x76616C6964617465ull; }
+// kRollout: instances of the t-test, fresh ones each time.
+inline uint64_t challenge_seed(uint64_t seed) { return seed ^ 0x6368616C6C656E67ull; }
 
-// Its weights are exactly those in the features.
+// Its weights are exactly those in the features, its keys the instances' places in their endless sequence.
 struct TrainingBatch : Sequences {
   int rollouts() const { return counts.empty() ? count : count * counts[0]; }
 
-  int count = 0;                             // sequences
-  std::vector<int32_t> counts = {};          // [count] rollouts a sequence; empty: 1 each
-  std::vector<uint64_t> keys = {};           // [count] index of the instance in its endless sequence
-  std::vector<uint32_t> first_samples = {};  // [count] number of the rollout
-  std::vector<int32_t> orders = {};          // supervised learning: [count][n] the answers; else empty
+  int count = 0;                     // sequences
+  std::vector<int32_t> orders = {};  // supervised learning: [count][n] the answers; else empty
 };
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
@@ -38,8 +36,7 @@ TrainingBatch validation_batch(const TrainOptions& options);
 // kRollout: what the t-test number `round` compares on, other instances each time.
 TrainingBatch challenge_batch(const TrainOptions& options, int64_t round, const StopToken& stop = {});
 
-// The order of the examples in an epoch. Drawing it takes a pass over all of them, so it is kept from step to
-// step.
+// The order of the examples in an epoch, kept from step to step, as drawing it takes a pass over all of them.
 struct EpochOrder {
   uint64_t epoch = 0;
   std::vector<int32_t> rows;  // [examples], empty before the first use

@@ -61,9 +61,8 @@ void add_common_options(OptionSet& set, CommonOptions& options, const Words& for
                "come first");
 }
 
-SearchControl search_control(const CommonOptions& options) {
-  SearchControl control;
-  if (options.time_limit > 0) control.deadline = process_start() + duration_of(options.time_limit);
+SearchControl search_control(const CommonOptions& options, double limit_each) {
+  SearchControl control = within_limits(process_start(), options.time_limit, limit_each);
   control.interrupted = [] { return interrupt_exit_code() != 0; };
   if (options.verbose) control.trace = log_debug;
   control.warn = [](const std::string& what) {

@@ -76,8 +76,8 @@ Command info_command();
 // The flags that every subcommand has; `formats` are the values of its --format.
 void add_common_options(OptionSet& set, CommonOptions& options, const Words& formats);
 
-// The deadline and the signals of this process.
-SearchControl search_control(const CommonOptions& options);
+// The deadline and the signals of this process. limit_each: seconds of one instance; 0: none.
+SearchControl search_control(const CommonOptions& options, double limit_each = 0.0);
 
 // What --format says, else the suffix of -o, else text on a terminal and JSON off one. An MPI launcher's
 // output is none.

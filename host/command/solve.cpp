@@ -220,14 +220,8 @@ std::string step_text(const ActiveSearchProgress& at) {
                  static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);
 }
 
-SearchControl solve_control(const SolveFlags& flags, const CommonOptions& common) {
-  SearchControl control = search_control(common);
-  if (flags.request.limit_each > 0) control.each = duration_of(flags.request.limit_each);
-  return control;
-}
-
 int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  SearchControl control = solve_control(flags, common);
+  SearchControl control = search_control(common, flags.request.limit_each);
   const Clock::time_point loaded_from = Clock::now();
   InstanceBatch instances = load_all(flags);
   const double loading_ms = milliseconds_since(loaded_from);
@@ -275,7 +269,8 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
 }
 
 int run_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common, OutputFile& file) {
-  const SolveTotals totals = solve_stream(run, flags, common, solve_control(flags, common), file);
+  const SearchControl control = search_control(common, flags.request.limit_each);
+  const SolveTotals totals = solve_stream(run, flags, common, control, file);
   log_end(summarise(run, totals, flags.request.options, 0.0), totals);
   if (interrupt_exit_code() != 0) return interrupt_exit_code();
   return totals.failed > 0 ? kExitInput : kExitDone;

@@ -69,16 +69,15 @@ int run_train(TrainRequest& request, const OptionSet& set, CommonOptions& common
   TrainResult result;
   {
     ProgressLine line(30.0);
-    result = train(
-        engine.backend(), options, initial, request.resume, search_control(common),
-        [&](const TrainProgress& progress) {
-          if (std::isnan(progress.val_cost)) {
-            if (line.due()) line.update(describe(progress, options.steps));
-          } else {
-            log_info(describe(progress, options.steps));
-          }
-        },
-        training.shared);
+    const auto tell = [&](const TrainProgress& progress) {
+      if (std::isnan(progress.val_cost)) {
+        if (line.due()) line.update(describe(progress, options.steps));
+      } else {
+        log_info(describe(progress, options.steps));
+      }
+    };
+    result = train(engine.backend(),
+                   {options, initial, request.resume, search_control(common), tell, training.shared});
   }
   const int code = interrupt_exit_code();
   log_info("model written to " + options.output.string());

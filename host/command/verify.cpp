@@ -7,7 +7,6 @@
 
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "host/command/command.h"
 #include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"

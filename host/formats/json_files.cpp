@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/problem/instance_hash.h"
+#include "engine/problem/instance.h"
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
 #include "models/tools/json_text.h"

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "engine/problem/validate.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
 #include "models/tools/json_text.h"

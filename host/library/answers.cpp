@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers: of a call, of the caller's own, from files and to files.
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "host/formats/read_files.h"
 #include "host/library/handles.h"
 #include "host/run/load.h"

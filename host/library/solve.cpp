@@ -114,9 +114,7 @@ struct CallWatch {
 
   // With the request's limits; the watch must outlive it.
   SearchControl control(const SolveRequest& request) {
-    SearchControl control;
-    if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
-    if (request.limit_each > 0) control.each = duration_of(request.limit_each);
+    SearchControl control = within_limits(start, request.time_limit, request.limit_each);
     if (options.progress != nullptr) control.interrupted = [this] { return is_cancelled(); };
     return control;
   }

@@ -198,9 +198,7 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
     const SolveRequest request = request_of(keywords);
-    SearchControl control;
-    if (request.time_limit > 0) control.deadline = start + duration_of(request.time_limit);
-    if (request.limit_each > 0) control.each = duration_of(request.limit_each);
+    SearchControl control = within_limits(start, request.time_limit, request.limit_each);
     control.interrupted = stopped;
     control.warn = log_warning;
     const auto held = turn(control, in_handler);

@@ -68,12 +68,11 @@ std::string run_training(const Keywords& keywords, const nb::object& callback) {
     const PreparedTraining training = prepared_training(keywords);
     const TrainOptions& options = training.request.options;
     Engine engine(training.device);
-    SearchControl control;
-    if (training.time_limit > 0) control.deadline = Clock::now() + duration_of(training.time_limit);
+    SearchControl control = within_limits(Clock::now(), training.time_limit);
     control.interrupted = interrupted;
     control.warn = log_warning;
     const TrainResult result =
-        train(engine.backend(), options, training.initial, training.request.resume, control, tell);
+        train(engine.backend(), {options, training.initial, training.request.resume, control, tell});
     summary = train_summary(options, result, engine.device()).dump();
   }
   if (thrown) throw *std::exchange(thrown, std::nullopt);

@@ -5,7 +5,6 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"
 #include "host/run/log.h"

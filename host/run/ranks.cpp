@@ -14,7 +14,6 @@
 
 #include "engine/backend/ranks/asynchronous_backend.h"
 #include "engine/backend/ranks/cluster_backend.h"
-#include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
 #include "engine/training/checkpoint.h"
 #include "host/run/rank_messages.h"
@@ -285,7 +284,7 @@ struct Server {
     options.validation_every = std::numeric_limits<int64_t>::max();
     options.checkpoint_every = std::numeric_limits<int>::max();
     // A signal that rank 0 has, too, must end it with the steps that were made.
-    train(*backend, options, told.state.parameters, {}, {}, {}, backend.get());
+    train(*backend, {options, told.state.parameters, {}, {}, {}, backend.get()});
   }
 };
 

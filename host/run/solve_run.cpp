@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "engine/schedule/answers_in_order.h"
 #include "engine/search/limits.h"
 #include "host/run/solve_totals.h"
 

@@ -97,12 +97,12 @@ struct Learnt {
 Learnt train_with(Backend& backend, TrainOptions options, const std::filesystem::path& folder) {
   options.output = folder / "model.safetensors";
   Learnt learnt;
-  train(backend, options, initial_parameters(options.model, options.seed), {}, {},
-        [&](const TrainProgress& progress) {
-          if (progress.step != 1) return;
-          learnt.grad_norm = progress.grad_norm;
-          learnt.train_cost = progress.train_cost;
-        });
+  const auto progress = [&](const TrainProgress& line) {
+    if (line.step != 1) return;
+    learnt.grad_norm = line.grad_norm;
+    learnt.train_cost = line.train_cost;
+  };
+  train(backend, {options, initial_parameters(options.model, options.seed), {}, {}, progress});
   learnt.model = read_model(options.output).sha256;
   return learnt;
 }
@@ -154,7 +154,7 @@ TEST_CASE("ranks: a failure between two steps leaves nobody waiting, and one wit
     return failure_of(2, [&](Communicator& ranks, std::unique_ptr<Backend> cuda) {
       if (ranks.rank() > 0) return serve_cluster_backend(ranks, std::move(cuda));
       const auto all = make_cluster_backend(ranks, std::move(cuda));
-      train(*all, options, initial_parameters(options.model, options.seed), {}, {}, progress);
+      train(*all, {options, initial_parameters(options.model, options.seed), {}, {}, progress});
     });
   };
   CHECK(train_until([](const TrainProgress&) { throw std::runtime_error("a full disk"); }) == "a full disk");

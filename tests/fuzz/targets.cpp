@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "engine/problem/metric.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/training/checkpoint.h"
 #include "host/command/command.h"
 #include "host/command/parser.h"

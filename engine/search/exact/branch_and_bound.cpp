@@ -5,7 +5,6 @@
 
 #include "engine/problem/packing_units.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/heuristics.h"
 
 namespace pointsman {

@@ -19,7 +19,7 @@ void ArrayTour::choose(Exchange& exchange, int j, int city, bool next) const {
 
 // The removed edges cut the tour into as many paths; path p ends at the p-th cut. Walking them along the new
 // edges gives the new tour, unless the walk returns before it has seen them all.
-bool ArrayTour::reconnect(const Exchange& exchange, Piece* pieces) const {
+bool ArrayTour::apply(const Exchange& exchange) {
   constexpr int kMost = Exchange::kMostEdges;
   const int size = exchange.size;
   int by_cut[kMost], rank[kMost];
@@ -42,6 +42,7 @@ bool ArrayTour::reconnect(const Exchange& exchange, Piece* pieces) const {
     joined[from] = to;
     joined[to] = from;
   }
+  Piece pieces[kMost];
   int end = 0, seen = 0;
   do {
     const int path = end / 2, before_path = path > 0 ? path - 1 : size - 1;
@@ -50,13 +51,8 @@ bool ArrayTour::reconnect(const Exchange& exchange, Piece* pieces) const {
     pieces[seen++] = {first, length > 0 ? length : length + n_, end % 2 != 0};
     end = joined[end ^ 1];
   } while (end != 0 && seen < size);
-  return end == 0 && seen == size;
-}
-
-bool ArrayTour::apply(const Exchange& exchange) {
-  Piece pieces[Exchange::kMostEdges];
-  if (!reconnect(exchange, pieces)) return false;
-  rearrange(pieces, exchange.size);
+  if (end != 0 || seen != size) return false;
+  rearrange(pieces, size);
   return true;
 }
 
@@ -66,7 +62,7 @@ void ArrayTour::bridge(const int (&cuts)[4]) {
     const int path = (4 - i) % 4;
     const int first = after(cuts[(path + 3) % 4]);
     const int length = cuts[path] - first + 1;
-    pieces[i] = {first, length > 0 ? length : length + n_, false};
+    pieces[i] = {first, length > 0 ? length : length + n_};
   }
   rearrange(pieces, 4);
 }
@@ -122,13 +118,12 @@ void ArrayTour::rearrange(const Piece* pieces, int count) {
 
   int total = 0;
   for (int i = begin; i < end; ++i) total += moved[i].length;
-  if (static_cast<int>(scratch_.size()) < total) scratch_.resize(static_cast<size_t>(n_));
   int written = 0;
   for (int i = begin; i < end; written += moved[i++].length) copy_piece(moved[i], &scratch_[written]);
   if (writes_journal_) {
     journal_.push_back({first, total});
     overwritten_.resize(overwritten_.size() + total);
-    copy_piece({first, total, false}, overwritten_.data() + overwritten_.size() - total);
+    copy_piece({first, total}, overwritten_.data() + overwritten_.size() - total);
   }
   write(first, scratch_.data(), total);
   if (overwritten_.size() > kMostOverwritten * tour_.size()) shorten_journal();
@@ -167,7 +162,7 @@ void ArrayTour::write(int first, const int32_t* cities, int count) {
 
 void ArrayTour::undo() {
   for (; !journal_.empty(); journal_.pop_back()) {
-    const Change& change = journal_.back();
+    const Piece& change = journal_.back();
     write(change.first, overwritten_.data() + overwritten_.size() - change.length, change.length);
     overwritten_.resize(overwritten_.size() - change.length);
   }

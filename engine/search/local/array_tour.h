@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tour as an array of cities with their positions, whose edges are exchanged and whose exchanges are
-// undone.
+// A tour as an array of cities with their positions. Its edges are exchanged, and exchanges undone.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ struct Exchange {
 
 class ArrayTour {
  public:
-  explicit ArrayTour(int n) : n_(n), position_(static_cast<size_t>(n)) {}
+  explicit ArrayTour(int n) : n_(n), position_(static_cast<size_t>(n)), scratch_(position_.size()) {}
 
   void load(const std::vector<int32_t>& order);  // [n], each city once; empties the journal
   const std::vector<int32_t>& order() const { return tour_; }
@@ -67,14 +66,10 @@ class ArrayTour {
   static constexpr size_t kMostOverwritten = 64;
   struct Piece {
     int first, length;  // from this position on
-    bool is_reversed;
-  };
-  struct Change {
-    int first, length;
+    bool is_reversed = false;
   };
 
   void shorten_journal();
-  bool reconnect(const Exchange& exchange, Piece* pieces) const;
   void rearrange(const Piece* pieces, int count);
   void copy_piece(const Piece& piece, int32_t* to) const;
   void write(int first, const int32_t* cities, int count);
@@ -83,7 +78,7 @@ class ArrayTour {
   bool writes_journal_ = true;
   std::vector<int32_t> tour_, position_;
   std::vector<int32_t> scratch_;
-  std::vector<Change> journal_;
+  std::vector<Piece> journal_;
   std::vector<int32_t> overwritten_;  // what stood where the journal's changes were made, one after the other
 };
 

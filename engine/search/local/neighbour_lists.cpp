@@ -2,7 +2,10 @@
 #include "engine/search/local/neighbour_lists.h"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <tuple>
 
 namespace pointsman {
 namespace {
@@ -10,6 +13,7 @@ namespace {
 constexpr int kLeaf = 8;  // points that a k-d tree does not divide further
 constexpr int kQuadrants = 4;
 constexpr int kLooksPerQuery = 64;  // at points, about
+constexpr int kEndNeighbours = 5;   // of a fragment's end
 
 bool is_nearer(const Neighbour& a, const Neighbour& b) {
   return a.distance != b.distance ? a.distance < b.distance : a.place < b.place;
@@ -23,15 +27,28 @@ class PointTree {
     build(0, points_.size());
   }
 
+  // The `count` points nearest to `place` in the plane, itself left out, and the nearest of each quadrant
+  // that has none of them. Their distance is the squared one of the plane.
+  void find_neighbours(int place, int count, std::vector<Neighbour>& list) {
+    list = nearest(place, count, -1);
+    int seen = 0;  // a bit for each quadrant
+    for (const Neighbour& one : list) seen |= 1 << quadrant_of(place, one.place);
+    for (int quadrant = 0; quadrant < kQuadrants; ++quadrant) {
+      if ((seen >> quadrant & 1) != 0) continue;
+      const std::vector<Neighbour>& found = nearest(place, 1, quadrant);
+      list.insert(list.end(), found.begin(), found.end());
+    }
+  }
+
+ private:
   // Bit 0: to the right or just above, bit 1: above or just beside.
-  int quadrant(int from, int to) const {
+  int quadrant_of(int from, int to) const {
     return (distances_.x(to) >= distances_.x(from) ? 1 : 0) +
            (distances_.y(to) >= distances_.y(from) ? 2 : 0);
   }
 
-  // The `count` points nearest to `place` in the plane, itself left out; of one quadrant only where it is
-  // >= 0. Their distance is the squared one of the plane.
-  std::vector<Neighbour>& nearest(int place, int count, int quadrant) {
+  // Of one quadrant only where it is >= 0.
+  const std::vector<Neighbour>& nearest(int place, int count, int quadrant) {
     from_ = place;
     wanted_ = static_cast<size_t>(count);
     quadrant_ = quadrant;
@@ -40,21 +57,15 @@ class PointTree {
     return found_;
   }
 
- private:
   double coordinate(int place, int axis) const {
     return axis == 0 ? distances_.x(place) : distances_.y(place);
   }
 
   void build(size_t begin, size_t end) {
     if (end - begin <= kLeaf) return;
-    double low[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-    double high[2] = {-low[0], -low[1]};
-    for (size_t i = begin; i < end; ++i) {
-      for (const int axis : {0, 1}) {
-        low[axis] = std::min(low[axis], coordinate(points_[i], axis));
-        high[axis] = std::max(high[axis], coordinate(points_[i], axis));
-      }
-    }
+    Box box;
+    for (size_t i = begin; i < end; ++i) box.add(distances_.x(points_[i]), distances_.y(points_[i]));
+    const auto& [low, high] = box;
     const int axis = high[0] - low[0] >= high[1] - low[1] ? 0 : 1;
     const size_t middle = begin + (end - begin) / 2;
     std::nth_element(points_.begin() + begin, points_.begin() + middle, points_.begin() + end,
@@ -65,7 +76,7 @@ class PointTree {
   }
 
   void offer(int32_t place) {
-    if (place == from_ || (quadrant_ >= 0 && quadrant(from_, place) != quadrant_)) return;
+    if (place == from_ || (quadrant_ >= 0 && quadrant_of(from_, place) != quadrant_)) return;
     const double dx = distances_.x(place) - distances_.x(from_),
                  dy = distances_.y(place) - distances_.y(from_);
     const Neighbour one = {dx * dx + dy * dy, place};
@@ -101,60 +112,120 @@ class PointTree {
   std::vector<Neighbour> found_;
 };
 
+// The `count` cities of `among` that are nearest to `place`.
+void scan(const Distances& distances, std::span<const int32_t> among, int place, int count,
+          std::vector<Neighbour>& list) {
+  list.clear();
+  for (const int32_t other : among) {
+    if (other != place) list.push_back({distances(place, other), other});
+  }
+  std::partial_sort(list.begin(), list.begin() + count, list.end(), is_nearer);
+  list.resize(static_cast<size_t>(count));
+}
+
+struct Edge {
+  double length;
+  int32_t a, b;
+};
+
+class Fragments {
+ public:
+  explicit Fragments(int n) : joined_(n, {-1, -1}), root_(n), left_(n) {
+    std::iota(root_.begin(), root_.end(), 0);
+  }
+
+  bool is_whole() const { return left_ <= 1; }
+
+  // The cities that may take another edge.
+  std::vector<int32_t> ends() const {
+    std::vector<int32_t> ends;
+    for (size_t city = 0; city < joined_.size(); ++city) {
+      if (joined_[city][1] < 0) ends.push_back(static_cast<int32_t>(city));
+    }
+    return ends;
+  }
+
+  // Takes those that make neither a fork nor a cycle, shortest first.
+  void add(const NeighbourLists& lists, std::span<const int32_t> cities) {
+    std::vector<Edge> edges;
+    for (size_t i = 0; i < cities.size(); ++i) {
+      for (const Neighbour& one : lists[i]) {
+        if (root(cities[i]) != root(one.place))
+          edges.push_back({one.distance, std::min(cities[i], one.place), std::max(cities[i], one.place)});
+      }
+    }
+    std::sort(edges.begin(), edges.end(), [](const Edge& x, const Edge& y) {
+      return std::tie(x.length, x.a, x.b) < std::tie(y.length, y.a, y.b);
+    });
+    for (const Edge& edge : edges) {
+      if (joined_[edge.a][1] >= 0 || joined_[edge.b][1] >= 0 || root(edge.a) == root(edge.b)) continue;
+      joined_[edge.a][joined_[edge.a][0] < 0 ? 0 : 1] = edge.b;
+      joined_[edge.b][joined_[edge.b][0] < 0 ? 0 : 1] = edge.a;
+      root_[root(edge.a)] = root(edge.b);
+      --left_;
+    }
+  }
+
+  // From one end of the only fragment to the other.
+  std::vector<int32_t> tour() const {
+    std::vector<int32_t> tour;
+    for (int32_t before = -1, city = ends().front(); city >= 0;) {
+      tour.push_back(city);
+      const int32_t next = joined_[city][0] != before ? joined_[city][0] : joined_[city][1];
+      before = city;
+      city = next;
+    }
+    return tour;
+  }
+
+ private:
+  int32_t root(int32_t city) {
+    while (root_[city] != city) city = root_[city] = root_[root_[city]];
+    return city;
+  }
+
+  std::vector<std::array<int32_t, 2>> joined_;  // [n] neighbours in the fragment; -1: none, the second last
+  std::vector<int32_t> root_;                   // [n] a union-find forest of the fragments
+  int left_;                                    // fragments
+};
+
 }  // namespace
 
 NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
                                const StopToken& stop) {
   const int count = std::clamp(nearest, 0, std::max(static_cast<int>(among.size()) - 1, 0));
-  if (distances.is_planar()) {
-    add_in_plane(distances, among, count, StopMeter(&stop));
-  } else {
-    add_by_scan(distances, among, count, StopMeter(&stop));
-  }
-}
-
-void NeighbourLists::add(const Distances& distances, int place, std::vector<Neighbour>& list) {
-  for (Neighbour& one : list) one.distance = distances(place, one.place);
-  std::sort(list.begin(), list.end(), is_nearer);
-  entries_.insert(entries_.end(), list.begin(), list.end());
-  begins_.push_back(entries_.size());
-}
-
-void NeighbourLists::add_by_scan(const Distances& distances, std::span<const int32_t> among, int count,
-                                 StopMeter stop) {
-  std::vector<Neighbour> list;
-  for (const int32_t place : among) {
-    stop.check(static_cast<int>(among.size()));
-    list.clear();
-    for (const int32_t other : among) {
-      if (other != place) list.push_back({distances(place, other), other});
-    }
-    std::partial_sort(list.begin(), list.begin() + count, list.end(), is_nearer);
-    list.resize(static_cast<size_t>(count));
-    add(distances, place, list);
-  }
-}
-
-void NeighbourLists::add_in_plane(const Distances& distances, std::span<const int32_t> among, int count,
-                                  StopMeter stop) {
   if (count == 0) {
     begins_.resize(among.size() + 1, 0);
     return;
   }
-  PointTree tree(distances, among);
+  std::optional<PointTree> tree;
+  if (distances.is_planar()) tree.emplace(distances, among);
+  const int looks = tree ? kLooksPerQuery : static_cast<int>(among.size());
+  StopMeter meter(&stop);
   std::vector<Neighbour> list;
   for (const int32_t place : among) {
-    stop.check(kLooksPerQuery);
-    list = tree.nearest(place, count, -1);
-    int seen = 0;  // a bit for each quadrant
-    for (const Neighbour& one : list) seen |= 1 << tree.quadrant(place, one.place);
-    for (int quadrant = 0; quadrant < kQuadrants; ++quadrant) {
-      if ((seen >> quadrant & 1) != 0) continue;
-      const std::vector<Neighbour>& found = tree.nearest(place, 1, quadrant);
-      list.insert(list.end(), found.begin(), found.end());
+    meter.check(looks);
+    if (tree) {
+      tree->find_neighbours(place, count, list);
+    } else {
+      scan(distances, among, place, count, list);
     }
-    add(distances, place, list);
+    for (Neighbour& one : list) one.distance = distances(place, one.place);
+    std::sort(list.begin(), list.end(), is_nearer);
+    entries_.insert(entries_.end(), list.begin(), list.end());
+    begins_.push_back(entries_.size());
   }
+}
+
+std::vector<int32_t> greedy_edges(const Distances& distances, const NeighbourLists& lists,
+                                  const StopToken& stop) {
+  Fragments fragments(distances.n());
+  fragments.add(lists, fragments.ends());  // of all cities
+  while (!fragments.is_whole()) {
+    const std::vector<int32_t> ends = fragments.ends();
+    fragments.add(NeighbourLists(distances, ends, kEndNeighbours, stop), ends);
+  }
+  return fragments.tour();
 }
 
 }  // namespace pointsman

@@ -31,10 +31,6 @@ class NeighbourLists {
   }
 
  private:
-  void add(const Distances& distances, int place, std::vector<Neighbour>& list);
-  void add_by_scan(const Distances& distances, std::span<const int32_t> among, int count, StopMeter stop);
-  void add_in_plane(const Distances& distances, std::span<const int32_t> among, int count, StopMeter stop);
-
   std::vector<Neighbour> entries_;
   std::vector<size_t> begins_{0};
 };

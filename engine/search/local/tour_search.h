@@ -4,14 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <variant>
 #include <vector>
 
 #include "engine/problem/instance.h"
 #include "engine/search/distances.h"
 #include "engine/search/limits.h"
-#include "engine/search/local/lin_kernighan.h"
 #include "engine/search/local/neighbour_lists.h"
 #include "kernels/tools/worker_threads.h"
 #include "models/config.h"
@@ -45,10 +42,10 @@ class TourSearch {
   // metric, and revalidate it. They return false if a limit cut them short; if the clock set the schedule of
   // the kicks, the status becomes kTimeLimit. descend() goes to the next local optimum; improve() goes on by
   // kicks, with `workers` on a large tour.
-  bool descend(Solution& solution, const SearchControl& control) {
+  bool descend(Solution& solution, const SearchControl& control) const {
     return run(solution, 0, control, nullptr);
   }
-  bool improve(Solution& solution, const SearchControl& control, WorkerThreads* workers = nullptr) {
+  bool improve(Solution& solution, const SearchControl& control, WorkerThreads* workers = nullptr) const {
     return run(solution, kicks(control), control, workers);
   }
 
@@ -60,18 +57,15 @@ class TourSearch {
 
  private:
   int64_t kicks(const SearchControl& control) const;
-  bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers);
+  bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers) const;
   template <typename Length>
-  bool run(LinKernighan<Length>& tour, Solution& solution, int64_t kicks, const SearchControl& control,
-           WorkerThreads* workers) const;
-  std::vector<int32_t> places_of(const std::vector<int32_t>& order) const;
+  bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers) const;
 
   const Instance& instance_;
   const ImproveOptions options_;
   const int n_;
   const Distances distance_;
   const NeighbourLists neighbours_;
-  std::variant<LinKernighan<double>, LinKernighan<WideLength>> tour_;  // as distance_.is_wide() says
 };
 
 // As TourSearch::improve(), for any valid solution; leaves that of a KnapSack as it is.

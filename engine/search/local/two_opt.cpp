@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/tour_search.h"
 #include "engine/search/search.h"
@@ -27,7 +26,7 @@ class TwoOptSearcher {
                  const SearchControl& control)
       : device_(device), instances_(batch.instances), control_(control), packer_(batch.instances, 1.0) {
     for (size_t i = 0; i < instances_.size(); ++i) packer_.add(i, 0, {});
-    request_.sequences = packer_.batch();
+    request_.sequences = packer_.sequences().view();
     request_.instance_keys = batch.keys.data();
     request_.seed = options.seed;
     best_.assign(instances_.size(), unsolved());
@@ -45,9 +44,26 @@ class TwoOptSearcher {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  // With as many kicks as the time limit leaves time for. No answer is done: more time had been more kicks.
+  // With as many kicks as the time limit leaves time for. Tours without kicks, with one a city, and with as
+  // many as a part of the time is for, tell how long they take. The longer a call, the less other programs'
+  // work blurs what it tells. No answer is done: more time had been more kicks.
   void fill_limit() {
-    make_kicks_until_limit();
+    const double without = search(0);
+    int made = 0;
+    double taken = 0.0;
+    const auto make = [&](double kicks) {
+      made = static_cast<int>(std::min(kicks, double{kMostKicks}));
+      taken = search(made);
+    };
+    const auto kicks_within = [&](double share) {
+      const double of_a_kick = std::max(taken - without, kLeastKickShare * taken) / made;
+      return (share * seconds_left() - without) / of_a_kick;
+    };
+    if (seconds_left() > 0.0) {
+      make(request_.sequences.n);
+      if (const double some = kicks_within(kProbeShare); some > made) make(some);
+      if (const double rest = kicks_within(kSafety); rest >= 1.0) make(rest);
+    }
     for (Solution& best : best_) {
       if (best.status == Status::kDone) best.status = Status::kTimeLimit;
     }
@@ -65,25 +81,6 @@ class TwoOptSearcher {
   }
 
  private:
-  // Tours without kicks, with one a city, and with as many as a part of the time is for, tell how long they
-  // take. The longer a call, the less other programs' work blurs what it tells.
-  void make_kicks_until_limit() {
-    const double without = search(0);
-    int made = 0;
-    double taken = 0.0;
-    const auto make = [&](double kicks) {
-      made = static_cast<int>(std::min(kicks, double{kMostKicks}));
-      taken = search(made);
-    };
-    const auto kicks_within = [&](double share) {
-      const double of_a_kick = std::max(taken - without, kLeastKickShare * taken) / made;
-      return (share * seconds_left() - without) / of_a_kick;
-    };
-    if (seconds_left() <= 0.0) return;
-    make(request_.sequences.n);
-    if (const double some = kicks_within(kProbeShare); some > made) make(some);
-    if (const double rest = kicks_within(kSafety); rest >= 1.0) make(rest);
-  }
   double seconds_left() const {
     return std::chrono::duration<double>(*control_.deadline - Clock::now()).count();
   }

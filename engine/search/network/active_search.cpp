@@ -7,9 +7,8 @@
 #include <limits>
 #include <string>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -24,18 +23,13 @@ constexpr float kMaxNorm = 1.0f;  // global L2 norm that gradients are clipped t
 
 // What one instance carries from step to step. Baseline and least cost are in network units.
 struct Searched {
-  Solution best;
-  bool has_best = false;
+  Solution best = unsolved();
   double least_cost = std::numeric_limits<double>::infinity();
-  double scale = 1.0;  // user's units in one network unit
+  double scale = 1.0;  // user's units in one network unit, from the first answer
   double baseline = 0.0;
-};
 
-// User's units in one network unit, from an answer measured in both.
-double unit_scale(const Solution& solution, double network_cost) {
-  const double scale = solution.unrounded / std::abs(network_cost);
-  return std::isfinite(scale) && scale > 0.0 ? scale : 1.0;
-}
+  bool is_solved() const { return best.status != Status::kUnsolved; }
+};
 
 // All instances of a batch, searched in parallel with parameter sets 0, 1, ..
 struct ActiveSearch {
@@ -44,13 +38,9 @@ struct ActiveSearch {
   const SearchBatch& batch;
   const ActiveSearchOptions& options;
 
-  const std::span<const Instance* const> instances = batch.instances;
-  const std::span<const uint64_t> keys = batch.keys;
+  const InstancePointers& instances = batch.instances;
   const bool shares_encodings = !reads_order(config.encoder);
   SequencePacker packer = SequencePacker(instances, config.capacity);
-  std::vector<uint64_t> sequence_keys = {};  // of the sequences packed, with
-  std::vector<uint32_t> samples = {};        // their first samples
-  std::vector<int32_t> counts = {};          // and numbers of rollouts
   std::vector<Searched> searched = std::vector<Searched>(instances.size());
   RolloutResult rollouts = {};
   Tape tape = {};  // of the same rollouts
@@ -79,24 +69,24 @@ struct ActiveSearch {
     keep(request);
   }
 
-  bool has_all() const {
-    return std::all_of(searched.begin(), searched.end(), [](const Searched& own) { return own.has_best; });
-  }
+  bool has_all() const { return std::ranges::all_of(searched, &Searched::is_solved); }
 
   void report(int step) const {
     if (!options.on_step) return;
     for (size_t i = 0; i < instances.size(); ++i) {
       const double unit = sign_of(problem_of(*instances[i])) * searched[i].scale;
-      options.on_step({static_cast<int64_t>(i), step + 1, unit * mean_cost(i), unit * searched[i].baseline,
-                       searched[i].best.objective});
+      double sum = 0.0;
+      for (int r = 0; r < options.replicas; ++r) sum += rollouts.costs[i * options.replicas + r];
+      options.on_step({static_cast<int64_t>(i), step + 1, unit * (sum / options.replicas),
+                       unit * searched[i].baseline, searched[i].best.objective});
     }
   }
 
   SearchResult result(Status status) {
     SearchResult result;
     for (Searched& own : searched) {
-      own.best.status = status;
-      result.candidates.push_back({own.has_best ? std::move(own.best) : unsolved()});
+      if (own.is_solved()) own.best.status = status;
+      result.candidates.push_back({std::move(own.best)});
     }
     result.statistics = statistics;
     return result;
@@ -108,40 +98,25 @@ struct ActiveSearch {
     const int n = instances[0]->n(), augment = options.augment;
     const int sequences = shares_encodings ? std::min(augment, replicas) : replicas;
     packer.clear();
-    sequence_keys.clear();
-    samples.clear();
-    counts.clear();
     for (size_t i = 0; i < instances.size(); ++i) {
       for (int r = 0; r < sequences; ++r) {
-        const auto sample = static_cast<uint32_t>(static_cast<int64_t>(step) * options.replicas + r);
+        Draws one = {batch.keys[i], static_cast<uint32_t>(static_cast<int64_t>(step) * options.replicas + r)};
+        if (shares_encodings) one.count = (replicas - r + augment - 1) / augment;
+        one.parameter_set = static_cast<int32_t>(i);
         packer.add(i, r % augment,
-                   shares_encodings ? std::vector<int32_t>{} : input_order(options.seed, keys[i], sample, n),
-                   static_cast<int32_t>(i));
-        sequence_keys.push_back(keys[i]);
-        samples.push_back(sample);
-        counts.push_back((replicas - r + augment - 1) / augment);
+                   shares_encodings ? std::vector<int32_t>()
+                                    : input_order(options.seed, one.key, one.first_sample, n),
+                   one);
       }
     }
-    RolloutRequest request;
-    request.sequences = packer.batch();
+    RolloutRequest request = packer.sequences().request();
     request.decode = Decode::kSample;
-    request.instance_keys = sequence_keys.data();
-    request.first_samples = samples.data();
-    if (shares_encodings) request.counts = counts.data();
     request.sample_stride = static_cast<uint32_t>(augment);
     request.seed = options.seed;
     request.policy = options.policy;
     request.tape = &tape;
     request.stop = stop;
     return request;
-  }
-
-  // What the request's replicas add to the search.
-  void keep(const RolloutRequest& request) {
-    statistics += rollouts.statistics;
-    const int sequences = request.sequences.count / static_cast<int>(instances.size());
-    const int replicas = static_cast<int>(rollouts.costs.size() / instances.size());
-    for (size_t i = 0; i < instances.size(); ++i) keep_best(i, replicas, sequences);
   }
 
   // The baseline is the batch's own mean at the first step (a baseline of 0 would push every tour away).
@@ -167,31 +142,36 @@ struct ActiveSearch {
     }
     return weights;
   }
-  double mean_cost(size_t i) const {
-    double sum = 0.0;
-    for (int r = 0; r < options.replicas; ++r) sum += rollouts.costs[i * options.replicas + r];
-    return sum / options.replicas;
+
+  // What the request's replicas add to the search.
+  void keep(const RolloutRequest& request) {
+    statistics += rollouts.statistics;
+    const size_t sequences = request.sequences.count / instances.size();
+    const auto replicas = static_cast<int64_t>(rollouts.costs.size() / instances.size());
+    for (size_t i = 0; i < instances.size(); ++i) {
+      const auto begin = rollouts.costs.begin() + static_cast<int64_t>(i) * replicas;
+      const size_t rollout = std::min_element(begin, begin + replicas, costs_less) - rollouts.costs.begin();
+      // The sequences of an instance that shares them have all the user's order.
+      keep(i, rollout, shares_encodings ? i * sequences : rollout);
+    }
   }
 
-  void keep_best(size_t i, int replicas, int sequences) {
-    const auto begin = rollouts.costs.begin() + static_cast<int64_t>(i) * replicas;
-    const size_t rollout = std::min_element(begin, begin + replicas, costs_less) - rollouts.costs.begin();
+  // A rollout of instance i that read a sequence.
+  void keep(size_t i, size_t rollout, size_t sequence) {
     const double cost = rollouts.costs[rollout];
     Searched& own = searched[i];
-    if (std::isnan(cost) || (own.has_best && !(cost < own.least_cost))) return;
+    if (std::isnan(cost) || (own.is_solved() && !(cost < own.least_cost))) return;
     own.least_cost = cost;
     Solution solution;
-    // The sequences of an instance that shares them have all the user's order.
-    const size_t sequence = shares_encodings ? i * sequences : rollout;
     solution.order = packer.original_order(sequence, &rollouts.orders[rollout * instances[i]->n()]);
     require_valid(*instances[i], solution, kInvalidAnswer);
     solution.log_prob = rollouts.log_probs[rollout];
     solution.network_objective = solution.objective;
-    if (!own.has_best) own.scale = unit_scale(solution, cost);
+    const double scale = solution.unrounded / std::abs(cost);
+    if (!own.is_solved() && std::isfinite(scale) && scale > 0.0) own.scale = scale;
     // A rounded metric may disagree with the network's length.
-    if (!own.has_best || is_better(instances[i]->problem, solution.objective, own.best.objective))
+    if (!own.is_solved() || is_better(instances[i]->problem, solution.objective, own.best.objective))
       own.best = std::move(solution);
-    own.has_best = true;
   }
 };
 

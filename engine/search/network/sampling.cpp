@@ -7,9 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/limits.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
@@ -33,84 +32,71 @@ struct Answer {
   double cost;
   int64_t sample;
   double log_prob;
-  std::vector<int32_t> order;
-  std::vector<int32_t> identity;  // Problem::canonical of the order
+  std::vector<int32_t> order = {};
+  std::vector<int32_t> identity = {};  // Problem::canonical of the order
 };
 
-// Keeps the best distinct answers of one instance, best first, whatever the order of the offers.
-void offer_answer(std::vector<Answer>& kept, Answer answer, size_t keep) {
-  const auto before = [](const Answer& a, const Answer& b) {
-    return a.cost != b.cost ? a.cost < b.cost : a.sample < b.sample;
-  };
-  const auto twin = std::find_if(kept.begin(), kept.end(),
-                                 [&](const Answer& other) { return other.identity == answer.identity; });
-  if (twin != kept.end()) {
-    if (!before(answer, *twin)) return;
-    kept.erase(twin);
-  }
-  kept.insert(std::upper_bound(kept.begin(), kept.end(), answer, before), std::move(answer));
-  if (kept.size() > keep) kept.pop_back();
+bool is_before(const Answer& a, const Answer& b) {
+  return a.cost != b.cost ? a.cost < b.cost : a.sample < b.sample;
 }
 
-class Sampler {
- public:
-  Sampler(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
-          const SamplingOptions& options, const SearchControl& control)
-      : rollout_(rollout),
-        instances_(batch.instances),
-        keys_(batch.keys),
-        options_(options),
-        control_(control),
-        largest_(largest_call(instances_[0]->n())),
-        packer_(instances_, config.capacity),
-        kept_(instances_.size()),
-        drawn_(instances_.size(), 0) {
-    end_ = options.first_sample + sample_count();
-  }
+struct Sampler {
+  const RolloutCall& rollout;
+  const ModelConfig& config;
+  const SearchBatch& batch;
+  const SamplingOptions& options;
+  const SearchControl& control;
+
+  const InstancePointers& instances = batch.instances;
+  const int n = instances[0]->n();
+  const int64_t largest = largest_call(n);  // rollouts of a call
+  // Of an instance. Greedy rollouts of the same sequence are all the same.
+  const int64_t samples = options.greedy && !options.shuffle
+                              ? std::min<int64_t>(options.samples, options.augment)
+                              : options.samples;
+  const int64_t last_sample = options.first_sample + samples;  // one past
+  // Samples of the copies' first orders, or of as many without orders.
+  const int64_t unit = kSamplesPerOrder * options.augment;
+  SequencePacker packer = SequencePacker(instances, config.capacity);
+  std::vector<PlannedSequence> planned = {};
+  int64_t planned_rollouts = 0;
+  RolloutResult rollouts = {};  // of the last call
+  SearchResult result = {};
+  std::vector<std::vector<Answer>> answers = std::vector<std::vector<Answer>>(instances.size());
+  std::vector<int64_t> drawn = std::vector<int64_t>(instances.size());  // samples of each instance
 
   SearchResult run() {
     // All of an instance's samples together share most work. Under a time limit every instance gets its turn,
     // first for few samples, and at most for what one call holds of them all. Without one a signal may come:
     // where one call does not hold them all, every instance first gets few, so that it has an answer.
-    const int64_t unit = unit_size(), largest_round = largest_ / static_cast<int64_t>(instances_.size());
-    int64_t round = control_.deadline || sample_count() > largest_round ? unit : sample_count();
-    Status status = control_.check();
-    for (int64_t begin = options_.first_sample; begin < end_ && status == Status::kDone;) {
-      const int64_t end = std::min(begin + round, end_);
+    const int64_t largest_round = largest / static_cast<int64_t>(instances.size());
+    int64_t round = control.deadline || samples > largest_round ? unit : samples;
+    Status status = control.check();
+    for (int64_t begin = options.first_sample; begin < last_sample && status == Status::kDone;) {
+      const int64_t end = std::min(begin + round, last_sample);
       status = draw_all(begin, end);
       begin = end;
-      if (!control_.deadline) {
-        round = sample_count();
+      if (!control.deadline) {
+        round = samples;
       } else if (4 * round <= largest_round) {
         round *= 4;
       }
     }
     if (status != Status::kDone) draw_missing();
-    for (size_t i = 0; i < instances_.size(); ++i) result_.candidates.push_back(finish(i, status));
-    return std::move(result_);
-  }
-
- private:
-  // Samples of the copies' first orders, or of as many without orders.
-  int64_t unit_size() const { return kSamplesPerOrder * options_.augment; }
-
-  // Greedy rollouts of the same sequence are all the same.
-  int64_t sample_count() const {
-    const bool repeats = options_.greedy && !options_.shuffle;
-    return repeats ? std::min<int64_t>(options_.samples, options_.augment) : options_.samples;
+    for (size_t i = 0; i < instances.size(); ++i) result.candidates.push_back(finish(i, status));
+    return std::move(result);
   }
 
   // Samples begin .. end - 1 of every instance, unless a limit strikes. An instance is cut between two calls
   // only where it must be, and then between two input orders.
   Status draw_all(int64_t begin, int64_t end) {
-    const int64_t unit = unit_size();
-    for (size_t i = 0; i < instances_.size(); ++i) {
+    for (size_t i = 0; i < instances.size(); ++i) {
       for (int64_t at = begin; at < end;) {
-        const int64_t room = largest_ - planned_rollouts_;
+        const int64_t room = largest - planned_rollouts;
         const int64_t left = end - at;
-        if (left > room && planned_rollouts_ > 0 && (left <= largest_ || room < unit)) {
-          flush(control_.stop());
-          const Status status = control_.check();
+        if (left > room && planned_rollouts > 0 && (left <= largest || room < unit)) {
+          flush(control.stop());
+          const Status status = control.check();
           if (status != Status::kDone) return status;
           continue;
         }
@@ -120,164 +106,141 @@ class Sampler {
         at = stop;
       }
     }
-    const bool whole = flush(control_.stop());
-    return whole && end == end_ ? Status::kDone : control_.check();
+    const bool whole = flush(control.stop());
+    return whole && end == last_sample ? Status::kDone : control.check();
   }
 
   // The first sample of every instance that a limit left without an answer, until the run ends.
   void draw_missing() {
-    for (size_t i = 0; i < instances_.size() && !control_.is_over(); ++i) {
-      if (drawn_[i] > 0) continue;
-      plan(i, options_.first_sample, options_.first_sample + 1);
-      if (planned_rollouts_ >= largest_) flush(control_.stop_at_end());
+    for (size_t i = 0; i < instances.size() && !control.is_over(); ++i) {
+      if (drawn[i] > 0) continue;
+      plan(i, options.first_sample, options.first_sample + 1);
+      if (planned_rollouts >= largest) flush(control.stop_at_end());
     }
-    flush(control_.stop_at_end());
+    flush(control.stop_at_end());
   }
 
   // Samples begin .. end - 1 of one instance as sequences: one for each copy, or for each block of a copy.
   void plan(size_t instance, int64_t begin, int64_t end) {
-    const int64_t augment = options_.augment;
-    const int64_t block_size = !options_.shuffle ? std::numeric_limits<int64_t>::max()
-                               : options_.greedy ? 1
-                                                 : kSamplesPerOrder;
+    const int64_t augment = options.augment;
+    const int64_t block_size = !options.shuffle ? std::numeric_limits<int64_t>::max()
+                               : options.greedy ? 1
+                                                : kSamplesPerOrder;
     for (int64_t copy = 0; copy < augment; ++copy) {
       // Sample s = index * augment + copy; the indices of this copy that lie in the range.
       int64_t index = std::max<int64_t>((begin - copy + augment - 1) / augment, 0);
       const int64_t last = (end - 1 - copy + augment) / augment;  // one past
       while (index < last) {
         const int64_t block = index / block_size;
-        const int64_t stop = options_.shuffle ? std::min(last, (block + 1) * block_size) : last;
-        plan_.push_back({instance, static_cast<int>(copy), static_cast<uint32_t>(block * augment + copy),
-                         index * augment + copy, static_cast<int32_t>(stop - index)});
+        const int64_t stop = options.shuffle ? std::min(last, (block + 1) * block_size) : last;
+        planned.push_back({instance, static_cast<int>(copy), static_cast<uint32_t>(block * augment + copy),
+                           index * augment + copy, static_cast<int32_t>(stop - index)});
         index = stop;
       }
     }
-    planned_rollouts_ += end - begin;
-    drawn_[instance] += end - begin;
+    planned_rollouts += end - begin;
+    drawn[instance] += end - begin;
   }
 
-  // Makes what is planned; false when the stop left some of it unmade. Where memory runs out half of the
-  // rollouts are made at once, which changes no answer.
+  // Makes what is planned; false when the stop left some of it unmade.
   bool flush(const StopToken& stop) {
-    const std::vector<PlannedSequence> planned = std::exchange(plan_, {});
-    planned_rollouts_ = 0;
-    return make(planned, stop);
+    planned_rollouts = 0;
+    return make(std::exchange(planned, {}), stop);
   }
 
-  bool make(std::span<const PlannedSequence> planned, const StopToken& stop) {
-    if (planned.empty()) return true;
+  // Where memory runs out half of the rollouts are made at once, which changes no answer.
+  bool make(std::span<const PlannedSequence> sequences, const StopToken& stop) {
+    if (sequences.empty()) return true;
     try {
-      call(planned, stop);
+      call(sequences, stop);
     } catch (const std::bad_alloc&) {
-      if (planned.size() == 1) throw;
-      rollouts_ = {};
-      if (control_.warn) control_.warn("out of memory: a call for rollouts is made in two halves");
-      const size_t half = planned.size() / 2;
-      const bool first = make(planned.first(half), stop);
-      return make(planned.subspan(half), stop) && first;
+      if (sequences.size() == 1) throw;
+      rollouts = {};
+      if (control.warn) control.warn("out of memory: a call for rollouts is made in two halves");
+      const size_t half = sequences.size() / 2;
+      const bool first = make(sequences.first(half), stop);
+      return make(sequences.subspan(half), stop) && first;
     }
-    collect(planned);
-    report_best();
-    return rollouts_.finished.empty();
+    collect(sequences);
+    // To the only instance of a run.
+    if (control.on_best && !answers[0].empty())
+      control.on_best(problem_of(*instances[0]).objective(*instances[0], answers[0].front().order));
+    return rollouts.finished.empty();
   }
 
-  void call(std::span<const PlannedSequence> planned, const StopToken& stop) {
-    packer_.clear();
+  void call(std::span<const PlannedSequence> sequences, const StopToken& stop) {
+    packer.clear();
     int64_t count = 0;
-    std::vector<int32_t> counts;
-    std::vector<uint64_t> keys;
-    std::vector<uint32_t> firsts;
-    for (const PlannedSequence& sequence : planned) {
-      packer_.add(sequence.instance, sequence.copy,
-                  options_.shuffle ? input_order(options_.seed, keys_[sequence.instance], sequence.replica,
-                                                 instances_[0]->n())
-                                   : std::vector<int32_t>());
-      counts.push_back(sequence.count);
-      count += sequence.count;
-      keys.push_back(keys_[sequence.instance]);
-      firsts.push_back(static_cast<uint32_t>(sequence.first));
+    for (const PlannedSequence& one : sequences) {
+      const uint64_t key = batch.keys[one.instance];
+      packer.add(one.instance, one.copy,
+                 options.shuffle ? input_order(options.seed, key, one.replica, n) : std::vector<int32_t>(),
+                 {key, static_cast<uint32_t>(one.first), one.count});
+      count += one.count;
     }
-    RolloutRequest request;
-    request.sequences = packer_.batch();
-    request.decode = options_.greedy ? Decode::kGreedy : Decode::kSample;
-    request.counts = counts.data();
-    request.instance_keys = keys.data();
-    request.first_samples = firsts.data();
-    request.sample_stride = static_cast<uint32_t>(options_.augment);
-    request.seed = options_.seed;
-    request.policy = options_.policy;
-    request.best_only = options_.candidates <= 1;
+    RolloutRequest request = packer.sequences().request();
+    request.decode = options.greedy ? Decode::kGreedy : Decode::kSample;
+    request.sample_stride = static_cast<uint32_t>(options.augment);
+    request.seed = options.seed;
+    request.policy = options.policy;
+    request.best_only = options.candidates <= 1;
     request.stop = stop;
     const Clock::time_point start = Clock::now();
-    rollout_(request, rollouts_);
-    control_.trace_call("call", count, start);
-    result_.statistics += rollouts_.statistics;
+    rollout(request, rollouts);
+    control.trace_call("call", count, start);
+    result.statistics += rollouts.statistics;
   }
 
-  // To the only instance of a run.
-  void report_best() const {
-    if (!control_.on_best || kept_[0].empty()) return;
-    control_.on_best(problem_of(*instances_[0]).objective(*instances_[0], kept_[0].front().order));
-  }
-
-  void collect(std::span<const PlannedSequence> planned) {
-    size_t rollout = 0;
-    for (size_t s = 0; s < planned.size(); ++s) {
-      if (!rollouts_.finished.empty())
-        drawn_[planned[s].instance] -= planned[s].count - rollouts_.finished[s];
-      if (!rollouts_.winners.empty()) {
-        offer(planned[s], s, rollouts_.winners[s], s);
+  void collect(std::span<const PlannedSequence> sequences) {
+    size_t row = 0;
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      if (!rollouts.finished.empty())
+        drawn[sequences[s].instance] -= sequences[s].count - rollouts.finished[s];
+      if (!rollouts.winners.empty()) {
+        offer(sequences[s], s, rollouts.winners[s], s);
         continue;
       }
-      for (int32_t j = 0; j < planned[s].count; ++j) offer(planned[s], s, j, rollout++);
+      for (int32_t j = 0; j < sequences[s].count; ++j) offer(sequences[s], s, j, row++);
     }
   }
 
-  // The j-th rollout of a planned sequence, the s-th of the call, entry `at` of the result.
+  // The j-th rollout of a planned sequence, the s-th of the call, entry `at` of the result. The best distinct
+  // answers are kept, best first, whatever the order of the offers.
   void offer(const PlannedSequence& sequence, size_t s, int32_t j, size_t at) {
-    const auto keep = static_cast<size_t>(std::max(options_.candidates, 1));
-    std::vector<Answer>& kept = kept_[sequence.instance];
-    const double cost = rollouts_.costs[at];
+    const auto keep = static_cast<size_t>(std::max(options.candidates, 1));
+    std::vector<Answer>& kept = answers[sequence.instance];
+    const double cost = rollouts.costs[at];
     if (std::isnan(cost) || !(kept.size() < keep || cost <= kept.back().cost)) return;
-    std::vector<int32_t> order = packer_.original_order(s, &rollouts_.orders[at * instances_[0]->n()]);
-    std::vector<int32_t> identity = problem_of(*instances_[0]).canonical(order);
-    const int64_t sample = sequence.first + j * options_.augment;
-    offer_answer(kept, {cost, sample, rollouts_.log_probs[at], std::move(order), std::move(identity)}, keep);
+    Answer answer = {cost, sequence.first + j * options.augment, rollouts.log_probs[at]};
+    answer.order = packer.original_order(s, &rollouts.orders[at * n]);
+    answer.identity = problem_of(*instances[0]).canonical(answer.order);
+    const auto twin = std::ranges::find(kept, answer.identity, &Answer::identity);
+    if (twin != kept.end()) {
+      if (!is_before(answer, *twin)) return;
+      kept.erase(twin);
+    }
+    kept.insert(std::upper_bound(kept.begin(), kept.end(), answer, is_before), std::move(answer));
+    if (kept.size() > keep) kept.pop_back();
   }
 
   std::vector<Solution> finish(size_t i, Status status) {
-    if (kept_[i].empty()) return {unsolved()};
+    if (answers[i].empty()) return {unsolved()};
     std::vector<Solution> best;
-    for (Answer& answer : kept_[i]) {
+    for (Answer& answer : answers[i]) {
       Solution solution;
       solution.order = std::move(answer.order);
-      require_valid(*instances_[i], solution, kInvalidAnswer);
+      require_valid(*instances[i], solution, kInvalidAnswer);
       solution.log_prob = answer.log_prob;
       solution.network_objective = solution.objective;
-      solution.status = drawn_[i] < end_ - options_.first_sample ? status : Status::kDone;
+      solution.status = drawn[i] < samples ? status : Status::kDone;
       best.push_back(std::move(solution));
     }
     // Rounded metrics rank tours otherwise than the network's length does.
     std::stable_sort(best.begin(), best.end(), [&](const Solution& a, const Solution& b) {
-      return is_better(instances_[i]->problem, a.objective, b.objective);
+      return is_better(instances[i]->problem, a.objective, b.objective);
     });
     return best;
   }
-
-  const RolloutCall& rollout_;
-  const std::span<const Instance* const> instances_;
-  const std::span<const uint64_t> keys_;
-  const SamplingOptions& options_;
-  const SearchControl& control_;
-  const int64_t largest_;  // rollouts of a call
-  SequencePacker packer_;
-  int64_t end_ = 0;
-  std::vector<PlannedSequence> plan_;
-  int64_t planned_rollouts_ = 0;
-  RolloutResult rollouts_;  // of the last call
-  SearchResult result_;
-  std::vector<std::vector<Answer>> kept_;
-  std::vector<int64_t> drawn_;
 };
 
 void check_options(const SamplingOptions& options, ProblemKind problem) {
@@ -305,7 +268,7 @@ int instances_at_once(const SamplingOptions& options, int n) {
 SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
                         const SamplingOptions& options, const SearchControl& control) {
   check_options(options, batch.instances[0]->problem);
-  return Sampler(rollout, config, batch, options, control).run();
+  return Sampler{rollout, config, batch, options, control}.run();
 }
 
 }  // namespace pointsman

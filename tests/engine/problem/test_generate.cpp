@@ -13,7 +13,6 @@
 #include "engine/problem/generate.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "tests/catch.h"
 
 using namespace pointsman;

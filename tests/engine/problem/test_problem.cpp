@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "engine/problem/metric.h"
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "kernels/common/knapsack.h"
 #include "kernels/common/tsp.h"
 #include "tests/catch.h"

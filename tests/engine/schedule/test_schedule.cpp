@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/schedule/schedule.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/tour_search.h"

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/network_input.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/exact/branch_and_bound.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/tour_search.h"

@@ -5,7 +5,7 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/training/examples.h"
+#include "engine/training/trainer.h"
 #include "tests/catch.h"
 
 using namespace pointsman;

@@ -16,11 +16,9 @@
 #include <sstream>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/network_input.h"
 #include "engine/problem/problem.h"
 #include "engine/training/baseline.h"
 #include "engine/training/checkpoint.h"
-#include "engine/training/examples.h"
 #include "engine/training/train_log.h"
 #include "engine/training/trainer.h"
 #include "engine/training/training_batch.h"
@@ -58,7 +56,8 @@ TrainOptions small_options(ProblemKind problem, Baseline baseline) {
 TrainResult run(LinearBackend& backend, const TrainOptions& options, const fs::path& resume = {},
                 const SearchControl& control = {},
                 const std::function<void(const TrainProgress&)>& progress = {}) {
-  return train(backend, options, initial_parameters(options.model, options.seed), resume, control, progress);
+  return train(backend,
+               {options, initial_parameters(options.model, options.seed), resume, control, progress});
 }
 
 SearchControl interrupted_after(int steps) {
@@ -148,8 +147,9 @@ struct LearningRun {
     initial = initial_parameters(options.model, options.seed);
     initial[0] = 0.3f;
     initial[1] = -0.3f;
-    result = train(backend, options, initial, {}, {},
-                   [&](const TrainProgress& line) { val_costs.push_back(line.val_cost); });
+    result = train(backend, {options, initial, {}, {}, [&](const TrainProgress& line) {
+                               val_costs.push_back(line.val_cost);
+                             }});
   }
 };
 
@@ -477,7 +477,7 @@ TEST_CASE("critic: targets are the costs, the untrained output bias starts at th
   std::vector<float> trained = initial_parameters(options.model, 1);
   trained[bias] = 2.5f;
   LinearBackend warm;
-  train(warm, options, trained, {}, {}, {});
+  train(warm, {options, trained});
   CHECK(warm.critic_answers[0][0] == Approx(2.5).margin(0.08));
 }
 
@@ -605,20 +605,20 @@ TEST_CASE("resuming cuts a log that went on, or broke off in a line") {
     whole += log_line(progress) + '\n';
   }
   const size_t line = whole.find('\n') + 1;
-  const auto cut = [&](const std::string& text, int64_t step, bool keep_step) {
+  const auto cut = [&](const std::string& text, int64_t last_step) {
     write_bytes(path, text);
-    { TrainLog log(path, step, keep_step); }
+    { TrainLog log(path, last_step); }
     return bytes_of(path);
   };
-  CHECK(cut(whole, 300, true) == whole);
-  CHECK(cut(whole, 250, true) == whole.substr(0, 2 * line));
-  CHECK(cut(whole, 200, true) == whole.substr(0, 2 * line));
-  CHECK(cut(whole, 200, false) == whole.substr(0, line));
-  CHECK(cut(whole.substr(0, whole.size() - 1), 300, true) == whole.substr(0, 2 * line));
-  CHECK(cut(whole.substr(0, 2 * line + 9), 300, true) == whole.substr(0, 2 * line));
-  CHECK(cut("", 300, true).empty());
+  CHECK(cut(whole, 300) == whole);
+  CHECK(cut(whole, 250) == whole.substr(0, 2 * line));
+  CHECK(cut(whole, 200) == whole.substr(0, 2 * line));
+  CHECK(cut(whole, 199) == whole.substr(0, line));
+  CHECK(cut(whole.substr(0, whole.size() - 1), 300) == whole.substr(0, 2 * line));
+  CHECK(cut(whole.substr(0, 2 * line + 9), 300) == whole.substr(0, 2 * line));
+  CHECK(cut("", 300).empty());
   fs::remove(path);
-  { TrainLog log(path, 300, true); }
+  { TrainLog log(path, 300); }
   CHECK(bytes_of(path).empty());
 }
 
@@ -903,11 +903,10 @@ TEST_CASE("options that cannot be trained with are refused") {
     TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kShared);
     changes[i](options);
     LinearBackend backend;
-    CHECK_THROWS_AS(train(backend, options, std::vector<float>(1), {}, {}, {}), std::invalid_argument);
+    CHECK_THROWS_AS(train(backend, {options, std::vector<float>(1)}), std::invalid_argument);
     CHECK(backend.updates.empty());
   }
   LinearBackend backend;
-  CHECK_THROWS_AS(
-      train(backend, small_options(ProblemKind::kTsp, Baseline::kEma), std::vector<float>(1), {}, {}, {}),
-      std::invalid_argument);
+  CHECK_THROWS_AS(train(backend, {small_options(ProblemKind::kTsp, Baseline::kEma), std::vector<float>(1)}),
+                  std::invalid_argument);
 }

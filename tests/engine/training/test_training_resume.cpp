@@ -51,10 +51,10 @@ std::string train_to(int64_t steps, TrainOptions options, bool resume, int threa
   std::atomic<int64_t> asked{0};
   SearchControl control;
   control.interrupted = [&] { return ++asked >= last; };
-  train(*backend, options, initial, resume ? options.checkpoint : std::filesystem::path(), control,
-        [&](const TrainProgress& line) {
-          if (lines != nullptr) lines->push_back(line);
-        });
+  const auto keep = [&](const TrainProgress& line) {
+    if (lines != nullptr) lines->push_back(line);
+  };
+  train(*backend, {options, initial, resume ? options.checkpoint : std::filesystem::path(), control, keep});
   if (questions != nullptr) *questions = asked;
   return read_model(options.output).sha256;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/problem/metric.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
 #include "models/tools/atomic_file.h"

@@ -12,7 +12,7 @@
 #include <set>
 #include <tuple>
 
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
 #include "host/formats/read_files.h"

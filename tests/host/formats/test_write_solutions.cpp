@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/problem/instance_hash.h"
+#include "engine/problem/instance.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"

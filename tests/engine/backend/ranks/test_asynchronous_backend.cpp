@@ -50,12 +50,11 @@ Made train_on(int size, const TrainOptions& options, const SearchControl& contro
     if (ranks.rank() > 0) own.output.clear(), own.checkpoint.clear(), own.log.clear();
     auto backend = asynchronous(ranks);
     const auto initial = initial_parameters(options.model, ranks.rank() == 0 ? 1 : 99);
+    const auto keep = [&](const TrainProgress& line) {
+      if (ranks.rank() == 0) made.lines.push_back(line);
+    };
     const TrainResult result = train(
-        *backend, own, initial, {}, ranks.rank() == 0 ? control : SearchControl(),
-        [&](const TrainProgress& line) {
-          if (ranks.rank() == 0) made.lines.push_back(line);
-        },
-        backend.get());
+        *backend, {own, initial, {}, ranks.rank() == 0 ? control : SearchControl(), keep, backend.get()});
     if (ranks.rank() == 0) made.result = result;
   });
   return made;
@@ -70,8 +69,10 @@ TEST_CASE("one asynchronous rank trains the bits of a plain training", "[cluster
     const TrainOptions options = options_of(baseline, 16);
     auto backend = make_backend({"cpu", 1});
     std::vector<TrainProgress> lines;
-    const TrainResult expected = train(*backend, options, initial_parameters(options.model, 1), {}, {},
-                                       [&](const TrainProgress& line) { lines.push_back(line); });
+    const TrainResult expected = train(
+        *backend, {options, initial_parameters(options.model, 1), {}, {}, [&](const TrainProgress& line) {
+                     lines.push_back(line);
+                   }});
     const Made made = train_on(1, options);
     CHECK(made.result.parameters == expected.parameters);
     CHECK(made.result.config.training_tours == expected.config.training_tours);
@@ -112,7 +113,7 @@ TEST_CASE("asynchronous ranks go on from rank 0's parameters, moments and step",
   train_on(1, options);
   TrainOptions longer = options;
   longer.steps = 20;
-  const TrainResult expected = train(*make_backend({"cpu", 1}), longer, {}, options.checkpoint, {}, {});
+  const TrainResult expected = train(*make_backend({"cpu", 1}), {longer, {}, options.checkpoint});
   train_on(1, options);
   std::vector<int64_t> ages;
   ThreadRanks::run(3, [&](Communicator& ranks) {
@@ -121,8 +122,12 @@ TEST_CASE("asynchronous ranks go on from rank 0's parameters, moments and step",
     if (ranks.rank() > 0) own.checkpoint.clear();
     const auto initial = initial_parameters(own.model, 99);
     const TrainResult result =
-        train(*backend, own, initial, ranks.rank() == 0 ? options.checkpoint : std::filesystem::path(), {},
-              {}, backend.get());
+        train(*backend, {own,
+                         initial,
+                         ranks.rank() == 0 ? options.checkpoint : std::filesystem::path(),
+                         {},
+                         {},
+                         backend.get()});
     if (ranks.rank() > 0) return;
     CHECK(sum(result.ages) == 10);
     CHECK(result.last.step == 20);

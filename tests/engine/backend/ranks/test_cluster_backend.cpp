@@ -53,8 +53,8 @@ Left finish(Backend& backend, TrainOptions options, const std::filesystem::path&
   options.output = folder / "model.safetensors";
   options.checkpoint = folder / "checkpoint";
   options.log = folder / "log.jsonl";
-  train(backend, options, initial_parameters(options.model, options.seed),
-        resume ? options.checkpoint : std::filesystem::path(), {}, {});
+  train(backend, {options, initial_parameters(options.model, options.seed),
+                  resume ? options.checkpoint : std::filesystem::path()});
   return {read_model(options.output).sha256, log_of(options.log)};
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/problem/packing_units.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/exact/branch_and_bound.h"
 #include "engine/search/heuristics.h"
 #include "tests/catch.h"

@@ -8,8 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/heuristics.h"
+#include "engine/search/local/lin_kernighan.h"
 #include "engine/search/local/tour_search.h"
 #include "tests/catch.h"
 #include "tests/engine/random_instances.h"

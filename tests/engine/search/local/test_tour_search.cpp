@@ -15,8 +15,8 @@
 
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/heuristics.h"
+#include "engine/search/local/lin_kernighan.h"
 #include "engine/search/local/tour_search.h"
 #include "tests/catch.h"
 #include "tests/engine/random_instances.h"
@@ -284,7 +284,7 @@ TEST_CASE("what one tour's kicks changed is repeated on a copy") {
   LinKernighan<double> one(distances, lists), other(distances, lists);
   one.load(order);
   one.descend({});
-  other.load(one);
+  other.load_settled(one.places());
   std::vector<Move> moves;
   other.set_journal(true);
   one.record(&moves);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/problem/validate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/local/tour_search.h"
 #include "engine/search/search.h"
 #include "tests/catch.h"

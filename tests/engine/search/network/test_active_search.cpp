@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/problem/network_input.h"
-#include "engine/problem/validate.h"
+#include "engine/problem/generate.h"
+#include "engine/problem/problem.h"
 #include "engine/search/search.h"
 #include "tests/catch.h"
 #include "tests/engine/fake_backend.h"
@@ -43,8 +43,8 @@ struct Run {
         weights.push_back(backend.weights);
       };
       const size_t size = std::min(at_once, instances.size() - first);
-      const InstancePointers some = pointers_to(std::span(instances).subspan(first, size));
-      const SearchBatch batch = {some, std::span(keys).subspan(first, size)};
+      const SearchBatch batch = {pointers_to(std::span(instances).subspan(first, size)),
+                                 {keys.data() + first, keys.data() + first + size}};
       for (auto& best : run_search(backend, config, batch, options, control).candidates)
         answers.push_back(best.at(0));
     }

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/problem/network_input.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
-#include "engine/problem/validate.h"
 #include "engine/search/search.h"
 #include "tests/catch.h"
 #include "tests/engine/fake_backend.h"
