@@ -63,13 +63,15 @@ struct HostEncoding {
     const size_t n = batch.n, row = model.projections().count * n * kHidden;
     references.resize(batch.count * row);
     for (int s = 0; s < batch.count; ++s) {
+      const SequenceBatch sequences = batch.batch();
+      const RolloutTile alone{{{s, 0, 1, 0}}, 1};
       EncodedTile tile;
-      encode(*model.sets[set_of[s]], batch.batch(), {{{s, 0, 1, 0}}, 1}, true, tile, {});
+      encode({*model.sets[set_of[s]], sequences, alone, StopToken()}, true, tile);
       h.insert(h.end(), tile.states.h_before(0), tile.states.h_before(0) + (n + 1) * kHidden);
       c_last.insert(c_last.end(), tile.states.c_before(batch.n), tile.states.c_before(batch.n) + kHidden);
       for (size_t at = 0; at < row; ++at) {
         const size_t d = at % kHidden;
-        references[s * row + at - d + reference_index(static_cast<int>(d))] = tile.storage.data[at];
+        references[s * row + at - d + reference_index(static_cast<int>(d))] = tile.storage[at];
       }
       bounds.push_back(tile.references[0].glimpse_bound);
       bounds.push_back(tile.references[0].pointer_bound);

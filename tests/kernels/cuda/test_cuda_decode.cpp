@@ -335,9 +335,7 @@ struct HostActivations {
     result.log_probs.resize(f.batch.count);
     const RolloutTile tile{{{sequence, 0, 1, sequence}}, 1};
     RolloutWorkspace workspace;
-    BranchQueue branches(1);
-    roll_out_tile({parameters, request, tile, &recorded, result, branches}, workspace);
-    branches.rethrow();
+    roll_out_tile({parameters, request, tile, &recorded, result, nullptr}, workspace);
   }
 };
 
@@ -368,7 +366,7 @@ void check_activations(const Fixture& f, const HostModel& model, const DeviceDec
     CHECK(same_floats(d.cells.data() + (s * n + t) * kLstmCell,
                       cpu.recorded.decoder.cell(static_cast<int>(t)), kLstmCell));
     CHECK(same_floats(d.queries.data() + (s * n + t) * kHidden,
-                      cpu.recorded.queries.data.data() + t * kHidden, kHidden));
+                      cpu.recorded.queries.data() + t * kHidden, kHidden));
   }
   CHECK(all_zero(d.h, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
   CHECK(all_zero(d.c, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
