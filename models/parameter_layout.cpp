@@ -53,13 +53,6 @@ struct Appender {
             .linear2_weight = tensor(name + ".linear2.weight", {hidden, feed_forward}),
             .linear2_bias = tensor(name + ".linear2.bias", {hidden})};
   }
-
-  StartOffsets start() const {
-    return {.h_weight = tensor("actor.start.h.weight", {hidden, hidden}),
-            .h_bias = tensor("actor.start.h.bias", {hidden}),
-            .c_weight = tensor("actor.start.c.weight", {hidden, hidden}),
-            .c_bias = tensor("actor.start.c.bias", {hidden})};
-  }
 };
 
 // Of uniform parameters in (-bound, bound): the embedding and the attention encoder's matrices to U(-1, 1) /
@@ -98,7 +91,10 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
     attention_begin = size;
     for (int l = 0; l < config.layers; ++l)
       layers.push_back(add.encoder_layer("actor.encoder.layers." + std::to_string(l), config.feed_forward));
-    start = add.start();
+    start = {.h_weight = add.tensor("actor.start.h.weight", {hidden, hidden}),
+             .h_bias = add.tensor("actor.start.h.bias", {hidden}),
+             .c_weight = add.tensor("actor.start.c.weight", {hidden, hidden}),
+             .c_bias = add.tensor("actor.start.c.bias", {hidden})};
     attention_end = size;
   }
   decoder = add.lstm("actor.decoder", embedding);
