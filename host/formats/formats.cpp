@@ -75,13 +75,9 @@ MatrixBuilder::MatrixBuilder(int n, size_t most_numbers) {
 bool MatrixBuilder::add(int i, int j, double value) {
   if (i == j) return true;
   if (!is_distance(value)) return false;
-  if (i < j) {
-    matrix_.above.push_back(value);
-    return true;
-  }
   // In a whole matrix (j, i) was added before (i, j).
-  if (!matrix_.above.empty()) return matrix_.at(j, i) == value;
-  below_.push_back(value);
+  if (i > j && !matrix_.above.empty()) return matrix_.at(j, i) == value;
+  (i < j ? matrix_.above : below_).push_back(value);
   return true;
 }
 
