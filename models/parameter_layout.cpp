@@ -25,12 +25,10 @@ struct Appender {
   }
 
   LstmOffsets lstm(const std::string& name, size_t input) const {
-    LstmOffsets lstm{};
-    lstm.embedding = static_cast<int64_t>(input);
-    lstm.weight_ih = static_cast<int64_t>(tensor(name + ".weight_ih", {4 * hidden, hidden}));
-    lstm.weight_hh = static_cast<int64_t>(tensor(name + ".weight_hh", {4 * hidden, hidden}));
-    lstm.bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden}));
-    return lstm;
+    return {.embedding = static_cast<int64_t>(input),
+            .weight_ih = static_cast<int64_t>(tensor(name + ".weight_ih", {4 * hidden, hidden})),
+            .weight_hh = static_cast<int64_t>(tensor(name + ".weight_hh", {4 * hidden, hidden})),
+            .bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden}))};
   }
 
   AttentionOffsets attention(const std::string& name) const {

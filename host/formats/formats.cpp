@@ -60,9 +60,8 @@ bool is_uniform(const InstanceBatch& instances) {
 }
 
 void check_coordinates(const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    if (!instance.has_coordinates()) throw OutputRefused("a matrix of distances is written as TSPLIB only");
-  }
+  if (!std::ranges::all_of(instances, &Instance::has_coordinates))
+    throw OutputRefused("a matrix of distances is written as TSPLIB only");
 }
 
 static bool is_distance(double value) { return value >= 0.0 && value <= kLargestNumber; }

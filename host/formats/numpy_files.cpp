@@ -121,10 +121,9 @@ void check_uniform(const InstanceBatch& instances) {
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
   check_coordinates(instances);
-  for (const Instance& instance : instances) {
-    if (instance.metric == Metric::kEuclidean) continue;
+  const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };
+  if (!std::ranges::all_of(instances, is_euclidean))
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
-  }
 }
 
 // A float64 array (B, axes..) of each instance's numbers: every `step`-th from `first`.
