@@ -12,13 +12,11 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <map>
 #include <new>
 
 #include "kernels/common/rules.h"
 #include "models/parameter_layout.h"
 #include "models/safetensors.h"
-#include "models/tools/atomic_file.h"
 #include "models/tools/crc32c.h"
 #include "models/tools/json_text.h"
 
@@ -33,30 +31,6 @@ using Strings = std::map<std::string, std::string>;
 constexpr const char* kChecksum = "checksum";
 constexpr const char* kPrior = "actor.prior.weight";
 constexpr std::string_view kBlankChecksum = "        ";
-
-Strings to_metadata(const ModelConfig& config) {
-  Strings strings = {{"problem", name_of(config.problem)},
-                     {"n", number_text(config.n)},
-                     {"capacity", number_text(config.capacity)},
-                     {"hidden", number_text(config.hidden)},
-                     {"glimpses", number_text(config.glimpses)},
-                     {"glimpse_values", "raw"},
-                     {"attention_bias", "false"},
-                     {"clip", number_text(config.clip)},
-                     {"centre_logits", config.centre_logits ? "true" : "false"},
-                     {"learning_rate", number_text(config.learning_rate)},
-                     {"training_tours", number_text(config.training_tours)},
-                     {"seed", number_text(config.seed)},
-                     {"version", config.version},
-                     {kChecksum, std::string(kBlankChecksum)}};
-  if (config.encoder == Encoder::kAttention) {
-    strings["encoder"] = name_of(config.encoder);
-    strings["layers"] = number_text(config.layers);
-    strings["heads"] = number_text(config.heads);
-    strings["feed_forward"] = number_text(config.feed_forward);
-  }
-  return strings;
-}
 
 // Takes the metadata apart key by key; what is left over at the end is unknown.
 class MetadataReader {
@@ -317,9 +291,26 @@ Model read_model(const std::filesystem::path& path) {
 }
 
 std::map<std::string, std::string> metadata_of(const ModelConfig& config) {
-  Strings metadata = to_metadata(config);
-  metadata.erase(kChecksum);
-  return metadata;
+  Strings strings = {{"problem", name_of(config.problem)},
+                     {"n", number_text(config.n)},
+                     {"capacity", number_text(config.capacity)},
+                     {"hidden", number_text(config.hidden)},
+                     {"glimpses", number_text(config.glimpses)},
+                     {"glimpse_values", "raw"},
+                     {"attention_bias", "false"},
+                     {"clip", number_text(config.clip)},
+                     {"centre_logits", config.centre_logits ? "true" : "false"},
+                     {"learning_rate", number_text(config.learning_rate)},
+                     {"training_tours", number_text(config.training_tours)},
+                     {"seed", number_text(config.seed)},
+                     {"version", config.version}};
+  if (config.encoder == Encoder::kAttention) {
+    strings["encoder"] = name_of(config.encoder);
+    strings["layers"] = number_text(config.layers);
+    strings["heads"] = number_text(config.heads);
+    strings["feed_forward"] = number_text(config.feed_forward);
+  }
+  return strings;
 }
 
 Model make_model(std::map<std::string, std::string> metadata, std::span<const NamedTensor> tensors,
@@ -342,7 +333,8 @@ std::optional<ModelClaim> peek_model(const std::filesystem::path& path) {
 
 std::string model_bytes(const ModelConfig& config, const std::vector<float>& parameters,
                         const std::string& name) {
-  const Strings metadata = to_metadata(config);
+  Strings metadata = metadata_of(config);
+  metadata.emplace(kChecksum, kBlankChecksum);
   parse_metadata(metadata, name);  // never write what read_model would refuse
   const ParameterLayout layout(config);
   if (parameters.size() != layout.size)

@@ -25,12 +25,10 @@ struct Appender {
   }
 
   LstmOffsets lstm(const std::string& name, size_t input) const {
-    LstmOffsets lstm{};
-    lstm.embedding = static_cast<int64_t>(input);
-    lstm.weight_ih = static_cast<int64_t>(tensor(name + ".weight_ih", {4 * hidden, hidden}));
-    lstm.weight_hh = static_cast<int64_t>(tensor(name + ".weight_hh", {4 * hidden, hidden}));
-    lstm.bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden}));
-    return lstm;
+    return {.embedding = static_cast<int64_t>(input),
+            .weight_ih = static_cast<int64_t>(tensor(name + ".weight_ih", {4 * hidden, hidden})),
+            .weight_hh = static_cast<int64_t>(tensor(name + ".weight_hh", {4 * hidden, hidden})),
+            .bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden}))};
   }
 
   AttentionOffsets attention(const std::string& name) const {
@@ -52,13 +50,6 @@ struct Appender {
             .linear1_bias = tensor(name + ".linear1.bias", {feed_forward}),
             .linear2_weight = tensor(name + ".linear2.weight", {hidden, feed_forward}),
             .linear2_bias = tensor(name + ".linear2.bias", {hidden})};
-  }
-
-  StartOffsets start() const {
-    return {.h_weight = tensor("actor.start.h.weight", {hidden, hidden}),
-            .h_bias = tensor("actor.start.h.bias", {hidden}),
-            .c_weight = tensor("actor.start.c.weight", {hidden, hidden}),
-            .c_bias = tensor("actor.start.c.bias", {hidden})};
   }
 };
 
@@ -98,7 +89,10 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
     attention_begin = size;
     for (int l = 0; l < config.layers; ++l)
       layers.push_back(add.encoder_layer("actor.encoder.layers." + std::to_string(l), config.feed_forward));
-    start = add.start();
+    start = {.h_weight = add.tensor("actor.start.h.weight", {hidden, hidden}),
+             .h_bias = add.tensor("actor.start.h.bias", {hidden}),
+             .c_weight = add.tensor("actor.start.c.weight", {hidden, hidden}),
+             .c_bias = add.tensor("actor.start.c.bias", {hidden})};
     attention_end = size;
   }
   decoder = add.lstm("actor.decoder", embedding);

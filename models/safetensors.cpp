@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "models/parameter_file.h"
-#include "models/tools/json_text.h"
 
 namespace pointsman {
 
@@ -173,29 +172,22 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
                                            const std::string& path) {
   SafetensorsHeader header = parse_safetensors_json(json, path);
   for (const SafetensorsEntry& tensor : header.tensors) check_shape(tensor, path);
-  std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  const auto range = [](const SafetensorsEntry& tensor) { return std::pair(tensor.begin, tensor.end); };
+  std::ranges::sort(header.tensors, {}, range);
   check_tiling(header.tensors, data_size, path);
   return header;
 }
 
 std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
                                     const std::vector<Tensor>& tensors) {
-  std::string json, strings;
-  for (const auto& [key, value] : metadata)
-    strings += (strings.empty() ? "" : ",") + quoted_json(key) + ":" + quoted_json(value);
-  json = "{\"__metadata__\":{" + strings + "}";
-  for (const Tensor& tensor : tensors) {
-    const size_t range[] = {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
-    json +=
-        "," + quoted_json(tensor.name) + ":" +
-        json_object({{"dtype", "F32"},
-                     {"shape", json_array(tensor.shape.size(), [&](size_t i) { return tensor.shape[i]; })},
-                     {"data_offsets", json_array(2, [&](size_t i) { return range[i]; })}})
-            .text;
-  }
-  json += "}";
+  nlohmann::ordered_json header;
+  header["__metadata__"] = metadata;
+  for (const Tensor& tensor : tensors)
+    header[tensor.name] = {
+        {"dtype", "F32"},
+        {"shape", tensor.shape},
+        {"data_offsets", {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)}}};
+  std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');
   const uint64_t length = json.size();  // little-endian, as the machine is (parameter_file.cpp)
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + json;

@@ -60,9 +60,8 @@ bool is_uniform(const InstanceBatch& instances) {
 }
 
 void check_coordinates(const InstanceBatch& instances) {
-  for (const Instance& instance : instances) {
-    if (!instance.has_coordinates()) throw OutputRefused("a matrix of distances is written as TSPLIB only");
-  }
+  if (!std::ranges::all_of(instances, &Instance::has_coordinates))
+    throw OutputRefused("a matrix of distances is written as TSPLIB only");
 }
 
 static bool is_distance(double value) { return value >= 0.0 && value <= kLargestNumber; }
@@ -75,13 +74,9 @@ MatrixBuilder::MatrixBuilder(int n, size_t most_numbers) {
 bool MatrixBuilder::add(int i, int j, double value) {
   if (i == j) return true;
   if (!is_distance(value)) return false;
-  if (i < j) {
-    matrix_.above.push_back(value);
-    return true;
-  }
   // In a whole matrix (j, i) was added before (i, j).
-  if (!matrix_.above.empty()) return matrix_.at(j, i) == value;
-  below_.push_back(value);
+  if (i > j && !matrix_.above.empty()) return matrix_.at(j, i) == value;
+  (i < j ? matrix_.above : below_).push_back(value);
   return true;
 }
 

@@ -105,14 +105,13 @@ std::vector<std::string> of_formats(std::span<const Format> formats, Text text) 
   return texts;
 }
 
-// The suffixes of the formats with these names; ".NAME" for a name that is not in the table.
+// The suffixes of the formats with these names.
 template <typename Format>
 std::vector<std::string> suffixes_of(std::span<const Format> formats, const std::vector<std::string>& names) {
   std::vector<std::string> suffixes;
-  for (const std::string& name : names) {
-    const Format* const format = format_named(formats, name);
-    if (!format) suffixes.push_back("." + name);
-    for (const std::string_view suffix : format ? format->suffixes : decltype(format->suffixes){}) {
+  for (const Format& format : formats) {
+    if (std::ranges::find(names, format.name) == names.end()) continue;
+    for (const std::string_view suffix : format.suffixes) {
       if (!suffix.empty()) suffixes.emplace_back(suffix);
     }
   }

@@ -169,11 +169,10 @@ bool InputFile::fill() {
   buffer_.erase(0, std::exchange(start_, 0));
   const size_t held = buffer_.size();
   std::string packed;
-  if (!has_begun_) {
+  if (read_bytes_ == 0) {
     while (packed.size() < kGzipMagic.size() && kGzipMagic.starts_with(packed) && read_block(packed)) {
     }
     if (packed.empty()) return false;
-    has_begun_ = true;
     if (packed.starts_with(kGzipMagic)) {
       unpacker_.emplace(name_);
     } else {

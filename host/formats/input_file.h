@@ -147,7 +147,6 @@ class InputFile {
   size_t start_ = 0;  // what is before it was read
   size_t read_bytes_ = 0;
   int64_t line_ = 0;
-  bool has_begun_ = false;
   std::optional<GzipUnpacker> unpacker_;
 };
 

@@ -291,22 +291,12 @@ std::string_view JsonValue::word() const {
 }
 
 std::string JsonValue::describe() const {
-  const double number = document_->nodes_[node_].number;
-  switch (kind()) {
-    case Kind::kNull:
-      return "null";
-    case Kind::kBoolean:
-      return number != 0.0 ? "true" : "false";
-    case Kind::kNumber:
-      return number_text(number);
-    case Kind::kString:
-      return "the string " + shown(text());
-    case Kind::kArray:
-      return "an array of " + std::to_string(elements().size());
-    case Kind::kObject:
-      return "an object";
-  }
-  return "";
+  if (is_object()) return "an object";
+  if (is_array()) return "an array of " + std::to_string(elements().size());
+  if (is_number()) return number_text(number());
+  if (kind() == Kind::kString) return "the string " + shown(text());
+  if (kind() == Kind::kNull) return "null";
+  return boolean() ? "true" : "false";
 }
 
 void JsonValue::fail(const std::string& message) const {

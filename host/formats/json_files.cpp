@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instances, solutions and errors in JSON and NDJSON (docs/file-formats.md). Unknown keys are ignored.
 #include <cmath>
-#include <utility>
 
 #include "engine/problem/instance.h"
 #include "engine/problem/metric.h"

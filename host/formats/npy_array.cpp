@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cmath>
 #include <new>
-#include <utility>
 
 #include "host/formats/input_file.h"
 #include "host/formats/json_document.h"

@@ -47,20 +47,17 @@ bool are_square(const NpyArray& array) {
 }
 
 // Only coordinates may be negative.
-bool is_item_number(double value, ItemFields fields) {
-  return std::fabs(value) <= kLargestNumber && (value >= 0.0 || fields == ItemFields::kCoordinates);
-}
-
-[[noreturn]] void fail_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
-  const char* const expected = fields == ItemFields::kCoordinates ? "within +-1e100" : "from 0 to 1e100";
-  array.fail_at(i, std::string("expected a number ") + expected + ", found " + std::to_string(value));
+void check_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
+  const bool is_coordinate = fields == ItemFields::kCoordinates;
+  if (std::fabs(value) <= kLargestNumber && (value >= 0.0 || is_coordinate)) return;
+  const std::string expected = is_coordinate ? "within +-1e100" : "from 0 to 1e100";
+  array.fail_at(i, "expected a number " + expected + ", found " + std::to_string(value));
 }
 
 // Element i: a weight, a value or a capacity.
 double item_number(const NpyArray& array, size_t i) {
   const double value = array.number(i);
-  if (!is_item_number(value, ItemFields::kWeightAndValue))
-    fail_number(array, i, value, ItemFields::kWeightAndValue);
+  check_number(array, i, value, ItemFields::kWeightAndValue);
   if (array.header().is_float() || value < 0x1p53) return value;
   const std::string lost = lost_digits(std::to_string(array.integer(i)), value);
   if (!lost.empty()) array.fail_at(i, lost);
@@ -92,10 +89,7 @@ InstanceBatch read_items(std::initializer_list<const NpyArray*> arrays, size_t s
     if (arrays.size() == 1 && !may_lose_digits) {
       instance.values.resize(size);
       first.numbers(next, instance.values);
-      for (const double value : instance.values) {
-        if (!is_item_number(value, fields)) fail_number(first, next, value, fields);
-        ++next;
-      }
+      for (const double value : instance.values) check_number(first, next++, value, fields);
       continue;
     }
     instance.values.reserve(arrays.size() * size);
@@ -127,10 +121,9 @@ void check_uniform(const InstanceBatch& instances) {
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
   check_coordinates(instances);
-  for (const Instance& instance : instances) {
-    if (instance.metric == Metric::kEuclidean) continue;
+  const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };
+  if (!std::ranges::all_of(instances, is_euclidean))
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
-  }
 }
 
 // A float64 array (B, axes..) of each instance's numbers: every `step`-th from `first`.

@@ -41,8 +41,7 @@ bool split_fields(std::string_view line, std::array<std::string_view, 2>& fields
 // Whether a field is a column's name. A number in any spelling (0x10, 1e400, "0;5", -nan) or a word for a
 // missing number is none: taking a city for the header would lose it.
 bool is_column_name(std::string_view field) {
-  const auto first =
-      std::find_if(field.begin(), field.end(), [](char c) { return is_letter(c) || is_digit(c); });
+  const auto first = std::ranges::find_if(field, [](char c) { return is_letter(c) || is_digit(c); });
   if (first == field.end()) return !field.empty() && static_cast<unsigned char>(field.front()) >= 0x80;
   if (is_digit(*first)) return false;
   const std::string word = lower_case({first, std::find(first, field.end(), '(')});
@@ -57,8 +56,8 @@ std::array<double, 2> two_numbers(std::string_view line, const std::string& expe
   std::array<double, 2> values{};
   const bool well_formed =
       split_words(line, words) == 2 && parse_number(words[0], values[0]) && parse_number(words[1], values[1]);
-  const bool in_range = std::all_of(values.begin(), values.end(),
-                                    [](double value) { return value >= 0.0 && value <= kLargestNumber; });
+  const bool in_range =
+      std::ranges::all_of(values, [](double value) { return value >= 0.0 && value <= kLargestNumber; });
   if (!well_formed || !in_range)
     lines.fail("expected \"" + expected + "\"" + (well_formed ? ", both from 0 to 1e100" : "") + ", found " +
                shown(trim(line)));

@@ -52,13 +52,6 @@ std::optional<InstanceLine> take_line(InputFile& file, const ReadOptions& option
   return out;
 }
 
-// Of the format in the options.
-InstanceFile read_document(InputFile& file, const ReadOptions& options) {
-  InstanceFile out = format_of_kind(instance_formats(), options.format).parse(file, options);
-  for (const Instance& instance : out.instances) check_problem(instance, options, file.name(), 0);
-  return out;
-}
-
 // The costs that the file lists; nothing if it holds solutions.
 std::optional<std::vector<double>> listed_costs(std::string_view bytes, const std::string& file) {
   std::vector<double> costs;
@@ -86,8 +79,8 @@ std::optional<std::vector<double>> listed_costs(std::string_view bytes, const st
 
 }  // namespace
 
-InstanceInput::InstanceInput(const std::string& path, const ReadOptions& options)
-    : options_(options), file_(std::make_unique<InputFile>(path, options.stop)) {
+InstanceInput::InstanceInput(std::unique_ptr<InputFile> file, const ReadOptions& options)
+    : options_(options), file_(std::move(file)) {
   if (options_.format == InputFormat::kAuto) options_.format = detect_format(*file_);
 }
 
@@ -98,7 +91,9 @@ std::optional<InstanceLine> InstanceInput::next_line() {
 
 InstanceFile InstanceInput::read_all() {
   const std::unique_ptr<InputFile> file = std::move(file_);  // its bytes go with it
-  return read_document(*file, options_);
+  InstanceFile out = format_of_kind(instance_formats(), options_.format).parse(*file, options_);
+  for (const Instance& instance : out.instances) check_problem(instance, options_, file->name(), 0);
+  return out;
 }
 
 InstanceFile parse_ndjson(InputFile& file, const ReadOptions& options) {
@@ -117,11 +112,8 @@ InstanceFile read_instances(const std::string& path, const ReadOptions& options)
   return InstanceInput(path, options).read_all();
 }
 
-InstanceFile parse_instances(std::string_view bytes, const std::string& name, const ReadOptions& given) {
-  InputFile file(bytes, name);
-  ReadOptions options = given;
-  if (options.format == InputFormat::kAuto) options.format = detect_format(file);
-  return read_document(file, options);
+InstanceFile parse_instances(std::string_view bytes, const std::string& name, const ReadOptions& options) {
+  return InstanceInput(std::make_unique<InputFile>(bytes, name), options).read_all();
 }
 
 SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,

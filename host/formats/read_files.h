@@ -46,7 +46,10 @@ class InstanceInput {
  public:
   // path "-" is standard input. Throws InputError if the file cannot be opened or its format is unknown. All
   // functions throw InputStopped.
-  explicit InstanceInput(const std::string& path, const ReadOptions& options = {});
+  explicit InstanceInput(const std::string& path, const ReadOptions& options = {})
+      : InstanceInput(std::make_unique<InputFile>(path, options.stop), options) {}
+  // An open file, of which nothing was read.
+  InstanceInput(std::unique_ptr<InputFile> file, const ReadOptions& options);
 
   // Whether the format is NDJSON: then next_line() lets a run go on after a bad line.
   bool is_stream() const { return options_.format == InputFormat::kNdjson; }

@@ -61,11 +61,11 @@ size_t utf8_length(std::string_view text) {
 }  // namespace
 
 bool LineScanner::next(std::string_view& line) {
-  if (at_ >= text_.size()) return false;
-  const size_t end = text_.find('\n', at_);
-  last_line_whole_ = end != std::string_view::npos;
-  line = text_.substr(at_, last_line_whole_ ? end - at_ : std::string_view::npos);
-  at_ = last_line_whole_ ? end + 1 : text_.size();
+  if (text_.empty()) return false;
+  const size_t end = std::min(text_.find('\n'), text_.size());
+  line = text_.substr(0, end);
+  last_line_whole_ = end < text_.size();
+  text_.remove_prefix(end + last_line_whole_);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   ++number_;
   return true;
@@ -92,15 +92,16 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+std::string_view take_word(std::string_view& line) {
+  const auto start = std::find_if_not(line.begin(), line.end(), is_space);
+  const auto end = std::find_if(start, line.end(), is_space);
+  line = {end, line.end()};
+  return {start, end};
+}
+
 size_t split_words(std::string_view line, std::span<std::string_view> words) {
-  size_t count = 0, at = 0;
-  while (count < words.size()) {
-    while (at < line.size() && is_space(line[at])) ++at;
-    if (at == line.size()) break;
-    const size_t start = at;
-    while (at < line.size() && !is_space(line[at])) ++at;
-    words[count++] = line.substr(start, at - start);
-  }
+  size_t count = 0;
+  while (count < words.size() && !(words[count] = take_word(line)).empty()) ++count;
   return count;
 }
 

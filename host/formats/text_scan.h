@@ -26,8 +26,7 @@ class LineScanner {
   bool last_line_whole() const { return last_line_whole_; }
 
  private:
-  std::string_view text_;
-  size_t at_ = 0;
+  std::string_view text_;  // what is left
   int64_t number_ = 0;
   bool last_line_whole_ = true;
 };
@@ -38,6 +37,8 @@ constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' &&
 std::string_view trim(std::string_view text);
 std::string lower_case(std::string_view text);  // of ASCII letters
 
+// Splits the first word off a line; empty if there is none.
+std::string_view take_word(std::string_view& line);
 // Splits off the first words.size() words and returns how many there are.
 size_t split_words(std::string_view line, std::span<std::string_view> words);
 

@@ -6,7 +6,6 @@
 
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
-#include "host/formats/text_scan.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
 
@@ -35,14 +34,6 @@ constexpr std::array<WeightFormat, 5> kWeightFormats = {{{"FULL_MATRIX", true, t
                                                          {"LOWER_DIAG_ROW", true, true, false}}};
 
 std::string_view key_of(std::string_view line) { return trim(line.substr(0, line.find(':'))); }
-
-// Splits the first word off a line; empty if there is none.
-std::string_view take_word(std::string_view& line) {
-  std::array<std::string_view, 1> word;
-  if (split_words(line, word) == 0) return {};
-  line.remove_prefix(static_cast<size_t>(word[0].end() - line.begin()));
-  return word[0];
-}
 
 class TsplibReader {
  public:

@@ -12,9 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 namespace pointsman {

@@ -9,10 +9,8 @@
 
 namespace pointsman {
 
-namespace detail {
-
 // Row k: the effect of a byte on the sum when k more bytes follow.
-constexpr std::array<std::array<uint32_t, 256>, 8> make_crc32c_rows() {
+constexpr std::array<std::array<uint32_t, 256>, 8> crc32c_rows() {
   constexpr uint32_t kPolynomial = 0x82F63B78;  // bits reversed
   std::array<std::array<uint32_t, 256>, 8> rows{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -29,13 +27,9 @@ constexpr std::array<std::array<uint32_t, 256>, 8> make_crc32c_rows() {
   return rows;
 }
 
-inline constexpr auto kCrc32cRows = make_crc32c_rows();
-
-}  // namespace detail
-
 // To sum in pieces, pass the result of the last piece as `sum`.
 inline uint32_t crc32c(const void* data, size_t bytes, uint32_t sum = 0) {
-  const auto& rows = detail::kCrc32cRows;
+  static constexpr auto rows = crc32c_rows();
   const auto* at = static_cast<const unsigned char*>(data);
   sum = ~sum;
   for (; bytes >= 8; at += 8, bytes -= 8) {
