@@ -23,7 +23,9 @@ struct RolloutWork {
         candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
         best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
     candidates.statistics = answers.statistics;
-    activations.tree = take_tree(placement, shape, tiles);
+    if (tiles.samples == 0) return;
+    const int64_t tree = decode_tree_bytes(shape.n, std::min(tiles.samples, shape.rows));
+    activations.tree = placement.take<std::byte>(std::min(tiles.blocks, shape.tiles) * tree);
   }
 
   Activations activations;
@@ -60,9 +62,9 @@ struct Rollouts {
   RolloutResult& result;
 
   const SequenceBatch& batch = request.sequences;
-  const Precision precision = request.tape == nullptr ? main.device.precision : Precision::kFp32;
-  const TileShape tiles =
-      tile_shape(main.device, batch.n, decode_load(request, rollouts), precision, most_that_share(request));
+  const TileShape tiles = tile_shape(main.device, batch.n, decode_load(request, rollouts),
+                                     request.tape == nullptr ? main.device.precision : Precision::kFp32,
+                                     most_that_share(request));
   const ChunkShape flags{.sampling = request.decode == Decode::kSample,
                          .orders = request.decode == Decode::kForced};
   bool record = false, is_whole = true;  // is_whole: no stop left some of the rollouts unmade
@@ -167,7 +169,7 @@ struct Rollouts {
 
   // The chunk's inputs, on their way to the stream.
   Flight prepare(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
-    const ChunkPlan plan(batch, chunk, flags, cut_into_tiles(batch, chunk, tiles));
+    const ChunkPlan plan(batch, chunk, flags, tiles);
     const auto work =
         stream.memory.place<RolloutWork>(main.device.config, plan.shape, tiles, record, request.best_only);
     upload(stream, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
@@ -180,9 +182,9 @@ struct Rollouts {
     DeviceStream& stream = flight.stream;
     const ChunkPlan& plan = flight.plan;
     const RolloutWork& work = flight.work;
-    encode(stream, plan.shape, work.inputs, work.activations, precision);
+    encode(stream, plan, work.inputs, work.activations);
     const RolloutArrays &to = work.answers, &from = request.best_only ? work.candidates : to;
-    decode(stream, request, plan, work.inputs, work.activations, precision, from);
+    decode(stream, request, plan, work.inputs, work.activations, from);
     if (request.best_only) {
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
