@@ -254,7 +254,6 @@ class TwoOpt {
     const int variant = code % kVariants, ahead = code / kVariants % 2 == 0 ? 1 : -1;
     const int b = next(a, ahead);
     if (!(distance(a, c) < distance(a, b))) return false;
-    move.is_pair = variant == 0;
     if (variant == 0) {  // a - c, b - behind c
       move = {a, b, b, b, c, next(c, ahead), true, false};
       return true;
