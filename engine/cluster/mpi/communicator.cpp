@@ -119,14 +119,18 @@ class MpiSharedMemory final : public SharedMemory {
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
-struct Place {
-  int rank = 0, size = 1, local_rank = 0, local_size = 1;
-};
-
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(const Place& place)
-      : Communicator(place.rank, place.size, place.local_rank, place.local_size) {}
+  MpiCommunicator() {
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    MPI_Comm machine = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
+          "MPI_Comm_split_type");
+    check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(machine, &local_size_), "MPI_Comm_size");
+    check(MPI_Comm_free(&machine), "MPI_Comm_free");
+  }
 
   void send(int to, std::span<const char> bytes) override {
     const int count = count_of(bytes.size());
@@ -197,19 +201,6 @@ class MpiCommunicator final : public Communicator {
   bool has_told_ = false;
 };
 
-Place find_place() {
-  Place place;
-  check(MPI_Comm_rank(MPI_COMM_WORLD, &place.rank), "MPI_Comm_rank");
-  check(MPI_Comm_size(MPI_COMM_WORLD, &place.size), "MPI_Comm_size");
-  MPI_Comm machine = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
-        "MPI_Comm_split_type");
-  check(MPI_Comm_rank(machine, &place.local_rank), "MPI_Comm_rank");
-  check(MPI_Comm_size(machine, &place.local_size), "MPI_Comm_size");
-  check(MPI_Comm_free(&machine), "MPI_Comm_free");
-  return place;
-}
-
 std::unique_ptr<Communicator> join() {
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION == 4
   // Open MPI 4 takes `rdma` for windows between machines that have plain TCP only, where it makes none
@@ -222,7 +213,7 @@ std::unique_ptr<Communicator> join() {
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "MPI_Init_thread");
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   if (threads < MPI_THREAD_SERIALIZED) throw ClusterError("this MPI serves one thread only");
-  return std::make_unique<MpiCommunicator>(find_place());
+  return std::make_unique<MpiCommunicator>();
 }
 
 constexpr MpiModule kModule = {kMpiModuleVersion, join};
