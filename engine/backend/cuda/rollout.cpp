@@ -87,7 +87,8 @@ struct Rollouts {
       is_whole = is_whole && !request.stop.stops();
       if (!is_whole) break;
       DeviceStream& stream = alone ? main : *lease.get();
-      flights.push_back(start(stream, std::move(lease), chunk));
+      flights.push_back(prepare(stream, std::move(lease), chunk));
+      enqueue(flights.back());
     }
     while (!flights.empty()) land(flights);
     tell_finished();
@@ -98,11 +99,11 @@ struct Rollouts {
   bool run_onto_tape() {
     if (!fits_on_tape(0)) return false;
     const CudaChunk chunk = whole_batch(batch, request.counts);
-    std::deque<Flight> flights;
-    flights.push_back(start(main, {}, chunk));
-    const size_t bytes = flights.front().work.activation_bytes;
-    land(flights);
-    if (is_whole) main.memory.hold(bytes);
+    const Flight flight = prepare(main, {}, chunk);
+    enqueue(flight);
+    wait(flight);
+    collect(flight);
+    if (is_whole) main.memory.hold(flight.work.activation_bytes);
     tell_finished();
     return true;
   }
@@ -112,7 +113,7 @@ struct Rollouts {
   bool run_step(const RestOfStep& rest) {
     if (!fits_on_tape(rest.bytes)) return false;
     const CudaChunk chunk = whole_batch(batch, request.counts);
-    Flight flight = prepare(main, {}, chunk);
+    const Flight flight = prepare(main, {}, chunk);
     main.downloads.reserve(flight.work.answers.bytes);
     main.memory.hold(flight.work.activation_bytes + flight.work.inputs.bytes);
     HostCall answers([&] {
@@ -158,13 +159,6 @@ struct Rollouts {
     record = is_one_chunk(main.memory, measure, batch.count, rollouts);
     if (record) main.memory.work(whole.device);
     return record;
-  }
-
-  // Gives the stream all of the chunk's work.
-  Flight start(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
-    Flight flight = prepare(stream, std::move(lease), chunk);
-    enqueue(flight);
-    return flight;
   }
 
   // The chunk's inputs, on their way to the stream.
