@@ -204,7 +204,8 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
     const Update update = place_update(first_set, count, request);
     update.enqueue();
     main_.synchronize();
-    return norms_of(update);
+    update_is_under_way_ = false;
+    return update.norms();
   }
   std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result) override;
 
@@ -227,10 +228,6 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   int64_t update_scratch(int count) const {
     const size_t actor = device_.layout->actor_size, critic = device_.layout->size - actor;
     return adam_update_scratch(static_cast<int64_t>(std::max(actor, critic)), count);
-  }
-  std::vector<GradientNorms> norms_of(const Update& update) {
-    update_is_under_way_ = false;
-    return update.norms();
   }
 
   const CudaParameters& of(int set) const {
@@ -304,8 +301,8 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   };
   if (!run_step(main_, rollouts, result, {update_bytes.bytes(), prepare, on_host, enqueue}))
     return learn_in_calls(*this, request, result);
-  const std::vector<GradientNorms> norms = norms_of(*update);
-  return result.finished.empty() ? norms : std::vector<GradientNorms>();
+  update_is_under_way_ = false;
+  return result.finished.empty() ? update->norms() : std::vector<GradientNorms>();
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ struct Rollouts {
     const CudaChunk chunk = whole_batch(batch, request.counts);
     const Flight flight = prepare(main, {}, chunk);
     enqueue(flight);
-    wait(flight);
+    main.wait(request.stop);
     collect(flight);
     if (is_whole) main.memory.hold(flight.work.activation_bytes);
     tell_finished();
@@ -128,7 +128,7 @@ struct Rollouts {
       rest.enqueue();
     });
     try {
-      wait(flight);
+      main.wait(request.stop);
     } catch (...) {
       cudaStreamSynchronize(main.get());  // which calls `answers`
       throw;
@@ -167,7 +167,7 @@ struct Rollouts {
     const auto work =
         stream.memory.place<RolloutWork>(main.device.config, plan.shape, tiles, record, request.best_only);
     upload(stream, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
-    stream.stop_signal.begin(stream);
+    stream.stop_signal.begin(stream, work.inputs.stop);
     return {stream, std::move(lease), plan, work};
   }
 
@@ -189,14 +189,12 @@ struct Rollouts {
 
   // Waits for the first chunk and takes its answers. Returns its stream.
   StreamPool::Lease land(std::deque<Flight>& flights) {
-    wait(flights.front());
+    flights.front().stream.wait(request.stop);
     Flight landed = std::move(flights.front());
     flights.pop_front();
     collect(landed);
     return std::move(landed.lease);
   }
-
-  void wait(const Flight& flight) const { flight.stream.wait(request.stop, flight.work.inputs.stop); }
 
   // Of a chunk whose rollouts cost so much: those that a stop did not end.
   void count_finished(const CudaChunk& chunk, const double* costs) {
