@@ -47,10 +47,7 @@ class MessageReader {
   explicit MessageReader(std::string_view bytes) : bytes_(bytes) {}
 
   template <typename T>
-  requires std::is_trivially_copyable_v<T> MessageReader& get(T& value) {
-    take(&value, sizeof value);
-    return *this;
-  }
+  requires std::is_trivially_copyable_v<T> MessageReader& get(T& value) { return take(&value, sizeof value); }
   // A vector or a string.
   template <typename Values>
   requires(!std::is_trivially_copyable_v<Values>) MessageReader& get(Values& values) {
@@ -59,8 +56,7 @@ class MessageReader {
     const auto count = next<uint64_t>();
     if (count > bytes_.size() / sizeof(T)) throw std::runtime_error(kCut);
     values.resize(count);
-    take(values.data(), count * sizeof(T));
-    return *this;
+    return take(values.data(), count * sizeof(T));
   }
   template <typename T>
   T next() {
@@ -72,10 +68,11 @@ class MessageReader {
 
  private:
   static constexpr const char* kCut = "a message of another rank is cut";
-  void take(void* to, size_t size) {
+  MessageReader& take(void* to, size_t size) {
     if (size > bytes_.size()) throw std::runtime_error(kCut);
     if (size > 0) std::memcpy(to, bytes_.data(), size);
     bytes_.remove_prefix(size);
+    return *this;
   }
 
   std::string_view bytes_;

@@ -122,7 +122,8 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
   const int sets = batch.count == 0 ? 0 : batch.set_of(batch.count - 1) - batch.set_of(0) + 1;
   shape.sequence_ranges = std::min(sequences, sets);
   shape.row_ranges = std::min(shape.sequence_ranges, rows);
-  shape.tiles = rows + (kClusterBlocks - 1) * shape.row_ranges;  // a cluster's last tiles may be empty
+  // A cluster's last tiles may be empty.
+  shape.tiles = shape.decode ? rows + (kClusterBlocks - 1) * shape.row_ranges : 0;
   shape.capacities = batch.capacities != nullptr;
   return shape;
 }

@@ -38,11 +38,11 @@ bool is_one_chunk(const CudaMemory& memory, const MeasureChunk& measure, int seq
 std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& batch, const int32_t* counts,
                                        const MeasureChunk& measure);
 
-// What a chunk's arrays are sized by; the flags tell which of its inputs the call has.
+// What a chunk's arrays are sized by; the flags tell which of its inputs the call has. decode: tiles.
 struct ChunkShape {
   int n = 0, sequences = 0, rows = 0;
   int sequence_ranges = 0, row_ranges = 0, tiles = 0;
-  bool capacities = false, sampling = false, orders = false, weights = false;
+  bool capacities = false, sampling = false, orders = false, weights = false, decode = false;
 };
 
 // The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.

@@ -59,7 +59,7 @@ struct GradientWork {
   RolloutArrays unread;
 };
 
-constexpr ChunkShape kInputs{.orders = true, .weights = true};
+constexpr ChunkShape kInputs{.orders = true, .weights = true, .decode = true};
 
 ChunkNeed need(const MainStream& main, const SequenceBatch& batch, int sequences, int rows) {
   Placement counted;

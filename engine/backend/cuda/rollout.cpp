@@ -66,7 +66,8 @@ struct Rollouts {
                                      request.tape == nullptr ? main.device.precision : Precision::kFp32,
                                      most_that_share(request));
   const ChunkShape flags{.sampling = request.decode == Decode::kSample,
-                         .orders = request.decode == Decode::kForced};
+                         .orders = request.decode == Decode::kForced,
+                         .decode = true};
   bool record = false, is_whole = true;  // is_whole: no stop left some of the rollouts unmade
   std::vector<int32_t> finished = std::vector<int32_t>(batch.count, 0);  // [count] rollouts made
 

@@ -39,8 +39,7 @@ struct Tours {
 
   void run() {
     const auto measure = [this](int sequences, int rows) {
-      ChunkShape most = at_most(shape, batch, sequences, rows);
-      most.tiles = 0;
+      const ChunkShape most = at_most(shape, batch, sequences, rows);
       Placement counted;
       const TwoOptWork work(counted, most);
       return ChunkNeed{counted.bytes(), work.inputs.bytes, TwoOptWork::numbers(most) * sizeof(int32_t),
