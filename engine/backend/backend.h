@@ -103,12 +103,11 @@ struct RolloutRequest {
 // a forced order that is infeasible or ends early, and, without items, for a sequence without rollouts and
 // for rollouts that a stop left unfinished.
 struct RolloutResult {
-  std::vector<int32_t> orders;    // [rollouts][n] items of the input sequence; -1 after the last one
-  std::vector<double> costs;      // [rollouts] what the policy minimises, in network units (Rules::cost)
-  std::vector<double> log_probs;  // [rollouts]
-  std::vector<int32_t>
-      winners;                  // best_only: [count] index of the best rollout, the first of equals; -1: none
-  PolicyStatistics statistics;  // of all rollouts made
+  std::vector<int32_t> orders;         // [rollouts][n] items of the input sequence; -1 after the last one
+  std::vector<double> costs;           // [rollouts] what the policy minimises, in network units (Rules::cost)
+  std::vector<double> log_probs;       // [rollouts]
+  std::vector<int32_t> winners;        // best_only: [count] number of the best, the first of equals; -1: none
+  PolicyStatistics statistics;         // of all rollouts made
   std::vector<int32_t> finished = {};  // after a stop: [count] rollouts made of each sequence; else empty
 };
 
@@ -124,8 +123,7 @@ struct TwoOptRequest {
 
 struct TwoOptResult {
   std::vector<int32_t> orders;  // [count][n]
-  std::vector<int32_t>
-      kicks;  // [count] made; after a stop fewer, kDescentStopped, or kNotBegun with no order
+  std::vector<int32_t> kicks;   // [count] made; after a stop fewer, kDescentStopped, or kNotBegun: no order
 };
 
 class TwoOptDevice {
@@ -157,20 +155,14 @@ struct GradientRequest {
   const float* weights = nullptr;   // [rollouts]
   Policy policy;                    // of the rollouts
   Tape* tape = nullptr;             // of these rollouts, or null; std::invalid_argument if it holds others
-  StopToken stop;  // ends the call early with CallStopped; the sets' gradients are then undefined
+  StopToken stop = {};  // ends the call early with CallStopped; the sets' gradients are then undefined
   Learned learned = Learned::kAll;
 };
 
 // Without a tape.
 inline GradientRequest gradient_of(const RolloutRequest& rollouts, const RolloutResult& result,
                                    const std::vector<float>& weights) {
-  GradientRequest request;
-  request.sequences = rollouts.sequences;
-  request.counts = rollouts.counts;
-  request.orders = result.orders.data();
-  request.weights = weights.data();
-  request.policy = rollouts.policy;
-  return request;
+  return {rollouts.sequences, rollouts.counts, result.orders.data(), weights.data(), rollouts.policy};
 }
 
 // Whether cost a is less than b. NaN, the cost of a rollout that was not made, is the largest.

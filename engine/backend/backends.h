@@ -25,8 +25,7 @@ std::unique_ptr<Backend> make_cuda_backend(int index, int64_t memory_limit = 0,
 struct BackendModule {
   const char* version;  // kModuleVersion of the module; the rest is read only if it is the program's own
   void (*describe)(CudaStatus& status);  // everything but the path
-  std::unique_ptr<Backend> (*make)(int index, int64_t memory_limit,
-                                   Precision precision);  // make_cuda_backend
+  decltype(make_cuda_backend)* make;
 };
 inline constexpr char kModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 10";
 inline constexpr char kModuleEntry[] = "pointsman_cuda_module";

@@ -12,11 +12,10 @@
 namespace pointsman {
 namespace {
 
-constexpr double kLogProbTolerance = 1e-5;  // of the log p
-constexpr double kCostTolerance = 1e-12;    // of the cost, or absolute below 1
-constexpr double kValueTolerance = 1e-5;    // of the critic's value, or absolute below 1
-constexpr double kGradientTolerance =
-    2e-4;  // of the tensor's largest element: each may be 1e-4 off the truth
+constexpr double kLogProbTolerance = 1e-5;   // of the log p
+constexpr double kCostTolerance = 1e-12;     // of the cost, or absolute below 1
+constexpr double kValueTolerance = 1e-5;     // of the critic's value, or absolute below 1
+constexpr double kGradientTolerance = 2e-4;  // of the tensor's largest element: each may be 1e-4 off
 
 // By how much two numbers may differ: of the larger one or `least`, or at all.
 auto within(double tolerance, double least = 1.0) {

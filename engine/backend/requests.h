@@ -30,14 +30,12 @@ inline int64_t count_rollouts(const RolloutRequest& request) {
 
 // What makes the rollouts of a gradient once more.
 inline RolloutRequest forced_rollouts(const GradientRequest& gradient) {
-  RolloutRequest request;
-  request.sequences = gradient.sequences;
-  request.decode = Decode::kForced;
-  request.counts = gradient.counts;
-  request.policy = gradient.policy;
-  request.forced = gradient.orders;
-  request.stop = gradient.stop;
-  return request;
+  return {.sequences = gradient.sequences,
+          .decode = Decode::kForced,
+          .counts = gradient.counts,
+          .policy = gradient.policy,
+          .forced = gradient.orders,
+          .stop = gradient.stop};
 }
 
 // `entries` rollouts of n items that nobody has made yet.

@@ -74,11 +74,9 @@ class Communicator {
   virtual void finish() = 0;
 
  protected:
-  Communicator(int rank, int size, int local_rank, int local_size)
-      : rank_(rank), size_(size), local_rank_(local_rank), local_size_(local_size) {}
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
 
  private:
-  int rank_, size_, local_rank_, local_size_;
   bool is_broken_ = false;
 };
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -48,20 +47,16 @@ class MessageReader {
   explicit MessageReader(std::string_view bytes) : bytes_(bytes) {}
 
   template <typename T>
-  requires std::is_trivially_copyable_v<T> MessageReader& get(T& value) {
-    take(&value, sizeof value);
-    return *this;
-  }
-  template <typename T>
-  MessageReader& get(std::vector<T>& values) {
-    values.resize(count<T>());
-    take(values.data(), values.size() * sizeof(T));
-    return *this;
-  }
-  MessageReader& get(std::string& text) {
-    text.resize(count<char>());
-    take(text.data(), text.size());
-    return *this;
+  requires std::is_trivially_copyable_v<T> MessageReader& get(T& value) { return take(&value, sizeof value); }
+  // A vector or a string.
+  template <typename Values>
+  requires(!std::is_trivially_copyable_v<Values>) MessageReader& get(Values& values) {
+    using T = typename Values::value_type;
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto count = next<uint64_t>();
+    if (count > bytes_.size() / sizeof(T)) throw std::runtime_error(kCut);
+    values.resize(count);
+    return take(values.data(), count * sizeof(T));
   }
   template <typename T>
   T next() {
@@ -72,17 +67,12 @@ class MessageReader {
   bool at_end() const { return bytes_.empty(); }
 
  private:
-  template <typename T>
-  size_t count() {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto count = next<uint64_t>();
-    if (count > bytes_.size() / sizeof(T)) throw std::runtime_error("a message of another rank is cut");
-    return count;
-  }
-  void take(void* to, size_t size) {
-    if (size > bytes_.size()) throw std::runtime_error("a message of another rank is cut");
+  static constexpr const char* kCut = "a message of another rank is cut";
+  MessageReader& take(void* to, size_t size) {
+    if (size > bytes_.size()) throw std::runtime_error(kCut);
     if (size > 0) std::memcpy(to, bytes_.data(), size);
     bytes_.remove_prefix(size);
+    return *this;
   }
 
   std::string_view bytes_;

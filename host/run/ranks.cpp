@@ -123,8 +123,7 @@ std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks,
 // On rank 0: what all ranks compute on, a CPU or a CUDA device each. The others serve it as long as it lives.
 std::unique_ptr<Backend> backend_of_all(Communicator& ranks, const BackendOptions& options) {
   const BackendOptions own = options_of_rank(options, ranks);
-  auto backend = own.device == "cpu" ? make_cluster_backend(ranks, own.threads)
-                                     : make_cluster_backend(ranks, make_backend(own));
+  auto backend = make_cluster_backend(ranks, own.device == "cpu" ? nullptr : make_backend(own), own.threads);
   MessageWriter message;
   tell(ranks, put(message.put(RankCall::kBackend), options));
   return backend;
@@ -267,11 +266,7 @@ struct Server {
   }
 
   void serve_backend(const BackendOptions& own) {
-    if (own.device == "cpu") {
-      serve_cluster_backend(ranks, own.threads);
-    } else {
-      serve_cluster_backend(ranks, make_backend(own));
-    }
+    serve_cluster_backend(ranks, own.device == "cpu" ? nullptr : make_backend(own), own.threads);
   }
 
   // Writes nothing and validates nothing to speak of: rank 0 does.

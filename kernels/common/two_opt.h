@@ -223,8 +223,7 @@ class TwoOpt {
   // The first mean of what the tour may grow by, in its mean edges: as in
   // engine/search/local/tour_search.cpp.
   static constexpr float kHeat = 0.5f;
-  static constexpr int kVariants =
-      12;  // of moves that exchange one edge of a city for one to a given neighbour
+  static constexpr int kVariants = 12;  // of moves that exchange a city's edge for one to a given neighbour
   static constexpr int kMoves = kTourNeighbours * 2 * kVariants;
 
   // Exchanges (p, f), (g, q), (u, v), met in this order going round, f to g being the path that is moved
@@ -254,7 +253,6 @@ class TwoOpt {
     const int variant = code % kVariants, ahead = code / kVariants % 2 == 0 ? 1 : -1;
     const int b = next(a, ahead);
     if (!(distance(a, c) < distance(a, b))) return false;
-    move.is_pair = variant == 0;
     if (variant == 0) {  // a - c, b - behind c
       move = {a, b, b, b, c, next(c, ahead), true, false};
       return true;

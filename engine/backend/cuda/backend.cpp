@@ -22,23 +22,15 @@ void clear(const DeviceStream& stream, float* array, int64_t floats) {
   require(cudaMemsetAsync(array, 0, sizeof(float) * floats, stream.get()), "clearing");
 }
 
-// What an update copies, to the device and back.
-struct UpdateCopies {
-  UpdateCopies(Placement& placement, int all_sets, int count) {
-    steps = placement.take<int64_t>(2 * all_sets);
-    norms = placement.take<double>(2 * count);
-  }
-  int64_t* steps;  // [actor, critic][all sets]
-  double* norms;   // [actor, critic][count]
-};
-
-// Device memory of an update.
-struct UpdateArrays : UpdateCopies {
-  UpdateArrays(Placement& placement, int all_sets, int count, const ParameterLayout& layout)
-      : UpdateCopies(placement, all_sets, count),
-        scratch(placement.take<double>(adam_update_scratch(
-            static_cast<int64_t>(std::max(layout.actor_size, layout.size - layout.actor_size)), count))) {}
-  double* scratch;
+// What an update copies, to the device and back, and behind it on the device its scratch.
+struct UpdateArrays {
+  UpdateArrays(Placement& placement, int all_sets, int count, int64_t scratch_numbers)
+      : steps(placement.take<int64_t>(2 * all_sets)),
+        norms(placement.take<double>(2 * count)),
+        scratch(placement.take<double>(scratch_numbers)) {}
+  int64_t* steps;   // [actor, critic][all sets]
+  double* norms;    // [actor, critic][count]
+  double* scratch;  // of adam_update()
 };
 
 // In three steps: its memory, work for the stream, and the norms once that is done.
@@ -48,7 +40,7 @@ struct Update {
   const UpdateRequest& request;
   const bool critic;
   const UpdateArrays arrays;
-  const UpdateCopies host;  // page-locked, so that no copy waits for the work before it
+  const UpdateArrays host;  // page-locked, so that no copy waits for the work before it
   CudaParameters& p = *main.device.parameters;
 
   void enqueue() const {
@@ -206,7 +198,15 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
       rank_sum_->add_up(p.set(p.gradient(), s), device_.layout->size);
   }
 
-  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override;
+  std::vector<GradientNorms> update(int first_set, int count, const UpdateRequest& request) override {
+    if (count == 0) return {};
+    changed(first_set);
+    const Update update = place_update(first_set, count, request);
+    update.enqueue();
+    main_.synchronize();
+    update_is_under_way_ = false;
+    return update.norms();
+  }
   std::vector<GradientNorms> learn(const LearnRequest& request, RolloutResult& result) override;
 
  private:
@@ -214,7 +214,7 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
     of(first_set + count - 1);
     const int sets = device_.parameters->sets();
     Placement counted;
-    UpdateCopies(counted, sets, count);
+    UpdateArrays(counted, sets, count, 0);
     if (std::exchange(update_is_under_way_, true)) main_.synchronize();  // it ended by an exception
     Placement placed(update_copies_.reserve(counted.bytes()));
     return {main_,
@@ -222,12 +222,12 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
             count,
             request,
             request.critic && device_.config.has_critic,
-            main_.memory.place<UpdateArrays>(sets, count, *device_.layout),
-            UpdateCopies(placed, sets, count)};
+            main_.memory.place<UpdateArrays>(sets, count, update_scratch(count)),
+            UpdateArrays(placed, sets, count, 0)};
   }
-  std::vector<GradientNorms> norms_of(const Update& update) {
-    update_is_under_way_ = false;
-    return update.norms();
+  int64_t update_scratch(int count) const {
+    const size_t actor = device_.layout->actor_size, critic = device_.layout->size - actor;
+    return adam_update_scratch(static_cast<int64_t>(std::max(actor, critic)), count);
   }
 
   const CudaParameters& of(int set) const {
@@ -261,15 +261,6 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   const int64_t memory_limit_;
 };
 
-std::vector<GradientNorms> CudaBackend::update(int first_set, int count, const UpdateRequest& request) {
-  if (count == 0) return {};
-  changed(first_set);
-  const Update update = place_update(first_set, count, request);
-  update.enqueue();
-  main_.synchronize();
-  return norms_of(update);
-}
-
 // One graph: the rollouts, their weights by a call of the host, the gradient, and the update. After a stop
 // the weights are zeros, and the update is withdrawn.
 std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, RolloutResult& result) {
@@ -281,7 +272,7 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   std::unique_ptr<TapeGradient> gradient;
   std::optional<Update> update;
   Placement update_bytes;
-  UpdateArrays(update_bytes, device_.parameters->sets(), request.sets, *device_.layout);
+  UpdateArrays(update_bytes, device_.parameters->sets(), request.sets, update_scratch(request.sets));
   const auto prepare = [&] {
     of_these = gradient_of(rollouts, result, weights);
     of_these.learned = request.learned;
@@ -310,8 +301,8 @@ std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, Rollo
   };
   if (!run_step(main_, rollouts, result, {update_bytes.bytes(), prepare, on_host, enqueue}))
     return learn_in_calls(*this, request, result);
-  const std::vector<GradientNorms> norms = norms_of(*update);
-  return result.finished.empty() ? norms : std::vector<GradientNorms>();
+  update_is_under_way_ = false;
+  return result.finished.empty() ? update->norms() : std::vector<GradientNorms>();
 }
 
 }  // namespace

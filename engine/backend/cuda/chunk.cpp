@@ -23,19 +23,18 @@ struct Cutter {
   CudaChunk chunk = {};
 
   void add(int sequence, int count) {
-    int left = count, taken = 0;
-    do {
-      taken = fitting(left);
+    for (int left = count;;) {
+      const int taken = fitting(left);
       if (taken >= 0) {
         ++chunk.sequences;
-        chunk.rows += taken;
-        chunk.first_row.push_back(chunk.rows);
+        chunk.first_row.push_back(chunk.rows += taken);
         left -= taken;
+        if (left == 0) return;
       } else if (chunk.sequences == 0) {
         refuse();
       }
-      if (taken < 0 || left > 0) flush(sequence, count - left);
-    } while (taken < 0 || left > 0);
+      flush(sequence, count - left);
+    }
   }
 
   std::vector<CudaChunk> finish() {
@@ -43,11 +42,11 @@ struct Cutter {
     return std::move(chunks);
   }
 
-  bool fits(int sequences, int rows) const { return is_one_chunk(memory, measure, sequences, rows); }
-
   // How many of `left` rollouts of another sequence the chunk still takes; -1: not one, or not the sequence.
   int fitting(int left) const {
-    const auto fits = [&](int rows) { return this->fits(chunk.sequences + 1, chunk.rows + rows); };
+    const auto fits = [&](int rows) {
+      return is_one_chunk(memory, measure, chunk.sequences + 1, chunk.rows + rows);
+    };
     if (all_fit || fits(left)) return left;
     int taken = 0;
     for (int beyond = left; beyond - taken > 1;) {
@@ -60,10 +59,7 @@ struct Cutter {
   void flush(int next_sequence, int skipped) {
     const int64_t next_result = chunk.first_result + chunk.rows;
     if (chunk.sequences > 0) chunks.push_back(std::move(chunk));
-    chunk = CudaChunk();
-    chunk.first_sequence = next_sequence;
-    chunk.skipped = skipped;
-    chunk.first_result = next_result;
+    chunk = {.first_sequence = next_sequence, .skipped = skipped, .first_result = next_result};
   }
 
   [[noreturn]] void refuse() const {
@@ -126,7 +122,8 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
   const int sets = batch.count == 0 ? 0 : batch.set_of(batch.count - 1) - batch.set_of(0) + 1;
   shape.sequence_ranges = std::min(sequences, sets);
   shape.row_ranges = std::min(shape.sequence_ranges, rows);
-  shape.tiles = rows + (kClusterBlocks - 1) * shape.row_ranges;  // a cluster's last tiles may be empty
+  // A cluster's last tiles may be empty.
+  shape.tiles = shape.decode ? rows + (kClusterBlocks - 1) * shape.row_ranges : 0;
   shape.capacities = batch.capacities != nullptr;
   return shape;
 }
@@ -150,19 +147,19 @@ ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   bytes = placement.bytes() - before;
 }
 
-ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, ChunkShape shape_,
-                     DecodeTiles tiles_)
+ChunkPlan::ChunkPlan(const SequenceBatch& batch_, const CudaChunk& chunk_, const ChunkShape& flags,
+                     const TileShape& tile_shape_)
     : batch(batch_),
       chunk(chunk_),
       sequence_ranges(ranges_of(batch, chunk, [](int s) { return std::pair(s, s + 1); })),
       row_ranges(ranges_of(batch, chunk,
                            [&](int s) { return std::pair(chunk.first_row[s], chunk.first_row[s + 1]); })),
-      tiles(std::move(tiles_)),
-      shape(shape_) {
-  shape = at_most(shape, batch, chunk.sequences, chunk.rows);
+      tile_shape(tile_shape_),
+      shape(at_most(flags, batch, chunk.sequences, chunk.rows)) {
+  if (tile_shape.tiling.rows > 0) tiles = cut_into_tiles(batch, chunk, tile_shape);
   shape.sequence_ranges = static_cast<int>(sequence_ranges.size());
   shape.row_ranges = static_cast<int>(row_ranges.size());
-  shape.tiles = static_cast<int>(tiles.tiles.size());
+  shape.tiles = static_cast<int>(tiles.size());
 }
 
 void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
@@ -183,13 +180,9 @@ void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
   }
   std::copy(plan.sequence_ranges.begin(), plan.sequence_ranges.end(), to.sequence_ranges.data);
   std::copy(plan.row_ranges.begin(), plan.row_ranges.end(), to.row_ranges.data);
-  std::copy(plan.tiles.tiles.begin(), plan.tiles.tiles.end(), to.tiles);
+  std::copy(plan.tiles.begin(), plan.tiles.end(), to.tiles);
   *to.stop = 0;
   fill(to);
-}
-
-void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs) {
-  stream.upload(inputs.block, stream.uploads.data(), inputs.bytes);
 }
 
 void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
@@ -197,7 +190,7 @@ void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inpu
   if (!stream.uploads_are_read) stream.synchronize();
   stream.uploads_are_read = false;
   stage(stream, plan, inputs.bytes, fill);
-  upload_staged(stream, inputs);
+  stream.upload(inputs.block, stream.uploads.data(), inputs.bytes);
 }
 
 DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk) {
@@ -217,7 +210,8 @@ DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk) {
   return load;
 }
 
-DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, const TileShape& shape) {
+std::vector<DecodeTile> cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk,
+                                       const TileShape& shape) {
   const int tile_rows = shape.tiling.rows, pieces = std::max(1, shape.blocks / std::max(1, chunk.sequences));
   std::vector<DecodeTile> tiles;
   for (int s = 0; s < chunk.sequences; ++s) {
@@ -239,7 +233,7 @@ DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, c
     }
   }
   if (shape.tiling.in_clusters) fill_cluster(tiles);
-  return {shape, std::move(tiles)};
+  return tiles;
 }
 
 }  // namespace pointsman::cuda

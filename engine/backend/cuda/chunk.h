@@ -38,11 +38,11 @@ bool is_one_chunk(const CudaMemory& memory, const MeasureChunk& measure, int seq
 std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& batch, const int32_t* counts,
                                        const MeasureChunk& measure);
 
-// What a chunk's arrays are sized by; the flags tell which of its inputs the call has.
+// What a chunk's arrays are sized by; the flags tell which of its inputs the call has. decode: tiles.
 struct ChunkShape {
   int n = 0, sequences = 0, rows = 0;
   int sequence_ranges = 0, row_ranges = 0, tiles = 0;
-  bool capacities = false, sampling = false, orders = false, weights = false;
+  bool capacities = false, sampling = false, orders = false, weights = false, decode = false;
 };
 
 // The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.
@@ -73,28 +73,28 @@ struct ChunkArrays {
 struct TileShape {
   DecodeTiling tiling;
   int blocks = 0, samples = 0;
-};
-struct DecodeTiles {
-  TileShape shape;
-  std::vector<DecodeTile> tiles;
+  Precision precision = Precision::kFp32;
 };
 // What may share a tile: see cut_into_tiles().
 DecodeLoad decode_load(const SequenceBatch& batch, const CudaChunk& chunk);
 // Sequences with many rollouts get tiles of their own; neighbours with one rollout each share a tile. Samples
 // that share prefixes get as few tiles as keep all blocks busy. In clusters a parameter set's tiles fill its
 // clusters, the last ones with no rows.
-DecodeTiles cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk, const TileShape& shape);
+std::vector<DecodeTile> cut_into_tiles(const SequenceBatch& batch, const CudaChunk& chunk,
+                                       const TileShape& shape);
 
-// A chunk as it is. shape: the call's flags; the counts are filled in here.
+// A chunk as it is. flags: the call's. Of a TileShape without rows there are no tiles.
 struct ChunkPlan {
-  ChunkPlan(const SequenceBatch& batch, const CudaChunk& chunk, ChunkShape shape, DecodeTiles tiles = {});
+  ChunkPlan(const SequenceBatch& batch, const CudaChunk& chunk, const ChunkShape& flags,
+            const TileShape& tile_shape = {});
   int first_set() const { return sequence_ranges.front().set; }
   int sets() const { return sequence_ranges.back().set - first_set() + 1; }
 
   const SequenceBatch& batch;
   const CudaChunk& chunk;
   std::vector<SetRange> sequence_ranges, row_ranges;  // as ChunkArrays
-  DecodeTiles tiles;
+  TileShape tile_shape;
+  std::vector<DecodeTile> tiles;
   ChunkShape shape;
 };
 
@@ -103,10 +103,8 @@ struct ChunkPlan {
 void upload(DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const std::function<void(const ChunkArrays&)>& fill);
 
-// The same in two halves: into page-locked memory, of so many bytes, which no copy may be reading; and the
-// copy.
+// Its first half: into DeviceStream::uploads, so many bytes, which no copy may be reading.
 void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
            const std::function<void(const ChunkArrays&)>& fill);
-void upload_staged(const DeviceStream& stream, const ChunkArrays& inputs);
 
 }  // namespace pointsman::cuda

@@ -50,10 +50,8 @@ struct Critic {
 
   void run(std::span<float> values, const StopToken& stop) {
     const auto measure = [this](int sequences, int rows) {
-      ChunkShape most = at_most(flags, batch, sequences, rows);
-      most.tiles = 0;
       Placement counted;
-      const CriticWork work(counted, most);
+      const CriticWork work(counted, at_most(flags, batch, sequences, rows));
       return ChunkNeed{counted.bytes(), work.inputs.bytes, sequences * sizeof(float)};
     };
     const auto chunks = cut_into_chunks(main.memory, batch, nullptr, measure);

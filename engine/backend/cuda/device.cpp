@@ -80,17 +80,17 @@ std::byte* CudaMemory::work(size_t bytes) {
 
 StopSignal::StopSignal() { *reinterpret_cast<int32_t*>(one_.reserve(sizeof(int32_t))) = 1; }
 
-void StopSignal::send(int32_t* word) {
+void StopSignal::send() {
   word_is_there_.hold_back(stream_);
-  require(cudaMemcpyAsync(word, one_.data(), sizeof *word, cudaMemcpyHostToDevice, stream_.get()),
+  require(cudaMemcpyAsync(word_, one_.data(), sizeof *word_, cudaMemcpyHostToDevice, stream_.get()),
           "signal to stop");
   is_sent_ = true;
 }
 
-void DeviceStream::wait(const StopToken& stop, int32_t* word) {
+void DeviceStream::wait(const StopToken& stop) {
   const auto start = std::chrono::steady_clock::now();
   while (stop.can_stop()) {
-    if (!stop_signal.is_sent() && stop.stops()) stop_signal.send(word);
+    if (!stop_signal.is_sent() && stop.stops()) stop_signal.send();
     if (is_done()) break;
     if (std::chrono::steady_clock::now() - start > kAwake) std::this_thread::sleep_for(kPause);
   }

@@ -94,11 +94,12 @@ class StopSignal {
   StopSignal();
 
   // Called right after the word's upload was enqueued on `stream`.
-  void begin(const Stream& stream) {
+  void begin(const Stream& stream, int32_t* word) {
     is_sent_ = false;
+    word_ = word;
     word_is_there_.record(stream);
   }
-  void send(int32_t* word);
+  void send();
   bool is_sent() const { return is_sent_; }
   // After this the word's memory may have another use.
   void settle() const {
@@ -109,6 +110,7 @@ class StopSignal {
   Stream stream_;  // the kernels' own is busy
   Event word_is_there_;
   PinnedBuffer one_;
+  int32_t* word_ = nullptr;
   bool is_sent_ = false;
 };
 
@@ -145,8 +147,8 @@ struct DeviceStream : Stream {
     Stream::synchronize();
     uploads_are_read = true;
   }
-  // The same. If the token stops first, ends the work by its word (StopSignal).
-  void wait(const StopToken& stop, int32_t* word);
+  // The same. If the token stops first, ends the work by stop_signal, which has begun.
+  void wait(const StopToken& stop);
 
   CudaDevice& device;
   StopSignal stop_signal;

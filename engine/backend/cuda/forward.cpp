@@ -4,14 +4,6 @@
 #include <algorithm>
 
 namespace pointsman::cuda {
-namespace {
-
-// Most samples that a tile of the chunk has.
-int tree_samples(const ChunkShape& chunk, const TileShape& tiles) {
-  return std::min(tiles.samples, chunk.rows);
-}
-
-}  // namespace
 
 Activations::Activations(Placement& placement, const ModelConfig& config, const ChunkShape& shape,
                          bool record) {
@@ -60,14 +52,7 @@ TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Pr
     throw DeviceError("CUDA: " + std::to_string(n) + " items are too many for the shared memory of " +
                       device.properties.name);
   }
-  return {tiling, decode_blocks(tiling.rows), samples};
-}
-
-std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles) {
-  if (tiles.samples == 0) return nullptr;
-  const int64_t blocks = std::min(tiles.blocks, chunk.tiles);
-  return placement.take<std::byte>(
-      static_cast<size_t>(blocks * decode_tree_bytes(chunk.n, tree_samples(chunk, tiles))));
+  return {tiling, decode_blocks(tiling.rows), samples, precision};
 }
 
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy) {
@@ -80,26 +65,27 @@ PriorWeights prior_weights(const CudaDevice& device, const Policy& policy) {
   return {device.parameters->tensor(device.layout->prior), 1.0f / policy.temperature};
 }
 
-void encode(const DeviceStream& stream, const ChunkShape& shape, const ChunkArrays& inputs,
-            const Activations& to, Precision precision) {
+void encode(const DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
+            const Activations& to) {
+  const Precision precision = plan.tile_shape.precision;
+  const int n = plan.shape.n;
   const CudaParameters& parameters = *stream.device.parameters;
   if (stream.device.config.encoder == Encoder::kLstm) {
     const PreparedLstm& lstm = parameters.encoder.prepared;
     lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.start_c,
-                  to.encoder_c, to.encoder_cells, inputs.sequence_ranges, shape.n, precision,
+                  to.encoder_c, to.encoder_cells, inputs.sequence_ranges, n, precision,
                   parameters.tensor(parameters.encoder.offsets.weight_hh)},
                  stream.get());
   } else {
-    encode_by_attention(stream, shape, inputs, to.attention, to.encoder_h);
+    encode_by_attention(stream, plan.shape, inputs, to.attention, to.encoder_h);
   }
   project_references({parameters.references, parameters.projections, to.encoder_h, to.references, to.bounds,
-                      inputs.sequence_ranges, shape.n, packs_references(precision)},
+                      inputs.sequence_ranges, n, packs_references(precision)},
                      stream.get());
 }
 
 void decode(const DeviceStream& stream, const RolloutRequest& request, const ChunkPlan& plan,
-            const ChunkArrays& inputs, const Activations& activations, Precision precision,
-            const DecodeResults& to) {
+            const ChunkArrays& inputs, const Activations& activations, const DecodeResults& to) {
   const CudaParameters& parameters = *stream.device.parameters;
   const PreparedLstm& lstm = parameters.decoder.prepared;
   DecodeArgs args{};
@@ -128,14 +114,14 @@ void decode(const DeviceStream& stream, const RolloutRequest& request, const Chu
   args.want_entropy = request.wants_entropy();
   args.tiles = inputs.tiles;
   args.tile_count = plan.shape.tiles;
-  args.tiling = plan.tiles.shape.tiling;
+  args.tiling = plan.tile_shape.tiling;
   args.tree = activations.tree;
-  args.tree_samples = tree_samples(plan.shape, plan.tiles.shape);
+  args.tree_samples = std::min(plan.tile_shape.samples, plan.shape.rows);
   args.n = plan.shape.n;
   args.results = to;
   args.record = activations.decoder;
   args.stop = inputs.stop;
-  args.precision = precision;
+  args.precision = plan.tile_shape.precision;
   args.weight_hh = parameters.tensor(parameters.decoder.offsets.weight_hh);
   args.query_weight = parameters.tensor(stream.device.layout->query);
   decode(args, stream.get());

@@ -69,7 +69,7 @@ struct Activations {
   float* encoder_cells = nullptr;  // [sequences][n][5H]
   AttentionStates attention;       // of the attention encoder
   DecodeRecord decoder;
-  std::byte* tree = nullptr;  // take_tree() of the chunk, where samples share prefixes
+  std::byte* tree = nullptr;  // DecodeArgs::tree, which whoever decodes places
 };
 
 // What a rollout answers, of all rows or (`best`) of the best row of each sequence. It is downloaded in one
@@ -86,19 +86,15 @@ struct RolloutArrays : DecodeResults {
 TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision precision,
                      int most_samples = 0);
 
-// Device memory for the prefixes of a chunk's samples; null where none are shared.
-std::byte* take_tree(Placement& placement, const ChunkShape& chunk, const TileShape& tiles);
-
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy);
 PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 
 // Activations are recorded in fp32 only.
-void encode(const DeviceStream& stream, const ChunkShape& shape, const ChunkArrays& inputs,
-            const Activations& to, Precision precision);
+void encode(const DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
+            const Activations& to);
 // The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.
 void decode(const DeviceStream& stream, const RolloutRequest& request, const ChunkPlan& plan,
-            const ChunkArrays& inputs, const Activations& activations, Precision precision,
-            const DecodeResults& to);
+            const ChunkArrays& inputs, const Activations& activations, const DecodeResults& to);
 
 // A tape's activations are held in the main stream's memory. It stays empty where they and their gradient do
 // not fit. Without a tape as many threads may call it at once as the pool has streams, beside no other call.

@@ -7,10 +7,11 @@
 namespace pointsman::cuda {
 namespace {
 
-// Gradients of a chunk's activations. The pointer gradient's scratch is done with before the recurrences
-// begin, and the decoder's before the encoder's: they lie in the same memory.
+// A chunk's inputs and the gradients of its activations. The pointer gradient's scratch is done with before
+// the recurrences begin, and the decoder's before the encoder's: they lie in the same memory.
 struct BackwardArrays {
-  BackwardArrays(Placement& placement, const ModelConfig& config, const ChunkShape& shape) {
+  BackwardArrays(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
+      : inputs(placement, shape) {
     const size_t s = shape.sequences, r = shape.rows, states = shape.n + 1, most = std::max(s, r);
     const bool lstm = config.encoder == Encoder::kLstm;
     const int projections = projections_of(config.glimpses).count;
@@ -34,6 +35,7 @@ struct BackwardArrays {
     shared = placement.take<std::byte>(std::max({recurrences.bytes(), layers.bytes(), scratch}));
   }
 
+  ChunkArrays inputs;
   float* dqueries;             // [rows][n + 1][H]
   float* dreferences;          // [sequences][n + 1][projections * H]
   float* dv;                   // [sequences][2][H]
@@ -46,14 +48,6 @@ struct BackwardArrays {
   AttentionGradients attention;
 };
 
-// A chunk's device memory beside its activations.
-struct BackwardWork {
-  BackwardWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
-      : inputs(placement, shape), backward(placement, config, shape) {}
-  ChunkArrays inputs;
-  BackwardArrays backward;
-};
-
 // Of a gradient without a tape: the forced decode writes results that nobody reads.
 struct GradientWork {
   GradientWork(Placement& placement, const ModelConfig& config, const ChunkShape& shape)
@@ -61,11 +55,11 @@ struct GradientWork {
         rest(placement, config, shape),
         unread(placement, shape.n, shape.rows, shape.tiles) {}
   Activations activations;
-  BackwardWork rest;
+  BackwardArrays rest;
   RolloutArrays unread;
 };
 
-constexpr ChunkShape kInputs{.orders = true, .weights = true};
+constexpr ChunkShape kInputs{.orders = true, .weights = true, .decode = true};
 
 ChunkNeed need(const MainStream& main, const SequenceBatch& batch, int sequences, int rows) {
   Placement counted;
@@ -79,8 +73,8 @@ struct Backward {
   const GradientRequest& request;
   const ChunkPlan& plan;
   const Activations& activations;
-  const ChunkArrays& in;
   const BackwardArrays& to;
+  const ChunkArrays& in = to.inputs;
   const DecodeRecord& record = activations.decoder;
   const CudaParameters& parameters = *main.device.parameters;
   const ParameterLayout& layout = *main.device.layout;
@@ -204,7 +198,7 @@ class Gradient : public TapeGradient {
   void place() {
     chunk_ = whole_batch(batch_, request_.counts);
     plan_.emplace(batch_, chunk_, kInputs);
-    work_.emplace(main_.memory.place<BackwardWork>(main_.device.config, plan_->shape));
+    work_.emplace(main_.memory.place<BackwardArrays>(main_.device.config, plan_->shape));
   }
   // And for its stage(), with no copy under way from what may go.
   void place_staging() {
@@ -213,7 +207,7 @@ class Gradient : public TapeGradient {
   }
   void stage() override { cuda::stage(main_, *plan_, work_->inputs.bytes, fill_of(chunk_)); }
   void enqueue() const override {
-    upload_staged(main_, work_->inputs);
+    main_.upload(work_->inputs.block, main_.uploads.data(), work_->inputs.bytes);
     backward_from_held();
   }
 
@@ -234,13 +228,13 @@ class Gradient : public TapeGradient {
 
   void run(const CudaChunk& chunk) {
     const TileShape tiles = tile_shape(main_.device, batch_.n, decode_load(batch_, chunk), Precision::kFp32);
-    const ChunkPlan plan(batch_, chunk, kInputs, cut_into_tiles(batch_, chunk, tiles));
+    const ChunkPlan plan(batch_, chunk, kInputs, tiles);
     const auto work = main_.memory.place<GradientWork>(main_.device.config, plan.shape);
     const ChunkArrays& inputs = work.rest.inputs;
     upload(main_, plan, inputs, fill_of(chunk));
-    encode(main_, plan.shape, inputs, work.activations, Precision::kFp32);
-    decode(main_, forced_rollouts(request_), plan, inputs, work.activations, Precision::kFp32, work.unread);
-    Backward{main_, request_, plan, work.activations, inputs, work.rest.backward}.run();
+    encode(main_, plan, inputs, work.activations);
+    decode(main_, forced_rollouts(request_), plan, inputs, work.activations, work.unread);
+    Backward{main_, request_, plan, work.activations, work.rest}.run();
   }
 
   // Writes the chunk's orders and weights.
@@ -257,7 +251,7 @@ class Gradient : public TapeGradient {
     Placement held(main_.memory.held());
     const Activations activations(held, main_.device.config, plan_->shape, true);
     parameters_.clear_folds(plan_->first_set(), plan_->sets());
-    Backward{main_, request_, *plan_, activations, work_->inputs, work_->backward}.run();
+    Backward{main_, request_, *plan_, activations, *work_}.run();
     unfold(plan_->first_set(), plan_->sets());
   }
 
@@ -273,7 +267,7 @@ class Gradient : public TapeGradient {
   const SequenceBatch& batch_;
   CudaChunk chunk_;  // place(): all of it
   std::optional<ChunkPlan> plan_;
-  std::optional<BackwardWork> work_;
+  std::optional<BackwardArrays> work_;
 };
 
 }  // namespace

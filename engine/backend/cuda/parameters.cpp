@@ -69,32 +69,24 @@ void CudaParameters::place(Placement placement) {
   bytes_ = placement.bytes();
 }
 
-namespace {
-
-MutableSetArray from_set(MutableSetArray array, int first) {
-  if (array.data != nullptr) array.data += first * array.stride;
-  return array;
-}
-
-PreparedLstm from_set(const PreparedLstm& lstm, int first) {
-  return {from_set(lstm.recurrent, first), from_set(lstm.fold, first), from_set(lstm.bias, first),
-          from_set(lstm.start_bias, first)};
-}
-
-}  // namespace
-
 void CudaParameters::prepare(int first_set, int count) {
   const SetArray parameters{set(parameters_, first_set), stride_};
+  const auto from_first = [&](const MutableSetArray& array) {
+    return MutableSetArray{array.data == nullptr ? nullptr : array.of(first_set), array.stride};
+  };
   for (const Lstm* lstm : {&encoder, &decoder, &critic_encoder}) {
-    if (lstm->prepared.bias.data != nullptr)
-      prepare_lstm(parameters, lstm->offsets, from_set(lstm->prepared, first_set), count, stream_);
+    const auto& [recurrent, fold, bias, start_bias] = lstm->prepared;
+    if (bias.data == nullptr) continue;
+    prepare_lstm(parameters, lstm->offsets,
+                 {from_first(recurrent), from_first(fold), from_first(bias), from_first(start_bias)}, count,
+                 stream_);
   }
   products.for_each([&](const auto& linear) {
     prepare_matrix(parameters, static_cast<int64_t>(linear.weight), linear.columns, linear.depth,
-                   from_set(linear.matrix, first_set), count, stream_);
+                   from_first(linear.matrix), count, stream_);
   });
   for (const Square& square : squares_) {
-    prepare_square(parameters, static_cast<int64_t>(square.offset), from_set(square.to, first_set),
+    prepare_square(parameters, static_cast<int64_t>(square.offset), from_first(square.to),
                    square.place * kHidden, square.places * kHidden, count, stream_);
   }
 }

@@ -110,14 +110,7 @@ RankSum::~RankSum() {
 }
 
 void RankSum::add_up(float* array, size_t size) {
-  if (nccl_ != nullptr) {
-    gather_and_add(array, size);
-  } else {
-    add_on_hosts(array, size);
-  }
-}
-
-void RankSum::gather_and_add(float* array, size_t size) {
+  if (nccl_ == nullptr) return add_on_hosts(array, size);
   const size_t bytes = size * ranks_.size() * sizeof(float);
   float* rows = nullptr;
   try {
@@ -128,18 +121,14 @@ void RankSum::gather_and_add(float* array, size_t size) {
   }
   require_nccl(nccl_->all_gather(array, rows, size, kNcclFloat, communicator_, stream_.get()),
                "ncclAllGather");
-  wait_for_gather();
-  add_rows({rows, ranks_.size(), static_cast<int64_t>(size), array}, stream_.get());
-}
-
-// A rank that is gone, or a network, would keep the stream from ever being done.
-void RankSum::wait_for_gather() const {
+  // A rank that is gone, or a network, would keep the stream from ever being done.
   while (!stream_.is_done()) {
     NcclResult error = kNcclSuccess;
     require_nccl(nccl_->later_error(communicator_, &error), "ncclCommGetAsyncError");
     require_nccl(error, "ncclAllGather");
     std::this_thread::yield();
   }
+  add_rows({rows, ranks_.size(), static_cast<int64_t>(size), array}, stream_.get());
 }
 
 void RankSum::add_on_hosts(float* array, size_t size) {

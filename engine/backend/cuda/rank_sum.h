@@ -34,8 +34,6 @@ class RankSum {
   void add_up(float* array, size_t size);
 
  private:
-  void gather_and_add(float* array, size_t size);
-  void wait_for_gather() const;
   void add_on_hosts(float* array, size_t size);
 
   Communicator& ranks_;

@@ -23,7 +23,9 @@ struct RolloutWork {
         candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
         best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
     candidates.statistics = answers.statistics;
-    activations.tree = take_tree(placement, shape, tiles);
+    if (tiles.samples == 0) return;
+    const int64_t tree = decode_tree_bytes(shape.n, std::min(tiles.samples, shape.rows));
+    activations.tree = placement.take<std::byte>(std::min(tiles.blocks, shape.tiles) * tree);
   }
 
   Activations activations;
@@ -60,11 +62,12 @@ struct Rollouts {
   RolloutResult& result;
 
   const SequenceBatch& batch = request.sequences;
-  const Precision precision = request.tape == nullptr ? main.device.precision : Precision::kFp32;
-  const TileShape tiles =
-      tile_shape(main.device, batch.n, decode_load(request, rollouts), precision, most_that_share(request));
+  const TileShape tiles = tile_shape(main.device, batch.n, decode_load(request, rollouts),
+                                     request.tape == nullptr ? main.device.precision : Precision::kFp32,
+                                     most_that_share(request));
   const ChunkShape flags{.sampling = request.decode == Decode::kSample,
-                         .orders = request.decode == Decode::kForced};
+                         .orders = request.decode == Decode::kForced,
+                         .decode = true};
   bool record = false, is_whole = true;  // is_whole: no stop left some of the rollouts unmade
   std::vector<int32_t> finished = std::vector<int32_t>(batch.count, 0);  // [count] rollouts made
 
@@ -85,7 +88,8 @@ struct Rollouts {
       is_whole = is_whole && !request.stop.stops();
       if (!is_whole) break;
       DeviceStream& stream = alone ? main : *lease.get();
-      flights.push_back(start(stream, std::move(lease), chunk));
+      flights.push_back(prepare(stream, std::move(lease), chunk));
+      enqueue(flights.back());
     }
     while (!flights.empty()) land(flights);
     tell_finished();
@@ -96,11 +100,11 @@ struct Rollouts {
   bool run_onto_tape() {
     if (!fits_on_tape(0)) return false;
     const CudaChunk chunk = whole_batch(batch, request.counts);
-    std::deque<Flight> flights;
-    flights.push_back(start(main, {}, chunk));
-    const size_t bytes = flights.front().work.activation_bytes;
-    land(flights);
-    if (is_whole) main.memory.hold(bytes);
+    const Flight flight = prepare(main, {}, chunk);
+    enqueue(flight);
+    main.wait(request.stop);
+    collect(flight);
+    if (is_whole) main.memory.hold(flight.work.activation_bytes);
     tell_finished();
     return true;
   }
@@ -110,7 +114,7 @@ struct Rollouts {
   bool run_step(const RestOfStep& rest) {
     if (!fits_on_tape(rest.bytes)) return false;
     const CudaChunk chunk = whole_batch(batch, request.counts);
-    Flight flight = prepare(main, {}, chunk);
+    const Flight flight = prepare(main, {}, chunk);
     main.downloads.reserve(flight.work.answers.bytes);
     main.memory.hold(flight.work.activation_bytes + flight.work.inputs.bytes);
     HostCall answers([&] {
@@ -125,7 +129,7 @@ struct Rollouts {
       rest.enqueue();
     });
     try {
-      wait(flight);
+      main.wait(request.stop);
     } catch (...) {
       cudaStreamSynchronize(main.get());  // which calls `answers`
       throw;
@@ -158,20 +162,13 @@ struct Rollouts {
     return record;
   }
 
-  // Gives the stream all of the chunk's work.
-  Flight start(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
-    Flight flight = prepare(stream, std::move(lease), chunk);
-    enqueue(flight);
-    return flight;
-  }
-
   // The chunk's inputs, on their way to the stream.
   Flight prepare(DeviceStream& stream, StreamPool::Lease lease, const CudaChunk& chunk) {
-    const ChunkPlan plan(batch, chunk, flags, cut_into_tiles(batch, chunk, tiles));
+    const ChunkPlan plan(batch, chunk, flags, tiles);
     const auto work =
         stream.memory.place<RolloutWork>(main.device.config, plan.shape, tiles, record, request.best_only);
     upload(stream, plan, work.inputs, [&](const ChunkArrays& to) { fill(chunk, to); });
-    stream.stop_signal.begin(stream);
+    stream.stop_signal.begin(stream, work.inputs.stop);
     return {stream, std::move(lease), plan, work};
   }
 
@@ -180,9 +177,9 @@ struct Rollouts {
     DeviceStream& stream = flight.stream;
     const ChunkPlan& plan = flight.plan;
     const RolloutWork& work = flight.work;
-    encode(stream, plan.shape, work.inputs, work.activations, precision);
+    encode(stream, plan, work.inputs, work.activations);
     const RolloutArrays &to = work.answers, &from = request.best_only ? work.candidates : to;
-    decode(stream, request, plan, work.inputs, work.activations, precision, from);
+    decode(stream, request, plan, work.inputs, work.activations, from);
     if (request.best_only) {
       best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch.n,
                work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
@@ -193,14 +190,12 @@ struct Rollouts {
 
   // Waits for the first chunk and takes its answers. Returns its stream.
   StreamPool::Lease land(std::deque<Flight>& flights) {
-    wait(flights.front());
+    flights.front().stream.wait(request.stop);
     Flight landed = std::move(flights.front());
     flights.pop_front();
     collect(landed);
     return std::move(landed.lease);
   }
-
-  void wait(const Flight& flight) const { flight.stream.wait(request.stop, flight.work.inputs.stop); }
 
   // Of a chunk whose rollouts cost so much: those that a stop did not end.
   void count_finished(const CudaChunk& chunk, const double* costs) {

@@ -39,8 +39,7 @@ struct Tours {
 
   void run() {
     const auto measure = [this](int sequences, int rows) {
-      ChunkShape most = at_most(shape, batch, sequences, rows);
-      most.tiles = 0;
+      const ChunkShape most = at_most(shape, batch, sequences, rows);
       Placement counted;
       const TwoOptWork work(counted, most);
       return ChunkNeed{counted.bytes(), work.inputs.bytes, TwoOptWork::numbers(most) * sizeof(int32_t),
@@ -59,7 +58,7 @@ struct Tours {
       std::copy_n(request.instance_keys + chunk.first_sequence, chunk.sequences, to.keys);
       std::fill_n(to.first_samples, chunk.sequences, 0u);
     });
-    main.stop_signal.begin(main);
+    main.stop_signal.begin(main, work.inputs.stop);
     const size_t places = static_cast<size_t>(chunk.sequences) * batch.n;
     two_opt({.xy = work.inputs.features,
              .neighbours = work.neighbours,
@@ -75,7 +74,7 @@ struct Tours {
     const size_t bytes = TwoOptWork::numbers(plan.shape) * sizeof(int32_t);
     const auto* const answers = reinterpret_cast<const int32_t*>(main.downloads.reserve(bytes));
     main.download(main.downloads.data(), work.orders, bytes);
-    main.wait(request.stop, work.inputs.stop);
+    main.wait(request.stop);
     const auto first = static_cast<std::ptrdiff_t>(chunk.first_sequence);
     std::copy_n(answers, places, result.orders.begin() + first * batch.n);
     std::copy_n(answers + places, chunk.sequences, result.kicks.begin() + first);

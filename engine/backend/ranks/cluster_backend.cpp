@@ -124,19 +124,24 @@ size_t share_begin(int rank, int ranks, size_t segments) {
   return (static_cast<size_t>(rank) * segments + all - 1) / all;
 }
 
+// Null of no device.
+GradientSum* sum_of(Backend* device) {
+  GradientSum* const sum = device == nullptr ? nullptr : device->gradient_sum();
+  if (sum == nullptr && device != nullptr)
+    throw std::invalid_argument("the backend " + device->info().name + " cannot add gradients of ranks");
+  return sum;
+}
+
 // One rank's backend and what it does of every call.
 class ClusterMember {
  public:
-  ClusterMember(Communicator& ranks, int threads)
-      : ranks_(ranks), backend_(make_cpu_backend(threads, &share_)), device_sum_(nullptr) {
+  ClusterMember(Communicator& ranks, std::unique_ptr<Backend> device, int threads)
+      : ranks_(ranks),
+        device_sum_(sum_of(device.get())),
+        backend_(device == nullptr ? make_cpu_backend(threads, &share_) : std::move(device)) {
     share_.add_segments = [&ranks](std::span<const float* const> addends, std::span<float> sum) {
       sum_in_rank_order(ranks, addends, sum);
     };
-  }
-  ClusterMember(Communicator& ranks, std::unique_ptr<Backend> device)
-      : ranks_(ranks), backend_(std::move(device)), device_sum_(backend_->gradient_sum()) {
-    if (device_sum_ == nullptr)
-      throw std::invalid_argument("the backend " + backend_->info().name + " cannot add gradients of ranks");
   }
 
   Backend& backend() const { return *backend_; }
@@ -191,18 +196,17 @@ class ClusterMember {
   }
 
   Communicator& ranks_;
-  RankShare share_;  // of a CPU, whose segments are added as they are made
-  const std::unique_ptr<Backend> backend_;
+  RankShare share_;                // of a CPU, whose segments are added as they are made
   GradientSum* const device_sum_;  // null: a CPU
+  const std::unique_ptr<Backend> backend_;
   Tape tape_;
   std::vector<GradientNorms> norms_;
 };
 
 class ClusterBackend final : public Backend {
  public:
-  // own: threads, or a device's backend.
-  template <typename Own>
-  ClusterBackend(Communicator& ranks, Own own) : ranks_(ranks), own_(ranks, std::move(own)) {}
+  ClusterBackend(Communicator& ranks, std::unique_ptr<Backend> device, int threads)
+      : ranks_(ranks), own_(ranks, std::move(device), threads) {}
   // After a call that failed the others wait within it: the run is over for them.
   ~ClusterBackend() override {
     try {
@@ -329,20 +333,6 @@ class ClusterBackend final : public Backend {
   bool is_calling_ = false;       // all ranks are in a call; an exception leaves it so
 };
 
-void serve_calls(Communicator& ranks, ClusterMember&& member) {
-  try {
-    for (;;) {
-      const std::string call = ranks.receive(0).bytes;
-      if (MessageReader(call).next<Call>() == Call::kLeave) return;
-      const std::string answer = member.answer(call);
-      if (!answer.empty()) ranks.send(0, answer);
-    }
-  } catch (...) {
-    ranks.mark_broken();
-    throw;
-  }
-}
-
 // Every field of a configuration, in one order for both ways.
 template <typename Config, typename Field>
 void for_each_field(Config& config, const Field& field) {
@@ -364,20 +354,24 @@ ModelConfig take_config(MessageReader& message) {
   return config;
 }
 
-std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, int threads) {
-  return std::make_unique<ClusterBackend>(ranks, threads);
+std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device,
+                                              int threads) {
+  return std::make_unique<ClusterBackend>(ranks, std::move(device), threads);
 }
 
-std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device) {
-  return std::make_unique<ClusterBackend>(ranks, std::move(device));
-}
-
-void serve_cluster_backend(Communicator& ranks, int threads) {
-  serve_calls(ranks, ClusterMember(ranks, threads));
-}
-
-void serve_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device) {
-  serve_calls(ranks, ClusterMember(ranks, std::move(device)));
+void serve_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device, int threads) {
+  ClusterMember member(ranks, std::move(device), threads);
+  try {
+    for (;;) {
+      const std::string call = ranks.receive(0).bytes;
+      if (MessageReader(call).next<Call>() == Call::kLeave) return;
+      const std::string answer = member.answer(call);
+      if (!answer.empty()) ranks.send(0, answer);
+    }
+  } catch (...) {
+    ranks.mark_broken();
+    throw;
+  }
 }
 
 }  // namespace pointsman

@@ -18,15 +18,14 @@ void put(MessageWriter& message, const ModelConfig& config);
 ModelConfig take_config(MessageReader& message);
 
 // On rank 0, while every other rank is in serve_cluster_backend(), which returns when this backend is
-// destroyed between two calls. threads: of this rank's CPU; device: this rank's, with a gradient_sum()
-// (std::invalid_argument without). All ranks use the same of the two. read_gradient() of devices is this
-// rank's. A request's stop token is checked before the call, not during it. ranks must outlive it. Also
-// throws ClusterError.
-std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, int threads);
-std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device);
+// destroyed between two calls. device: this rank's, with a gradient_sum() (std::invalid_argument without);
+// on all ranks or on none: null, for the CPU with so many threads. read_gradient() of devices is this rank's.
+// A request's stop token is checked before the call, not during it. ranks must outlive it. Also throws
+// ClusterError.
+std::unique_ptr<Backend> make_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device,
+                                              int threads = 0);
 
 // The other ranks' part. If it throws, the run cannot go on.
-void serve_cluster_backend(Communicator& ranks, int threads);
-void serve_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device);
+void serve_cluster_backend(Communicator& ranks, std::unique_ptr<Backend> device, int threads = 0);
 
 }  // namespace pointsman

@@ -103,32 +103,34 @@ class MpiSharedMemory final : public SharedMemory {
     const std::lock_guard guard(mutex);
     MPI_Win_unlock(kOwner, window_);
   }
-  void get(size_t offset, std::span<char> to) override {
-    const int count = count_of(to.size());
+  void get(size_t offset, std::span<char> to) override { copy("MPI_Get", MPI_Get, offset, to); }
+  void put(size_t offset, std::span<const char> from) override { copy("MPI_Put", MPI_Put, offset, from); }
+
+ private:
+  template <typename Function, typename Bytes>
+  void copy(const char* name, Function* f, size_t offset, Bytes bytes) {
+    const int count = count_of(bytes.size());
     const auto at = static_cast<MPI_Aint>(offset);
-    call("MPI_Get", MPI_Get, to.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_);
-    call("MPI_Win_flush", MPI_Win_flush, kOwner, window_);
-  }
-  void put(size_t offset, std::span<const char> from) override {
-    const int count = count_of(from.size());
-    const auto at = static_cast<MPI_Aint>(offset);
-    call("MPI_Put", MPI_Put, from.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_);
+    call(name, f, bytes.data(), count, MPI_BYTE, kOwner, at, count, MPI_BYTE, window_);
     call("MPI_Win_flush", MPI_Win_flush, kOwner, window_);
   }
 
- private:
   static constexpr int kOwner = 0;
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
-struct Place {
-  int rank = 0, size = 1, local_rank = 0, local_size = 1;
-};
-
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(const Place& place)
-      : Communicator(place.rank, place.size, place.local_rank, place.local_size) {}
+  MpiCommunicator() {
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    MPI_Comm machine = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
+          "MPI_Comm_split_type");
+    check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(machine, &local_size_), "MPI_Comm_size");
+    check(MPI_Comm_free(&machine), "MPI_Comm_free");
+  }
 
   void send(int to, std::span<const char> bytes) override {
     const int count = count_of(bytes.size());
@@ -199,36 +201,19 @@ class MpiCommunicator final : public Communicator {
   bool has_told_ = false;
 };
 
-Place find_place() {
-  Place place;
-  check(MPI_Comm_rank(MPI_COMM_WORLD, &place.rank), "MPI_Comm_rank");
-  check(MPI_Comm_size(MPI_COMM_WORLD, &place.size), "MPI_Comm_size");
-  MPI_Comm machine = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
-        "MPI_Comm_split_type");
-  check(MPI_Comm_rank(machine, &place.local_rank), "MPI_Comm_rank");
-  check(MPI_Comm_size(machine, &place.local_size), "MPI_Comm_size");
-  check(MPI_Comm_free(&machine), "MPI_Comm_free");
-  return place;
-}
-
-// Open MPI 4 takes `rdma` for windows between machines that have plain TCP only, where it makes none
-// (open-mpi/ompi issue 9871). Without it there are `ucx` for fast networks and `pt2pt`. What mpirun or the
-// environment says stays.
-void choose_windows() {
+std::unique_ptr<Communicator> join() {
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION == 4
+  // Open MPI 4 takes `rdma` for windows between machines that have plain TCP only, where it makes none
+  // (open-mpi/ompi issue 9871). Without it there are `ucx` for fast networks and `pt2pt`. What mpirun or the
+  // environment says stays.
   setenv("OMPI_MCA_osc", "^rdma", 0);
 #endif
-}
-
-std::unique_ptr<Communicator> join() {
-  choose_windows();
   // Serialized: rank 0 hands out work from a thread of its own, and no other thread calls MPI meanwhile.
   int threads = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "MPI_Init_thread");
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   if (threads < MPI_THREAD_SERIALIZED) throw ClusterError("this MPI serves one thread only");
-  return std::make_unique<MpiCommunicator>(find_place());
+  return std::make_unique<MpiCommunicator>();
 }
 
 constexpr MpiModule kModule = {kMpiModuleVersion, join};

@@ -81,7 +81,10 @@ class ThreadRanks {
 
   class Member final : public Communicator {
    public:
-    Member(Post& post, int rank, int size) : Communicator(rank, size, rank, size), post_(post) {}
+    Member(Post& post, int rank, int size) : post_(post) {
+      rank_ = local_rank_ = rank;
+      size_ = local_size_ = size;
+    }
 
     void send(int to, std::span<const char> bytes) override {
       const std::lock_guard lock(post_.mutex);

@@ -261,7 +261,7 @@ std::vector<std::pair<int, int>> tiles_of(const std::vector<int32_t>& counts,
   const cuda::CudaChunk chunk = cuda::whole_batch(batch, counts.data());
   std::vector<std::pair<int, int>> found;
   int64_t result = 0;
-  for (const cuda::DecodeTile& tile : cuda::cut_into_tiles(batch, chunk, {tiling, 132, 0}).tiles) {
+  for (const cuda::DecodeTile& tile : cuda::cut_into_tiles(batch, chunk, {tiling, 132, 0})) {
     CHECK(tile.set == sets[tile.sequence]);
     if (tile.rows > 0) CHECK(tile.result == result);
     result += tile.rows;

@@ -64,8 +64,8 @@ Left train_on(int ranks, const TrainOptions& options, const std::filesystem::pat
   Left left;
   ThreadRanks::run(ranks, [&](Communicator& communicator) {
     const int threads = 1 + communicator.rank() % 2;
-    if (communicator.rank() > 0) return serve_cluster_backend(communicator, threads);
-    left = finish(*make_cluster_backend(communicator, threads), options, folder, resume);
+    if (communicator.rank() > 0) return serve_cluster_backend(communicator, nullptr, threads);
+    left = finish(*make_cluster_backend(communicator, nullptr, threads), options, folder, resume);
   });
   return left;
 }
