@@ -17,9 +17,7 @@ static_assert(static_cast<int>(Status::kUnsolved) == POINTSMAN_UNSOLVED);
 
 pointsman_answers* new_answers(SolutionBatch solutions, const InstanceBatch& instances,
                                const std::string& name) {
-  auto answers = std::make_unique<pointsman_answers>();
-  answers->solutions = measured_answers(std::move(solutions), instances, name);
-  return answers.release();
+  return new pointsman_answers{measured_answers(std::move(solutions), instances, name), {}};
 }
 
 // As the file of this format has them.

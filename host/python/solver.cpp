@@ -34,28 +34,12 @@ const Format& format_for(std::span<const Format> formats, const std::string& pat
                    (suffix.empty() ? "none" : shown(suffix)) + did_you_mean(suffix, suffixes));
 }
 
-void write_file(const std::string& path, bool force, const std::string& bytes) {
-  OutputFile file(path, force);
-  file.write(bytes);
-  file.commit();
-}
-
 // Refers to the array's own memory; `name` is its own in messages.
 NpyArray npy_of(const AnyArray& array, const std::string& name) {
-  const auto kind_of = [](nb::dlpack::dtype type) {
-    switch (static_cast<nb::dlpack::dtype_code>(type.code)) {
-      case nb::dlpack::dtype_code::Float:
-        return 'f';
-      case nb::dlpack::dtype_code::Int:
-        return 'i';
-      case nb::dlpack::dtype_code::UInt:
-        return 'u';
-      default:
-        return 'b';
-    }
-  };
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(array.dtype().code);
   NpyHeader header;
-  header.kind = kind_of(array.dtype());
+  header.kind = code == Code::Float ? 'f' : code == Code::Int ? 'i' : code == Code::UInt ? 'u' : 'b';
   header.item_size = array.itemsize();
   for (size_t axis = 0; axis < array.ndim(); ++axis)
     header.shape.push_back(static_cast<int64_t>(array.shape(axis)));
@@ -116,6 +100,12 @@ Instances together(const std::vector<AnyArray>& arrays, const std::string& name,
 }
 
 }  // namespace
+
+void write_file(const std::string& path, bool force, const std::string& bytes) {
+  OutputFile file(path, force);
+  file.write(bytes);
+  file.commit();
+}
 
 Instances instances_from_points(const std::vector<AnyArray>& points) {
   return together(points, "points", [](const NpyArray& array) { return instances_of_points(array, {}); });
