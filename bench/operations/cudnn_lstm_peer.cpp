@@ -178,25 +178,12 @@ class CudnnLstm {
   std::unique_ptr<DeviceArray<char>> weights_, gradients_, work_, reserve_;
 };
 
-std::vector<Variant> all_variants() {
-  const std::pair<const char*, int> algorithms[] = {
-      {"standard", CUDNN_RNN_ALGO_STANDARD},
-      {"persist_static", CUDNN_RNN_ALGO_PERSIST_STATIC},
-      {"persist_dynamic", CUDNN_RNN_ALGO_PERSIST_DYNAMIC},
-      {"persist_static_small_h", CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H},
-  };
-  std::vector<Variant> variants;
-  for (const bool tf32 : {false, true}) {
-    for (const auto& [name, algorithm] : algorithms) {
-      for (const bool padded : {false, true}) {
-        variants.push_back(
-            {std::string("cudnn_") + name + (tf32 ? "_tf32" : "_fp32") + (padded ? "_padded" : ""), algorithm,
-             tf32, padded});
-      }
-    }
-  }
-  return variants;
-}
+constexpr std::pair<const char*, int> kAlgorithms[] = {
+    {"standard", CUDNN_RNN_ALGO_STANDARD},
+    {"persist_static", CUDNN_RNN_ALGO_PERSIST_STATIC},
+    {"persist_dynamic", CUDNN_RNN_ALGO_PERSIST_DYNAMIC},
+    {"persist_static_small_h", CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H},
+};
 
 // ||a - b|| / ||b||; NaN where either has one.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
@@ -242,10 +229,17 @@ void time_variant(const DeviceNetwork& network, const Variant& variant, int batc
 }  // namespace
 
 void bench_lstm_peers(const DeviceNetwork& network, const LstmAnswer& ours) {
-  for (const Variant& variant : all_variants()) {
-    if (!agrees(network, variant, ours)) continue;
-    for_each_lstm_shape(variant.name,
-                        [&](int batch, int steps) { time_variant(network, variant, batch, steps); });
+  for (const bool tf32 : {false, true}) {
+    for (const auto& [name, algorithm] : kAlgorithms) {
+      for (const bool padded : {false, true}) {
+        const Variant variant = {
+            std::string("cudnn_") + name + (tf32 ? "_tf32" : "_fp32") + (padded ? "_padded" : ""), algorithm,
+            tf32, padded};
+        if (!agrees(network, variant, ours)) continue;
+        for_each_lstm_shape(variant.name,
+                            [&](int batch, int steps) { time_variant(network, variant, batch, steps); });
+      }
+    }
   }
 }
 

@@ -149,10 +149,8 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
   CallWatch watch{given, instances.size()};
   SolveRun& run = solver.ready_run();
   const SolveRequest request = score_request(solver, given);
-  for (const Instance& instance : instances) {
-    if (!instance.has_coordinates())
-      throw std::invalid_argument("score: an instance has no coordinates, only distances");
-  }
+  if (!std::ranges::all_of(instances, &Instance::has_coordinates))
+    throw std::invalid_argument("score: an instance has no coordinates, only distances");
   require_answers_to(instances, solutions);
   run.models.request(request.model, given.untrained != 0);
   try {
