@@ -7,7 +7,6 @@
 #include "engine/search/limits.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
-#include "host/formats/read_files.h"
 #include "host/options/did_you_mean.h"
 #include "host/python/call.h"
 #include "host/run/load.h"
@@ -141,7 +140,7 @@ void Answers::write(const std::string& path, bool force) const {
 
 Answers read_answers(const Instances& instances, const std::string& path) {
   const InstanceBatch& all = instances.all();
-  SolutionBatch solutions = measured_answers(read_solutions(path, all), all, path);
+  SolutionBatch solutions = load_solutions(path, all);
   SolveSummary summary = summary_of_given(all, solutions);
   return {instances, std::move(solutions), std::move(summary)};
 }
