@@ -48,8 +48,6 @@ RolloutRequest Caller::each_sampled(int count, Tape* tape) {
   return request;
 }
 
-void Caller::sample_each(int count, Tape* tape) { backend->rollout(each_sampled(count, tape), result); }
-
 std::vector<float> Caller::leave_one_out_weights(const RolloutResult& made, int count) const {
   const std::vector<double> baseline = leave_one_out_baseline(made.costs, rollouts());
   std::vector<float> of_rollouts(count);
@@ -58,7 +56,8 @@ std::vector<float> Caller::leave_one_out_weights(const RolloutResult& made, int 
   return of_rollouts;
 }
 
-void Caller::add_gradient(int count, Tape* from) {
+void Caller::add_gradient(int count, Tape* tape) {
+  backend->rollout(each_sampled(count, tape), result);
   const float share = 1.0f / static_cast<float>(count);
   targets.assign(result.costs.begin(), result.costs.end());
   weights.resize(count);
@@ -75,13 +74,12 @@ void Caller::add_gradient(int count, Tape* from) {
   request.counts = counts_.data();
   request.orders = result.orders.data();
   request.weights = weights.data();
-  request.tape = from;
+  request.tape = tape;
   backend->gradient(request);
 }
 
 void Caller::train_step(int count) {
   if (model.config.has_critic) {
-    sample_each(count, tape_.get());
     add_gradient(count, tape_.get());
     UpdateRequest update;
     update.critic = true;
