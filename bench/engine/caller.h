@@ -48,7 +48,6 @@ class Caller {
   static constexpr int kShared = 8;  // train's default
 
   std::vector<float> leave_one_out_weights(const RolloutResult& made, int count) const;
-  SequenceBatch batch(int count) const;
   void sample(int samples, bool best_only);
   RolloutRequest request_of(int count, Decode decode);  // of the first instances; of new draws
   RolloutRequest each_sampled(int count, Tape* tape);   // rollouts() of an instance
