@@ -77,9 +77,7 @@ void Caller::add_gradient(int count, Tape* tape) {
 void Caller::train_step(int count) {
   if (model.config.has_critic) {
     add_gradient(count, tape_.get());
-    UpdateRequest update;
-    update.critic = true;
-    backend->update(0, 1, update);
+    backend->update(0, 1, {.critic = true});
   } else {  // as a training makes it: in one call
     LearnRequest request;
     request.rollouts = each_sampled(count, tape_.get());
