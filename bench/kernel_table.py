@@ -118,12 +118,9 @@ def inner_loops(code):
     at = {instruction.address: place for place, instruction in enumerate(code)}
     spans = [(at[instruction.target], place) for place, instruction in enumerate(code)
              if instruction.target is not None and instruction.target <= instruction.address]
-    rounds = []
-    for first, latch in spans:
-        inner = any((a, b) != (first, latch) and first <= a and b <= latch for a, b in spans)
-        if not inner:
-            rounds.append(shortest_round(code, at, latch))
-    return [instructions for instructions in rounds if instructions]
+    latches = [latch for first, latch in spans
+               if not any((a, b) != (first, latch) and first <= a and b <= latch for a, b in spans)]
+    return list(filter(None, (shortest_round(code, at, latch) for latch in latches)))
 
 
 def recognised(loop, kernel):

@@ -12,10 +12,10 @@ anything is timed, the same code computes in float64.
 """
 import argparse
 import copy
+import functools
 import glob
 import json
 import os
-import struct
 import sys
 import time
 
@@ -25,10 +25,10 @@ def tuned_environment():
     wanted = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     try:
         with open("/proc/cpuinfo") as file:
-            flags = next((line for line in file if line.startswith("flags")), "").split()
+            flags = set(next((line for line in file if line.startswith("flags")), "").split())
     except OSError:
-        flags = []
-    if all(flag in flags for flag in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
+        flags = set()
+    if flags >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
         wanted.update(OPENBLAS_CORETYPE="SKYLAKEX", ATEN_CPU_CAPABILITY="avx512")
     elif "avx2" in flags:
         wanted.update(OPENBLAS_CORETYPE="HASWELL", ATEN_CPU_CAPABILITY="avx2")
@@ -57,16 +57,11 @@ TRAIN_CHUNKS = (16, 32, 64, 128)
 
 def read_model(path):
     with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        data = file.read()
+        length = int.from_bytes(file.read(8), "little")
+        header, data = json.loads(file.read(length)), file.read()
     metadata = header.pop("__metadata__")
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        values = np.frombuffer(data[begin:end], dtype="<f4").reshape(entry["shape"])
-        tensors[name] = torch.tensor(values)
-    return metadata, tensors
+    values = {name: np.frombuffer(data[slice(*entry["data_offsets"])], "<f4") for name, entry in header.items()}
+    return metadata, {name: torch.tensor(values[name].reshape(header[name]["shape"])) for name in header}
 
 
 def fold_lstm(p, prefix, embedding):
@@ -97,7 +92,7 @@ def encoder_step(x, h, c, recurrent):
     return cell(torch.addmm(x, h, recurrent), c)
 
 
-def encode(lstm, features, step=encoder_step):
+def encode(lstm, features, step):
     """features [B, n, 2] -> references [B, n, H], h [B, H], c [B, H]."""
     inputs = (features @ lstm["in"] + lstm["bias"]).transpose(0, 1).contiguous()
     h = features.new_zeros(features.shape[0], H)
@@ -158,7 +153,6 @@ class Twin:
     def move(self, device, dtype=torch.float32):
         self.device = torch.device(device)
         self.original = {name: tensor.to(self.device, dtype) for name, tensor in self.original.items()}
-        self.p = {name: tensor.clone().requires_grad_() for name, tensor in self.original.items()}
         self.start_over()
 
     def start_over(self, compiled=False):
@@ -173,9 +167,8 @@ class Twin:
         self.buffers = {}
         self.chunks = {}
         self.adam = None
+        self.p = {name: tensor.clone().requires_grad_() for name, tensor in self.original.items()}
         with torch.no_grad():
-            for name, tensor in self.p.items():
-                tensor.copy_(self.original[name])
             self.actor = self.fold_actor()
 
     def fold_actor(self):
@@ -500,10 +493,7 @@ def time_device(twin, command):
         return {"skipped": "the twin is on no CUDA device"}
     try:
         twin.start_over(variant == "compiled")
-
-        def run():
-            task(twin, batch, batch)
-
+        run = functools.partial(task, twin, batch, batch)
         times = event_times(run if variant == "eager" else captured(run), command["seconds"])
         middle = times[len(times) // 2]
         return {"ms": middle, "spread": (times[-1] - times[0]) / middle, "runs": len(times)}

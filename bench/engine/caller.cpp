@@ -48,8 +48,6 @@ RolloutRequest Caller::each_sampled(int count, Tape* tape) {
   return request;
 }
 
-void Caller::sample_each(int count, Tape* tape) { backend->rollout(each_sampled(count, tape), result); }
-
 std::vector<float> Caller::leave_one_out_weights(const RolloutResult& made, int count) const {
   const std::vector<double> baseline = leave_one_out_baseline(made.costs, rollouts());
   std::vector<float> of_rollouts(count);
@@ -58,34 +56,28 @@ std::vector<float> Caller::leave_one_out_weights(const RolloutResult& made, int 
   return of_rollouts;
 }
 
-void Caller::add_gradient(int count, Tape* from) {
+void Caller::add_gradient(int count, Tape* tape) {
+  const RolloutRequest sampled = each_sampled(count, tape);
+  backend->rollout(sampled, result);
   const float share = 1.0f / static_cast<float>(count);
   targets.assign(result.costs.begin(), result.costs.end());
   weights.resize(count);
-  const SequenceBatch sequences = batch(count / rollouts());
   if (model.config.has_critic) {
     values.resize(count);
-    backend->critic_gradient(sequences, targets, share, values);
+    backend->critic_gradient(sampled.sequences, targets, share, values);
     for (int s = 0; s < count; ++s) weights[s] = (targets[s] - values[s]) / static_cast<float>(count);
   } else {
     weights = leave_one_out_weights(result, count);
   }
-  GradientRequest request;
-  request.sequences = sequences;
-  request.counts = counts_.data();
-  request.orders = result.orders.data();
-  request.weights = weights.data();
-  request.tape = from;
+  GradientRequest request = gradient_of(sampled, result, weights);
+  request.tape = tape;
   backend->gradient(request);
 }
 
 void Caller::train_step(int count) {
   if (model.config.has_critic) {
-    sample_each(count, tape_.get());
     add_gradient(count, tape_.get());
-    UpdateRequest update;
-    update.critic = true;
-    backend->update(0, 1, update);
+    backend->update(0, 1, {.critic = true});
   } else {  // as a training makes it: in one call
     LearnRequest request;
     request.rollouts = each_sampled(count, tape_.get());
@@ -94,17 +86,11 @@ void Caller::train_step(int count) {
   }
 }
 
-SequenceBatch Caller::batch(int count) const {
-  SequenceBatch sequences;
-  sequences.n = n;
-  sequences.count = count;
-  sequences.features = features.data();
-  return sequences;
-}
-
 RolloutRequest Caller::request_of(int count, Decode decode) {
   RolloutRequest request;
-  request.sequences = batch(count);
+  request.sequences.n = n;
+  request.sequences.count = count;
+  request.sequences.features = features.data();
   request.decode = decode;
   request.instance_keys = keys_.data();
   if (decode == Decode::kSample) request.seed = ++seed_;

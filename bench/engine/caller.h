@@ -22,17 +22,16 @@ class Caller {
   void sample(int samples);       // tours of the first instance, new ones with each call
   void sample_best(int samples);  // only the best of them is downloaded
 
-  // d/dparameters of mean((b - L)^2) + sum of (L - b) / count x log p over the last result, rollouts()
-  // tours of an instance. Without a critic b is the mean of an instance's other tours, and there is no first
-  // term. from: the tape of that rollout, or null.
-  void add_gradient(int count, Tape* from);
+  // Samples `count` tours, rollouts() of an instance, and adds d/dparameters of mean((b - L)^2) + sum of
+  // (L - b) / count x log p over them. Without a critic b is the mean of an instance's other tours, and there
+  // is no first term. tape: to keep the rollouts' activations, or null.
+  void add_gradient(int count, Tape* tape);
 
   // One step of `train` from `count` tours. With a critic Algorithm 1 of Bello et al.: sample, critic, both
   // gradients, clip, Adam. Without one the tours are sampled, rollouts() of an instance.
   void train_step(int count);
   // Tours of an instance in a training step. Those of one instance read the same encoding.
   int rollouts() const { return model.config.has_critic ? 1 : kShared; }
-  void sample_each(int count, Tape* tape);  // `count` tours, rollouts() of an instance
 
   // Forgets gradients and training.
   void start_over() { backend->load_parameters(0, model.parameters); }
@@ -49,10 +48,9 @@ class Caller {
   static constexpr int kShared = 8;  // train's default
 
   std::vector<float> leave_one_out_weights(const RolloutResult& made, int count) const;
-  SequenceBatch batch(int count) const;
   void sample(int samples, bool best_only);
   RolloutRequest request_of(int count, Decode decode);  // of the first instances; of new draws
-  RolloutRequest each_sampled(int count, Tape* tape);   // as sample_each()
+  RolloutRequest each_sampled(int count, Tape* tape);   // rollouts() of an instance
 
   uint64_t seed_;                                          // of the last draw
   std::unique_ptr<Tape> tape_ = std::make_unique<Tape>();  // a Caller moves, a Tape does not

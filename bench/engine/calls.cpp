@@ -31,8 +31,6 @@ constexpr int kMostN = 50, kMostSamples = 65536, kMostActive = 264;
 constexpr int kCompared = 64;  // tours of a comparison
 constexpr int kActiveSteps = 6, kWarmSteps = 2;
 
-double now_ms() { return 1e3 * wall_seconds(); }
-
 // One size on the device, and its peaks.
 struct Device {
   Device(Session& run, int n, int count)
@@ -58,9 +56,9 @@ struct Device {
   void time(const char* name, void (Caller::*call)(int), int batch, Work work) {
     if (!session.goes_on()) return;
     const auto once = [&] {
-      const double start = now_ms();
+      const Clock::time_point start = Clock::now();
       (caller.*call)(batch);
-      return now_ms() - start;
+      return milliseconds_since(start);
     };
     once();
     std::vector<double> ms(static_cast<size_t>(runs_for(once(), session.flags.seconds)));
@@ -81,7 +79,7 @@ Statistics time_active_steps(Device& device, const ModelConfig& config, int coun
   std::iota(keys.begin(), keys.end(), uint64_t{0});
   const std::vector<float> initial = initial_parameters(config, seed);
   std::vector<double> ms;
-  double last = now_ms();
+  Clock::time_point last = Clock::now();
   ActiveSearchOptions options;
   options.initial = initial;
   options.steps = kWarmSteps + kActiveSteps + 1;  // the last step draws only
@@ -89,8 +87,8 @@ Statistics time_active_steps(Device& device, const ModelConfig& config, int coun
   options.seed = seed;
   options.on_step = [&](const ActiveSearchProgress& progress) {
     if (progress.instance != count - 1) return;
-    if (progress.step > kWarmSteps && progress.step < options.steps) ms.push_back(now_ms() - last);
-    last = now_ms();
+    if (progress.step > kWarmSteps && progress.step < options.steps) ms.push_back(milliseconds_since(last));
+    last = Clock::now();
   };
   run_search(*device.caller.backend, config, {pointers_to(instances), keys}, options, {});
   return statistics_of(ms);

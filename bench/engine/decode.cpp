@@ -60,23 +60,16 @@ struct OneCore {
   cpu_set_t before;
 };
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Tours a second over at least `seconds` of the clock.
 double rate_of(Caller& caller, const Task& task, int batch, double seconds, double (*clock)()) {
   const double start = clock();
-  int64_t tours = 0;
-  double spent = 0.0;
-  do {
+  for (int64_t tours = batch;; tours += batch) {
     (caller.*task.run)(batch);
-    tours += batch;
-    spent = clock() - start;
-  } while (spent < seconds);
-  return static_cast<double>(tours) / spent;
+    const double spent = clock() - start;
+    if (spent >= seconds) return static_cast<double>(tours) / spent;
+  }
 }
 
 Work encode_work(const ModelConfig& config, int n) {
@@ -168,8 +161,8 @@ void bench_threads(Session& session) {
     const int batch = size.batches[t];
     std::vector<double> rates_one, rates_many, ratios;
     for (int turn = 0; turn < session.flags.turns && session.goes_on(); ++turn) {
-      rates_one.push_back(rate_of(one, task, batch, seconds, wall_seconds));
-      rates_many.push_back(rate_of(many, task, batch, seconds, wall_seconds));
+      rates_one.push_back(rate_of(one, task, batch, seconds, seconds_now));
+      rates_many.push_back(rate_of(many, task, batch, seconds, seconds_now));
       ratios.push_back(rates_many.back() / rates_one.back());
     }
     if (!session.goes_on()) return;

@@ -56,10 +56,6 @@ class Session {
   Json rows_ = Json::array();
 };
 
-inline double wall_seconds() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
 inline constexpr int kSizes[] = {20, 50, 100};  // cities of an instance
 
 // The benches; each adds its rows.

@@ -26,7 +26,6 @@ std::vector<float> time_major(const std::vector<float>& rows, int batch, int slo
 struct Ours {
   Ours(const DeviceNetwork& net, int batch, int steps)
       : network(net),
-        stream(net.get()),
         sequences(batch),
         n(steps),
         features(size_t{2} * batch * steps),
@@ -41,8 +40,8 @@ struct Ours {
         fold(2 * kGates),
         bias(kGates),
         ranges(std::vector<cuda::SetRange>{{0, 0, batch}}) {
-    fill_random(features, 1.0f, 4);
-    fill_random(dh, 1.0f, 5);
+    fill_random(features, 4);
+    fill_random(dh, 5);
   }
 
   void forward(bool keep) {
@@ -50,13 +49,13 @@ struct Ours {
     cuda::lstm_forward(
         {lstm.recurrent, lstm.fold, lstm.bias, features.data(), h.data(), c_last.data(),
          keep ? c.data() : nullptr, keep ? cells.data() : nullptr, ranges.data(), 1, sequences, n},
-        stream);
+        network.get());
   }
 
   void backward() {
     cuda::lstm_backward({weight_hh(network), cells.data(), c.data(), dh.data(), nullptr, nullptr,
                          dgates.data(), nullptr, nullptr, ranges.data(), 1, sequences, n},
-                        stream);
+                        network.get());
     // recurrent [4H][H] += dgates^T h over all rows.
     const cuda::SetRange all{0, 0, sequences};
     network.cublas->accumulate_outer(
@@ -69,7 +68,7 @@ struct Ours {
     args.scratch = scratch.data();
     args.ranges = {ranges.data(), 1, sequences};
     args.steps = n;
-    cuda::input_gradient(args, stream);
+    cuda::input_gradient(args, network.get());
   }
 
   LstmAnswer answer() {
@@ -78,7 +77,7 @@ struct Ours {
     dgates.fill_bytes(0xFF);
     forward(true);
     backward();
-    cuda::require(cudaStreamSynchronize(stream), "our LSTM");
+    cuda::require(cudaStreamSynchronize(network.get()), "our LSTM");
     return {sequences,
             n,
             time_major(download(features), sequences, n, 0, 2),
@@ -90,30 +89,31 @@ struct Ours {
   }
 
   const DeviceNetwork& network;
-  const cudaStream_t stream;
   const int sequences, n;
   DeviceArray<float> features, h, c, c_last, cells, dh, dgates, scratch;
   DeviceArray<float> recurrent, fold, bias;  // gradients
   const DeviceArray<cuda::SetRange> ranges;  // all rows of the one set
 };
 
-void time_ours(const Context& context, int batch, int steps) {
-  Ours ours(context.network, batch, steps);
-  const auto row = [&](const char* name) { return row_of(name, "ours", steps, batch); };
-  context.time(row("lstm_infer"), lstm_forward_work(batch, steps, false), [&] { ours.forward(false); });
-  context.time(row("lstm_keep"), lstm_forward_work(batch, steps, true), [&] { ours.forward(true); });
-  context.time(row("lstm_backward"),
-               lstm_backward_work(batch, steps) + recurrent_gradient_work(batch, steps) +
-                   input_gradient_work(batch, steps),
-               [&] { ours.backward(); });
+void time_ours(const DeviceNetwork& network, Peaks peaks, int batch, int steps) {
+  Ours ours(network, batch, steps);
+  const auto time = [&](const char* name, Work work, auto&& run) {
+    print_row(timed(row_of(name, "ours", steps, batch), time_on_device(network.get(), run), work, peaks));
+  };
+  time("lstm_infer", lstm_forward_work(batch, steps, false), [&] { ours.forward(false); });
+  time("lstm_keep", lstm_forward_work(batch, steps, true), [&] { ours.forward(true); });
+  time("lstm_backward",
+       lstm_backward_work(batch, steps) + recurrent_gradient_work(batch, steps) +
+           input_gradient_work(batch, steps),
+       [&] { ours.backward(); });
 }
 
 void bench_lstm() {
-  DeviceNetwork network;
-  const Context context{network, network.get(), cuda_peaks(0)};
-  print_row(peaks_row(context.peaks));
-  for_each_lstm_shape("ours", [&](int batch, int steps) { time_ours(context, batch, steps); });
-  bench_lstm_peers(context, Ours(network, kCheckedBatch, kCheckedSteps).answer());
+  const DeviceNetwork network;
+  const Peaks peaks = cuda_peaks(0);
+  print_row(peaks_row(peaks));
+  for_each_lstm_shape("ours", [&](int batch, int steps) { time_ours(network, peaks, batch, steps); });
+  bench_lstm_peers(network, Ours(network, kCheckedBatch, kCheckedSteps).answer());
 }
 
 }  // namespace

@@ -39,30 +39,27 @@ struct Variant {
   bool tf32, padded;
 };
 
-struct LstmProblem {
-  int batch, steps;
-  const float* recurrent;  // device, [4H][H]
-  const float* input;      // device, [4H][2]
-  const float* bias;       // device, [4H]
-  const float* x;          // device, [steps][batch][2]
-  const float* dy;         // device, [steps][batch][H]
-};
-
+// The network's encoder in cuDNN's layout, with random inputs and gradients.
 class CudnnLstm {
  public:
   // Throws std::runtime_error with cuDNN's own words when it does not offer this.
-  CudnnLstm(const Variant& variant, const LstmProblem& problem, cudaStream_t stream)
-      : problem_(problem),
-        lengths_(std::vector<int32_t>(problem.batch, problem.steps)),
-        y_(outputs()),
-        dx_(size_t{2} * problem.batch * problem.steps) {
-    require_cudnn(cudnnSetStream(library_, stream));
+  CudnnLstm(const Variant& variant, const DeviceNetwork& network, int batch, int steps)
+      : batch_(batch),
+        steps_(steps),
+        lengths_(std::vector<int32_t>(batch, steps)),
+        x_(size_t{2} * batch * steps),
+        dx_(x_.size()),
+        y_(size_t{kHidden} * batch * steps),
+        dy_(y_.size()) {
+    fill_random(x_, 4);
+    fill_random(dy_, 5);
+    require_cudnn(cudnnSetStream(library_, network.get()));
     describe(variant);
     size_t weight_bytes = 0;
     require_cudnn(cudnnGetRNNWeightSpaceSize(library_, rnn_, &weight_bytes));
     weights_ = std::make_unique<DeviceArray<char>>(weight_bytes);
     gradients_ = std::make_unique<DeviceArray<char>>(weight_bytes);
-    for (int gate = 0; gate < 4; ++gate) upload_gate(gate);
+    upload_weights(network);
     size_t infer_bytes = 0, keep_bytes = 0, reserve_bytes = 0;
     require_cudnn(
         cudnnGetRNNTempSpaceSizes(library_, rnn_, CUDNN_FWD_MODE_INFERENCE, x_data_, &infer_bytes, nullptr));
@@ -76,38 +73,42 @@ class CudnnLstm {
   void keep() { forward(CUDNN_FWD_MODE_TRAINING, reserve_->size(), reserve_->data()); }
 
   void backward() {  // after keep()
-    require_cudnn(cudnnRNNBackwardData_v8(library_, rnn_, lengths_.data(), y_data_, y_.data(), problem_.dy,
+    require_cudnn(cudnnRNNBackwardData_v8(library_, rnn_, lengths_.data(), y_data_, y_.data(), dy_.data(),
                                           x_data_, dx_.data(), state_, nullptr, nullptr, nullptr, state_,
                                           nullptr, nullptr, nullptr, weights_->size(), weights_->data(),
                                           work_->size(), work_->data(), reserve_->size(), reserve_->data()));
     require_cudnn(cudnnRNNBackwardWeights_v8(library_, rnn_, CUDNN_WGRAD_MODE_ADD, lengths_.data(), x_data_,
-                                             problem_.x, state_, nullptr, y_data_, y_.data(),
+                                             x_.data(), state_, nullptr, y_data_, y_.data(),
                                              gradients_->size(), gradients_->data(), work_->size(),
                                              work_->data(), reserve_->size(), reserve_->data()));
   }
 
-  LstmAnswer answer() {
+  // To the input and the gradient of the output that `ours` has.
+  LstmAnswer answer_to(const LstmAnswer& ours) {
+    x_.upload(ours.x);
+    dy_.upload(ours.dy);
     gradients_->fill_bytes(0);
     keep();
     backward();
     cuda::require(cudaDeviceSynchronize(), "cuDNN");
-    LstmAnswer result{problem_.batch, problem_.steps, {}, {}, download(y_), {}, {}, {}};
-    for (int gate = 0; gate < 4; ++gate) {
-      const Gate recurrent = gate_of(*gradients_, 4 + gate), input = gate_of(*gradients_, gate);
-      append(result.recurrent, recurrent.matrix, kHidden * kHidden);
-      append(result.input, input.matrix, kHidden * 2);
-      append(result.bias, bias_of(input, recurrent), kHidden);
+    LstmAnswer result{batch_, steps_, {}, {}, download(y_), {}, {}, {}};
+    const auto append = [](std::vector<float>& all, const float* from, size_t count) {
+      const std::vector<float> values = download(from, count);
+      all.insert(all.end(), values.begin(), values.end());
+    };
+    for (int k = 0; k < 4; ++k) {
+      const Gate gate = gate_of(*gradients_, k);
+      append(result.recurrent, gate.recurrent, kHidden * kHidden);
+      append(result.input, gate.input, kHidden * 2);
+      append(result.bias, gate.bias, kHidden);
     }
     return result;
   }
 
  private:
   struct Gate {
-    float* matrix;
-    float* bias;  // null: this half has none
+    float *input, *recurrent, *bias;
   };
-
-  size_t outputs() const { return size_t{kHidden} * problem_.batch * problem_.steps; }
 
   void describe(const Variant& variant) {
     require_cudnn(cudnnSetDropoutDescriptor(dropout_, library_, 0.0f, nullptr, 0, 0));
@@ -117,103 +118,71 @@ class CudnnLstm {
         variant.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH, 2, kHidden, kHidden, 1, dropout_,
         variant.padded ? CUDNN_RNN_PADDED_IO_ENABLED : CUDNN_RNN_PADDED_IO_DISABLED));
     if (variant.algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC) {
-      require_cudnn(cudnnBuildRNNDynamic(library_, rnn_, problem_.batch));
+      require_cudnn(cudnnBuildRNNDynamic(library_, rnn_, batch_));
     }
     const cudnnRNNDataLayout_t layout =
         variant.padded ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
-    const std::vector<int> lengths(problem_.batch, problem_.steps);
+    const std::vector<int> lengths(batch_, steps_);
     float padding = 0.0f;
-    require_cudnn(cudnnSetRNNDataDescriptor(x_data_, CUDNN_DATA_FLOAT, layout, problem_.steps, problem_.batch,
-                                            2, lengths.data(), &padding));
-    require_cudnn(cudnnSetRNNDataDescriptor(y_data_, CUDNN_DATA_FLOAT, layout, problem_.steps, problem_.batch,
-                                            kHidden, lengths.data(), &padding));
-    const int sizes[3] = {1, problem_.batch, kHidden}, strides[3] = {problem_.batch * kHidden, kHidden, 1};
+    require_cudnn(cudnnSetRNNDataDescriptor(x_data_, CUDNN_DATA_FLOAT, layout, steps_, batch_, 2,
+                                            lengths.data(), &padding));
+    require_cudnn(cudnnSetRNNDataDescriptor(y_data_, CUDNN_DATA_FLOAT, layout, steps_, batch_, kHidden,
+                                            lengths.data(), &padding));
+    const int sizes[3] = {1, batch_, kHidden}, strides[3] = {batch_ * kHidden, kHidden, 1};
     require_cudnn(cudnnSetTensorNdDescriptor(state_, CUDNN_DATA_FLOAT, 3, sizes, strides));
   }
 
-  // Half of a gate: 0 .. 3 read the input, 4 .. 7 the state; i, f, g, o in each.
-  Gate gate_of(const DeviceArray<char>& space, int half) const {
+  // i, f, g or o. cuDNN numbers the halves of a gate: 0 .. 3 read the input, 4 .. 7 the state. One has the
+  // bias.
+  Gate gate_of(const DeviceArray<char>& space, int gate) const {
     Tensor matrix, bias;
-    void *matrix_data = nullptr, *bias_data = nullptr;
-    require_cudnn(cudnnGetRNNWeightParams(library_, rnn_, 0, space.size(), space.data(), half, matrix,
-                                          &matrix_data, bias, &bias_data));
-    return {static_cast<float*>(matrix_data), static_cast<float*>(bias_data)};
+    void *matrices[2] = {}, *biases[2] = {};
+    for (const int half : {0, 1}) {
+      require_cudnn(cudnnGetRNNWeightParams(library_, rnn_, 0, space.size(), space.data(), gate + 4 * half,
+                                            matrix, &matrices[half], bias, &biases[half]));
+    }
+    return {static_cast<float*>(matrices[0]), static_cast<float*>(matrices[1]),
+            static_cast<float*>(biases[0] != nullptr ? biases[0] : biases[1])};
   }
 
-  static float* bias_of(const Gate& input, const Gate& recurrent) {
-    return input.bias != nullptr ? input.bias : recurrent.bias;
-  }
-
-  void upload_gate(int gate) {
-    const Gate input = gate_of(*weights_, gate), recurrent = gate_of(*weights_, 4 + gate);
+  void upload_weights(const DeviceNetwork& network) {
+    const cuda::PreparedLstm& lstm = network.parameters->encoder.prepared;
+    const DeviceArray<float> input(transposed(download(lstm.fold.data, kGates * 2), 2, kGates));
     const auto copy = [](float* to, const float* from, size_t count) {
       cuda::require(cudaMemcpy(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice), "weights");
       finish_device();
     };
-    copy(input.matrix, problem_.input + gate * kHidden * 2, kHidden * 2);
-    copy(recurrent.matrix, problem_.recurrent + gate * kHidden * kHidden, kHidden * kHidden);
-    copy(bias_of(input, recurrent), problem_.bias + gate * kHidden, kHidden);
-  }
-
-  static void append(std::vector<float>& values, const float* from, size_t count) {
-    values.resize(values.size() + count);
-    finish_device();
-    cuda::require(cudaMemcpy(values.data() + values.size() - count, from, count * sizeof(float),
-                             cudaMemcpyDeviceToHost),
-                  "gradient");
+    for (int k = 0; k < 4; ++k) {
+      const Gate gate = gate_of(*weights_, k);
+      copy(gate.input, input.data() + k * kHidden * 2, kHidden * 2);
+      copy(gate.recurrent, weight_hh(network).data + k * kHidden * kHidden, kHidden * kHidden);
+      copy(gate.bias, lstm.bias.data + k * kHidden, kHidden);
+    }
   }
 
   void forward(cudnnForwardMode_t mode, size_t reserve_bytes, void* reserve) {
-    require_cudnn(cudnnRNNForward(library_, rnn_, mode, lengths_.data(), x_data_, problem_.x, y_data_,
+    require_cudnn(cudnnRNNForward(library_, rnn_, mode, lengths_.data(), x_data_, x_.data(), y_data_,
                                   y_.data(), state_, nullptr, nullptr, state_, nullptr, nullptr,
                                   weights_->size(), weights_->data(), work_->size(), work_->data(),
                                   reserve_bytes, reserve));
   }
 
-  LstmProblem problem_;
+  int batch_, steps_;
   Library library_;
   Rnn rnn_;
   Dropout dropout_;
   Data x_data_, y_data_;
   Tensor state_;
   DeviceArray<int32_t> lengths_;
-  DeviceArray<float> y_, dx_;
+  DeviceArray<float> x_, dx_, y_, dy_;
   std::unique_ptr<DeviceArray<char>> weights_, gradients_, work_, reserve_;
 };
 
-std::vector<Variant> all_variants() {
-  const std::pair<const char*, int> algorithms[] = {
-      {"standard", CUDNN_RNN_ALGO_STANDARD},
-      {"persist_static", CUDNN_RNN_ALGO_PERSIST_STATIC},
-      {"persist_dynamic", CUDNN_RNN_ALGO_PERSIST_DYNAMIC},
-      {"persist_static_small_h", CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H},
-  };
-  std::vector<Variant> variants;
-  for (const bool tf32 : {false, true}) {
-    for (const auto& [name, algorithm] : algorithms) {
-      for (const bool padded : {false, true}) {
-        variants.push_back(
-            {std::string("cudnn_") + name + (tf32 ? "_tf32" : "_fp32") + (padded ? "_padded" : ""), algorithm,
-             tf32, padded});
-      }
-    }
-  }
-  return variants;
-}
-
-// The network's encoder in cuDNN's layout, with random inputs and gradients.
-struct Inputs {
-  Inputs(const DeviceNetwork& network, int batch, int steps)
-      : input(kGates * 2), x(size_t{2} * batch * steps), dy(size_t{kHidden} * batch * steps) {
-    const cuda::PreparedLstm& lstm = network.parameters->encoder.prepared;
-    input.upload(transposed(download(lstm.fold.data, input.size()), 2, kGates));
-    fill_random(x, 1.0f, 4);
-    fill_random(dy, 1.0f, 5);
-    problem = {batch, steps, weight_hh(network).data, input.data(), lstm.bias.data, x.data(), dy.data()};
-  }
-
-  DeviceArray<float> input, x, dy;
-  LstmProblem problem;
+constexpr std::pair<const char*, int> kAlgorithms[] = {
+    {"standard", CUDNN_RNN_ALGO_STANDARD},
+    {"persist_static", CUDNN_RNN_ALGO_PERSIST_STATIC},
+    {"persist_dynamic", CUDNN_RNN_ALGO_PERSIST_DYNAMIC},
+    {"persist_static_small_h", CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H},
 };
 
 // ||a - b|| / ||b||; NaN where either has one.
@@ -228,14 +197,11 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b) 
 }
 
 // Is the variant's answer ours? Prints the row of the check. A variant that is not offered is skipped.
-bool agrees(const Context& context, const Variant& variant, const LstmAnswer& ours) {
+bool agrees(const DeviceNetwork& network, const Variant& variant, const LstmAnswer& ours) {
   Json row = row_of("lstm_equal", variant.name, ours.steps, ours.batch);
   bool equal = false;
   attempt(print_row, row, [&] {
-    Inputs inputs(context.network, ours.batch, ours.steps);
-    inputs.x.upload(ours.x);
-    inputs.dy.upload(ours.dy);
-    const LstmAnswer theirs = CudnnLstm(variant, inputs.problem, context.stream).answer();
+    const LstmAnswer theirs = CudnnLstm(variant, network, ours.batch, ours.steps).answer_to(ours);
     Worst error;
     for (const auto part : {&LstmAnswer::y, &LstmAnswer::recurrent, &LstmAnswer::input, &LstmAnswer::bias}) {
       error.show(relative_error(ours.*part, theirs.*part));
@@ -248,12 +214,11 @@ bool agrees(const Context& context, const Variant& variant, const LstmAnswer& ou
 }
 
 // Times one variant at one shape.
-void time_variant(const Context& context, const Variant& variant, int batch, int steps) {
-  const Inputs inputs(context.network, batch, steps);
-  CudnnLstm lstm(variant, inputs.problem, context.stream);
+void time_variant(const DeviceNetwork& network, const Variant& variant, int batch, int steps) {
+  CudnnLstm lstm(variant, network, batch, steps);
   const auto time = [&](const char* name, void (CudnnLstm::*run)(), auto&& prepare) {
     const Statistics ms = time_on_device(
-        context.stream, [&] { (lstm.*run)(); }, kSeconds, prepare);
+        network.get(), [&] { (lstm.*run)(); }, kSeconds, prepare);
     print_row(timed(row_of(name, variant.name, steps, batch), ms));
   };
   time("lstm_infer", &CudnnLstm::infer, [] {});
@@ -263,11 +228,18 @@ void time_variant(const Context& context, const Variant& variant, int batch, int
 
 }  // namespace
 
-void bench_lstm_peers(const Context& context, const LstmAnswer& ours) {
-  for (const Variant& variant : all_variants()) {
-    if (!agrees(context, variant, ours)) continue;
-    for_each_lstm_shape(variant.name,
-                        [&](int batch, int steps) { time_variant(context, variant, batch, steps); });
+void bench_lstm_peers(const DeviceNetwork& network, const LstmAnswer& ours) {
+  for (const bool tf32 : {false, true}) {
+    for (const auto& [name, algorithm] : kAlgorithms) {
+      for (const bool padded : {false, true}) {
+        const Variant variant = {
+            std::string("cudnn_") + name + (tf32 ? "_tf32" : "_fp32") + (padded ? "_padded" : ""), algorithm,
+            tf32, padded};
+        if (!agrees(network, variant, ours)) continue;
+        for_each_lstm_shape(variant.name,
+                            [&](int batch, int steps) { time_variant(network, variant, batch, steps); });
+      }
+    }
   }
 }
 

@@ -52,11 +52,10 @@ std::vector<T> download(const DeviceArray<T>& from) {
   return download(from.data(), from.size());
 }
 
-// Uniform in (-bound, bound): a block of random numbers, repeated on the device, so that gigabytes take no
-// time.
-inline void fill_random(DeviceArray<float>& array, float bound, unsigned seed) {
+// Uniform in (-1, 1): a block of random numbers, repeated on the device, so that gigabytes take no time.
+inline void fill_random(DeviceArray<float>& array, unsigned seed) {
   std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-bound, bound);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   std::vector<float> block(std::min<size_t>(array.size(), (size_t{1} << 20) - 3));
   for (float& value : block) value = uniform(generator);
   array.upload(block);

@@ -23,27 +23,12 @@ struct DeviceNetwork : cuda::CudaDevice, cuda::MainStream {
     synchronize();
     make_cublas();
   }
-
-  cuda::SetArray tensor(size_t offset) const { return parameters->tensor(offset); }
 };
 
 inline void print_row(const Json& row) {
   std::printf("%s\n", row.dump().c_str());
   std::fflush(stdout);
 }
-
-// What a bench works with.
-struct Context {
-  DeviceNetwork& network;
-  cudaStream_t stream;  // the network's
-  Peaks peaks;
-
-  // Times `run` and prints the row.
-  template <typename Run>
-  void time(const Json& row, Work work, Run&& run, double seconds = 0.2) const {
-    print_row(timed(row, time_on_device(stream, run, seconds), work, peaks));
-  }
-};
 
 // In host memory: an LSTM's input and the gradient of its output, and what it gives for them.
 struct LstmAnswer {
@@ -66,7 +51,7 @@ inline std::vector<float> transposed(const std::vector<float>& matrix, int rows,
 }
 
 inline cuda::SetArray weight_hh(const DeviceNetwork& network) {
-  return network.tensor(network.parameters->encoder.offsets.weight_hh);
+  return network.parameters->tensor(network.parameters->encoder.offsets.weight_hh);
 }
 
 // Calls `run` for each batch and number of steps; a shape that fails leaves a row that says why.
@@ -81,6 +66,6 @@ void for_each_lstm_shape(const std::string& variant, Run&& run) {
 
 // Times each variant whose answer is ours, on the network's encoder. Built without cuDNN, prints a row that
 // says so.
-void bench_lstm_peers(const Context& context, const LstmAnswer& ours);
+void bench_lstm_peers(const DeviceNetwork& network, const LstmAnswer& ours);
 
 }  // namespace pointsman::bench

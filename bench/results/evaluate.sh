@@ -67,15 +67,14 @@ END
 
 # After `choose_set`: the rows of a model, and of what needs none, on all instances, then on the first 100, 20 or 10.
 tsp_rows() {
-  local shuffle best unshuffled=
+  local shuffle best
   shuffle=$(orders) best=sample+1280+x8$shuffle
-  if [ -n "$shuffle" ]; then unshuffled=sample+1280+x8,; fi
   tune "$1" "$best"
   # 16 tours: greedy ones where orders give so many, else the coldest samples.
   local sixteen=${shuffle:+greedy+16+x8+shuffle}
   sixteen=${sixteen:-sample+16+x8+t0.35}
   evaluate "$1" "$all" "greedy,greedy+x8,$sixteen,greedy+x8+improve,local,local+$n,local+$((10 * n)),random+1280"
-  evaluate "$1" "$first100" "sample+128,sample+1280,$unshuffled$best$tuned,sample+1280+x8+improve"
+  evaluate "$1" "$first100" "sample+128,sample+1280,${shuffle:+sample+1280+x8,}$best$tuned,sample+1280+x8+improve"
   evaluate "$1" "$first_few" sample+12800,sample+12800+x8,active+12800+x8 # 100 steps of 128
 }
 knapsack_rows() {

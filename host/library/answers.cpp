@@ -15,13 +15,6 @@ static_assert(static_cast<int>(Status::kTimeLimit) == POINTSMAN_TIME_LIMIT);
 static_assert(static_cast<int>(Status::kInterrupted) == POINTSMAN_INTERRUPTED);
 static_assert(static_cast<int>(Status::kUnsolved) == POINTSMAN_UNSOLVED);
 
-pointsman_answers* new_answers(SolutionBatch solutions, const InstanceBatch& instances,
-                               const std::string& name) {
-  auto answers = std::make_unique<pointsman_answers>();
-  answers->solutions = measured_answers(std::move(solutions), instances, name);
-  return answers.release();
-}
-
 // As the file of this format has them.
 std::string formatted(const AnswerFormat& format, const pointsman_instances* instances,
                       const pointsman_answers* answers) {
@@ -112,7 +105,7 @@ int pointsman_read_answers(pointsman_solver* solver, const pointsman_instances* 
     const InstanceBatch& batch = required(instances, "instances")->batch;
     required(answers, "answers");
     required(path, "path");
-    *answers = new_answers(read_solutions(path, batch), batch, path);
+    *answers = new pointsman_answers{load_solutions(path, batch), {}};
   });
 }
 
@@ -123,7 +116,7 @@ int pointsman_parse_answers(pointsman_solver* solver, const pointsman_instances*
     required(answers, "answers");
     const std::string_view text(static_cast<const char*>(required(bytes, "bytes")), size);
     required(name, "name");
-    *answers = new_answers(parse_solutions(text, name, batch), batch, name);
+    *answers = new pointsman_answers{measured_answers(parse_solutions(text, name, batch), batch, name), {}};
   });
 }
 

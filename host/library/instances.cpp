@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Series of instances: from numbers in memory, from files and to files.
 #include <cmath>
-#include <memory>
 
 #include "engine/problem/problem.h"
 #include "host/library/handles.h"

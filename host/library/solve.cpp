@@ -112,13 +112,6 @@ struct CallWatch {
     return cancelled;
   }
 
-  // With the request's limits; the watch must outlive it.
-  SearchControl control(const SolveRequest& request) {
-    SearchControl control = within_limits(start, request.time_limit, request.limit_each);
-    if (options.progress != nullptr) control.interrupted = [this] { return is_cancelled(); };
-    return control;
-  }
-
   const Given& options;
   const size_t instances;
   const Clock::time_point start = Clock::now();
@@ -135,9 +128,12 @@ int solve(pointsman_solver& solver, const InstanceBatch& instances, const Given&
   SolveRun& run = solver.ready_run();
   SolveRequest request = solve_request(solver, given);
   run.models.request(request.model, request.options.untrained);
-  SolveJob job(instances, given.first_row, std::move(request.options), watch.control(request));
-  if (given.progress != nullptr)
+  SolveJob job(instances, given.first_row, std::move(request.options),
+               within_limits(watch.start, request.time_limit, request.limit_each));
+  if (given.progress != nullptr) {
+    job.control.interrupted = [&] { return watch.is_cancelled(); };
     job.options.on_step = [&](const ActiveSearchProgress& at) { watch.step = at.step; };
+  }
   SolvedBatch solved = solve_batch(run, std::move(job), [&] { ++watch.answered; });
   answers = {std::move(solved.solutions), std::move(solved.summary)};
   const bool is_cancelled = solved.is_cut_short && watch.cancelled;
@@ -149,10 +145,8 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
   CallWatch watch{given, instances.size()};
   SolveRun& run = solver.ready_run();
   const SolveRequest request = score_request(solver, given);
-  for (const Instance& instance : instances) {
-    if (!instance.has_coordinates())
-      throw std::invalid_argument("score: an instance has no coordinates, only distances");
-  }
+  if (!std::ranges::all_of(instances, &Instance::has_coordinates))
+    throw std::invalid_argument("score: an instance has no coordinates, only distances");
   require_answers_to(instances, solutions);
   run.models.request(request.model, given.untrained != 0);
   try {

@@ -3,7 +3,6 @@
 // arguments as options of the table that the command line has.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -108,9 +107,8 @@ nb::object tours_of(const Answers& answers) {
 template <typename Number>
 auto column(Number Solution::*member) {
   return [member](const Answers& answers) {
-    std::vector<Number> numbers;
-    numbers.reserve(answers.solutions.size());
-    for (const Solution& solution : answers.solutions) numbers.push_back(solution.*member);
+    std::vector<Number> numbers(answers.solutions.size());
+    std::ranges::transform(answers.solutions, numbers.begin(), member);
     return numpy_array(std::move(numbers));
   };
 }
@@ -173,10 +171,7 @@ void write_tensors(const std::string& path, std::map<std::string, std::string> m
   }
   metadata["version"] = POINTSMAN_VERSION;
   const Model model = make_model(std::move(metadata), named, "state_dict");
-  const std::string bytes = model_bytes(model.config, model.parameters, path);
-  OutputFile file(path, force);
-  file.write(bytes);
-  file.commit();
+  write_file(path, force, model_bytes(model.config, model.parameters, path));
 }
 
 void bind_instances(nb::module_& module) {

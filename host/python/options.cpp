@@ -47,9 +47,6 @@ struct Call {
 
 std::string type_of(const Option& option) {
   const OptionRow& row = option.row();
-  const auto is_choice = [&](const char* word) {
-    return std::count(row.choices.begin(), row.choices.end(), word) > 0;
-  };
   switch (option.type()) {
     case OptionType::kSwitch:
       return "bool";
@@ -63,7 +60,7 @@ std::string type_of(const Option& option) {
       break;
   }
   if (row.value == kFileValue || row.value == kModelValue) return "str | os.PathLike[str]";
-  if (is_choice("on")) return "bool";
+  if (std::ranges::count(row.choices, "on") > 0) return "bool";
   if (!option.has_all_choices()) return "str";
   return "Literal[" + joined(row.choices, ", ", [](const std::string& word) { return '"' + word + '"'; }) +
          "]";

@@ -7,7 +7,6 @@
 #include "engine/search/limits.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
-#include "host/formats/read_files.h"
 #include "host/options/did_you_mean.h"
 #include "host/python/call.h"
 #include "host/run/load.h"
@@ -34,28 +33,12 @@ const Format& format_for(std::span<const Format> formats, const std::string& pat
                    (suffix.empty() ? "none" : shown(suffix)) + did_you_mean(suffix, suffixes));
 }
 
-void write_file(const std::string& path, bool force, const std::string& bytes) {
-  OutputFile file(path, force);
-  file.write(bytes);
-  file.commit();
-}
-
 // Refers to the array's own memory; `name` is its own in messages.
 NpyArray npy_of(const AnyArray& array, const std::string& name) {
-  const auto kind_of = [](nb::dlpack::dtype type) {
-    switch (static_cast<nb::dlpack::dtype_code>(type.code)) {
-      case nb::dlpack::dtype_code::Float:
-        return 'f';
-      case nb::dlpack::dtype_code::Int:
-        return 'i';
-      case nb::dlpack::dtype_code::UInt:
-        return 'u';
-      default:
-        return 'b';
-    }
-  };
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(array.dtype().code);
   NpyHeader header;
-  header.kind = kind_of(array.dtype());
+  header.kind = code == Code::Float ? 'f' : code == Code::Int ? 'i' : code == Code::UInt ? 'u' : 'b';
   header.item_size = array.itemsize();
   for (size_t axis = 0; axis < array.ndim(); ++axis)
     header.shape.push_back(static_cast<int64_t>(array.shape(axis)));
@@ -117,6 +100,12 @@ Instances together(const std::vector<AnyArray>& arrays, const std::string& name,
 
 }  // namespace
 
+void write_file(const std::string& path, bool force, const std::string& bytes) {
+  OutputFile file(path, force);
+  file.write(bytes);
+  file.commit();
+}
+
 Instances instances_from_points(const std::vector<AnyArray>& points) {
   return together(points, "points", [](const NpyArray& array) { return instances_of_points(array, {}); });
 }
@@ -151,7 +140,7 @@ void Answers::write(const std::string& path, bool force) const {
 
 Answers read_answers(const Instances& instances, const std::string& path) {
   const InstanceBatch& all = instances.all();
-  SolutionBatch solutions = measured_answers(read_solutions(path, all), all, path);
+  SolutionBatch solutions = load_solutions(path, all);
   SolveSummary summary = summary_of_given(all, solutions);
   return {instances, std::move(solutions), std::move(summary)};
 }

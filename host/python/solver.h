@@ -8,7 +8,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,8 @@ namespace pointsman {
 
 // C-ordered numbers of 1, 2, 4 or 8 bytes in the machine's byte order.
 using AnyArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
+
+void write_file(const std::string& path, bool force, const std::string& bytes);  // whole or not at all
 
 // Nobody changes them, so that answers may keep their instances.
 struct Instances {

@@ -118,15 +118,6 @@ def _arrays(value, name, axes):
     return [_numbers(value, name)]
 
 
-def _check_points(arrays):
-    for array in arrays:
-        shape = array.shape
-        if len(shape) > 1 and shape[-1] == shape[-2] != 2:
-            raise make(
-                3, f"points: expected (n, 2) or (B, n, 2), found {shape}; "
-                "distances are asked for by name, matrix=")
-
-
 def _instances(points, matrix=None, weights=None, values=None, capacity=None):
     items = (weights, values, capacity)
     given = [points is not None, matrix is not None, any(item is not None for item in items)]
@@ -136,7 +127,10 @@ def _instances(points, matrix=None, weights=None, values=None, capacity=None):
         return points
     if given[0]:
         arrays = _arrays(points, "points", 2)
-        _check_points(arrays)
+        for shape in (array.shape for array in arrays):
+            if len(shape) > 1 and shape[-1] == shape[-2] != 2:
+                raise make(3, f"points: expected (n, 2) or (B, n, 2), found {shape}; "
+                           "distances are asked for by name, matrix=")
         return Instances(_core.from_points(arrays))
     if given[1]:
         return Instances(_core.from_matrices(_arrays(matrix, "matrix", 2)))

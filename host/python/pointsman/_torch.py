@@ -47,10 +47,8 @@ def as_text(value):
 
 def _shape_of_encoder(tensors):
     """What the tensors tell of the attention encoder."""
-    layers = {
-        match[1] for match in (re.match(r"actor\.encoder\.layers\.(\d+)\.", name) for name in tensors)
-        if match
-    }
+    matches = (re.match(r"actor\.encoder\.layers\.(\d+)\.", name) for name in tensors)
+    layers = {match[1] for match in matches if match}
     if not layers:
         return {}
     width = tensors["actor.encoder.layers.0.linear1.bias"].shape[0]

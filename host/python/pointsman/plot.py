@@ -352,7 +352,7 @@ def progress(*rows: Path, x: Literal["samples", "ms_per_instance"] = "samples",
     """What more samples or time buy: rows of `eval --format ndjson`, a line a strategy, with 95% confidence intervals."""
     if not rows:
         raise make(2, "plot progress: expected at least one file of rows")
-    problem, strategies, series = None, [], []
+    problem, series = None, {}
     unit = 100 if y == "gap" else 1
     for path in _paths(rows):
         across = _Column("plot progress", "x", x, EVAL_X, True)
@@ -363,18 +363,16 @@ def progress(*rows: Path, x: Literal["samples", "ms_per_instance"] = "samples",
             if value is None:
                 continue
             found += 1
-            strategy = {name: _get(path, i, row, name, kinds, name) for name, kinds in _STRATEGY.items()}
+            strategy = tuple(_get(path, i, row, name, kinds, name) for name, kinds in _STRATEGY.items())
             error = row.get(y + "_ci95")
             error = 0 if error is None else _number(path, i, row, y + "_ci95")
-            if strategy not in strategies:
-                strategies.append(strategy)
-                series.append([])
             point = (_number(path, i, row, x, True), unit * value, unit * error)
-            series[strategies.index(strategy)].append(point)
+            series.setdefault(strategy, []).append(point)
         up.finish(path, found)
+    strategies = [dict(zip(_STRATEGY, strategy)) for strategy in series]
     names = _tell_apart([_strategy_name(strategy) for strategy in strategies], strategies)
     ax = _chart(ax, across.label, up.label, True, log_y, reference)
-    for name, points, style in zip(names, series, itertools.cycle(_STYLES)):
+    for name, points, style in zip(names, series.values(), itertools.cycle(_STYLES)):
         at, value, error = zip(*sorted(points, key=lambda point: point[0]))
         ax.errorbar(at, value, yerr=error if any(error) else None, label=name, linewidth=1.6, markersize=3.5,
                     capsize=2.5, elinewidth=0.9, **style)
