@@ -132,8 +132,9 @@ class OptionSet {
   // Sets the option of that name of the libraries. Throws UsageError, also where there is none.
   void set(const std::string& name, const OptionValue& value);
 
-  bool is_given(const char* flag) const;
-  bool is_typed(const char* flag) const;
+  // Of a flag that was declared.
+  bool is_given(const char* flag) const { return find(flag)->is_given; }
+  bool is_typed(const char* flag) const { return find(flag)->is_typed; }
   // Throws UsageError(flag: why) for the first of the flags that the caller gave.
   void refuse_typed(std::span<const char* const> flags, const std::string& why) const;
 
