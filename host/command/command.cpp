@@ -21,12 +21,7 @@ std::vector<OptionRow> Command::rows() const {
   if (has_own_parser) return {};
   std::vector<OptionRow> rows;
   const auto add = [&](const Words& names, const std::string& about, const Words& choices = {}) {
-    OptionRow& row = rows.emplace_back();
-    row.names = names;
-    if (!choices.empty()) row.value = "TEXT";
-    row.choices = choices;
-    row.description = about;
-    row.group = "Options";
+    rows.push_back({names, choices.empty() ? "" : "TEXT", choices, {}, {}, {}, about, "Options"});
   };
   add({"-h", "--help"}, "Print this help message and exit");
   for (const TextFlag& flag : texts) add({flag.name}, flag.description, flag.choices);

@@ -47,20 +47,16 @@ void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind pr
   if (info.needs != nullptr && !(problem_of(problem).*info.needs)) {
     throw UsageError("--modes: " + mode.strategy + " is for " + problems_of(info));
   }
-  const bool kicks = info.number == ModeNumber::kKicks;
-  if (kicks) mode.options.kicks = 0;
+  const bool takes_number = info.number != ModeNumber::kNone;
+  if (info.number == ModeNumber::kKicks) mode.options.kicks = 0;
+  auto& counted = info.number == ModeNumber::kKicks ? mode.options.kicks : mode.options.samples;
   for (std::string word; std::getline(words, word, '+');) {
     const int64_t number = number_in(word);
-    const bool takes_number = info.number != ModeNumber::kNone;
     if (!takes_number || number == 0) {
       throw UsageError("--modes: " + mode.name + ": " + mode.strategy + " takes " +
                        (takes_number ? "only +NUMBER" : "nothing") + ", found \"+" + word + "\"");
     }
-    if (kicks) {
-      mode.options.kicks = number;
-    } else {
-      mode.options.samples = number;
-    }
+    counted = number;
   }
 }
 

@@ -95,11 +95,6 @@ std::string help_entry(const std::string& name, const std::string& description,
   return text + (used() + 1 + brackets.size() <= kHelpColumns ? " " : next_line) + brackets + "\n";
 }
 
-std::string help_entry(const OptionRow& row) {
-  const std::string value = shows_value(row) ? " " + row.value_text() : "";
-  return help_entry(joined(row.names, ", ") + value + dots(row), row.description, details(row, true));
-}
-
 // Lines of prose are wrapped; those of an example, which begin with spaces, stay.
 std::string wrapped_lines(const std::string& text) {
   std::string out;
@@ -196,7 +191,8 @@ std::string help_text(const Command& command, const std::string& name) {
     const std::string heading = row.is_positional ? "Positionals" : row.group;
     if (heading != group) text += "\n" + heading + ":\n";
     group = heading;
-    text += help_entry(row);
+    const std::string value = shows_value(row) ? " " + row.value_text() : "";
+    text += help_entry(joined(row.names, ", ") + value + dots(row), row.description, details(row, true));
   }
   if (!command.subcommands.empty()) text += "\nSubcommands:\n";
   for (const Command& subcommand : command.subcommands)

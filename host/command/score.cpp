@@ -5,7 +5,6 @@
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/process.h"
-#include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/options/solve_options.h"
 #include "host/run/load.h"

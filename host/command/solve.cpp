@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
@@ -51,11 +50,9 @@ void check_resume(const CommonOptions& common) {
 
 Shard parse_shard(const std::string& text) {
   Shard shard;
-  const char* const last = text.data() + text.size();
-  const auto [slash, number_wrong] = std::from_chars(text.data(), last, shard.number);
-  const bool has_slash = number_wrong == std::errc() && slash != last && *slash == '/';
-  const auto [end, of_wrong] = std::from_chars(has_slash ? slash + 1 : last, last, shard.of);
-  if (!has_slash || of_wrong != std::errc() || end != last || shard.number < 1 || shard.number > shard.of ||
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos || !parse_integer(text.substr(0, slash), shard.number) ||
+      !parse_integer(text.substr(slash + 1), shard.of) || shard.number < 1 || shard.number > shard.of ||
       shard.of > kMostShards) {
     throw UsageError("--shard: expected I/N, 1/N to N/N, found \"" + text + "\"");
   }
