@@ -108,26 +108,24 @@ void refuse_inputs(const CommonOptions& options, const Words& inputs) {
   }
 }
 
-void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
-                  const std::string& text) {
+void write_answer(OutputFile& file, const CommonOptions& options, const Json& json, const std::string& text) {
   const bool as_text = output_format(options) == OutputFormat::kText;
   file.write(as_text ? text : json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   file.commit();
 }
 
-nlohmann::ordered_json json_of(
-    std::initializer_list<std::pair<const char*, nlohmann::ordered_json>> members) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+Json json_of(std::initializer_list<std::pair<const char*, Json>> members) {
+  Json object = Json::object();
   for (const auto& [key, value] : members) object[key] = value;
   return object;
 }
 
-nlohmann::ordered_json objective_json(const Instance& instance, double objective) {
+Json objective_json(const Instance& instance, double objective) {
   const std::optional<int64_t> integer = integer_objective(instance, objective);
-  return integer ? nlohmann::ordered_json(*integer) : nlohmann::ordered_json(objective);
+  return integer ? Json(*integer) : Json(objective);
 }
 
-std::string as_text(const nlohmann::ordered_json& object) {
+std::string as_text(const Json& object) {
   std::string text;
   for (const auto& [key, value] : object.items()) {
     if (value.is_structured()) continue;

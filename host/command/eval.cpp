@@ -27,8 +27,6 @@ namespace pointsman {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kOptimalGap = 1e-6;  // in absolute value: below it an answer counts as optimal
 
 constexpr const char* kEvalExamples = R"(Examples:
@@ -161,7 +159,7 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   double sum = 0;
   for (const double one : answers.objectives) sum += one;
   Json row = json_of({{"name", mode.name},
-                      {"mode", mode.strategy},
+                      {"mode", info_of(mode.options.mode).name},
                       {"problem", name_of(set.instances.front().problem)},
                       {"n", is_uniform(set.instances) ? Json(set.instances.front().n()) : Json()},
                       {"augment", report.augment ? Json(*report.augment) : Json()},

@@ -33,7 +33,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   require_coordinates(instances, flags.file, "score");
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
   SolveRun run(common.device, flags.model, false, run_log(), process_ranks());
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   std::string text = "index  log_prob  cost\n";
   double sum = 0;
   const std::vector<double> log_probs = run.score(instances, solutions, flags.temperature,
@@ -50,14 +50,13 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
     text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i], solutions[i].objective);
     sum += log_probs[i];
   }
-  const nlohmann::ordered_json summary =
-      json_of({{"instances", instances.size()},
-               {"mean_log_prob", sum / static_cast<double>(instances.size())},
-               {"temperature", flags.temperature},
-               {"model", run.used.names},
-               {"model_sha256", run.used.sha256},
-               {"device", device_text(run.engine.device())},
-               {"version", POINTSMAN_VERSION}});
+  const Json summary = json_of({{"instances", instances.size()},
+                                {"mean_log_prob", sum / static_cast<double>(instances.size())},
+                                {"temperature", flags.temperature},
+                                {"model", run.used.names},
+                                {"model_sha256", run.used.sha256},
+                                {"device", device_text(run.engine.device())},
+                                {"version", POINTSMAN_VERSION}});
   write_answer(file, common, json_of({{"code", kExitDone}, {"summary", summary}, {"solutions", rows}}), text);
   return kExitDone;
 }
