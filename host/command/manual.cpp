@@ -37,11 +37,10 @@ std::string wrapped(std::string_view text, size_t indent, size_t columns = kHelp
   size_t column = indent;
   while (!text.empty()) {
     const size_t length = std::min(text.find(' '), text.size());
-    const bool is_first = out.empty();
-    if (!is_first && column + 1 + length > columns) {
+    if (!out.empty() && column + 1 + length > columns) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
-    } else if (!is_first) {
+    } else if (!out.empty()) {
       out += ' ';
       ++column;
     }

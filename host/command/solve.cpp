@@ -166,10 +166,8 @@ void check_format(OutputFormat format, const InstanceBatch& instances) {
                      (tours ? " instances" : " " + std::string(problem_of(first).title) + " instances") +
                      "; use json");
   }
-  if (format != OutputFormat::kNpy && format != OutputFormat::kNpz) return;
-  if (!is_uniform(instances)) {
+  if ((format == OutputFormat::kNpy || format == OutputFormat::kNpz) && !is_uniform(instances))
     throw UsageError("--format npy: holds one problem and one size; use json or ndjson");
-  }
 }
 
 // Solutions of --init, ready to answer with: checked, and improved where the run improves.
