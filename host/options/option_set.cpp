@@ -134,26 +134,11 @@ Option& Option::required() {
   return *this;
 }
 
-Option& Option::type_name(const char* name) {
-  row_.value = name;
-  return *this;
-}
-
 Option& Option::range(double low, double high) {
   range_ = {low, high};
   row_.range = short_text(low) + ".." + short_text(high);
   if (type_ == OptionType::kInteger)
     row_.range = printed("%lld..%lld", static_cast<long long>(low), static_cast<long long>(high));
-  return *this;
-}
-
-Option& Option::choices(std::vector<std::string> words) {
-  row_.choices = std::move(words);
-  return *this;
-}
-
-Option& Option::judged_by(std::function<std::string(const std::string&)> wrong) {
-  wrong_ = std::move(wrong);
   return *this;
 }
 

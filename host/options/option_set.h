@@ -54,11 +54,20 @@ enum class OptionType { kSwitch, kInteger, kUnsigned, kReal, kText, kTexts };
 class Option {
  public:
   Option& required();
-  Option& type_name(const char* name);
+  Option& type_name(const char* name) {
+    row_.value = name;
+    return *this;
+  }
   Option& range(double low, double high);  // both ends are in it
-  Option& choices(std::vector<std::string> words);
+  Option& choices(std::vector<std::string> words) {
+    row_.choices = std::move(words);
+    return *this;
+  }
   // `wrong` says what is wrong with the text of a value; empty: nothing. With it `choices` are only shown.
-  Option& judged_by(std::function<std::string(const std::string&)> wrong);
+  Option& judged_by(std::function<std::string(const std::string&)> wrong) {
+    wrong_ = std::move(wrong);
+    return *this;
+  }
 
   const OptionRow& row() const { return row_; }
   OptionType type() const { return type_; }
