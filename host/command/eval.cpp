@@ -42,7 +42,7 @@ best of +NUMBER random orders), ratio and exact (KnapSack: greedy by value/weigh
 is greedy, greedy+x8 and sample+x8 for TSP; greedy and sample for KnapSack.)";
 
 struct EvalFlags {
-  std::vector<std::string> files;
+  Words files;
   std::string model, ref, modes;
   int64_t samples = 128;
   InstanceOptions input;
@@ -81,14 +81,6 @@ struct Answers {
   }
 };
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> entries;
-  std::istringstream text(list + ",");
-  text.exceptions(std::ios::badbit);
-  for (std::string entry; std::getline(text, entry, ',');) entries.push_back(entry);
-  return entries;
-}
-
 // A device does not help the rivals that search one instance after the other: their threads are the host's.
 int rival_threads(const CommonOptions& common, const EvalSet& set) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -97,8 +89,8 @@ int rival_threads(const CommonOptions& common, const EvalSet& set) {
 }
 
 // Every model in turn, each with its share of the time.
-SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode,
-                       const EvalSet& set, const SearchControl& control, Answers& answers) {
+SolveReport run_models(SolveRun& run, const Words& models, const EvalMode& mode, const EvalSet& set,
+                       const SearchControl& control, Answers& answers) {
   SolveReport all;
   for (size_t k = 0; k < models.size(); ++k) {
     run.models.request(models[k]);
@@ -144,7 +136,7 @@ void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objec
   }
 }
 
-Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode, const EvalSet& set,
+Json eval_row(SolveRun& run, const Words& models, const EvalMode& mode, const EvalSet& set,
               const CommonOptions& common) {
   const bool rival = !can_use_network(mode.options, problem_of(set.instances.front()));
   const bool on_host = rival && mode.options.mode != Mode::kTwoOpt;
@@ -152,8 +144,7 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   const SearchControl control = search_control(common);
   Answers answers{set.instances, mode.name};
   const Clock::time_point start = Clock::now();
-  const SolveReport report =
-      run_models(run, rival ? std::vector<std::string>{""} : models, mode, set, control, answers);
+  const SolveReport report = run_models(run, rival ? Words{""} : models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(set.instances.size());
   double sum = 0;
@@ -173,8 +164,7 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   row["seconds"] = seconds;
   row["ms_per_instance"] = 1000 * seconds / count;
   // A limit leaves fewer samples than were asked for.
-  const bool done = answers.status == Status::kDone;
-  const bool is_counted = done && report.samples;
+  const bool is_counted = answers.status == Status::kDone && report.samples;
   row["tours_per_second"] =
       is_counted ? count * static_cast<double>(*report.samples) / seconds : std::nan("");
   row["threads"] = threads;
@@ -210,23 +200,24 @@ EvalSet load_set(const EvalFlags& flags) {
 
 // Reads every model that the modes will use: a mistake ends the run before the work, and no mode's time has
 // it in it.
-std::vector<std::string> load_models(const EvalFlags& flags, const std::vector<EvalMode>& modes,
-                                     const EvalSet& set, ModelStore& store) {
-  const std::vector<std::string> models = split(flags.model);
-  for (const std::string& model : models) {
-    if (model.empty() && models.size() > 1)
+Words load_models(const EvalFlags& flags, const std::vector<EvalMode>& modes, const EvalSet& set,
+                  ModelStore& store) {
+  Words models;
+  std::istringstream list(flags.model + ",");
+  list.exceptions(std::ios::badbit);
+  for (std::string model; std::getline(list, model, ',');) {
+    if (model.empty() && !flags.model.empty())
       throw UsageError("-m " + flags.model + ": expected a model between commas");
+    models.push_back(model);
   }
-  if (std::all_of(modes.begin(), modes.end(), [&](const EvalMode& mode) {
-        return !can_use_network(mode.options, problem_of(set.instances.front()));
-      })) {
-    return models;
-  }
+  const Problem& problem = problem_of(set.instances.front());
+  const auto is_rival = [&](const EvalMode& mode) { return !can_use_network(mode.options, problem); };
+  if (std::all_of(modes.begin(), modes.end(), is_rival)) return models;
   std::set<int> sizes;
   for (const Instance& instance : set.instances) sizes.insert(instance.n());
   for (const std::string& model : models) {
     store.request(model);
-    for (const int n : sizes) store.get(set.instances.front().problem, n);
+    for (const int n : sizes) store.get(problem.kind, n);
   }
   return models;
 }
@@ -239,7 +230,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
       parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, common.seed);
   for (const EvalMode& mode : modes) check_instances(mode.options, pointers_to(set.instances));
   SolveRun run(common.device, "", false, run_log(), process_ranks());
-  const std::vector<std::string> models = load_models(flags, modes, set, run.models);
+  const Words models = load_models(flags, modes, set, run.models);
   const Json origin = json_of(
       {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});
   const bool by_line = output_format(common) == OutputFormat::kNdjson;
