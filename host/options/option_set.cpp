@@ -128,12 +128,6 @@ std::string in_library_names(const std::string& message) {
 
 std::string OptionRow::value_text() const { return choices.empty() ? value : joined(choices, "|"); }
 
-Option& Option::required() {
-  row_.is_required = true;
-  row_.default_value.clear();
-  return *this;
-}
-
 Option& Option::range(double low, double high) {
   range_ = {low, high};
   row_.range = short_text(low) + ".." + short_text(high);

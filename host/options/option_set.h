@@ -53,7 +53,11 @@ enum class OptionType { kSwitch, kInteger, kUnsigned, kReal, kText, kTexts };
 // An option that is bound to a variable, which must outlive it.
 class Option {
  public:
-  Option& required();
+  Option& required() {
+    row_.is_required = true;
+    row_.default_value.clear();
+    return *this;
+  }
   Option& type_name(const char* name) {
     row_.value = name;
     return *this;
