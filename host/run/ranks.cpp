@@ -272,8 +272,7 @@ struct Server {
   // Writes nothing and validates nothing to speak of: rank 0 does.
   void train_alone(MessageReader& message) {
     const auto backend = asynchronous_backend(ranks, take_backend_options(message));
-    const auto bytes = message.next<std::vector<char>>();
-    const Checkpoint told = parse_checkpoint({bytes.data(), bytes.size()}, "the options of rank 0");
+    const Checkpoint told = parse_checkpoint(message.next<std::string>(), "the options of rank 0");
     TrainOptions options = told.options;
     options.validation_instances = 2;
     options.validation_every = std::numeric_limits<int64_t>::max();
