@@ -92,8 +92,9 @@ void refuse_suffix(const CommonOptions& options) {
 OutputFile open_output(const CommonOptions& options, Appearance appearance) {
   const std::string suffix = file_suffix(options.output);
   if (!suffix.empty() && options.format.empty() && !options.answer_on_stdout &&
-      std::ranges::count(options.suffixes, suffix) == 0)
+      std::ranges::count(options.suffixes, suffix) == 0) {
     refuse_suffix(options);
+  }
   return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force, appearance);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -107,9 +108,8 @@ SolveReport run_models(SolveRun& run, const Words& models, const EvalMode& mode,
 // Mean and half the width of its 95% confidence interval; NaN, in JSON null, where there is none.
 void add_mean(Json& row, const std::string& key, const std::vector<double>& values) {
   const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (double value : values) sum += value;
-  const double mean = sum / count;
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
   for (double value : values) squares += (value - mean) * (value - mean);
   row[key] = mean;
   row[key + "_ci95"] = values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("");
@@ -147,8 +147,7 @@ Json eval_row(SolveRun& run, const Words& models, const EvalMode& mode, const Ev
   const SolveReport report = run_models(run, rival ? Words{""} : models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(set.instances.size());
-  double sum = 0;
-  for (const double one : answers.objectives) sum += one;
+  const double sum = std::accumulate(answers.objectives.begin(), answers.objectives.end(), 0.0);
   Json row = json_of({{"name", mode.name},
                       {"mode", info_of(mode.options.mode).name},
                       {"problem", name_of(set.instances.front().problem)},

@@ -209,7 +209,6 @@ void log_end(const SolveSummary& summary, const SolveTotals& totals, double writ
   }
 }
 
-// One line for the running step of an active search.
 std::string step_text(const ActiveSearchProgress& at) {
   return printed("active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
                  static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);

@@ -46,8 +46,6 @@ class LineQueue {
     input_ = std::make_unique<InstanceInput>(path, options);
     if (input_->is_stream()) reader_ = std::jthread([this] { read(); });
   }
-  LineQueue(const LineQueue&) = delete;
-  LineQueue& operator=(const LineQueue&) = delete;
   ~LineQueue() { stop_.request_stop(); }
 
   // What is not a stream is for its caller to read.
