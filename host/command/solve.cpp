@@ -132,8 +132,7 @@ class BestLines {
 InstanceBatch load_all(const SolveFlags& flags) {
   InstanceBatch all;
   for (const std::string& path : flags.files) {
-    InstanceBatch instances = load_instances(path, flags.input);
-    std::move(instances.begin(), instances.end(), std::back_inserter(all));
+    for (Instance& instance : load_instances(path, flags.input)) all.push_back(std::move(instance));
   }
   check_instances(flags.request.options, pointers_to(all));
   return all;
