@@ -21,12 +21,7 @@ std::vector<OptionRow> Command::rows() const {
   if (has_own_parser) return {};
   std::vector<OptionRow> rows;
   const auto add = [&](const Words& names, const std::string& about, const Words& choices = {}) {
-    OptionRow& row = rows.emplace_back();
-    row.names = names;
-    if (!choices.empty()) row.value = "TEXT";
-    row.choices = choices;
-    row.description = about;
-    row.group = "Options";
+    rows.push_back({names, choices.empty() ? "" : "TEXT", choices, {}, {}, {}, about, "Options"});
   };
   add({"-h", "--help"}, "Print this help message and exit");
   for (const TextFlag& flag : texts) add({flag.name}, flag.description, flag.choices);
@@ -96,9 +91,8 @@ void refuse_suffix(const CommonOptions& options) {
 
 OutputFile open_output(const CommonOptions& options, Appearance appearance) {
   const std::string suffix = file_suffix(options.output);
-  const Words& known = options.suffixes;
   if (!suffix.empty() && options.format.empty() && !options.answer_on_stdout &&
-      std::find(known.begin(), known.end(), suffix) == known.end()) {
+      std::ranges::count(options.suffixes, suffix) == 0) {
     refuse_suffix(options);
   }
   return OutputFile(options.answer_on_stdout ? std::string() : options.output, options.force, appearance);
@@ -113,26 +107,24 @@ void refuse_inputs(const CommonOptions& options, const Words& inputs) {
   }
 }
 
-void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
-                  const std::string& text) {
+void write_answer(OutputFile& file, const CommonOptions& options, const Json& json, const std::string& text) {
   const bool as_text = output_format(options) == OutputFormat::kText;
   file.write(as_text ? text : json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   file.commit();
 }
 
-nlohmann::ordered_json json_of(
-    std::initializer_list<std::pair<const char*, nlohmann::ordered_json>> members) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+Json json_of(std::initializer_list<std::pair<const char*, Json>> members) {
+  Json object = Json::object();
   for (const auto& [key, value] : members) object[key] = value;
   return object;
 }
 
-nlohmann::ordered_json objective_json(const Instance& instance, double objective) {
+Json objective_json(const Instance& instance, double objective) {
   const std::optional<int64_t> integer = integer_objective(instance, objective);
-  return integer ? nlohmann::ordered_json(*integer) : nlohmann::ordered_json(objective);
+  return integer ? Json(*integer) : Json(objective);
 }
 
-std::string as_text(const nlohmann::ordered_json& object) {
+std::string as_text(const Json& object) {
   std::string text;
   for (const auto& [key, value] : object.items()) {
     if (value.is_structured()) continue;

@@ -22,6 +22,7 @@
 namespace pointsman {
 
 using Words = std::vector<std::string>;
+using Json = nlohmann::ordered_json;
 
 struct CommonOptions {
   std::string output;  // file; empty: stdout
@@ -98,17 +99,16 @@ OutputFile open_output(const CommonOptions& options, Appearance appearance = App
 void refuse_inputs(const CommonOptions& options, const Words& inputs);
 
 // The answer of the subcommands that have no format of their own: `json` indented, or `text` as it is.
-void write_answer(OutputFile& file, const CommonOptions& options, const nlohmann::ordered_json& json,
-                  const std::string& text);
+void write_answer(OutputFile& file, const CommonOptions& options, const Json& json, const std::string& text);
 
 // An object of these members, in this order. The list constructor of nlohmann::json loses what it has where
 // memory fails it halfway.
-nlohmann::ordered_json json_of(std::initializer_list<std::pair<const char*, nlohmann::ordered_json>> members);
+Json json_of(std::initializer_list<std::pair<const char*, Json>> members);
 
 // An integer where the instance's metric makes it one.
-nlohmann::ordered_json objective_json(const Instance& instance, double objective);
+Json objective_json(const Instance& instance, double objective);
 
 // A line for each member of an object that is no list and no object itself.
-std::string as_text(const nlohmann::ordered_json& object);
+std::string as_text(const Json& object);
 
 }  // namespace pointsman

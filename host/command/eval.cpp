@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -27,8 +28,6 @@ namespace pointsman {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kOptimalGap = 1e-6;  // in absolute value: below it an answer counts as optimal
 
 constexpr const char* kEvalExamples = R"(Examples:
@@ -44,7 +43,7 @@ best of +NUMBER random orders), ratio and exact (KnapSack: greedy by value/weigh
 is greedy, greedy+x8 and sample+x8 for TSP; greedy and sample for KnapSack.)";
 
 struct EvalFlags {
-  std::vector<std::string> files;
+  Words files;
   std::string model, ref, modes;
   int64_t samples = 128;
   InstanceOptions input;
@@ -83,14 +82,6 @@ struct Answers {
   }
 };
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> entries;
-  std::istringstream text(list + ",");
-  text.exceptions(std::ios::badbit);
-  for (std::string entry; std::getline(text, entry, ',');) entries.push_back(entry);
-  return entries;
-}
-
 // A device does not help the rivals that search one instance after the other: their threads are the host's.
 int rival_threads(const CommonOptions& common, const EvalSet& set) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -99,8 +90,8 @@ int rival_threads(const CommonOptions& common, const EvalSet& set) {
 }
 
 // Every model in turn, each with its share of the time.
-SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode,
-                       const EvalSet& set, const SearchControl& control, Answers& answers) {
+SolveReport run_models(SolveRun& run, const Words& models, const EvalMode& mode, const EvalSet& set,
+                       const SearchControl& control, Answers& answers) {
   SolveReport all;
   for (size_t k = 0; k < models.size(); ++k) {
     run.models.request(models[k]);
@@ -117,9 +108,8 @@ SolveReport run_models(SolveRun& run, const std::vector<std::string>& models, co
 // Mean and half the width of its 95% confidence interval; NaN, in JSON null, where there is none.
 void add_mean(Json& row, const std::string& key, const std::vector<double>& values) {
   const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (double value : values) sum += value;
-  const double mean = sum / count;
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
   for (double value : values) squares += (value - mean) * (value - mean);
   row[key] = mean;
   row[key + "_ci95"] = values.size() > 1 ? 1.96 * std::sqrt(squares / (count - 1) / count) : std::nan("");
@@ -146,7 +136,7 @@ void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objec
   }
 }
 
-Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalMode& mode, const EvalSet& set,
+Json eval_row(SolveRun& run, const Words& models, const EvalMode& mode, const EvalSet& set,
               const CommonOptions& common) {
   const bool rival = !can_use_network(mode.options, problem_of(set.instances.front()));
   const bool on_host = rival && mode.options.mode != Mode::kTwoOpt;
@@ -154,14 +144,12 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   const SearchControl control = search_control(common);
   Answers answers{set.instances, mode.name};
   const Clock::time_point start = Clock::now();
-  const SolveReport report =
-      run_models(run, rival ? std::vector<std::string>{""} : models, mode, set, control, answers);
+  const SolveReport report = run_models(run, rival ? Words{""} : models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(set.instances.size());
-  double sum = 0;
-  for (const double one : answers.objectives) sum += one;
+  const double sum = std::accumulate(answers.objectives.begin(), answers.objectives.end(), 0.0);
   Json row = json_of({{"name", mode.name},
-                      {"mode", mode.strategy},
+                      {"mode", info_of(mode.options.mode).name},
                       {"problem", name_of(set.instances.front().problem)},
                       {"n", is_uniform(set.instances) ? Json(set.instances.front().n()) : Json()},
                       {"augment", report.augment ? Json(*report.augment) : Json()},
@@ -175,8 +163,7 @@ Json eval_row(SolveRun& run, const std::vector<std::string>& models, const EvalM
   row["seconds"] = seconds;
   row["ms_per_instance"] = 1000 * seconds / count;
   // A limit leaves fewer samples than were asked for.
-  const bool done = answers.status == Status::kDone;
-  const bool is_counted = done && report.samples;
+  const bool is_counted = answers.status == Status::kDone && report.samples;
   row["tours_per_second"] =
       is_counted ? count * static_cast<double>(*report.samples) / seconds : std::nan("");
   row["threads"] = threads;
@@ -212,23 +199,24 @@ EvalSet load_set(const EvalFlags& flags) {
 
 // Reads every model that the modes will use: a mistake ends the run before the work, and no mode's time has
 // it in it.
-std::vector<std::string> load_models(const EvalFlags& flags, const std::vector<EvalMode>& modes,
-                                     const EvalSet& set, ModelStore& store) {
-  const std::vector<std::string> models = split(flags.model);
-  for (const std::string& model : models) {
-    if (model.empty() && models.size() > 1)
+Words load_models(const EvalFlags& flags, const std::vector<EvalMode>& modes, const EvalSet& set,
+                  ModelStore& store) {
+  Words models;
+  std::istringstream list(flags.model + ",");
+  list.exceptions(std::ios::badbit);
+  for (std::string model; std::getline(list, model, ',');) {
+    if (model.empty() && !flags.model.empty())
       throw UsageError("-m " + flags.model + ": expected a model between commas");
+    models.push_back(model);
   }
-  if (std::all_of(modes.begin(), modes.end(), [&](const EvalMode& mode) {
-        return !can_use_network(mode.options, problem_of(set.instances.front()));
-      })) {
-    return models;
-  }
+  const Problem& problem = problem_of(set.instances.front());
+  const auto is_rival = [&](const EvalMode& mode) { return !can_use_network(mode.options, problem); };
+  if (std::all_of(modes.begin(), modes.end(), is_rival)) return models;
   std::set<int> sizes;
   for (const Instance& instance : set.instances) sizes.insert(instance.n());
   for (const std::string& model : models) {
     store.request(model);
-    for (const int n : sizes) store.get(set.instances.front().problem, n);
+    for (const int n : sizes) store.get(problem.kind, n);
   }
   return models;
 }
@@ -241,7 +229,7 @@ int run_eval(const EvalFlags& flags, const CommonOptions& common) {
       parse_eval_modes(flags.modes, set.instances.front().problem, flags.samples, common.seed);
   for (const EvalMode& mode : modes) check_instances(mode.options, pointers_to(set.instances));
   SolveRun run(common.device, "", false, run_log(), process_ranks());
-  const std::vector<std::string> models = load_models(flags, modes, set, run.models);
+  const Words models = load_models(flags, modes, set, run.models);
   const Json origin = json_of(
       {{"device", device_text(run.engine.device())}, {"seed", common.seed}, {"version", POINTSMAN_VERSION}});
   const bool by_line = output_format(common) == OutputFormat::kNdjson;

@@ -37,30 +37,20 @@ std::string problems_of(const ModeInfo& mode) {
   return titles;
 }
 
-std::vector<std::string> mode_names() {
-  std::vector<std::string> names;
-  for (const ModeInfo& mode : all_modes()) names.emplace_back(mode.name);
-  return names;
-}
-
 void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind problem, EvalMode& mode) {
   if (info.needs != nullptr && !(problem_of(problem).*info.needs)) {
-    throw UsageError("--modes: " + mode.strategy + " is for " + problems_of(info));
+    throw UsageError(std::string("--modes: ") + info.name + " is for " + problems_of(info));
   }
-  const bool kicks = info.number == ModeNumber::kKicks;
-  if (kicks) mode.options.kicks = 0;
+  const bool takes_number = info.number != ModeNumber::kNone;
+  if (info.number == ModeNumber::kKicks) mode.options.kicks = 0;
+  auto& counted = info.number == ModeNumber::kKicks ? mode.options.kicks : mode.options.samples;
   for (std::string word; std::getline(words, word, '+');) {
     const int64_t number = number_in(word);
-    const bool takes_number = info.number != ModeNumber::kNone;
     if (!takes_number || number == 0) {
-      throw UsageError("--modes: " + mode.name + ": " + mode.strategy + " takes " +
+      throw UsageError("--modes: " + mode.name + ": " + info.name + " takes " +
                        (takes_number ? "only +NUMBER" : "nothing") + ", found \"+" + word + "\"");
     }
-    if (kicks) {
-      mode.options.kicks = number;
-    } else {
-      mode.options.samples = number;
-    }
+    counted = number;
   }
 }
 
@@ -110,12 +100,14 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
   mode.options.seed = seed;
   std::istringstream words(text);
   words.exceptions(std::ios::badbit);
-  std::getline(words, mode.strategy, '+');
-  const ModeInfo* info = find_mode(mode.strategy);
+  std::string strategy;
+  std::getline(words, strategy, '+');
+  const ModeInfo* info = find_mode(strategy);
   if (info == nullptr) {
-    const std::vector<std::string> names = mode_names();
-    throw UsageError("--modes: expected " + joined(names, ", ", {}, " or ") + ", found \"" + mode.strategy +
-                     "\"" + did_you_mean(mode.strategy, names));
+    Words names;
+    for (const ModeInfo& one : all_modes()) names.emplace_back(one.name);
+    throw UsageError("--modes: expected " + joined(names, ", ", {}, " or ") + ", found \"" + strategy + "\"" +
+                     did_you_mean(strategy, names));
   }
   mode.options.mode = info->mode;
   if (info->mode == Mode::kSample || info->mode == Mode::kRandom) mode.options.samples = samples;

@@ -10,8 +10,7 @@
 namespace pointsman {
 
 struct EvalMode {
-  std::string name;      // as typed
-  std::string strategy;  // its first word
+  std::string name;  // as typed
   SolveOptions options;
   double temperature = 1.0;  // options.policy.temperature as typed
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pointsman generate`: random instances, our own or bit for bit NumPy's.
-#include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/formats/formats.h"
 #include "host/run/load.h"

@@ -16,8 +16,6 @@ namespace pointsman {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kInfoExamples = R"(Examples:
   pointsman info                  version, device and models
   pointsman info tsp20            one model: how it was trained and its tensors

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -117,11 +116,6 @@ int report_exception() noexcept {
   std::abort();
 }
 
-std::string exit_codes_text() {
-  const auto text = [](const auto& meaning) { return std::string(meaning.first) + " " + meaning.second; };
-  return "Exit codes: " + joined(std::span(kExitMeanings), ", ", text) + ".";
-}
-
 std::string version_text() {
   const DeviceInfo device = make_backend({"cpu", 1})->info();
   const std::string module = find_cuda_module();  // not loaded: that takes longer than the rest
@@ -146,20 +140,14 @@ std::vector<TextFlag> text_flags() {
 }
 
 Command make_program() {
+  const auto text = [](const auto& meaning) { return std::string(meaning.first) + " " + meaning.second; };
   Command program{"pointsman",
                   "Pointer networks for the travelling salesman and the knapsack: solve, search, train.",
-                  std::string(kExamples) + "\n" + exit_codes_text()};
+                  kExamples + ("\nExit codes: " + joined(std::span(kExitMeanings), ", ", text) + ".")};
   program.texts = text_flags();
   program.subcommands = {solve_command(),    train_command(),  score_command(), eval_command(),
                          generate_command(), verify_command(), bench_command(), info_command()};
   return program;
-}
-
-void print(const std::string& text) {
-  require_memory();
-  std::cout << text << std::flush;
-  if (!std::cout)
-    throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "standard output");
 }
 
 int main_program(int argc, char** argv) {
@@ -170,7 +158,9 @@ int main_program(int argc, char** argv) {
   const Parsed parsed = parse(program, Words(argv + 1, argv + argc));
   require_memory();
   if (parsed.command == nullptr) {
-    print(parsed.text);
+    std::cout << parsed.text << std::flush;
+    if (!std::cout)
+      throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "standard output");
     return kExitDone;
   }
   const CommonOptions& common = *parsed.command->common;

@@ -37,11 +37,10 @@ std::string wrapped(std::string_view text, size_t indent, size_t columns = kHelp
   size_t column = indent;
   while (!text.empty()) {
     const size_t length = std::min(text.find(' '), text.size());
-    const bool is_first = out.empty();
-    if (!is_first && column + 1 + length > columns) {
+    if (!out.empty() && column + 1 + length > columns) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
-    } else if (!is_first) {
+    } else if (!out.empty()) {
       out += ' ';
       ++column;
     }
@@ -93,11 +92,6 @@ std::string help_entry(const std::string& name, const std::string& description,
   text += wrapped(description, kDescriptionColumn);
   if (brackets.empty()) return text + "\n";
   return text + (used() + 1 + brackets.size() <= kHelpColumns ? " " : next_line) + brackets + "\n";
-}
-
-std::string help_entry(const OptionRow& row) {
-  const std::string value = shows_value(row) ? " " + row.value_text() : "";
-  return help_entry(joined(row.names, ", ") + value + dots(row), row.description, details(row, true));
 }
 
 // Lines of prose are wrapped; those of an example, which begin with spaces, stay.
@@ -196,7 +190,8 @@ std::string help_text(const Command& command, const std::string& name) {
     const std::string heading = row.is_positional ? "Positionals" : row.group;
     if (heading != group) text += "\n" + heading + ":\n";
     group = heading;
-    text += help_entry(row);
+    const std::string value = shows_value(row) ? " " + row.value_text() : "";
+    text += help_entry(joined(row.names, ", ") + value + dots(row), row.description, details(row, true));
   }
   if (!command.subcommands.empty()) text += "\nSubcommands:\n";
   for (const Command& subcommand : command.subcommands)

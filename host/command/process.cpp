@@ -39,12 +39,6 @@ void exchange_signals(const std::stop_token& end, Communicator& ranks) {
   }
 }
 
-std::unique_ptr<Communicator> join_all_ranks() {
-  auto ranks = join_ranks();
-  if (ranks) signal_exchange = std::jthread(exchange_signals, std::ref(*ranks));
-  return ranks;
-}
-
 }  // namespace
 
 void install_signal_handlers() {
@@ -62,7 +56,11 @@ int interrupt_exit_code() {
 }
 
 Communicator& process_ranks() {
-  static const std::unique_ptr<Communicator> joined = join_all_ranks();
+  static const std::unique_ptr<Communicator> joined = [] {
+    auto ranks = join_ranks();
+    if (ranks) signal_exchange = std::jthread(exchange_signals, std::ref(*ranks));
+    return ranks;
+  }();
   return joined ? *joined : one_process();
 }
 

@@ -5,7 +5,6 @@
 #include "engine/problem/problem.h"
 #include "host/command/command.h"
 #include "host/command/process.h"
-#include "host/formats/read_files.h"
 #include "host/formats/text_scan.h"
 #include "host/options/solve_options.h"
 #include "host/run/load.h"
@@ -34,7 +33,7 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   require_coordinates(instances, flags.file, "score");
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
   SolveRun run(common.device, flags.model, false, run_log(), process_ranks());
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   std::string text = "index  log_prob  cost\n";
   double sum = 0;
   const std::vector<double> log_probs = run.score(instances, solutions, flags.temperature,
@@ -51,14 +50,13 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
     text += printed("%5zu  %.8g  %.8g\n", i, log_probs[i], solutions[i].objective);
     sum += log_probs[i];
   }
-  const nlohmann::ordered_json summary =
-      json_of({{"instances", instances.size()},
-               {"mean_log_prob", sum / static_cast<double>(instances.size())},
-               {"temperature", flags.temperature},
-               {"model", run.used.names},
-               {"model_sha256", run.used.sha256},
-               {"device", device_text(run.engine.device())},
-               {"version", POINTSMAN_VERSION}});
+  const Json summary = json_of({{"instances", instances.size()},
+                                {"mean_log_prob", sum / static_cast<double>(instances.size())},
+                                {"temperature", flags.temperature},
+                                {"model", run.used.names},
+                                {"model_sha256", run.used.sha256},
+                                {"device", device_text(run.engine.device())},
+                                {"version", POINTSMAN_VERSION}});
   write_answer(file, common, json_of({{"code", kExitDone}, {"summary", summary}, {"solutions", rows}}), text);
   return kExitDone;
 }

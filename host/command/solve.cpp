@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
@@ -51,11 +50,9 @@ void check_resume(const CommonOptions& common) {
 
 Shard parse_shard(const std::string& text) {
   Shard shard;
-  const char* const last = text.data() + text.size();
-  const auto [slash, number_wrong] = std::from_chars(text.data(), last, shard.number);
-  const bool has_slash = number_wrong == std::errc() && slash != last && *slash == '/';
-  const auto [end, of_wrong] = std::from_chars(has_slash ? slash + 1 : last, last, shard.of);
-  if (!has_slash || of_wrong != std::errc() || end != last || shard.number < 1 || shard.number > shard.of ||
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos || !parse_integer(text.substr(0, slash), shard.number) ||
+      !parse_integer(text.substr(slash + 1), shard.of) || shard.number < 1 || shard.number > shard.of ||
       shard.of > kMostShards) {
     throw UsageError("--shard: expected I/N, 1/N to N/N, found \"" + text + "\"");
   }
@@ -135,8 +132,7 @@ class BestLines {
 InstanceBatch load_all(const SolveFlags& flags) {
   InstanceBatch all;
   for (const std::string& path : flags.files) {
-    InstanceBatch instances = load_instances(path, flags.input);
-    std::move(instances.begin(), instances.end(), std::back_inserter(all));
+    for (Instance& instance : load_instances(path, flags.input)) all.push_back(std::move(instance));
   }
   check_instances(flags.request.options, pointers_to(all));
   return all;
@@ -169,10 +165,8 @@ void check_format(OutputFormat format, const InstanceBatch& instances) {
                      (tours ? " instances" : " " + std::string(problem_of(first).title) + " instances") +
                      "; use json");
   }
-  if (format != OutputFormat::kNpy && format != OutputFormat::kNpz) return;
-  if (!is_uniform(instances)) {
+  if ((format == OutputFormat::kNpy || format == OutputFormat::kNpz) && !is_uniform(instances))
     throw UsageError("--format npy: holds one problem and one size; use json or ndjson");
-  }
 }
 
 // Solutions of --init, ready to answer with: checked, and improved where the run improves.
@@ -214,7 +208,6 @@ void log_end(const SolveSummary& summary, const SolveTotals& totals, double writ
   }
 }
 
-// One line for the running step of an active search.
 std::string step_text(const ActiveSearchProgress& at) {
   return printed("active search: instance %lld, step %d, batch mean %.6g, baseline %.6g, best %.6g",
                  static_cast<long long>(at.instance), at.step, at.batch_mean, at.baseline, at.best);

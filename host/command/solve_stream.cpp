@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
@@ -9,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -42,20 +42,11 @@ class LineQueue {
   // queue.
   LineQueue(const std::string& path, ReadOptions options, size_t capacity, const SearchControl& control)
       : control_(control), capacity_(capacity) {
-    options.stop = [this] { return stopped_.load(); };
+    options.stop = [this] { return stop_.stop_requested(); };
     input_ = std::make_unique<InstanceInput>(path, options);
-    if (input_->is_stream()) thread_ = std::thread([this] { read(); });
+    if (input_->is_stream()) reader_ = std::jthread([this] { read(); });
   }
-  LineQueue(const LineQueue&) = delete;
-  LineQueue& operator=(const LineQueue&) = delete;
-  ~LineQueue() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
+  ~LineQueue() { stop_.request_stop(); }
 
   // What is not a stream is for its caller to read.
   InstanceInput& input() { return *input_; }
@@ -89,8 +80,9 @@ class LineQueue {
     try {
       while (auto line = input_->next_line()) {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stopped_ || (lines_.size() < capacity_ && items_ < kItemsAhead); });
-        if (stopped_) break;
+        const auto has_room = [&] { return lines_.size() < capacity_ && items_ < kItemsAhead; };
+        changed_.wait(lock, stop_.get_token(), has_room);
+        if (stop_.stop_requested()) break;
         items_ += items_of(*line);
         lines_.push_back(std::move(*line));
         changed_.notify_all();
@@ -108,14 +100,14 @@ class LineQueue {
   const SearchControl& control_;
   const size_t capacity_;
   std::unique_ptr<InstanceInput> input_;
-  std::atomic<bool> stopped_{false};
+  std::stop_source stop_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::deque<InstanceLine> lines_;
   size_t items_ = 0;  // of these
   std::exception_ptr error_;
   bool ended_ = false;
-  std::thread thread_;
+  std::jthread reader_;  // the last: it ends before what it uses
 };
 
 // The output of --resume has other lines than the answers of this run. It is left as it is.
@@ -144,8 +136,7 @@ class AnsweredLines {
   // where there is none that stays: then none of those behind it does.
   bool take(const std::string& expected, const std::string& place) {
     if (!has_next()) return false;
-    const size_t size = is_whole_ ? expected.size() : std::min(next_.size(), expected.size());
-    if (next_.compare(0, size, expected, 0, size) != 0) {
+    if (!next_.starts_with(is_whole_ ? expected : expected.substr(0, next_.size()))) {
       const auto parted = std::mismatch(expected.begin(), expected.end(), next_.begin(), next_.end()).first;
       const auto at = static_cast<size_t>(parted - expected.begin());
       const size_t from = at + kAfter <= kShown ? 0 : at - kBefore;
@@ -190,9 +181,8 @@ class AnsweredLines {
     is_whole_ = static_cast<bool>(std::getline(file_, next_)) && !file_.eof();
     if (next_.empty() && !is_whole_) return;
     const std::string start = "{\"index\":" + std::to_string(first_ + count_) + ",";
-    const size_t common = std::min(next_.size(), start.size());
-    const bool is_answer = next_.compare(0, common, start, 0, common) == 0 &&
-                           (!is_whole_ || (common == start.size() && next_.ends_with('}')));
+    const bool is_answer = is_whole_ ? next_.starts_with(start) && next_.ends_with('}')
+                                     : next_.starts_with(start.substr(0, next_.size()));
     if (!is_answer) {
       refuse("expected an answer of solve --format ndjson, " + shown(start) + ".., found " + shown(next_));
     }
@@ -246,7 +236,20 @@ class SolveStream {
     if (flags.resume) answered_.emplace(common.output, first_, control.each.has_value());
   }
 
-  // Solves one file or stream.
+  SolveTotals solve_files() {
+    for (const std::string& path : flags_.files) {
+      solve_file(path);
+      if (is_stopped() || is_past_part()) break;
+    }
+    finish();
+    return totals_;
+  }
+
+ private:
+  bool is_stopped() const { return control_.check() != Status::kDone; }
+  bool is_past_part() const { return next_index_ >= last_; }
+  bool is_in_part(int64_t index) const { return index >= first_ && index < last_; }
+
   void solve_file(const std::string& path) {
     path_ = path == "-" ? "stdin" : path;
     try {
@@ -261,10 +264,6 @@ class SolveStream {
     }
   }
 
-  // A limit or a signal ended the run, or the part is done.
-  bool is_over() const { return is_stopped() || is_past_part(); }
-
-  // After the last file.
   void finish() {
     if (answered_ && answered_->has_next()) {
       if (is_stopped()) return;  // the output stays as it is
@@ -274,13 +273,6 @@ class SolveStream {
     if (answered_) end_of_answered();
     file_.commit();
   }
-
-  const SolveTotals& totals() const { return totals_; }
-
- private:
-  bool is_stopped() const { return control_.check() != Status::kDone; }
-  bool is_past_part() const { return next_index_ >= last_; }
-  bool is_in_part(int64_t index) const { return index >= first_ && index < last_; }
 
   void solve_input(const std::string& path) {
     const auto& batch_size = flags_.request.options.batch_size;
@@ -401,13 +393,7 @@ class SolveStream {
 
 SolveTotals solve_stream(SolveRun& run, const SolveFlags& flags, const CommonOptions& common,
                          const SearchControl& control, OutputFile& file) {
-  SolveStream stream(run, flags, common, control, file);
-  for (const std::string& path : flags.files) {
-    stream.solve_file(path);
-    if (stream.is_over()) break;
-  }
-  stream.finish();
-  return stream.totals();
+  return SolveStream(run, flags, common, control, file).solve_files();
 }
 
 }  // namespace pointsman

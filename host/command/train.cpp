@@ -59,9 +59,8 @@ int run_train(TrainRequest& request, const OptionSet& set, CommonOptions& common
   const TrainOptions& options = request.options;
   RankedTraining training =
       ranked_training(process_ranks(), common.device, request.asynchronous ? &options : nullptr);
-  Engine& engine = training.engine;
-  const DeviceInfo device = engine.device();
-  tell_device_note(engine, run_log());
+  const DeviceInfo device = training.engine.device();
+  tell_device_note(training.engine, run_log());
   log_info(printed(
       "training %s n = %d, %s, %lld steps of %d instances, seed %llu, on %s (%s)", request.problem.c_str(),
       options.model.n, method_of(request).c_str(), static_cast<long long>(options.steps), options.batch,
@@ -76,7 +75,7 @@ int run_train(TrainRequest& request, const OptionSet& set, CommonOptions& common
         log_info(describe(progress, options.steps));
       }
     };
-    result = train(engine.backend(),
+    result = train(training.engine.backend(),
                    {options, initial, request.resume, search_control(common), tell, training.shared});
   }
   const int code = interrupt_exit_code();

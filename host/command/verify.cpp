@@ -52,10 +52,8 @@ std::string describe(const Instance& instance, const Solution& solution, const s
          short_objective_text(instance, solution.objective) + more + "\n";
 }
 
-nlohmann::ordered_json row_json(size_t index, const Instance& instance, const Solution& solution,
-                                const std::string& wrong) {
-  nlohmann::ordered_json row =
-      json_of({{"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}});
+Json row_json(size_t index, const Instance& instance, const Solution& solution, const std::string& wrong) {
+  Json row = json_of({{"index", index}, {"id", instance.id}, {"problem", name_of(instance.problem)}});
   row["valid"] = wrong.empty();
   if (!wrong.empty()) row["error"] = wrong;
   const Problem& problem = problem_of(instance);
@@ -98,7 +96,7 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
   refuse_inputs(common, {flags.instances, flags.solutions});
   OutputFile file = open_output(common);
   auto [instances, solutions] = load_files(flags);
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   std::string text;
   size_t invalid = 0;
   double sum = 0;
@@ -116,7 +114,7 @@ int run_verify(const VerifyFlags& flags, const CommonOptions& common) {
     text += describe(instances[i], solutions[i], printable(name), wrong);
   }
   const int code = invalid > 0 ? kExitCheck : kExitDone;
-  nlohmann::ordered_json summary =
+  Json summary =
       json_of({{"instances", instances.size()}, {"valid", instances.size() - invalid}, {"invalid", invalid}});
   if (invalid == 0) summary["mean_cost"] = sum / static_cast<double>(instances.size());
   write_answer(file, common, json_of({{"code", code}, {"summary", summary}, {"solutions", rows}}), text);

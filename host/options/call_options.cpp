@@ -20,11 +20,9 @@ std::string wrong_device(const std::string& device) {
   for (const char* name : {"auto", "cpu", "cuda", "cuda:all", "check"}) {
     if (device == name) return {};
   }
-  if (device.starts_with("check:")) return {};
-  if (device.starts_with("cuda:") && device.size() > 5 && device.size() < 9 &&
-      device.find_first_not_of("0123456789", 5) == std::string::npos) {
-    return {};
-  }
+  const bool is_numbered = device.starts_with("cuda:") && device.size() > 5 && device.size() < 9 &&
+                           device.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (is_numbered || device.starts_with("check:")) return {};
   return "expected auto, cpu, cuda, cuda:NUMBER or cuda:all, found \"" + device + "\"";
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/problem/instance.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -86,14 +85,11 @@ constexpr OptionType type_for() {
   return OptionType::kInteger;
 }
 
+// Of a variable's value, which may be optional.
 template <typename T>
-struct Plain {
-  using Type = T;
-};
+T plain(const T&);
 template <typename T>
-struct Plain<std::optional<T>> {
-  using Type = T;
-};
+T plain(const std::optional<T>&);
 
 // What std::get() finds for a plain variable.
 template <typename T>
@@ -104,10 +100,7 @@ using Held = std::conditional_t<
 
 template <typename T>
 OptionValue value_of(const T& variable) {
-  if constexpr (std::is_same_v<T, std::vector<std::string>>)
-    return {};
-  else
-    return static_cast<Held<T>>(variable);
+  return static_cast<Held<T>>(variable);
 }
 
 template <typename T>
@@ -135,32 +128,11 @@ std::string in_library_names(const std::string& message) {
 
 std::string OptionRow::value_text() const { return choices.empty() ? value : joined(choices, "|"); }
 
-Option& Option::required() {
-  row_.is_required = true;
-  row_.default_value.clear();
-  return *this;
-}
-
-Option& Option::type_name(const char* name) {
-  row_.value = name;
-  return *this;
-}
-
 Option& Option::range(double low, double high) {
   range_ = {low, high};
   row_.range = short_text(low) + ".." + short_text(high);
   if (type_ == OptionType::kInteger)
     row_.range = printed("%lld..%lld", static_cast<long long>(low), static_cast<long long>(high));
-  return *this;
-}
-
-Option& Option::choices(std::vector<std::string> words) {
-  row_.choices = std::move(words);
-  return *this;
-}
-
-Option& Option::judged_by(std::function<std::string(const std::string&)> wrong) {
-  wrong_ = std::move(wrong);
   return *this;
 }
 
@@ -244,15 +216,16 @@ Option& OptionSet::declare(const char* names, OptionType type, std::string descr
 
 template <typename T>
 Option& OptionSet::add(const char* names, T& variable, std::string description) {
-  using Type = typename Plain<T>::Type;
+  using Type = decltype(plain(variable));
   Option& option = declare(names, type_for<Type>(), std::move(description));
-  option.load_ = [&variable] { return value_of(variable); };
   if constexpr (std::is_same_v<Type, std::vector<std::string>>) {
+    option.load_ = [] { return OptionValue(); };
     option.store_ = [&variable, is_first = true](const OptionValue& value) mutable {
       if (std::exchange(is_first, false)) variable.clear();
       variable.push_back(std::get<std::string>(value));
     };
   } else {
+    option.load_ = [&variable] { return value_of(variable); };
     option.parse_ = parsed<Held<Type>>;
     option.convert_ = converted<Held<Type>>;
     option.store_ = [&variable](const OptionValue& value) {
@@ -262,7 +235,7 @@ Option& OptionSet::add(const char* names, T& variable, std::string description) 
   if (option.type() != OptionType::kSwitch) option.row_.default_value = option.text();
   if (option.type() == OptionType::kReal && !option.row_.default_value.empty())
     option.row_.default_value = short_text(std::get<double>(option.load_()));
-  if (std::is_same_v<Type, int> && !std::is_same_v<T, std::optional<int>>)
+  if (std::is_same_v<T, int>)
     option.range(std::numeric_limits<int>::min(), std::numeric_limits<int>::max()).row_.range.clear();
   return option;
 }
@@ -295,16 +268,6 @@ void OptionSet::set(const std::string& name, const OptionValue& value) {
   }
   option->set(value);
   option->is_given = option->is_typed = true;
-}
-
-bool OptionSet::is_given(const char* flag) const {
-  const Option* const option = find(flag);
-  return option != nullptr && option->is_given;
-}
-
-bool OptionSet::is_typed(const char* flag) const {
-  const Option* const option = find(flag);
-  return option != nullptr && option->is_typed;
 }
 
 void OptionSet::refuse_typed(std::span<const char* const> flags, const std::string& why) const {

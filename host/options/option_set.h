@@ -53,12 +53,25 @@ enum class OptionType { kSwitch, kInteger, kUnsigned, kReal, kText, kTexts };
 // An option that is bound to a variable, which must outlive it.
 class Option {
  public:
-  Option& required();
-  Option& type_name(const char* name);
+  Option& required() {
+    row_.is_required = true;
+    row_.default_value.clear();
+    return *this;
+  }
+  Option& type_name(const char* name) {
+    row_.value = name;
+    return *this;
+  }
   Option& range(double low, double high);  // both ends are in it
-  Option& choices(std::vector<std::string> words);
+  Option& choices(std::vector<std::string> words) {
+    row_.choices = std::move(words);
+    return *this;
+  }
   // `wrong` says what is wrong with the text of a value; empty: nothing. With it `choices` are only shown.
-  Option& judged_by(std::function<std::string(const std::string&)> wrong);
+  Option& judged_by(std::function<std::string(const std::string&)> wrong) {
+    wrong_ = std::move(wrong);
+    return *this;
+  }
 
   const OptionRow& row() const { return row_; }
   OptionType type() const { return type_; }
@@ -132,13 +145,18 @@ class OptionSet {
   // Sets the option of that name of the libraries. Throws UsageError, also where there is none.
   void set(const std::string& name, const OptionValue& value);
 
-  bool is_given(const char* flag) const;
-  bool is_typed(const char* flag) const;
+  // False also where there is no such flag.
+  bool is_given(const char* flag) const { return has(flag, &Option::is_given); }
+  bool is_typed(const char* flag) const { return has(flag, &Option::is_typed); }
   // Throws UsageError(flag: why) for the first of the flags that the caller gave.
   void refuse_typed(std::span<const char* const> flags, const std::string& why) const;
 
  private:
   Option& declare(const char* names, OptionType type, std::string description);
+  bool has(const char* flag, bool Option::*state) const {
+    const Option* const option = find(flag);
+    return option != nullptr && option->*state;
+  }
 
   std::deque<Option> options_;
   std::string group_ = "Options";

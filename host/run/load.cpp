@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/problem/generate.h"
-#include "engine/problem/problem.h"
 #include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"
 #include "host/run/log.h"

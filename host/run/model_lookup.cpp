@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <memory>
 #include <new>
 #include <set>
 #include <sstream>
+#include <tuple>
 
-#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 #include "host/formats/text_scan.h"
 #include "host/options/did_you_mean.h"
@@ -107,15 +106,11 @@ Model load_model(const fs::path& path, const RunLog& log) {
 
 fs::path ModelStore::choose(ProblemKind problem, int n) {
   if (!listings_) listings_ = list_models();
-  const ModelListing* best = nullptr;
-  for (const ModelListing& listing : *listings_) {
-    if (listing.problem != problem) continue;
-    const auto rank = [n](const ModelListing& of) {
-      return std::pair(std::abs(of.n - n), of.name.ends_with(kPaperSuffix));
-    };
-    if (!best || rank(listing) < rank(*best)) best = &listing;
-  }
-  if (!best) {
+  const auto rank = [&](const ModelListing& of) {
+    return std::tuple(of.problem != problem, std::abs(of.n - n), of.name.ends_with(kPaperSuffix));
+  };
+  const auto best = std::ranges::min_element(*listings_, {}, rank);
+  if (best == listings_->end() || best->problem != problem) {
     throw ModelFileError(std::string("no ") + name_of(problem) + " model found in " + join_directories() +
                          "; name one with -m, or train one with `pointsman train`");
   }

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <optional>
-#include <utility>
 
 #include "engine/backend/ranks/cluster_backend.h"
 #include "host/options/solve_options.h"

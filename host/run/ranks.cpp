@@ -103,9 +103,10 @@ SolveJob job_of(const WorkPiece& piece, int ranks, const SolveJob& job) {
   return part;
 }
 
-void put_instances(MessageWriter& message, const InstancePointers& instances) {
+MessageWriter& put_instances(MessageWriter& message, const InstancePointers& instances) {
   message.put(static_cast<uint64_t>(instances.size()));
   for (const Instance* instance : instances) put(message, *instance);
+  return message;
 }
 
 InstanceBatch take_instances(MessageReader& message) {
@@ -124,14 +125,13 @@ std::unique_ptr<AsynchronousBackend> asynchronous_backend(Communicator& ranks,
 std::unique_ptr<Backend> backend_of_all(Communicator& ranks, const BackendOptions& options) {
   const BackendOptions own = options_of_rank(options, ranks);
   auto backend = make_cluster_backend(ranks, own.device == "cpu" ? nullptr : make_backend(own), own.threads);
-  MessageWriter message;
-  tell(ranks, put(message.put(RankCall::kBackend), options));
+  tell(ranks, put(MessageWriter().put(RankCall::kBackend), options));
   return backend;
 }
 
 // Which of a machine's devices a rank takes.
-size_t device_number(const Communicator& ranks, size_t devices) {
-  return static_cast<size_t>(ranks.local_rank()) % devices;
+size_t device_number(const Communicator& ranks, const CudaStatus& cuda) {
+  return static_cast<size_t>(ranks.local_rank()) % cuda.devices.size();
 }
 
 // The CUDA device that a rank would take.
@@ -140,9 +140,9 @@ struct RankDevice {
 };
 
 RankDevice own_device(const Communicator& ranks) {
-  const CudaStatus status = cuda_status();
-  if (!status.reason.empty()) return {{}, status.reason};
-  return {status.devices[device_number(ranks, status.devices.size())].identity, {}};
+  const CudaStatus cuda = cuda_status();
+  if (!cuda.reason.empty()) return {{}, cuda.reason};
+  return {cuda.devices[device_number(ranks, cuda)].identity, {}};
 }
 
 // Why not every rank has a CUDA device of its own; empty: they have.
@@ -203,35 +203,30 @@ struct Server {
   std::vector<std::unique_ptr<Model>> models = {};
 
   // False: it was the last call.
-  bool serve(MessageReader& message) {
-    switch (message.next<RankCall>()) {
-      case RankCall::kEngine:
-        engine.emplace(options_of_rank(take_backend_options(message), ranks));
-        return true;
-      case RankCall::kModel:
-        models.push_back(std::make_unique<Model>(take_model(message)));
-        return true;
-      case RankCall::kSolve:
-        solve(message);
-        return true;
-      case RankCall::kScore:
-        score(message);
-        return true;
-      case RankCall::kCudaDevice: {
-        const RankDevice own = own_device(ranks);
-        ranks.send(0, MessageWriter().put(own.identity).put(own.reason).bytes());
-        return true;
-      }
-      case RankCall::kBackend:
-        serve_backend(options_of_rank(take_backend_options(message), ranks));
-        return true;
-      case RankCall::kTrainAlone:
-        train_alone(message);
-        return true;
-      case RankCall::kEnd:
-        return false;
+  bool serve_next() {
+    const Communicator::Received received = ranks.receive(0);
+    MessageReader message(received.bytes);
+    const auto call = message.next<RankCall>();
+    if (call == RankCall::kEnd) return false;
+    if (call == RankCall::kEngine) {
+      engine.emplace(options_of_rank(take_backend_options(message), ranks));
+    } else if (call == RankCall::kModel) {
+      models.push_back(std::make_unique<Model>(take_model(message)));
+    } else if (call == RankCall::kSolve) {
+      solve(message);
+    } else if (call == RankCall::kScore) {
+      score(message);
+    } else if (call == RankCall::kCudaDevice) {
+      const RankDevice own = own_device(ranks);
+      ranks.send(0, MessageWriter().put(own.identity).put(own.reason).bytes());
+    } else if (call == RankCall::kBackend) {
+      serve_backend(options_of_rank(take_backend_options(message), ranks));
+    } else if (call == RankCall::kTrainAlone) {
+      train_alone(message);
+    } else {
+      throw std::logic_error("no such call of another rank");
     }
-    throw std::logic_error("no such call of another rank");
+    return true;
   }
 
   const Model* take_model_number(MessageReader& message) {
@@ -272,8 +267,7 @@ struct Server {
   // Writes nothing and validates nothing to speak of: rank 0 does.
   void train_alone(MessageReader& message) {
     const auto backend = asynchronous_backend(ranks, take_backend_options(message));
-    const auto bytes = message.next<std::vector<char>>();
-    const Checkpoint told = parse_checkpoint({bytes.data(), bytes.size()}, "the options of rank 0");
+    const Checkpoint told = parse_checkpoint(message.next<std::string>(), "the options of rank 0");
     TrainOptions options = told.options;
     options.validation_instances = 2;
     options.validation_every = std::numeric_limits<int64_t>::max();
@@ -291,23 +285,17 @@ BackendOptions options_of_rank(BackendOptions options, const Communicator& ranks
   if (options.threads == 0 && cores >= sysconf(_SC_NPROCESSORS_ONLN))
     options.threads = std::max(1, cores / ranks.local_size());
   if ((options.device == "auto" || options.device == "cuda") && !find_cuda_module().empty()) {
-    const size_t devices = cuda_status().devices.size();
-    if (devices > 0) options.device = "cuda:" + std::to_string(device_number(ranks, devices));
+    const CudaStatus cuda = cuda_status();
+    if (!cuda.devices.empty()) options.device = "cuda:" + std::to_string(device_number(ranks, cuda));
   }
   return options;
 }
 
 int32_t Ranks::number_of(const Model* model) {
-  if (!std::exchange(is_open_, true)) {
-    MessageWriter message;
-    tell(ranks_, put(message.put(RankCall::kEngine), options_));
-  }
+  if (!std::exchange(is_open_, true)) tell(ranks_, put(MessageWriter().put(RankCall::kEngine), options_));
   if (model == nullptr) return -1;
   const auto [at, is_new] = known_.try_emplace(model, static_cast<int32_t>(known_.size()));
-  if (is_new) {
-    MessageWriter message;
-    tell(ranks_, put(message.put(RankCall::kModel), *model));
-  }
+  if (is_new) tell(ranks_, put(MessageWriter().put(RankCall::kModel), *model));
   return at->second;
 }
 
@@ -337,11 +325,9 @@ SolveReport Ranks::solve(Engine& own, const Model* model, const SolveJob& job) {
   const auto message = [&](const WorkPiece& piece) {
     const SolveJob part = job_of(piece, ranks_.size(), job);
     MessageWriter writer;
-    put(writer.put(RankCall::kSolve).put(number), part.options);
-    put(writer, part.control);
+    put(put(writer.put(RankCall::kSolve).put(number), part.options), part.control);
     writer.put(part.rows);
-    put_instances(writer, part.instances);
-    return writer.bytes();
+    return put_instances(writer, part.instances).bytes();
   };
   share_work(ranks_, work_of(job.instances), here, message,
              [&](const WorkPiece& piece, std::string_view bytes) {
@@ -383,10 +369,7 @@ std::vector<double> Ranks::score(Engine& own, const Model& model, std::span<cons
 
 void serve_rank(Communicator& ranks, const std::function<bool()>& interrupted) {
   Server server{ranks, interrupted};
-  for (bool is_on = true; is_on;) {
-    const Communicator::Received call = ranks.receive(0);
-    MessageReader message(call.bytes);
-    is_on = server.serve(message);
+  while (server.serve_next()) {
   }
 }
 

@@ -19,10 +19,8 @@ SolutionSums& SolveTotals::group_of(const Instance& instance) {
     return group.n == instance.n() && group.problem == instance.problem;
   });
   if (found != groups.end()) return *found;
-  if (groups.size() <= kMostGroups) {
-    groups.emplace_back();
-    if (groups.size() <= kMostGroups) groups.back().n = instance.n();
-  }
+  const bool is_of_all_others = groups.size() >= kMostGroups;
+  if (groups.size() <= kMostGroups) groups.emplace_back().n = is_of_all_others ? 0 : instance.n();
   return groups.back();
 }
 

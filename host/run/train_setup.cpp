@@ -91,10 +91,8 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
     set.refuse_typed(kPolicyGradient, "is not for supervised learning (--solutions)");
   }
   const ModelConfig& model = request.options.model;
-  InstanceOptions input;
-  input.problem = request.problem;
-  input.capacity = model.capacity;
-  const InstanceBatch instances = load_instances(request.instances, input);
+  const InstanceBatch instances =
+      load_instances(request.instances, {"auto", request.problem, model.capacity});
   require_coordinates(instances, request.instances, "--instances");
   for (size_t i = 0; i < instances.size(); ++i) {
     if (instances[i].n() == model.n) continue;
