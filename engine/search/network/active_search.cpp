@@ -17,8 +17,6 @@
 namespace pointsman {
 namespace {
 
-// For parameters, gradients and moments of all instances: in the host's memory, in a device's own.
-constexpr double kHostBytes = 128.0 * (1 << 20), kDeviceBytes = 32.0 * kHostBytes;
 constexpr float kMaxNorm = 1.0f;  // global L2 norm that gradients are clipped to
 
 // What one instance carries from step to step. Baseline and least cost are in network units.
@@ -197,13 +195,6 @@ void check_options(const ActiveSearchOptions& options, const ModelConfig& config
 }
 
 }  // namespace
-
-int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device) {
-  const auto most = static_cast<int64_t>((device.uses_host ? kHostBytes : kDeviceBytes) /
-                                         (4.0 * sizeof(float) * options.initial.size()));
-  return static_cast<int>(
-      std::clamp<int64_t>(device.rollouts / options.replicas, 1, std::max<int64_t>(most, 1)));
-}
 
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
                         const ActiveSearchOptions& options, const SearchControl& control) {
