@@ -92,12 +92,6 @@ ImproveOptions improve_options(const SolveOptions& options) {
   return improve;
 }
 
-InstanceSearch local_search(const SolveOptions& options) {
-  return [options](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads* workers) {
-    return local_search_tour(instance, improve_options(options), control, workers);
-  };
-}
-
 InstanceSearch exact_search(int64_t most_branches) {
   return [most_branches](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
     return exact_packing(instance, control, most_branches);
@@ -105,8 +99,7 @@ InstanceSearch exact_search(int64_t most_branches) {
 }
 
 SearchOptions search_options(const SolveOptions& options, const Model* model, bool improve) {
-  if (options.mode == Mode::kAuto && model == nullptr) return local_search(options);
-  switch (options.mode) {
+  switch (options.mode == Mode::kAuto && model == nullptr ? Mode::kLocal : options.mode) {
     case Mode::kAuto:
     case Mode::kGreedy:
     case Mode::kSample:
@@ -114,7 +107,10 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
     case Mode::kActive:
       return active_options(options, *model);
     case Mode::kLocal:
-      return local_search(options);
+      return [options = improve_options(options)](const Instance& instance, uint64_t,
+                                                  const SearchControl& control, WorkerThreads* workers) {
+        return local_search_tour(instance, options, control, workers);
+      };
     case Mode::kTwoOpt:
       return TwoOptOptions{options.kicks, options.seed, options.fills_limit};
     case Mode::kRandom:
