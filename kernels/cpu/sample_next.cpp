@@ -101,9 +101,9 @@ HWY_INLINE int position_of(const float* prefix, int items, float target) {
   return std::min(static_cast<int>(below), items - 1);
 }
 
-void DrawPositions(const DrawArgs& a) {
-  const float total = a.prefix[a.items - 1];
-  for (int i = 0; i < a.count; ++i) a.positions[i] = position_of(a.prefix, a.items, a.uniforms[i] * total);
+void DrawPositions(const float* prefix, int items, const float* uniforms, int count, int32_t* positions) {
+  const float total = prefix[items - 1];
+  for (int i = 0; i < count; ++i) positions[i] = position_of(prefix, items, uniforms[i] * total);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -119,7 +119,9 @@ HWY_EXPORT(DrawPositions);
 
 void softmax_prefix(const SoftmaxPrefixArgs& args) { HWY_DYNAMIC_DISPATCH(SoftmaxPrefix)(args); }
 void sampling_uniforms(const UniformsArgs& args) { HWY_DYNAMIC_DISPATCH(SamplingUniforms)(args); }
-void draw_positions(const DrawArgs& args) { HWY_DYNAMIC_DISPATCH(DrawPositions)(args); }
+void draw_positions(const float* prefix, int items, const float* uniforms, int count, int32_t* positions) {
+  HWY_DYNAMIC_DISPATCH(DrawPositions)(prefix, items, uniforms, count, positions);
+}
 
 }  // namespace pointsman::cpu
 #endif

@@ -31,7 +31,7 @@ struct AttentionForward {
     make_room();
     float* x = states.layers[0].x.data();
     for (int s = 0; s < sequences; ++s) {
-      cpu::embed({call.features_of(s), p.embedding.data(), x + floats_of(s * n), n});
+      cpu::embed(call.features_of(s), p.embedding.data(), n, x + floats_of(s * n));
     }
     const int layers = static_cast<int>(p.products.layers.size());
     for (int l = 0; l < layers; ++l) {
@@ -161,8 +161,7 @@ struct AttentionBackward {
     back(p.products.start_c, mean, a.dstart_c, sequences, dmean, true);
     for (size_t i = 0; i < floats; ++i) dmean[i] /= static_cast<float>(n);
     for (int s = 0; s < sequences; ++s) {
-      float* out = a.doutput + floats_of(s * n);
-      cpu::add_bias({out, dmean + floats_of(s), out, n, kHidden});
+      cpu::add_bias(a.doutput + floats_of(s * n), dmean + floats_of(s), n, kHidden);
     }
   }
 

@@ -335,7 +335,7 @@ struct TileRollout {
       log_total = log_f32(prefix[group.remaining - 1]);
       if (request.decode == Decode::kSample) {
         const float* uniforms = w.draws.uniforms.data() + (group.first_member - w.draws.first_member);
-        cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w.draws.positions.data()});
+        cpu::draw_positions(prefix, group.remaining, uniforms, group.members, w.draws.positions.data());
       }
     }
     statistics.steps += group.members;

@@ -104,8 +104,7 @@ TEST_CASE("the vectors' exp has the scalar's bits") {
     });
     a.resize(a.size() / 16 * 16);
     std::vector<float> found = a;
-    float bound;
-    cpu::exp_references({found.data(), static_cast<int>(found.size()), &bound});
+    cpu::exp_references(found.data(), static_cast<int>(found.size()));
     int different = 0;
     for (size_t i = 0; i < a.size(); ++i) different += !same_bits(found[i], exp_f32(2.0f * a[i]));
     CHECK(a.size() > 50000);

@@ -132,7 +132,7 @@ TEST_CASE("draw_positions: the first running sum that is not below the target") 
       }
       prefix.resize(cpu::padded(items), -1.0f);
       const int count = static_cast<int>(uniforms.size());
-      cpu::draw_positions({prefix.data(), items, uniforms.data(), count, found.data()});
+      cpu::draw_positions(prefix.data(), items, uniforms.data(), count, found.data());
       CHECK(found == expected);
     }
   });
