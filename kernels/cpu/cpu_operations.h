@@ -74,15 +74,9 @@ struct LstmCellArgs {
 void lstm_cell(const LstmCellArgs& args);
 
 // Back through one step: the gradients of the gates (before the nonlinearities) from dh and dc; dc becomes
-// the earlier step's.
-struct LstmCellBackwardArgs {
-  int rows;
-  float* cells;         // [rows][5H] of the forward pass; out: the gates' gradients in the first 4H
-  const float* c_prev;  // [rows][H]
-  const float* dh;      // [rows][H]
-  float* dc;            // [rows][H], in and out
-};
-void lstm_cell_backward(const LstmCellBackwardArgs& args);
+// the earlier step's. cells: [rows][5H] of the forward pass; out: the gates' gradients in the first 4H. The
+// others: [rows][H].
+void lstm_cell_backward(int rows, float* cells, const float* c_prev, const float* dh, float* dc);
 
 // Sums of gate gradients over rows of (step, sequence), blocks of 128 rows in order:
 //   bias[j] += sum dgates, fold[c][j] += sum dgates x input[c], start[j] += sum over the first start_rows.
@@ -266,15 +260,9 @@ constexpr int64_t self_attention_scratch(int n) {
 
 // ------------------------------------------------------------------------------ sample_next
 
-// Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max).
-struct SoftmaxPrefixArgs {
-  const float* logits;  // [count rounded up to 16]
-  int count;
-  float* prefix;    // [count rounded up to 16]
-  float* largest;   // out: max of the logits
-  double* entropy;  // out, nats; null: not wanted
-};
-void softmax_prefix(const SoftmaxPrefixArgs& args);
+// Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max). Returns the max.
+// logits, prefix: [count rounded up to 16]; entropy: out, nats; null: not wanted.
+float softmax_prefix(const float* logits, int count, float* prefix, double* entropy);
 
 // sampling_uniform() (kernels/common/philox.h) of many samples in one step.
 struct UniformsArgs {

@@ -68,7 +68,7 @@ void steps_backward(const PackedLstm& lstm, LstmStates& states, int first, int e
       cpu::multiply({states.cell(step + 1), kLstmCell, lstm.recurrent.backward.data(), dh_step, kHidden,
                      states.rows, kGates, kHidden, true});
     }
-    cpu::lstm_cell_backward({states.rows, states.cell(step), states.c_before(step), dh_step, gradients.dc});
+    cpu::lstm_cell_backward(states.rows, states.cell(step), states.c_before(step), dh_step, gradients.dc);
   }
 }
 

@@ -366,10 +366,9 @@ struct TileRollout {
     const float* prior = w.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
     cpu::pointer_logits({&encoded.references[group.piece], &weights, query, list, group.remaining, prior,
                          w.logits.data(), activations, &step});
-    float largest;
     double entropy = 0.0;
-    cpu::softmax_prefix(
-        {w.logits.data(), group.remaining, w.prefix.data(), &largest, want_entropy ? &entropy : nullptr});
+    const float largest = cpu::softmax_prefix(w.logits.data(), group.remaining, w.prefix.data(),
+                                              want_entropy ? &entropy : nullptr);
     ++statistics.evaluations;
     statistics.direct_rows += step.direct;
     statistics.entropy += group.members * entropy;

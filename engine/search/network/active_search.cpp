@@ -2,7 +2,6 @@
 // Algorithm 2 of Bello et al. 2017 for many instances at once, each with weights of its own.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -66,8 +65,6 @@ struct ActiveSearch {
     backend.rollout(request, rollouts);
     keep(request);
   }
-
-  bool has_all() const { return std::ranges::all_of(searched, &Searched::is_solved); }
 
   void report(int step) const {
     if (!options.on_step) return;
@@ -215,7 +212,8 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
     if (!drawn || step + 1 < options.steps) status = control.check();
     control.trace_call("step", int64_t{sets} * options.replicas, began);
   }
-  if (!search.has_all() && !control.is_over()) search.draw_one(control.stop_at_end());
+  if (!std::ranges::all_of(search.searched, &Searched::is_solved) && !control.is_over())
+    search.draw_one(control.stop_at_end());
   const bool by_clock = hurried && options.entropy > 0.0;
   return search.result(status == Status::kDone && by_clock ? Status::kTimeLimit : status);
 }

@@ -121,8 +121,7 @@ TEST_CASE("the vectors' clamped exp has the scalar's bits") {
     for (float difference = 0.0f; difference < 120.0f; difference += 0.37f) {
       std::vector<float> logits(16, -difference), prefix(16);
       logits[1] = 0.0f;
-      float largest;
-      cpu::softmax_prefix({logits.data(), 2, prefix.data(), &largest, nullptr});
+      cpu::softmax_prefix(logits.data(), 2, prefix.data(), nullptr);
       different += !same_bits(prefix[0], exp_f32(-difference));
     }
     CHECK(different == 0);

@@ -28,8 +28,8 @@ Softmax run(const std::vector<float>& logits, bool entropy = true) {
   std::copy(logits.begin(), logits.end(), padded.begin());
   Softmax result;
   result.prefix.resize(padded.size());
-  cpu::softmax_prefix(
-      {padded.data(), count, result.prefix.data(), &result.largest, entropy ? &result.entropy : nullptr});
+  result.largest =
+      cpu::softmax_prefix(padded.data(), count, result.prefix.data(), entropy ? &result.entropy : nullptr);
   result.prefix.resize(count);
   return result;
 }
