@@ -52,8 +52,7 @@ struct ActiveSearch {
     request.weigh = [&](const RolloutResult& drawn) { return weights_of(drawn, step, temperature); };
     request.learned = options.learned;
     request.sets = static_cast<int>(instances.size());
-    request.update.learning_rate = options.learning_rate;
-    request.update.max_norm = kMaxNorm;
+    request.update = {.learning_rate = options.learning_rate, .max_norm = kMaxNorm};
     backend.learn(request, rollouts);
     keep(request.rollouts);
     return rollouts.finished.empty();
