@@ -199,15 +199,13 @@ Devices Engine::devices() const {
 }
 
 void Engine::load(const Model& model) {
-  if (is_loaded_ && config_ == model.config && parameters_ == model.parameters) return;
-  is_loaded_ = false;
+  if (loaded_ && loaded_->config == model.config && loaded_->parameters == model.parameters) return;
+  loaded_.reset();
   for (const auto& backend : backends_) {
     backend->configure(model.config, 1);
     backend->load_parameters(0, model.parameters);
   }
-  config_ = model.config;
-  parameters_ = model.parameters;
-  is_loaded_ = true;
+  loaded_ = model;
 }
 
 SolveReport Engine::solve(const Model* model, const SolveJob& job) {
@@ -271,7 +269,7 @@ SolveReport Engine::run(const Model* model, const SolveJob& job) {
   if (std::holds_alternative<SamplingOptions>(plan.search)) {
     load(*model);
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
-    is_loaded_ = false;
+    loaded_.reset();
   }
   SolveReport report = report_of(plan, options, model);
   report.statistics = solve_instances(devices(), model == nullptr ? ModelConfig() : model->config, plan, job);

@@ -3,7 +3,6 @@
 //   a = x + W_o attend(LN1(x)) + b_o,  x' = a + W_2 relu(W_1 LN2(a) + b_1) + b_2,
 // from x = E p, and the decoder's start state from the mean of the encoded items.
 #include <algorithm>
-#include <cmath>
 
 #include "engine/backend/cpu/network.h"
 #include "kernels/common/scalar_math.h"
