@@ -92,12 +92,6 @@ ImproveOptions improve_options(const SolveOptions& options) {
   return improve;
 }
 
-InstanceSearch local_search(const SolveOptions& options) {
-  return [options](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads* workers) {
-    return local_search_tour(instance, improve_options(options), control, workers);
-  };
-}
-
 InstanceSearch exact_search(int64_t most_branches) {
   return [most_branches](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
     return exact_packing(instance, control, most_branches);
@@ -105,8 +99,7 @@ InstanceSearch exact_search(int64_t most_branches) {
 }
 
 SearchOptions search_options(const SolveOptions& options, const Model* model, bool improve) {
-  if (options.mode == Mode::kAuto && model == nullptr) return local_search(options);
-  switch (options.mode) {
+  switch (options.mode == Mode::kAuto && model == nullptr ? Mode::kLocal : options.mode) {
     case Mode::kAuto:
     case Mode::kGreedy:
     case Mode::kSample:
@@ -114,7 +107,10 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
     case Mode::kActive:
       return active_options(options, *model);
     case Mode::kLocal:
-      return local_search(options);
+      return [options = improve_options(options)](const Instance& instance, uint64_t,
+                                                  const SearchControl& control, WorkerThreads* workers) {
+        return local_search_tour(instance, options, control, workers);
+      };
     case Mode::kTwoOpt:
       return TwoOptOptions{options.kicks, options.seed, options.fills_limit};
     case Mode::kRandom:
@@ -203,15 +199,13 @@ Devices Engine::devices() const {
 }
 
 void Engine::load(const Model& model) {
-  if (is_loaded_ && config_ == model.config && parameters_ == model.parameters) return;
-  is_loaded_ = false;
+  if (loaded_ && loaded_->config == model.config && loaded_->parameters == model.parameters) return;
+  loaded_.reset();
   for (const auto& backend : backends_) {
     backend->configure(model.config, 1);
     backend->load_parameters(0, model.parameters);
   }
-  config_ = model.config;
-  parameters_ = model.parameters;
-  is_loaded_ = true;
+  loaded_ = model;
 }
 
 SolveReport Engine::solve(const Model* model, const SolveJob& job) {
@@ -275,7 +269,7 @@ SolveReport Engine::run(const Model* model, const SolveJob& job) {
   if (std::holds_alternative<SamplingOptions>(plan.search)) {
     load(*model);
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
-    is_loaded_ = false;
+    loaded_.reset();
   }
   SolveReport report = report_of(plan, options, model);
   report.statistics = solve_instances(devices(), model == nullptr ? ModelConfig() : model->config, plan, job);

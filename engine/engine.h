@@ -56,7 +56,7 @@ class Engine {
   const std::string& device_note() const { return note_; }  // why "auto" fell back; empty when it did not
   // The first device.
   Backend& backend() {
-    is_loaded_ = false;  // the caller may configure it
+    loaded_.reset();  // the caller may configure it
     return *backends_[0];
   }
 
@@ -78,9 +78,7 @@ class Engine {
 
   std::string note_;
   std::vector<std::unique_ptr<Backend>> backends_;
-  bool is_loaded_ = false;  // does set 0 of each backend hold these parameters?
-  ModelConfig config_;
-  std::vector<float> parameters_;
+  std::optional<Model> loaded_;  // whose parameters are set 0 of each backend
 };
 
 }  // namespace pointsman

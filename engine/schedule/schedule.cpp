@@ -21,6 +21,9 @@ namespace pointsman {
 
 namespace {
 
+// For parameters, gradients and moments of active search's instances: in the host's memory, in a device's
+// own.
+constexpr double kHostBytes = 128.0 * (1 << 20), kDeviceBytes = 32.0 * kHostBytes;
 constexpr double kSearchShare = 0.9;  // of a batch's time, where improvement follows the search
 constexpr double kStartShare = 0.25;  // the same where improvement goes on until the limit
 constexpr int kSearchersBeside = 2;   // those in calls, for each device that leaves the host free
@@ -29,14 +32,18 @@ constexpr size_t kBatchesAhead = 2;   // of each device, searched and not yet im
 constexpr auto kPatience = std::chrono::nanoseconds(std::chrono::milliseconds(250)),
                kQuickItem = std::chrono::nanoseconds(500);
 
-// share: of all instances, a device's.
-int chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n, int64_t share) {
+// How many instances of n items one call of run_search() is given: enough to fill the device, few enough that
+// memory stays bounded. share: of all instances, a device's.
+int64_t chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n, int64_t share) {
   if (plan.batch_size) return *plan.batch_size;
-  if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search))
-    return instances_at_once(*active, device);
-  if (const auto* tours = std::get_if<TwoOptOptions>(&plan.search))
-    return instances_at_once(*tours, n, share);
-  return instances_at_once(std::get<SamplingOptions>(plan.search), n);
+  if (std::holds_alternative<TwoOptOptions>(plan.search)) return std::min(largest_call(n), share);
+  if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search)) {
+    const auto most = static_cast<int64_t>((device.uses_host ? kHostBytes : kDeviceBytes) /
+                                           (4.0 * sizeof(float) * active->initial.size()));
+    return std::clamp<int64_t>(device.rollouts / active->replicas, 1, std::max<int64_t>(most, 1));
+  }
+  const int64_t samples = std::get<SamplingOptions>(plan.search).samples;
+  return std::clamp<int64_t>(largest_call(n) / std::max<int64_t>(samples, 1), 1, 4096);
 }
 
 // Instances of one size, by their places in the input, in the order of their first ones.
@@ -49,7 +56,7 @@ std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, size_t de
     const int n = instances[i]->n();
     const auto found = open.find(n);
     if (found != open.end() &&
-        static_cast<int>(batches[found->second].size()) < chosen_batch_size(device, plan, n, share)) {
+        static_cast<int64_t>(batches[found->second].size()) < chosen_batch_size(device, plan, n, share)) {
       batches[found->second].push_back(i);
     } else {
       open[n] = batches.size();
@@ -127,52 +134,53 @@ void solve_one_by_one(int threads, const InstanceSearch& search, const SolveJob&
   const int at_once = searched_at_once(workers, count, largest);
   AnswersInOrder out(job.sink);
   std::mutex mutex;
-  std::vector<char> is_searched(job.size(), false);
   for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
-    if (job.control.is_over()) return;
-    const Instance& instance = *job.instances[i];
-    const double work = at_once * rollout_work(instance.n());
-    Solution answer = search(instance, instance_key(instance, job.rows[i]),
-                             limit_each(share_time(job.control, work, work_left[i]), 1), helpers);
-    is_searched[i] = true;
+    Solution answer = unsolved();
+    if (!job.control.is_over()) {
+      const Instance& instance = *job.instances[i];
+      const double work = at_once * rollout_work(instance.n());
+      answer = search(instance, instance_key(instance, job.rows[i]),
+                      limit_each(share_time(job.control, work, work_left[i]), 1), helpers);
+    }
     const std::lock_guard lock(mutex);
     out.put(static_cast<size_t>(i), std::move(answer));
   });
-  for (size_t i = 0; i < job.size(); ++i) {
-    if (!is_searched[i]) out.put(i, unsolved());
-  }
 }
 
-// Batches on their way from search to improvement, in memory for a few. Several threads may search at once:
-// while one packs sequences or sorts out answers, another one's call keeps the device busy.
-class BatchQueue {
+// What some threads leave for others, in order, at most `capacity` at once.
+template <typename T>
+class Handover {
  public:
-  explicit BatchQueue(size_t capacity) : capacity_(capacity) {}
+  explicit Handover(size_t capacity = SIZE_MAX) : capacity_(capacity) {}
 
-  // For searching threads, which wait for room or for a stop.
-  void put(SearchedBatch&& batch, const std::stop_token& stop) {
+  // Waits for room, or for a stop.
+  void put(T&& item, const std::stop_token& stop = {}) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [&] { return batches_.size() < capacity_; });
-    batches_.push_back(std::move(batch));
+    changed_.wait(lock, stop, [&] { return items_.size() < capacity_; });
+    items_.push_back(std::move(item));
     changed_.notify_all();
   }
 
-  // For the thread that improves.
-  SearchedBatch take() {
+  // Waits for an item; none: the stop came first.
+  std::optional<T> take(const std::stop_token& stop = {}) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !batches_.empty(); });
-    SearchedBatch batch = std::move(batches_.front());
-    batches_.pop_front();
+    if (!changed_.wait(lock, stop, [&] { return !items_.empty(); })) return std::nullopt;
+    T item = std::move(items_.front());
+    items_.pop_front();
     changed_.notify_all();
-    return batch;
+    return item;
   }
 
  private:
   const size_t capacity_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<SearchedBatch> batches_;
+  std::deque<T> items_;
 };
+
+// Batches on their way from search to improvement, in memory for a few. Several threads may search at once:
+// while one packs sequences or sorts out answers, another one's call keeps the device busy.
+using BatchQueue = Handover<SearchedBatch>;
 
 // What the searchers of a device share: as many callers as the device takes calls at once. They answer in the
 // order in which the searchers come, so that under a time limit each has its turns. A caller begins the next
@@ -181,39 +189,25 @@ class SharedDevice {
  public:
   SharedDevice(Backend& device, bool has_callers) : backend(device) {
     if (!has_callers) return;
-    for (int i = 0; i < backend.info().calls; ++i)
-      callers_.emplace_back([this](const std::stop_token& stop) { answer_calls(stop); });
+    for (int i = 0; i < backend.info().calls; ++i) {
+      callers_.emplace_back([this](const std::stop_token& stop) {
+        while (auto call = waiting_.take(stop)) (*call)();
+      });
+    }
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) {
     if (callers_.empty()) return backend.rollout(request, result);
     std::packaged_task<void()> call([&] { backend.rollout(request, result); });
     std::future<void> answer = call.get_future();
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(std::move(call));
-    }
-    called_.notify_one();
+    waiting_.put(std::move(call));
     answer.get();
   }
 
   Backend& backend;
 
  private:
-  void answer_calls(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    while (called_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
-      std::packaged_task<void()> call = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      call();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable_any called_;
-  std::deque<std::packaged_task<void()>> waiting_;
+  Handover<std::packaged_task<void()>> waiting_;
   std::vector<std::jthread> callers_;
 };
 
@@ -260,7 +254,7 @@ class Scheduler {
       SharedDevice& device = devices_[i % devices_.size()];
       searchers.emplace_back([&](const std::stop_token& stop) { search_all(device, queue, stop); });
     }
-    for (size_t i = 0; i < cut_.size(); ++i) finish(queue.take(), out);
+    for (size_t i = 0; i < cut_.size(); ++i) finish(*queue.take(), out);
   }
 
   void search_all(SharedDevice& device, BatchQueue& queue, const std::stop_token& stop) {

@@ -123,11 +123,4 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
 SearchResult run_search(Backend& backend, const SearchBatch& batch, const TwoOptOptions& options,
                         const SearchControl& control);
 
-// How many instances of n items one call of run_search() should be given: enough to fill the device, few
-// enough that memory stays bounded.
-int instances_at_once(const SamplingOptions& options, int n);
-int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device);
-// share: of the run's instances, a device's.
-int instances_at_once(const TwoOptOptions& options, int n, int64_t share);
-
 }  // namespace pointsman

@@ -165,15 +165,9 @@ struct Reader {
 };
 
 // Every option that shapes the training, as text.
-struct Describer {
+std::vector<std::pair<std::string, std::string>> described(const TrainOptions& options) {
   std::vector<std::pair<std::string, std::string>> fields;
-
-  explicit Describer(const TrainOptions& options) {
-    visit_identity(*this, options);
-    visit_encoder(*this, options);
-  }
-  template <class T>
-  void operator()(const char* name, const T& value) {
+  const auto describe = [&]<class T>(const char* name, const T& value) {
     constexpr const char* kBaselines[] = {"shared", "critic", "ema", "rollout"};
     if constexpr (std::is_same_v<T, bool>) {
       fields.emplace_back(name, value ? "on" : "off");
@@ -184,8 +178,11 @@ struct Describer {
     } else {
       fields.emplace_back(name, number_text(value));
     }
-  }
-};
+  };
+  visit_identity(describe, options);
+  visit_encoder(describe, options);
+  return fields;
+}
 
 // Returns the bytes between header and checksum.
 std::string_view checked_fields(std::string_view bytes, const std::string& name, uint32_t& version) {
@@ -283,11 +280,11 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
 }
 
 void require_same_training(const TrainOptions& saved, const TrainOptions& asked, const std::string& name) {
-  const Describer ours(asked), theirs(saved);
-  for (size_t i = 0; i < ours.fields.size(); ++i) {
-    if (theirs.fields[i] == ours.fields[i]) continue;
-    throw CheckpointError(name, ours.fields[i].first + ": the checkpoint was made with " +
-                                    theirs.fields[i].second + ", asked for " + ours.fields[i].second);
+  const auto ours = described(asked), theirs = described(saved);
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (theirs[i] == ours[i]) continue;
+    throw CheckpointError(name, ours[i].first + ": the checkpoint was made with " + theirs[i].second +
+                                    ", asked for " + ours[i].second);
   }
 }
 

@@ -40,9 +40,7 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     throw std::invalid_argument("examples: " + std::to_string(instances.size()) + " instances, " +
                                 std::to_string(solutions.size()) + " solutions");
   }
-  Examples examples;
-  examples.problem = config.problem;
-  examples.n = config.n;
+  Examples examples{config.problem, config.n};
   for (size_t row = 0; row < instances.size(); ++row) {
     const Instance& instance = instances[row];
     if (after) after(static_cast<size_t>(instance.n()));
@@ -75,9 +73,7 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
 
 Examples split_off(Examples& examples, size_t most) {
   if (examples.count() < 10) return examples;
-  Examples last;
-  last.problem = examples.problem;
-  last.n = examples.n;
+  Examples last{examples.problem, examples.n};
   const size_t kept = examples.count() - std::min(examples.count() / 10, most);
   const auto move_rows = [&](auto& all, auto& end, size_t width) {
     const size_t first = std::min(kept * width, all.size());

@@ -81,7 +81,8 @@ class Trainer {
         validation_(validation_batch(options_)),
         stop_(job.control.stop()) {
     backend_.configure(options_.model, has_frozen() ? 2 : 1);
-    if (job.resume.empty()) {
+    const bool resumes = !job.resume.empty();
+    if (!resumes) {
       require(job.initial.size() == layout_.size, "the initial parameters are not of this model's size");
       state_.prior_tours = options_.model.training_tours;
       state_.parameters = job.initial;
@@ -93,12 +94,9 @@ class Trainer {
     }
     backend_.load_parameters(kActorSet, state_.parameters);
     if (has_frozen()) backend_.load_parameters(kFrozenSet, state_.baseline_parameters);
-    if (job.resume.empty()) {
-      log_.emplace(options_.log);
-    } else {
-      backend_.load_optimiser(kActorSet, state_.optimiser);
-      log_.emplace(options_.log, state_.interval.steps == 0 ? state_.step : state_.step - 1);
-    }
+    if (resumes) backend_.load_optimiser(kActorSet, state_.optimiser);
+    const int64_t told_step = state_.interval.steps == 0 ? state_.step : state_.step - 1;
+    log_.emplace(options_.log, resumes ? std::optional(told_step) : std::nullopt);
     if (!options_.checkpoint.empty()) checkpoint_.emplace(options_.checkpoint.string(), true);
     if (!options_.output.empty()) output_.emplace(options_.output.string(), true);
   }

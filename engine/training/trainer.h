@@ -23,8 +23,9 @@ namespace pointsman {
 struct Examples {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 0;
-  std::vector<float> features;  // [count][n][2] as the network reads them
-  std::vector<int32_t> orders;  // [count][n] the answers; -1 after the last item taken; empty: none given
+  std::vector<float> features = {};  // [count][n][2] as the network reads them
+  std::vector<int32_t> orders =
+      {};  // [count][n] the answers; -1 after the last item taken; empty: none given
   // Packings left out, as the network packs until nothing fits.
   size_t unreachable = 0;
   uint64_t fingerprint = 0;  // FNV-1a over features and orders, never 0: what a checkpoint remembers

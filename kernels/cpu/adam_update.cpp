@@ -39,13 +39,9 @@ void Adam(const AdamArgs& a) {
   if (i == a.count) return;
   float tail[4][16] = {};
   float* arrays[4] = {a.parameters + i, a.first_moment + i, a.second_moment + i, a.gradient + i};
-  for (int t = 0; t < 4; ++t) {
-    for (int64_t j = 0; j < a.count - i; ++j) tail[t][j] = arrays[t][j];
-  }
+  for (int t = 0; t < 4; ++t) std::copy_n(arrays[t], a.count - i, tail[t]);
   adam16(a, tail[0], tail[1], tail[2], tail[3]);
-  for (int t = 0; t < 4; ++t) {
-    for (int64_t j = 0; j < a.count - i; ++j) arrays[t][j] = tail[t][j];
-  }
+  for (int t = 0; t < 4; ++t) std::copy_n(tail[t], a.count - i, arrays[t]);
 }
 
 }  // namespace HWY_NAMESPACE

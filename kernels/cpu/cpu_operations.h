@@ -74,15 +74,9 @@ struct LstmCellArgs {
 void lstm_cell(const LstmCellArgs& args);
 
 // Back through one step: the gradients of the gates (before the nonlinearities) from dh and dc; dc becomes
-// the earlier step's.
-struct LstmCellBackwardArgs {
-  int rows;
-  float* cells;         // [rows][5H] of the forward pass; out: the gates' gradients in the first 4H
-  const float* c_prev;  // [rows][H]
-  const float* dh;      // [rows][H]
-  float* dc;            // [rows][H], in and out
-};
-void lstm_cell_backward(const LstmCellBackwardArgs& args);
+// the earlier step's. cells: [rows][5H] of the forward pass; out: the gates' gradients in the first 4H. The
+// others: [rows][H].
+void lstm_cell_backward(int rows, float* cells, const float* c_prev, const float* dh, float* dc);
 
 // Sums of gate gradients over rows of (step, sequence), blocks of 128 rows in order:
 //   bias[j] += sum dgates, fold[c][j] += sum dgates x input[c], start[j] += sum over the first start_rows.
@@ -101,13 +95,8 @@ void accumulate_columns(const ColumnSumsArgs& args);
 // ------------------------------------------------------------------------------ pointer_attention
 
 // In place a -> exp(2a), unless some |a| is beyond kFactoredLimit: then the values stay as they are.
-// Returns (in *bound) the largest |a|, which tells the reader which of the two it holds.
-struct ReferencesArgs {
-  float* values;  // [count]
-  int count;      // a multiple of 16
-  float* bound;
-};
-void exp_references(const ReferencesArgs& args);
+// Returns the largest |a|, which tells the reader which of the two it holds. count: a multiple of 16.
+float exp_references(float* values, int count);
 
 // What attention reads of one encoded sequence: its projections.
 struct References {
@@ -206,14 +195,8 @@ constexpr int gradient_scratch(int count) { return 2 * padded(count) + kHidden; 
 
 // ------------------------------------------------------------------------------ encoder_layer
 
-// out[r] = E features[r]: fma(E[1], y, E[0] x).
-struct EmbedArgs {
-  const float* features;   // [rows][2]
-  const float* embedding;  // [2][H], E transposed
-  float* out;              // [rows][H]
-  int rows;
-};
-void embed(const EmbedArgs& args);
+// out[r] = E features[r]: fma(E[1], y, E[0] x). features: [rows][2]; embedding: [2][H], E transposed.
+void embed(const float* features, const float* embedding, int rows, float* out);
 // sum [2][H] += sum over rows, upward, of features[r][i] dout[r].
 void embed_backward(const float* features, const float* dout, int rows, float* sum);
 
@@ -241,14 +224,8 @@ struct LayerNormBackwardArgs {
 };
 void layer_norm_backward(const LayerNormBackwardArgs& args);
 
-// out = x + bias in each row. width: a multiple of 16.
-struct AddBiasArgs {
-  const float* x;     // [rows][width]; may be out
-  const float* bias;  // [width]
-  float* out;         // [rows][width]
-  int rows, width;
-};
-void add_bias(const AddBiasArgs& args);
+// x [rows][width] += bias [width] in each row. width: a multiple of 16.
+void add_bias(float* x, const float* bias, int rows, int width);
 // sum [width] += sum of the rows of x [rows][width], upward.
 void sum_columns(const float* x, int rows, int width, float* sum);
 
@@ -283,15 +260,9 @@ constexpr int64_t self_attention_scratch(int n) {
 
 // ------------------------------------------------------------------------------ sample_next
 
-// Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max).
-struct SoftmaxPrefixArgs {
-  const float* logits;  // [count rounded up to 16]
-  int count;
-  float* prefix;    // [count rounded up to 16]
-  float* largest;   // out: max of the logits
-  double* entropy;  // out, nats; null: not wanted
-};
-void softmax_prefix(const SoftmaxPrefixArgs& args);
+// Softmax weights of logits in list order: prefix[j] = sum over 0..j of exp(logit - max). Returns the max.
+// logits, prefix: [count rounded up to 16]; entropy: out, nats; null: not wanted.
+float softmax_prefix(const float* logits, int count, float* prefix, double* entropy);
 
 // sampling_uniform() (kernels/common/philox.h) of many samples in one step.
 struct UniformsArgs {
@@ -304,15 +275,9 @@ struct UniformsArgs {
 };
 void sampling_uniforms(const UniformsArgs& args);
 
-// Each draw's position among the items: the first whose running sum is not below u times the last sum.
-struct DrawArgs {
-  const float* prefix;  // [items rounded up to 16] of softmax_prefix()
-  int items;
-  const float* uniforms;  // [count]
-  int count;
-  int32_t* positions;  // [count] out
-};
-void draw_positions(const DrawArgs& args);
+// The position of each of `count` draws among the items: the first whose running sum is not below u times the
+// last sum. prefix: [items rounded up to 16] of softmax_prefix(); uniforms, positions: [count].
+void draw_positions(const float* prefix, int items, const float* uniforms, int count, int32_t* positions);
 
 // ------------------------------------------------------------------------------ adam_update
 

@@ -27,11 +27,11 @@ HWY_INLINE float sum_row(const Row& row) {
 }
 HWY_INLINE float mean_of_row(const Row& row) { return sum_row(row) * (1.0f / kHidden); }
 
-void Embed(const EmbedArgs& a) {
-  const Row e0 = load<Row>(a.embedding), e1 = load<Row>(a.embedding + kHidden);
-  for (int64_t r = 0; r < a.rows; ++r) {
-    const Row x = splat<Row>(a.features[2 * r]), y = splat<Row>(a.features[2 * r + 1]);
-    store16(fma(e1, y, e0 * x), a.out + r * kHidden);
+void Embed(const float* features, const float* embedding, int rows, float* out) {
+  const Row e0 = load<Row>(embedding), e1 = load<Row>(embedding + kHidden);
+  for (int64_t r = 0; r < rows; ++r) {
+    const Row x = splat<Row>(features[2 * r]), y = splat<Row>(features[2 * r + 1]);
+    store16(fma(e1, y, e0 * x), out + r * kHidden);
   }
 }
 
@@ -75,12 +75,9 @@ void LayerNormBackward(const LayerNormBackwardArgs& a) {
   store16(dbias, a.dbias);
 }
 
-void AddBias(const AddBiasArgs& a) {
-  for (int r = 0; r < a.rows; ++r) {
-    const int64_t at = int64_t{r} * a.width;
-    for (int j = 0; j < a.width; j += 16) {
-      store16(load16(a.x + at + j) + load16(a.bias + j), a.out + at + j);
-    }
+void AddBias(float* x, const float* bias, int rows, int width) {
+  for (int r = 0; r < rows; ++r, x += width) {
+    for (int j = 0; j < width; j += 16) store16(load16(x + j) + load16(bias + j), x + j);
   }
 }
 
@@ -268,13 +265,17 @@ HWY_EXPORT(ReluBackward);
 HWY_EXPORT(SelfAttention);
 HWY_EXPORT(SelfAttentionBackward);
 
-void embed(const EmbedArgs& args) { HWY_DYNAMIC_DISPATCH(Embed)(args); }
+void embed(const float* features, const float* embedding, int rows, float* out) {
+  HWY_DYNAMIC_DISPATCH(Embed)(features, embedding, rows, out);
+}
 void embed_backward(const float* features, const float* dout, int rows, float* sum) {
   HWY_DYNAMIC_DISPATCH(EmbedBackward)(features, dout, rows, sum);
 }
 void layer_norm(const LayerNormArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNorm)(args); }
 void layer_norm_backward(const LayerNormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNormBackward)(args); }
-void add_bias(const AddBiasArgs& args) { HWY_DYNAMIC_DISPATCH(AddBias)(args); }
+void add_bias(float* x, const float* bias, int rows, int width) {
+  HWY_DYNAMIC_DISPATCH(AddBias)(x, bias, rows, width);
+}
 void sum_columns(const float* x, int rows, int width, float* sum) {
   HWY_DYNAMIC_DISPATCH(SumColumns)(x, rows, width, sum);
 }

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cpu/simd-inl.h"
@@ -20,18 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pointsman::cpu {
 namespace HWY_NAMESPACE {
 
-const char* TargetName() {
-  switch (HWY_TARGET) {
-    case HWY_AVX3:
-      return "AVX-512";
-    case HWY_AVX2:
-      return "AVX2";
-    case HWY_SSE4:
-      return "SSE4";
-    default:
-      return hwy::TargetName(HWY_TARGET);
-  }
-}
+int64_t TargetInUse() { return HWY_TARGET; }
 
 // Fma operations (two flops each) done; the sums leave through *sink so that they are computed.
 double FmaChains(int64_t rounds, float* sink) {
@@ -55,7 +43,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pointsman::cpu {
 
-HWY_EXPORT(TargetName);
+HWY_EXPORT(TargetInUse);
 HWY_EXPORT(FmaChains);
 
 namespace {
@@ -67,27 +55,33 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+struct InstructionSet {
+  std::string_view word;  // of POINTSMAN_SIMD
+  const char* name;
+  int64_t target, better;  // better ones: without these Highway picks this one
+};
+
 const char* choose_instruction_set() {
-  // POINTSMAN_SIMD's words, their names, and the better targets: Highway picks the best of the rest.
-  constexpr std::tuple<std::string_view, const char*, int64_t> kSets[] = {
-      {"avx512", "AVX-512", 0}, {"avx2", "AVX2", HWY_AVX3}, {"sse4", "SSE4", HWY_AVX3 | HWY_AVX2}};
+  constexpr InstructionSet kSets[] = {{"avx512", "AVX-512", HWY_AVX3, 0},
+                                      {"avx2", "AVX2", HWY_AVX2, HWY_AVX3},
+                                      {"sse4", "SSE4", HWY_SSE4, HWY_AVX3 | HWY_AVX2}};
   const char* variable = std::getenv("POINTSMAN_SIMD");
   const std::string word = variable == nullptr ? "" : variable;
-  const char* wanted = nullptr;
-  for (const auto& [known, name, better] : kSets) {
-    if (word != known) continue;
-    wanted = name;
-    hwy::DisableTargets(better);
-  }
-  if (!word.empty() && wanted == nullptr)
+  const auto wanted = std::ranges::find(kSets, word, &InstructionSet::word);
+  if (wanted != std::end(kSets)) {
+    hwy::DisableTargets(wanted->better);
+  } else if (!word.empty()) {
     throw std::invalid_argument("POINTSMAN_SIMD: expected avx512, avx2 or sse4, found \"" + word + "\"");
-  hwy::GetChosenTarget().DeInit();
-  const char* chosen = HWY_DYNAMIC_DISPATCH(TargetName)();
-  if (wanted != nullptr && std::string_view(chosen) != wanted) {
-    throw std::runtime_error("POINTSMAN_SIMD=" + word + ": this processor has no " + wanted + ", best is " +
-                             chosen);
   }
-  return chosen;
+  hwy::GetChosenTarget().DeInit();
+  const int64_t target = HWY_DYNAMIC_DISPATCH(TargetInUse)();
+  const auto chosen = std::ranges::find(kSets, target, &InstructionSet::target);
+  const char* const name = chosen == std::end(kSets) ? hwy::TargetName(target) : chosen->name;
+  if (wanted != std::end(kSets) && chosen != wanted) {
+    throw std::runtime_error("POINTSMAN_SIMD=" + word + ": this processor has no " + wanted->name +
+                             ", best is " + name);
+  }
+  return name;
 }
 
 }  // namespace

@@ -90,24 +90,24 @@ void LstmCell(const LstmCellArgs& a) {
   }
 }
 
-void LstmCellBackward(const LstmCellBackwardArgs& a) {
-  for (int64_t row = 0; row < a.rows; ++row) {
+void LstmCellBackward(int rows, float* cells, const float* c_prev, const float* dh, float* dc) {
+  for (int64_t row = 0; row < rows; ++row) {
     for (int d = 0; d < kHidden; d += 16) {
-      float* cells = a.cells + row * kLstmCell + d;
-      const F16 i = load16(cells), f = load16(cells + kHidden), g = load16(cells + 2 * kHidden);
-      const F16 o = load16(cells + 3 * kHidden), tanh_c = load16(cells + 4 * kHidden);
-      const F16 dh = load16(a.dh + row * kHidden + d);
-      const F16 dh_o = dh * o;
-      const F16 dc = load16(a.dc + row * kHidden + d) + fnma(dh_o * tanh_c, tanh_c, dh_o);
-      const F16 dc_i = dc * i;
+      const int64_t at = row * kHidden + d;
+      float* gates = cells + row * kLstmCell + d;
+      const F16 i = load16(gates), f = load16(gates + kHidden), g = load16(gates + 2 * kHidden);
+      const F16 o = load16(gates + 3 * kHidden), tanh_c = load16(gates + 4 * kHidden);
+      const F16 dh_o = load16(dh + at) * o;
+      const F16 d_c = load16(dc + at) + fnma(dh_o * tanh_c, tanh_c, dh_o);
+      const F16 dc_i = d_c * i;
       const F16 d_i = dc_i * g;  // still without the factor (1 - i)
-      const F16 d_f = dc * load16(a.c_prev + row * kHidden + d) * f;
+      const F16 d_f = d_c * load16(c_prev + at) * f;
       const F16 d_o = dh_o * tanh_c;
-      store16(fnma(d_i, i, d_i), cells);
-      store16(fnma(d_f, f, d_f), cells + kHidden);
-      store16(fnma(dc_i * g, g, dc_i), cells + 2 * kHidden);
-      store16(fnma(d_o, o, d_o), cells + 3 * kHidden);
-      store16(dc * f, a.dc + row * kHidden + d);
+      store16(fnma(d_i, i, d_i), gates);
+      store16(fnma(d_f, f, d_f), gates + kHidden);
+      store16(fnma(dc_i * g, g, dc_i), gates + 2 * kHidden);
+      store16(fnma(d_o, o, d_o), gates + 3 * kHidden);
+      store16(d_c * f, dc + at);
     }
   }
 }
@@ -158,7 +158,9 @@ HWY_EXPORT(LstmCellBackward);
 HWY_EXPORT(ColumnSums);
 
 void lstm_cell(const LstmCellArgs& args) { HWY_DYNAMIC_DISPATCH(LstmCell)(args); }
-void lstm_cell_backward(const LstmCellBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(LstmCellBackward)(args); }
+void lstm_cell_backward(int rows, float* cells, const float* c_prev, const float* dh, float* dc) {
+  HWY_DYNAMIC_DISPATCH(LstmCellBackward)(rows, cells, c_prev, dh, dc);
+}
 void accumulate_columns(const ColumnSumsArgs& args) { HWY_DYNAMIC_DISPATCH(ColumnSums)(args); }
 
 }  // namespace pointsman::cpu

@@ -106,9 +106,7 @@ void Multiply(const MultiplyArgs& a) {
 }
 
 inline constexpr int kOuterBlock = 128;
-
-inline constexpr int kPrefetchRows =
-    12;  // of x, ahead: its rows lie too far apart for the processor to guess them
+inline constexpr int kPrefetchRows = 12;  // of x, ahead: they lie too far apart for the processor to guess
 
 // sum[0..kRows)[0..kVectors) += x^T panel over a.rows rows; panel: [rows][kVectors * kLanes].
 template <int kRows, int kVectors>

@@ -22,19 +22,19 @@ struct Items {
   int count;
 };
 
+// A query, and what scores it against the items.
 struct Query {
-  F16 factor[kVectors];  // exp(2q); kDirect: q
+  F16 factor[kVectors];         // exp(2q); kDirect: q
+  const float *references, *v;  // [n][H], [H]
   TanhRange range;
   bool references_are_raw;  // kDirect: the references hold a, not exp(2a)
 };
 
-HWY_NOINLINE Query prepare_query(const float* query, float bound) {
+HWY_NOINLINE Query prepare_query(const float* query, const float* references, float bound, const float* v) {
   F16 largest = splat(0.0f);
   for (int i = 0; i < kVectors; ++i) largest = max16(largest, abs16(load16(query + 16 * i)));
   const float query_bound = largest_lane(largest);
-  Query q;
-  q.references_are_raw = bound > kFactoredLimit;
-  q.range = range_of(bound, query_bound);
+  Query q{{}, references, v, range_of(bound, query_bound), bound > kFactoredLimit};
   for (int i = 0; i < kVectors; ++i) {
     const F16 value = load16(query + 16 * i);
     q.factor[i] = q.range == TanhRange::kDirect ? value : exp16_bounded(value + value);
@@ -86,18 +86,18 @@ HWY_INLINE float sum_of(const F16* v) {
 // of a score) goes before it can round the rest away. Returns u_0. sum: what they add up to, in list order;
 // null: not wanted.
 template <TanhRange kRange>
-HWY_INLINE float scores_in_range(const float* references, const Query& query, const float* v_row,
-                                 const int32_t* items, int count, float* scores, float* sum) {
+HWY_INLINE float scores_in_range(const Query& query, Items items, float* scores, float* sum) {
   const D4 d4;
   float total = 0.0f;
   const Query q = query;  // local: the stores below cannot alias it, so it stays in registers
   F16 v[kVectors];
-  for (int i = 0; i < kVectors; ++i) v[i] = load16(v_row + 16 * i);
-  const F16 base = joined_quotients<kRange>(references + int64_t{items[0]} * kHidden, q, v);
+  for (int i = 0; i < kVectors; ++i) v[i] = load16(q.v + 16 * i);
+  const auto [list, count] = items;
+  const F16 base = joined_quotients<kRange>(q.references + int64_t{list[0]} * kHidden, q, v);
   for (int j = 0; j < count; j += 4) {
     const float* row[4];
     for (int t = 0; t < 4; ++t) {
-      row[t] = references + int64_t{items[j + t < count ? j + t : count - 1]} * kHidden;
+      row[t] = q.references + int64_t{list[j + t < count ? j + t : count - 1]} * kHidden;
     }
     const F16 s0 = joined_quotients<kRange>(row[0], q, v) - base,
               s1 = joined_quotients<kRange>(row[1], q, v) - base;
@@ -114,14 +114,12 @@ HWY_INLINE float scores_in_range(const float* references, const Query& query, co
 
 // u_j - u_0 of each item; the last group of 16 is padded with the first score. Returns u_0. Not inlined: it
 // is much code.
-HWY_NOINLINE float attention_scores(const float* references, const Query& q, const float* v,
-                                    const int32_t* items, int count, float* scores, float* sum = nullptr) {
-  const float first = q.range == TanhRange::kUncapped
-                          ? scores_in_range<TanhRange::kUncapped>(references, q, v, items, count, scores, sum)
-                      : q.range == TanhRange::kCapped
-                          ? scores_in_range<TanhRange::kCapped>(references, q, v, items, count, scores, sum)
-                          : scores_in_range<TanhRange::kDirect>(references, q, v, items, count, scores, sum);
-  for (int j = count; j % 16 != 0; ++j) scores[j] = scores[0];
+HWY_NOINLINE float attention_scores(const Query& q, Items items, float* scores, float* sum = nullptr) {
+  const float first =
+      q.range == TanhRange::kUncapped ? scores_in_range<TanhRange::kUncapped>(q, items, scores, sum)
+      : q.range == TanhRange::kCapped ? scores_in_range<TanhRange::kCapped>(q, items, scores, sum)
+                                      : scores_in_range<TanhRange::kDirect>(q, items, scores, sum);
+  for (int j = items.count; j % 16 != 0; ++j) scores[j] = scores[0];
   return first;
 }
 
@@ -165,9 +163,8 @@ struct Activations {
 };
 
 // Scores, exponentials and readout of one glimpse. e: [count rounded up to 16] out. Returns the sum of e.
-HWY_NOINLINE float glimpse_step(const float* references, const Query& q, const float* v, const float* values,
-                                Items items, float* e, float* out) {
-  attention_scores(references, q, v, items.list, items.count, e);
+HWY_NOINLINE float glimpse_step(const Query& q, const float* values, Items items, float* e, float* out) {
+  attention_scores(q, items, e);
   exponentials(e, items.count);
   return readout(values, e, items.list, items.count, out);
 }
@@ -208,21 +205,22 @@ void PointerLogits(const PointerLogitsArgs& a) {
   const References& r = *a.references;
   const AttentionWeights& w = *a.weights;
   const Activations<float> to(a.activations, a.count, w.glimpses);
+  const Items items{a.items, a.count};
   const float* query = a.query;
   bool direct = false;
   for (int g = 0; g < w.glimpses; ++g) {
-    const Query q = prepare_query(query, r.glimpse_bound);
+    const Query q = prepare_query(query, r.glimpse, r.glimpse_bound, w.glimpse_v);
     direct |= q.range == TanhRange::kDirect;
     float* out = to.readouts + g * kHidden;
-    to.sums[g] = glimpse_step(r.glimpse, q, w.glimpse_v, next_values(r, g, w.glimpses), {a.items, a.count},
-                              to.exponentials + g * padded(a.count), out);
+    to.sums[g] =
+        glimpse_step(q, next_values(r, g, w.glimpses), items, to.exponentials + g * padded(a.count), out);
     query = out;
   }
-  const Query q = prepare_query(query, r.pointer_bound);
+  const Query q = prepare_query(query, r.pointer, r.pointer_bound, w.pointer_v);
   direct |= q.range == TanhRange::kDirect;
   float* t = to.tanh_u;
   float sum;
-  const float first = attention_scores(r.pointer, q, w.pointer_v, a.items, a.count, t, &sum);
+  const float first = attention_scores(q, items, t, &sum);
   a.statistics->mean_u = centred_tanh(t, a.count, first, sum, w.centre);
   a.statistics->saturated = static_cast<float>(saturated_of(t, a.count)) / static_cast<float>(a.count);
   a.statistics->direct = direct;
@@ -230,7 +228,7 @@ void PointerLogits(const PointerLogitsArgs& a) {
 }
 
 void Glimpse(const GlimpseArgs& a) {
-  glimpse_step(a.references, prepare_query(a.query, a.bound), a.v, a.values, {a.items, a.count}, a.scratch,
+  glimpse_step(prepare_query(a.query, a.references, a.bound, a.v), a.values, {a.items, a.count}, a.scratch,
                a.out);
 }
 
@@ -253,8 +251,8 @@ struct ScoreGradients {
 
 // Backward of u_j = v . tanh(a_j + q) for all items, with tanh = (x - 2) / x.
 template <TanhRange kRange>
-HWY_INLINE void scores_gradient_in_range(const float* references, const Query& query, const float* v,
-                                         Items items, const float* du, const ScoreGradients& to) {
+HWY_INLINE void scores_gradient_in_range(const Query& query, Items items, const float* du,
+                                         const ScoreGradients& to) {
   const Query q = query;
   const auto [sums, v_sums, dquery] = to;
   F16 dq[kVectors], dv[kVectors];
@@ -264,7 +262,7 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
     const F16 weight = splat(du[j]);
     for (int i = 0; i < kVectors; i += 4) {
       F16 x[4], s[4];
-      for (int t = 0; t < 4; ++t) x[t] = denominator<kRange>(references + at, q, i + t);
+      for (int t = 0; t < 4; ++t) x[t] = denominator<kRange>(q.references + at, q, i + t);
       joined_reciprocals(x, s);
       for (int t = 0; t < 4; ++t) {
         float* sum = sums + at + 16 * (i + t);
@@ -278,19 +276,18 @@ HWY_INLINE void scores_gradient_in_range(const float* references, const Query& q
     }
   }
   for (int i = 0; i < kVectors; ++i) {
-    store16(load16(v + 16 * i) * dq[i], dquery + 16 * i);
+    store16(load16(q.v + 16 * i) * dq[i], dquery + 16 * i);
     store16(load16(v_sums + 16 * i) + dv[i], v_sums + 16 * i);
   }
 }
 
-HWY_NOINLINE void scores_gradient(const float* references, const Query& q, const float* v, Items items,
-                                  const float* du, const ScoreGradients& to) {
+HWY_NOINLINE void scores_gradient(const Query& q, Items items, const float* du, const ScoreGradients& to) {
   if (q.range == TanhRange::kUncapped) {
-    scores_gradient_in_range<TanhRange::kUncapped>(references, q, v, items, du, to);
+    scores_gradient_in_range<TanhRange::kUncapped>(q, items, du, to);
   } else if (q.range == TanhRange::kCapped) {
-    scores_gradient_in_range<TanhRange::kCapped>(references, q, v, items, du, to);
+    scores_gradient_in_range<TanhRange::kCapped>(q, items, du, to);
   } else {
-    scores_gradient_in_range<TanhRange::kDirect>(references, q, v, items, du, to);
+    scores_gradient_in_range<TanhRange::kDirect>(q, items, du, to);
   }
 }
 
@@ -300,11 +297,16 @@ struct Softmax {
   float total;
 };
 
-// Backward of the softmax readout: du = the gradient of the scores, value_sums[items[j]] += p_j dout. du may
-// be the exponentials; dp: scratch.
+struct ReadoutGradients {
+  float* values;  // [n][H] += p_j dout in row items[j]
+  float* du;      // of the scores; may be the exponentials
+};
+
+// Backward of the softmax readout. dp: scratch.
 HWY_NOINLINE void readout_gradient(const float* values, Items items, const Softmax& softmax,
-                                   const float* dout, float* value_sums, float* du, float* dp) {
+                                   const float* dout, const ReadoutGradients& to, float* dp) {
   const int count = items.count;
+  const auto [value_sums, du] = to;
   const D4 d4;
   F16 d[kVectors];
   for (int i = 0; i < kVectors; ++i) d[i] = load16(dout + 16 * i);
@@ -375,13 +377,13 @@ void PointerGradient(const PointerGradientArgs& a) {
   const auto query = [&](int g) { return g == 0 ? a.query : forward.readouts + (g - 1) * kHidden; };
 
   log_softmax_gradient(a, forward.tanh_u, work, du);
-  scores_gradient(r.pointer, prepare_query(query(w.glimpses), r.pointer_bound), w.pointer_v, items, du,
+  scores_gradient(prepare_query(query(w.glimpses), r.pointer, r.pointer_bound, w.pointer_v), items, du,
                   {a.sums->pointer, a.sums->pointer_v, w.glimpses == 0 ? a.dquery : dquery});
   for (int g = w.glimpses - 1; g >= 0; --g) {
     readout_gradient(next_values(r, g, w.glimpses), items,
                      {forward.exponentials + g * padded(a.count), forward.sums[g]}, dquery,
-                     g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, du, work);
-    scores_gradient(r.glimpse, prepare_query(query(g), r.glimpse_bound), w.glimpse_v, items, du,
+                     {g + 1 < w.glimpses ? a.sums->requeries : a.sums->values, du}, work);
+    scores_gradient(prepare_query(query(g), r.glimpse, r.glimpse_bound, w.glimpse_v), items, du,
                     {a.sums->glimpse, a.sums->glimpse_v, g == 0 ? a.dquery : dquery});
   }
 }
@@ -389,22 +391,22 @@ void PointerGradient(const PointerGradientArgs& a) {
 void GlimpseGradient(const GlimpseGradientArgs& a) {
   const GlimpseArgs& f = a.forward;
   const Items items{f.items, f.count};
-  float* dp = a.scratch;
-  const Query q = prepare_query(f.query, f.bound);
-  const float total = glimpse_step(f.references, q, f.v, f.values, items, f.scratch, f.out);
-  readout_gradient(f.values, items, {f.scratch, total}, a.dout, a.value_sums, f.scratch, dp);
-  scores_gradient(f.references, q, f.v, items, f.scratch, {a.reference_sums, a.v_sums, a.dquery});
+  const Query q = prepare_query(f.query, f.references, f.bound, f.v);
+  const float total = glimpse_step(q, f.values, items, f.scratch, f.out);
+  readout_gradient(f.values, items, {f.scratch, total}, a.dout, {a.value_sums, f.scratch}, a.scratch);
+  scores_gradient(q, items, f.scratch, {a.reference_sums, a.v_sums, a.dquery});
 }
 
-void ExpReferences(const ReferencesArgs& a) {
+float ExpReferences(float* values, int count) {
   F16 largest = splat(0.0f);
-  for (int i = 0; i < a.count; i += 16) largest = max16(largest, abs16(load16(a.values + i)));
-  *a.bound = largest_lane(largest);
-  if (*a.bound > kFactoredLimit) return;
-  for (int i = 0; i < a.count; i += 16) {
-    const F16 x = load16(a.values + i);
-    store16(exp16_bounded(x + x), a.values + i);
+  for (int i = 0; i < count; i += 16) largest = max16(largest, abs16(load16(values + i)));
+  const float bound = largest_lane(largest);
+  if (bound > kFactoredLimit) return bound;
+  for (int i = 0; i < count; i += 16) {
+    const F16 x = load16(values + i);
+    store16(exp16_bounded(x + x), values + i);
   }
+  return bound;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -424,7 +426,7 @@ void pointer_logits(const PointerLogitsArgs& args) { HWY_DYNAMIC_DISPATCH(Pointe
 void pointer_gradient(const PointerGradientArgs& args) { HWY_DYNAMIC_DISPATCH(PointerGradient)(args); }
 void glimpse(const GlimpseArgs& args) { HWY_DYNAMIC_DISPATCH(Glimpse)(args); }
 void glimpse_gradient(const GlimpseGradientArgs& args) { HWY_DYNAMIC_DISPATCH(GlimpseGradient)(args); }
-void exp_references(const ReferencesArgs& args) { HWY_DYNAMIC_DISPATCH(ExpReferences)(args); }
+float exp_references(float* values, int count) { return HWY_DYNAMIC_DISPATCH(ExpReferences)(values, count); }
 
 }  // namespace pointsman::cpu
 #endif

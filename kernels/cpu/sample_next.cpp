@@ -15,27 +15,24 @@ HWY_BEFORE_NAMESPACE();
 namespace pointsman::cpu {
 namespace HWY_NAMESPACE {
 
-void SoftmaxPrefix(const SoftmaxPrefixArgs& a) {
+float SoftmaxPrefix(const float* logits, int count, float* prefix, double* entropy) {
   // The tail of the last 16 may hold anything: only real logits may decide the maximum.
-  const int last = padded(a.count) - 16;
-  F16 most = first_of(load16(a.logits + last), a.count - last, splat(a.logits[last]));
-  for (int j = 0; j < last; j += 16) most = max16(most, load16(a.logits + j));
+  const int last = padded(count) - 16;
+  F16 most = first_of(load16(logits + last), count - last, splat(logits[last]));
+  for (int j = 0; j < last; j += 16) most = max16(most, load16(logits + j));
   const float largest = largest_lane(most);
-  *a.largest = largest;
   const F16 shift = splat(largest);
-  for (int j = 0; j < a.count; j += 16) store16(exp16(load16(a.logits + j) - shift), a.prefix + j);
+  for (int j = 0; j < count; j += 16) store16(exp16(load16(logits + j) - shift), prefix + j);
   double weighted = 0.0;  // sum of e (logit - max)
-  if (a.entropy != nullptr) {
-    for (int j = 0; j < a.count; ++j) {
-      weighted += static_cast<double>(a.prefix[j]) * static_cast<double>(a.logits[j] - largest);
-    }
-  }
+  for (int j = 0; entropy != nullptr && j < count; ++j)
+    weighted += static_cast<double>(prefix[j]) * static_cast<double>(logits[j] - largest);
   float running = 0.0f;
-  for (int j = 0; j < a.count; ++j) {
-    running += a.prefix[j];
-    a.prefix[j] = running;
+  for (int j = 0; j < count; ++j) {
+    running += prefix[j];
+    prefix[j] = running;
   }
-  if (a.entropy != nullptr) *a.entropy = static_cast<double>(log_f32(running)) - weighted / running;
+  if (entropy != nullptr) *entropy = static_cast<double>(log_f32(running)) - weighted / running;
+  return largest;
 }
 
 using DU = hn::RebindToUnsigned<D>;
@@ -101,9 +98,9 @@ HWY_INLINE int position_of(const float* prefix, int items, float target) {
   return std::min(static_cast<int>(below), items - 1);
 }
 
-void DrawPositions(const DrawArgs& a) {
-  const float total = a.prefix[a.items - 1];
-  for (int i = 0; i < a.count; ++i) a.positions[i] = position_of(a.prefix, a.items, a.uniforms[i] * total);
+void DrawPositions(const float* prefix, int items, const float* uniforms, int count, int32_t* positions) {
+  const float total = prefix[items - 1];
+  for (int i = 0; i < count; ++i) positions[i] = position_of(prefix, items, uniforms[i] * total);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -117,9 +114,13 @@ HWY_EXPORT(SoftmaxPrefix);
 HWY_EXPORT(SamplingUniforms);
 HWY_EXPORT(DrawPositions);
 
-void softmax_prefix(const SoftmaxPrefixArgs& args) { HWY_DYNAMIC_DISPATCH(SoftmaxPrefix)(args); }
+float softmax_prefix(const float* logits, int count, float* prefix, double* entropy) {
+  return HWY_DYNAMIC_DISPATCH(SoftmaxPrefix)(logits, count, prefix, entropy);
+}
 void sampling_uniforms(const UniformsArgs& args) { HWY_DYNAMIC_DISPATCH(SamplingUniforms)(args); }
-void draw_positions(const DrawArgs& args) { HWY_DYNAMIC_DISPATCH(DrawPositions)(args); }
+void draw_positions(const float* prefix, int items, const float* uniforms, int count, int32_t* positions) {
+  HWY_DYNAMIC_DISPATCH(DrawPositions)(prefix, items, uniforms, count, positions);
+}
 
 }  // namespace pointsman::cpu
 #endif

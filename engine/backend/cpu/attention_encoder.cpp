@@ -3,7 +3,6 @@
 //   a = x + W_o attend(LN1(x)) + b_o,  x' = a + W_2 relu(W_1 LN2(a) + b_1) + b_2,
 // from x = E p, and the decoder's start state from the mean of the encoded items.
 #include <algorithm>
-#include <cmath>
 
 #include "engine/backend/cpu/network.h"
 #include "kernels/common/scalar_math.h"
@@ -31,7 +30,7 @@ struct AttentionForward {
     make_room();
     float* x = states.layers[0].x.data();
     for (int s = 0; s < sequences; ++s) {
-      cpu::embed({call.features_of(s), p.embedding.data(), x + floats_of(s * n), n});
+      cpu::embed(call.features_of(s), p.embedding.data(), n, x + floats_of(s * n));
     }
     const int layers = static_cast<int>(p.products.layers.size());
     for (int l = 0; l < layers; ++l) {
@@ -161,8 +160,7 @@ struct AttentionBackward {
     back(p.products.start_c, mean, a.dstart_c, sequences, dmean, true);
     for (size_t i = 0; i < floats; ++i) dmean[i] /= static_cast<float>(n);
     for (int s = 0; s < sequences; ++s) {
-      float* out = a.doutput + floats_of(s * n);
-      cpu::add_bias({out, dmean + floats_of(s), out, n, kHidden});
+      cpu::add_bias(a.doutput + floats_of(s * n), dmean + floats_of(s), n, kHidden);
     }
   }
 

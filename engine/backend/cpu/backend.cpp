@@ -77,8 +77,7 @@ int search_tour(const float* xy, int n, uint64_t key, const TwoOptRequest& reque
 
 class CpuBackend final : public Backend, TwoOptDevice {
  public:
-  CpuBackend(int threads, RankShare* share)
-      : instruction_set_(cpu::instruction_set()), workers_(threads), share_(share) {
+  CpuBackend(int threads, RankShare* share) : workers_(threads), share_(share) {
     rollout_workspaces_.resize(workers_.count());
     gradient_workspaces_.resize(workers_.count());
   }
@@ -86,7 +85,7 @@ class CpuBackend final : public Backend, TwoOptDevice {
   DeviceInfo info() const override {
     const int threads = workers_.count();
     return {"cpu",
-            std::string(instruction_set_) + ", " + std::to_string(threads) +
+            std::string(cpu::instruction_set()) + ", " + std::to_string(threads) +
                 (threads == 1 ? " thread" : " threads"),
             threads};
   }
@@ -219,8 +218,14 @@ class CpuBackend final : public Backend, TwoOptDevice {
     tape_head_.forget();
     std::vector<GradientNorms> norms(count);
     WorkerThreads* const helpers = count == 1 ? &workers_ : nullptr;
-    for_each_item(count == 1 ? nullptr : &workers_, count,
-                  [&](int64_t i) { norms[i] = update_set(*sets_.at(first_set + i), request, helpers); });
+    for_each_item(count == 1 ? nullptr : &workers_, count, [&](int64_t i) {
+      CpuParameters& p = *sets_.at(first_set + i);
+      p.learn();
+      norms[i] = adam_step(*layout_,
+                           {p.flat.data(), p.first_moment.data(), p.second_moment.data(), p.gradient.data()},
+                           p.actor_steps, p.critic_steps, request, helpers);
+      p.prepare(helpers);
+    });
     return norms;
   }
 
@@ -357,15 +362,6 @@ class CpuBackend final : public Backend, TwoOptDevice {
     for (size_t s = 1; s < segments; ++s) segments_[s].is_zero = true;
   }
 
-  GradientNorms update_set(CpuParameters& p, const UpdateRequest& request, WorkerThreads* helpers) {
-    p.learn();
-    const AdamArrays arrays{p.flat.data(), p.first_moment.data(), p.second_moment.data(), p.gradient.data()};
-    const GradientNorms norms = adam_step(*layout_, arrays, p.actor_steps, p.critic_steps, request, helpers);
-    p.prepare(helpers);
-    return norms;
-  }
-
-  const char* instruction_set_;
   WorkerThreads workers_;
   ModelConfig config_;
   std::optional<ParameterLayout> layout_;

@@ -72,8 +72,9 @@ struct CriticTile {
     bounds.resize(rows);
     for (int row = 0; row < rows; ++row) {
       request.stop.check();
-      project_states(encoder, row, p.critic_reference.forward.data(), references + row * slice);
-      cpu::exp_references({references + row * slice, n * kHidden, &bounds[row]});
+      cpu::multiply({encoder.h_after(0) + row * kHidden, rows * kHidden, p.critic_reference.forward.data(),
+                     references + row * slice, kHidden, n, kHidden, kHidden, false});
+      bounds[row] = cpu::exp_references(references + row * slice, n * kHidden);
       for (int i = 0; i < n; ++i) {
         std::copy_n(encoder.h_after(i) + row * kHidden, kHidden, values + row * slice + i * kHidden);
       }
@@ -154,7 +155,7 @@ struct CriticTile {
     multiply_square(dreferences, p.critic_reference.backward, dh, total, true);
     float* dc = w.dc.get(floats_of(rows));
     std::fill_n(dc, floats_of(rows), 0.0f);
-    lstm_backward(p.critic_encoder, encoder, dh, dc, nullptr, folded.encoder, request.stop);
+    lstm_backward(p.critic_encoder, encoder, {dh, dc, nullptr}, folded.encoder, request.stop);
   }
 };
 

@@ -133,7 +133,7 @@ struct TileGradient {
     float* dc = w.dc.get(floats_of(rows));
     std::fill_n(dc, floats_of(rows), 0.0f);
     float* dh_start = w.dh_start.get(floats_of(rows));
-    lstm_backward(p.decoder, a.decoder, dh, dc, dh_start, folded.decoder, request.stop);
+    lstm_backward(p.decoder, a.decoder, {dh, dc, dh_start}, folded.decoder, request.stop);
   }
 
   // Sums of the references -> rows of [projections * H] as the encoder's, with the factor v that the sums
@@ -171,7 +171,7 @@ struct TileGradient {
     std::fill_n(dc, floats, 0.0f);
     if (is_lstm()) {
       add_start_gradients(dh + (n - 1) * floats, dc);
-      lstm_backward(p.encoder, a.encoded.states, dh, dc, nullptr, folded.encoder, request.stop);
+      lstm_backward(p.encoder, a.encoded.states, {dh, dc, nullptr}, folded.encoder, request.stop);
       return;
     }
     float* dstart_h = w.encoder_dh.get(floats);

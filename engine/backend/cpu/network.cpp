@@ -59,21 +59,22 @@ void LstmStates::resize(int new_rows, int new_steps, bool new_with_cells) {
 namespace {
 
 // Back through steps first .. end - 1, the later ones done.
-void steps_backward(const PackedLstm& lstm, LstmStates& states, int first, int end, float* dh, float* dc) {
+void steps_backward(const PackedLstm& lstm, LstmStates& states, int first, int end,
+                    const LstmStateGradients& gradients) {
   const size_t row_floats = floats_of(states.rows);
   for (int step = end - 1; step >= first; --step) {
-    float* dh_step = dh + step * row_floats;
+    float* dh_step = gradients.dh + step * row_floats;
     if (step + 1 < states.steps) {
       cpu::multiply({states.cell(step + 1), kLstmCell, lstm.recurrent.backward.data(), dh_step, kHidden,
                      states.rows, kGates, kHidden, true});
     }
-    cpu::lstm_cell_backward({states.rows, states.cell(step), states.c_before(step), dh_step, dc});
+    cpu::lstm_cell_backward(states.rows, states.cell(step), states.c_before(step), dh_step, gradients.dc);
   }
 }
 
 }  // namespace
 
-void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
+void lstm_backward(const PackedLstm& lstm, LstmStates& states, const LstmStateGradients& gradients,
                    const LstmGradient& sums, const StopToken& stop) {
   // The weights' gradients of a block of steps are summed while the second-level cache still holds its gates.
   constexpr int kBlockRows = 128;
@@ -81,9 +82,9 @@ void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float*
   for (int end = states.steps; end > 0;) {
     const int first = std::max(0, end - block);
     stop.check();
-    steps_backward(lstm, states, first, end, dh, dc);
+    steps_backward(lstm, states, first, end, gradients);
     // An encoder starts from h = 0: its first step adds nothing to W_hh.
-    const int from = first == 0 && dh_start == nullptr ? 1 : first;
+    const int from = first == 0 && gradients.dh_start == nullptr ? 1 : first;
     cpu::accumulate_outer({states.cell(from), kLstmCell, states.h_before(from), kHidden, sums.recurrent,
                            kHidden, (end - from) * states.rows, kGates, kHidden});
     const int start_rows = first == 0 && sums.start != nullptr ? states.rows : 0;
@@ -91,9 +92,9 @@ void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float*
                              (end - first) * states.rows, sums.start, sums.bias, sums.fold});
     end = first;
   }
-  if (dh_start != nullptr) {
-    cpu::multiply({states.cell(0), kLstmCell, lstm.recurrent.backward.data(), dh_start, kHidden, states.rows,
-                   kGates, kHidden, false});
+  if (gradients.dh_start != nullptr) {
+    cpu::multiply({states.cell(0), kLstmCell, lstm.recurrent.backward.data(), gradients.dh_start, kHidden,
+                   states.rows, kGates, kHidden, false});
   }
 }
 
@@ -120,11 +121,6 @@ void encode_states(const PackedLstm& encoder, const TileCall& call, bool with_ce
     cpu::lstm_cell({rows, products, kGates, encoder.fold.data(), encoder.bias.data(), states.input(step),
                     states.c_before(step), states.h_after(step), states.c_after(step), states.cell(step)});
   }
-}
-
-void project_states(LstmStates& states, int row, const float* packed, float* out) {
-  cpu::multiply({states.h_after(0) + row * kHidden, states.rows * kHidden, packed, out, kHidden, states.steps,
-                 kHidden, kHidden, false});
 }
 
 void encode(const TileCall& call, bool with_cells, EncodedTile& encoded) {
@@ -158,8 +154,8 @@ void encode(const TileCall& call, bool with_cells, EncodedTile& encoded) {
     }
     cpu::References& r = encoded.references[row];
     r = {projected(p.glimpse), projected(p.pointer), projected(p.values), projected(p.requeries), 0.0f, 0.0f};
-    cpu::exp_references({projected(p.pointer), n * kHidden, &r.pointer_bound});
-    if (p.glimpse >= 0) cpu::exp_references({projected(p.glimpse), n * kHidden, &r.glimpse_bound});
+    r.pointer_bound = cpu::exp_references(projected(p.pointer), n * kHidden);
+    if (p.glimpse >= 0) r.glimpse_bound = cpu::exp_references(projected(p.glimpse), n * kHidden);
   }
 }
 

@@ -170,10 +170,15 @@ struct LstmGradient {
   float* start;      // [4H] the first step's gate gradients (decoder); null: encoder
 };
 
-// Back through all steps. dh: [steps][rows][H], the gradient that reaches each step's output from outside,
-// overwritten, as the cells are; dc: [rows][H] starts with that of the last c and ends with that of the c
-// before the first step. dh_start: [rows][H] out, gradient of the h before it; null: not wanted.
-void lstm_backward(const PackedLstm& lstm, LstmStates& states, float* dh, float* dc, float* dh_start,
+// Gradients of an LSTM's states.
+struct LstmStateGradients {
+  float* dh;        // [steps][rows][H] what reaches each step's output from outside; overwritten
+  float* dc;        // [rows][H] of the last c; out: of the c before the first step
+  float* dh_start;  // [rows][H] out, of the h before it; null: not wanted
+};
+
+// Back through all steps; overwrites the cells.
+void lstm_backward(const PackedLstm& lstm, LstmStates& states, const LstmStateGradients& gradients,
                    const LstmGradient& sums, const StopToken& stop);
 
 // Activations of the attention encoder for `sequences` sequences of n items; its rows are their items,
@@ -239,8 +244,5 @@ struct TileActivations {
   Buffer queries;      // [steps][rows][H] W_q h
   Buffer attention;    // [steps][rows][cpu::attention_activations]
 };
-
-// Projects one row's states, after each step, with a packed matrix [H][H]. out: [steps][H].
-void project_states(LstmStates& states, int row, const float* packed, float* out);
 
 }  // namespace pointsman

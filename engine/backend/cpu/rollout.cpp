@@ -42,6 +42,9 @@ struct Level {
   std::vector<Group<Rules>> groups;
   std::vector<Member> members;
 
+  float* h_of(size_t group) const { return states->h.data() + group * kHidden; }
+  float* c_of(size_t group) const { return states->c.data() + group * kHidden; }
+
   // Members of the groups from `group` on.
   int64_t members_from(size_t group) const {
     return static_cast<int64_t>(members.size()) - groups[group].first_member;
@@ -151,8 +154,8 @@ struct TileRollout {
 
   void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
     std::copy_n(items(from, g), n, items(to, at));
-    std::copy_n(h_of(from, g), kHidden, h_of(to, at));
-    std::copy_n(c_of(from, g), kHidden, c_of(to, at));
+    std::copy_n(from.h_of(g), kHidden, to.h_of(at));
+    std::copy_n(from.c_of(g), kHidden, to.c_of(at));
   }
 
   const float* features(int piece) const { return batch.features_of(tile.pieces[piece].sequence); }
@@ -209,15 +212,15 @@ struct TileRollout {
     cpu::multiply({h, kHidden, parameters.decoder.recurrent.forward.data(), products, kGates, rows, kHidden,
                    kGates, false});
     cpu::lstm_cell({rows, products, kGates, nullptr, parameters.decoder_start_bias.data(), nullptr, c,
-                    h_of(level, 0), c_of(level, 0), cells});
+                    level.h_of(0), level.c_of(0), cells});
     for (int row = 0; recorded != nullptr && row < rows; ++row) record_state(level, row, row);
   }
 
   // The state that the level's group `group` chooses from goes to the activations' row.
   void record_state(const Level<Rules>& level, size_t group, int row) {
     LstmStates& states = recorded->decoder;
-    std::copy_n(h_of(level, group), kHidden, states.h_after(level.step) + row * kHidden);
-    std::copy_n(c_of(level, group), kHidden, states.c_after(level.step) + row * kHidden);
+    std::copy_n(level.h_of(group), kHidden, states.h_after(level.step) + row * kHidden);
+    std::copy_n(level.c_of(group), kHidden, states.c_after(level.step) + row * kHidden);
   }
 
   // Of the groups from `first` on those that have nothing left to choose end here; the others close the gaps.
@@ -238,12 +241,6 @@ struct TileRollout {
     level.groups.resize(end);
   }
 
-  static float* h_of(const Level<Rules>& level, size_t group) {
-    return level.states->h.data() + group * kHidden;
-  }
-  static float* c_of(const Level<Rules>& level, size_t group) {
-    return level.states->c.data() + group * kHidden;
-  }
   int32_t* items(const Level<Rules>& level, size_t group) const {
     return level.states->items.data() + group * n;
   }
@@ -287,7 +284,7 @@ struct TileRollout {
     for (size_t g = first; g < last; ++g) most = std::max(most, level.groups[g].remaining);
     if (most < 2) return false;
     const int rows = static_cast<int>(last - first);
-    const float* h = h_of(level, first);
+    const float* h = level.h_of(first);
     float* products = w.products.data();
     constexpr int kWidth = kGates + kHidden;
     cpu::multiply({h, kHidden, parameters.query.forward.data(), products + kGates, kWidth, rows, kHidden,
@@ -335,7 +332,7 @@ struct TileRollout {
       log_total = log_f32(prefix[group.remaining - 1]);
       if (request.decode == Decode::kSample) {
         const float* uniforms = w.draws.uniforms.data() + (group.first_member - w.draws.first_member);
-        cpu::draw_positions({prefix, group.remaining, uniforms, group.members, w.draws.positions.data()});
+        cpu::draw_positions(prefix, group.remaining, uniforms, group.members, w.draws.positions.data());
       }
     }
     statistics.steps += group.members;
@@ -366,10 +363,9 @@ struct TileRollout {
     const float* prior = w.prior.of(group.rules, {features(group.piece), list, group.remaining, group.last});
     cpu::pointer_logits({&encoded.references[group.piece], &weights, query, list, group.remaining, prior,
                          w.logits.data(), activations, &step});
-    float largest;
     double entropy = 0.0;
-    cpu::softmax_prefix(
-        {w.logits.data(), group.remaining, w.prefix.data(), &largest, want_entropy ? &entropy : nullptr});
+    const float largest = cpu::softmax_prefix(w.logits.data(), group.remaining, w.prefix.data(),
+                                              want_entropy ? &entropy : nullptr);
     ++statistics.evaluations;
     statistics.direct_rows += step.direct;
     statistics.entropy += group.members * entropy;
@@ -421,8 +417,8 @@ struct TileRollout {
         std::copy_n(input, 2, recorded->decoder.input(children.step) + 2 * group.row);
       }
       cpu::lstm_cell({1, products, kGates + kHidden, parameters.decoder.fold.data(),
-                      parameters.decoder.bias.data(), input, c_of(parents, g), h_of(children, child),
-                      c_of(children, child), cell});
+                      parameters.decoder.bias.data(), input, parents.c_of(g), children.h_of(child),
+                      children.c_of(child), cell});
       if (recorded != nullptr) record_state(children, child, group.row);
     }
     children.groups.push_back(next);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
 namespace pointsman {
 namespace {
@@ -126,6 +126,8 @@ void scan(const Distances& distances, std::span<const int32_t> among, int place,
 struct Edge {
   double length;
   int32_t a, b;
+
+  auto operator<=>(const Edge&) const = default;
 };
 
 class Fragments {
@@ -154,9 +156,7 @@ class Fragments {
           edges.push_back({one.distance, std::min(cities[i], one.place), std::max(cities[i], one.place)});
       }
     }
-    std::sort(edges.begin(), edges.end(), [](const Edge& x, const Edge& y) {
-      return std::tie(x.length, x.a, x.b) < std::tie(y.length, y.a, y.b);
-    });
+    std::sort(edges.begin(), edges.end());
     for (const Edge& edge : edges) {
       if (joined_[edge.a][1] >= 0 || joined_[edge.b][1] >= 0 || root(edge.a) == root(edge.b)) continue;
       joined_[edge.a][joined_[edge.a][0] < 0 ? 0 : 1] = edge.b;

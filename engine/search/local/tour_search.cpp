@@ -253,7 +253,7 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
   const Length before = tour.length();
   bool finished = true;
   if (kicks > 0 && n_ <= kMostExactCities) {
-    tour.load(shortest_tour<Length>(distance_));
+    tour.load(ShortestPaths<Length>(distance_).tour());
   } else {
     tour.descend(control);
     finished = !tour.stopped();

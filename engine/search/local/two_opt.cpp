@@ -141,10 +141,6 @@ void check(const TwoOptOptions& options, const Instance& instance) {
 
 }  // namespace
 
-int instances_at_once(const TwoOptOptions&, int n, int64_t share) {
-  return static_cast<int>(std::min(largest_call(n), share));
-}
-
 SearchResult run_search(Backend& backend, const SearchBatch& batch, const TwoOptOptions& options,
                         const SearchControl& control) {
   for (const Instance* instance : batch.instances) check(options, *instance);

@@ -2,7 +2,6 @@
 // Algorithm 2 of Bello et al. 2017 for many instances at once, each with weights of its own.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -17,8 +16,6 @@
 namespace pointsman {
 namespace {
 
-// For parameters, gradients and moments of all instances: in the host's memory, in a device's own.
-constexpr double kHostBytes = 128.0 * (1 << 20), kDeviceBytes = 32.0 * kHostBytes;
 constexpr float kMaxNorm = 1.0f;  // global L2 norm that gradients are clipped to
 
 // What one instance carries from step to step. Baseline and least cost are in network units.
@@ -55,8 +52,7 @@ struct ActiveSearch {
     request.weigh = [&](const RolloutResult& drawn) { return weights_of(drawn, step, temperature); };
     request.learned = options.learned;
     request.sets = static_cast<int>(instances.size());
-    request.update.learning_rate = options.learning_rate;
-    request.update.max_norm = kMaxNorm;
+    request.update = {.learning_rate = options.learning_rate, .max_norm = kMaxNorm};
     backend.learn(request, rollouts);
     keep(request.rollouts);
     return rollouts.finished.empty();
@@ -68,8 +64,6 @@ struct ActiveSearch {
     backend.rollout(request, rollouts);
     keep(request);
   }
-
-  bool has_all() const { return std::ranges::all_of(searched, &Searched::is_solved); }
 
   void report(int step) const {
     if (!options.on_step) return;
@@ -198,13 +192,6 @@ void check_options(const ActiveSearchOptions& options, const ModelConfig& config
 
 }  // namespace
 
-int instances_at_once(const ActiveSearchOptions& options, const DeviceInfo& device) {
-  const auto most = static_cast<int64_t>((device.uses_host ? kHostBytes : kDeviceBytes) /
-                                         (4.0 * sizeof(float) * options.initial.size()));
-  return static_cast<int>(
-      std::clamp<int64_t>(device.rollouts / options.replicas, 1, std::max<int64_t>(most, 1)));
-}
-
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,
                         const ActiveSearchOptions& options, const SearchControl& control) {
   check_options(options, config, batch.instances[0]->problem);
@@ -224,7 +211,8 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
     if (!drawn || step + 1 < options.steps) status = control.check();
     control.trace_call("step", int64_t{sets} * options.replicas, began);
   }
-  if (!search.has_all() && !control.is_over()) search.draw_one(control.stop_at_end());
+  if (!std::ranges::all_of(search.searched, &Searched::is_solved) && !control.is_over())
+    search.draw_one(control.stop_at_end());
   const bool by_clock = hurried && options.entropy > 0.0;
   return search.result(status == Status::kDone && by_clock ? Status::kTimeLimit : status);
 }

@@ -260,11 +260,6 @@ void check_options(const SamplingOptions& options, ProblemKind problem) {
 
 }  // namespace
 
-int instances_at_once(const SamplingOptions& options, int n) {
-  const int64_t samples = std::max<int64_t>(options.samples, 1);
-  return static_cast<int>(std::clamp<int64_t>(largest_call(n) / samples, 1, 4096));
-}
-
 SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
                         const SamplingOptions& options, const SearchControl& control) {
   check_options(options, batch.instances[0]->problem);

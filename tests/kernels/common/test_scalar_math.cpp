@@ -104,8 +104,7 @@ TEST_CASE("the vectors' exp has the scalar's bits") {
     });
     a.resize(a.size() / 16 * 16);
     std::vector<float> found = a;
-    float bound;
-    cpu::exp_references({found.data(), static_cast<int>(found.size()), &bound});
+    cpu::exp_references(found.data(), static_cast<int>(found.size()));
     int different = 0;
     for (size_t i = 0; i < a.size(); ++i) different += !same_bits(found[i], exp_f32(2.0f * a[i]));
     CHECK(a.size() > 50000);
@@ -122,8 +121,7 @@ TEST_CASE("the vectors' clamped exp has the scalar's bits") {
     for (float difference = 0.0f; difference < 120.0f; difference += 0.37f) {
       std::vector<float> logits(16, -difference), prefix(16);
       logits[1] = 0.0f;
-      float largest;
-      cpu::softmax_prefix({logits.data(), 2, prefix.data(), &largest, nullptr});
+      cpu::softmax_prefix(logits.data(), 2, prefix.data(), nullptr);
       different += !same_bits(prefix[0], exp_f32(-difference));
     }
     CHECK(different == 0);

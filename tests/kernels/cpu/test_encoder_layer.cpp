@@ -103,9 +103,10 @@ TEST_CASE("embedding, bias, the way back through a ReLU, and column sums") {
   on_each_target([](const CpuTarget& target) {
     constexpr int kRows = 7;
     const std::vector<float> features = random_floats(2 * kRows, 1), table = random_floats(2 * kH, 2);
-    std::vector<float> x(kRows * kH), out(kRows * kH), sums = table, columns = table;
-    cpu::embed({features.data(), table.data(), x.data(), kRows});
-    cpu::add_bias({x.data(), table.data(), out.data(), kRows, kH});
+    std::vector<float> x(kRows * kH), sums = table, columns = table;
+    cpu::embed(features.data(), table.data(), kRows, x.data());
+    std::vector<float> out = x;
+    cpu::add_bias(out.data(), table.data(), kRows, kH);
     cpu::embed_backward(features.data(), x.data(), kRows, sums.data());
     cpu::sum_columns(x.data(), kRows, kH, columns.data());
     bool all = true;

@@ -188,7 +188,7 @@ TEST_CASE("lstm_cell_backward against central differences in double") {
             cells[row * kLstmCell + t * kHidden + d] = static_cast<float>(values[t]);
         }
       }
-      cpu::lstm_cell_backward({rows, cells.data(), c_prev.data(), dh.data(), dc.data()});
+      cpu::lstm_cell_backward(rows, cells.data(), c_prev.data(), dh.data(), dc.data());
       double worst = 0.0;
       for (int row = 0; row < rows; ++row) {
         for (int d = 0; d < kHidden; ++d) {

@@ -28,8 +28,8 @@ Softmax run(const std::vector<float>& logits, bool entropy = true) {
   std::copy(logits.begin(), logits.end(), padded.begin());
   Softmax result;
   result.prefix.resize(padded.size());
-  cpu::softmax_prefix(
-      {padded.data(), count, result.prefix.data(), &result.largest, entropy ? &result.entropy : nullptr});
+  result.largest =
+      cpu::softmax_prefix(padded.data(), count, result.prefix.data(), entropy ? &result.entropy : nullptr);
   result.prefix.resize(count);
   return result;
 }
@@ -132,7 +132,7 @@ TEST_CASE("draw_positions: the first running sum that is not below the target") 
       }
       prefix.resize(cpu::padded(items), -1.0f);
       const int count = static_cast<int>(uniforms.size());
-      cpu::draw_positions({prefix.data(), items, uniforms.data(), count, found.data()});
+      cpu::draw_positions(prefix.data(), items, uniforms.data(), count, found.data());
       CHECK(found == expected);
     }
   });

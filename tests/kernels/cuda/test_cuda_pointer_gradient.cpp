@@ -152,8 +152,8 @@ struct PreparedReferences {
     const int size = static_cast<int>(slice);
     for (int s = 0; s < in.sequences; ++s) {
       float* of_sequence = values.data() + s * in.projections.count * slice;
-      if (in.projections.glimpse >= 0) cpu::exp_references({of_sequence, size, &bounds[2 * s]});
-      cpu::exp_references({of_sequence + in.projections.pointer * slice, size, &bounds[2 * s + 1]});
+      if (in.projections.glimpse >= 0) bounds[2 * s] = cpu::exp_references(of_sequence, size);
+      bounds[2 * s + 1] = cpu::exp_references(of_sequence + in.projections.pointer * slice, size);
     }
   }
 
