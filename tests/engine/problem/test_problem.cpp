@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/problem/metric.h"
 #include "engine/problem/generate.h"
+#include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "kernels/common/knapsack.h"
 #include "kernels/common/tsp.h"
