@@ -560,12 +560,13 @@ __global__ void named_kernel(int* out) {
 
 TEST_CASE("launches outside the limits") {
   check_complaint([] { return error_of(empty_kernel, 1, 1025, 0).empty(); }, 0);
-  check_complaint([] { return error_of(empty_kernel, 0, 32, 0).empty(); }, 0);
+  check_complaint([] { return error_of(empty_kernel, dim3(1, 0), 32, 0).empty(); }, 0);
   check_complaint([] { return error_of(empty_kernel, dim3(1, 65536), 32, 0).empty(); }, 0);
   check_complaint([] { return error_of(empty_kernel, 1, 32, 227 * 1024 + 1).empty(); }, 0);
   check_complaint([] { return error_of(large_kernel, 1, 32, 0, Large{}).empty(); }, 0);
   check_complaint([] { return error_of_clusters(empty_kernel, 2, 3, 32, 0).empty(); }, 0);
   check_complaint([] { return error_of_clusters(empty_kernel, 16, 16, 32, 0).empty(); }, 0);
+  CHECK(error_of(empty_kernel, 0, 32, 0) == "");  // nothing is launched
   CHECK(error_of(empty_kernel, dim3(1, 65535), 1, 0) == "");
   cudaLaunchConfig_t config{};
   config.blockDim = 32;
