@@ -365,8 +365,8 @@ void check_activations(const Fixture& f, const HostModel& model, const DeviceDec
   for (size_t t = 0; t < made; ++t) {
     CHECK(same_floats(d.cells.data() + (s * n + t) * kLstmCell,
                       cpu.recorded.decoder.cell(static_cast<int>(t)), kLstmCell));
-    CHECK(same_floats(d.queries.data() + (s * n + t) * kHidden,
-                      cpu.recorded.queries.data() + t * kHidden, kHidden));
+    CHECK(same_floats(d.queries.data() + (s * n + t) * kHidden, cpu.recorded.queries.data() + t * kHidden,
+                      kHidden));
   }
   CHECK(all_zero(d.h, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
   CHECK(all_zero(d.c, (s * (n + 1) + made + 1) * kHidden, (s + 1) * (n + 1) * kHidden));
