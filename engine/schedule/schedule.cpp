@@ -134,17 +134,20 @@ void solve_one_by_one(int threads, const InstanceSearch& search, const SolveJob&
   const int at_once = searched_at_once(workers, count, largest);
   AnswersInOrder out(job.sink);
   std::mutex mutex;
+  std::vector<char> is_searched(job.size(), false);
   for_each_instance(workers, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
-    Solution answer = unsolved();
-    if (!job.control.is_over()) {
-      const Instance& instance = *job.instances[i];
-      const double work = at_once * rollout_work(instance.n());
-      answer = search(instance, instance_key(instance, job.rows[i]),
-                      limit_each(share_time(job.control, work, work_left[i]), 1), helpers);
-    }
+    if (job.control.is_over()) return;  // a million at a limit would all wait for the lock
+    const Instance& instance = *job.instances[i];
+    const double work = at_once * rollout_work(instance.n());
+    Solution answer = search(instance, instance_key(instance, job.rows[i]),
+                             limit_each(share_time(job.control, work, work_left[i]), 1), helpers);
+    is_searched[i] = true;
     const std::lock_guard lock(mutex);
     out.put(static_cast<size_t>(i), std::move(answer));
   });
+  for (size_t i = 0; i < job.size(); ++i) {
+    if (!is_searched[i]) out.put(i, unsolved());
+  }
 }
 
 // What some threads leave for others, in order, at most `capacity` at once.
