@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <stdexcept>
+#include <utility>
 #include <variant>
 
 #include "engine/search/exact/branch_and_bound.h"

@@ -277,6 +277,7 @@ Model read_model(const std::filesystem::path& path) {
   const std::string name = path.string();
   ModelFile file(path);
   const SafetensorsHeader header = parse_safetensors_header(file.header(), file.data_size(), name);
+  file.bytes.reserve(file.bytes.size() + file.data_size());  // which the tensors fill, as was checked
   Model model = model_of(header, name,
                          [&](size_t i) { return file.data(header.tensors[i].begin, header.tensors[i].end); });
   model.name = path.stem().string();

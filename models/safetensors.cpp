@@ -2,6 +2,7 @@
 #include "models/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -182,11 +183,13 @@ std::string make_safetensors_header(const std::map<std::string, std::string>& me
                                     const std::vector<Tensor>& tensors) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
-  for (const Tensor& tensor : tensors)
-    header[tensor.name] = {
-        {"dtype", "F32"},
-        {"shape", tensor.shape},
-        {"data_offsets", {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)}}};
+  for (const Tensor& tensor : tensors) {
+    nlohmann::ordered_json& entry = header[tensor.name];  // a list of members would leak where memory fails
+    entry["dtype"] = "F32";
+    entry["shape"] = tensor.shape;
+    entry["data_offsets"] =
+        std::array{tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
+  }
   std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');
   const uint64_t length = json.size();  // little-endian, as the machine is (parameter_file.cpp)

@@ -84,10 +84,10 @@ row_of_code() {
 
 # Runs a program that prints rows, for so many seconds at most; says so in a row when it fails.
 measure() {
-  local code=0
+  local code=0 arguments="${*:3}"
   echo "--- ${*:2} ---" >&2
   timeout --kill-after=5 "$1" "${@:2}" || code=$?
-  [ "$code" -eq 0 ] || row_of_code failed "$(basename "$2") ${*:3}" "$code"
+  [ "$code" -eq 0 ] || row_of_code failed "$(basename "$2")${arguments:+ $arguments}" "$code"
   return "$code"
 }
 
@@ -203,7 +203,7 @@ stage_profile() {
     row_of_code profile "$kernel" "$code"
     [ "$code" -eq 0 ] || worst=1
   done <<'LIST'
-decode_cluster_kernel bench/pointsman-bench bench sample --device cuda
+decode_cluster_kernel bench/pointsman-bench bench train --device cuda
 decode_kernel bench/pointsman-bench bench greedy --device cuda
 lstm_forward_cluster_kernel bench/bench_lstm
 step_gradients_kernel bench/pointsman-bench bench train --device cuda

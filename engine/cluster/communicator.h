@@ -100,7 +100,7 @@ std::string find_mpi_module();
 // What the MPI module exports under the name kMpiModuleEntry, as a function without parameters that returns a
 // pointer to this. Both sides pass C++ objects, so they must come from one version of the program and
 // compiler.
-inline constexpr char kMpiModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 3";
+inline constexpr char kMpiModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 4";
 
 struct MpiModule {
   const char* version;                      // kMpiModuleVersion of the module, read first

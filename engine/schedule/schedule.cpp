@@ -85,7 +85,7 @@ Solution improve_candidates(const Instance& instance, std::vector<Solution> cand
   if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
   SearchControl to_the_end = {control.last(), control.interrupted};
-  to_the_end.on_best = control.on_best;
+  to_the_end.report.on_best = control.report.on_best;
   std::optional<TourSearch> search;
   try {
     search.emplace(instance, options, to_the_end);
@@ -257,7 +257,12 @@ class Scheduler {
       SharedDevice& device = devices_[i % devices_.size()];
       searchers.emplace_back([&](const std::stop_token& stop) { search_all(device, queue, stop); });
     }
-    for (size_t i = 0; i < cut_.size(); ++i) finish(*queue.take(), out);
+    try {
+      for (size_t i = 0; i < cut_.size(); ++i) finish(*queue.take(), out);
+    } catch (...) {
+      for (std::jthread& searcher : searchers) searcher.request_stop();  // all, before one is waited for
+      throw;
+    }
   }
 
   void search_all(SharedDevice& device, BatchQueue& queue, const std::stop_token& stop) {
@@ -271,7 +276,9 @@ class Scheduler {
       } catch (...) {
         searched.error = std::current_exception();
       }
+      const bool failed = searched.error != nullptr;
       queue.put(std::move(searched), stop);
+      if (failed) return;
     }
   }
 
@@ -289,8 +296,8 @@ class Scheduler {
     next.control =
         limit_each(share_time(job_.control, searchers_ * work, work_left_), (count + at_once - 1) / at_once);
     work_left_ -= work;
-    if (job_.control.trace)
-      job_.control.trace("batch: " + std::to_string(count) + " instances of n = " + std::to_string(n));
+    if (job_.control.report.trace)
+      job_.control.report.trace("batch: " + std::to_string(count) + " instances of n = " + std::to_string(n));
     return next;
   }
 

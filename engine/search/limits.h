@@ -22,24 +22,33 @@ inline Clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e9)));
 }
 
-// When a search ends, and who is told of it. It is asked between backend calls and within them. A search that
-// a limit or an interruption ends keeps the best found so far. Any member may be empty. Several threads may
-// call a function at once.
-struct SearchControl {
-  std::optional<Clock::time_point> deadline;  // of the whole run, or of a part of it
-  std::function<bool()> interrupted;
-  std::function<void(const std::string&)> trace = {};  // told of every batch and every backend call
-  std::function<void(const std::string&)> warn = {};   // told of what went wrong and is tried again
+// Who is told what a search does. Any member may be empty. Several threads may call a function at once.
+struct SearchReports {
+  std::function<void(const std::string&)> trace;  // of every batch and every backend call
+  std::function<void(const std::string&)> warn;   // of what went wrong and is tried again
+  // What each new best answer to the only instance of a run costs, in the user's units. Also of answers that
+  // are no better than an earlier one.
+  std::function<void(double objective)> on_best;
 
+  // After a call for `rollouts` rollouts that began at `start`.
+  void trace_call(const char* what, int64_t rollouts, Clock::time_point start) const {
+    if (!trace) return;
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    trace(std::string(what) + ": " + std::to_string(rollouts) + " rollouts in " +
+          std::to_string(taken.count()) + " ms");
+  }
+};
+
+// When a search ends. It is asked between backend calls and within them. A search that a limit or an
+// interruption ends keeps the best found so far.
+struct SearchControl {
+  std::optional<Clock::time_point> deadline;  // of the whole run, or of a part of it; none: no limit
+  std::function<bool()> interrupted;          // may be empty; several threads may call it at once
   // Until when an instance without any answer may still get its first one; none: `deadline`.
   std::optional<Clock::time_point> end = {};
-
-  // Told what each new best answer to the only instance of a run costs, in the user's units. Also of answers
-  // that are no better than an earlier one.
-  std::function<void(double objective)> on_best = {};
-
   // Of one instance, from when its search begins; none: no limit of its own.
   std::optional<Clock::duration> each = {};
+  SearchReports report = {};
 
   std::optional<Clock::time_point> last() const { return end ? end : deadline; }
 
@@ -59,14 +68,6 @@ struct SearchControl {
   }
   StopToken stop_at_end() const {
     return StopToken([this] { return is_over(); });
-  }
-
-  // After a call for `rollouts` rollouts that began at `start`.
-  void trace_call(const char* what, int64_t rollouts, Clock::time_point start) const {
-    if (!trace) return;
-    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
-    trace(std::string(what) + ": " + std::to_string(rollouts) + " rollouts in " +
-          std::to_string(taken.count()) + " ms");
   }
 };
 

@@ -153,8 +153,12 @@ struct Reader {
     value = static_cast<T>(number);
   }
   void operator()(const char* name, bool& value) { choose(name, value, uint8_t{1}, "neither 0 nor 1"); }
-  void operator()(const char* name, Baseline& value) { choose(name, value, 3u, "unknown baseline"); }
-  void operator()(const char* name, Encoder& value) { choose(name, value, 1u, "unknown encoder"); }
+  void operator()(const char* name, Baseline& value) {
+    choose(name, value, static_cast<uint32_t>(Baseline::kRollout), "unknown baseline");
+  }
+  void operator()(const char* name, Encoder& value) {
+    choose(name, value, static_cast<uint32_t>(Encoder::kAttention), "unknown encoder");
+  }
   void operator()(const char* name, ProblemKind& problem) {
     std::string text;
     (*this)(name, text);

@@ -232,6 +232,7 @@ class Trainer {
   // is weighted with. baseline_loss: the mean of (L - b)^2.
   std::vector<float> policy_gradient(const TrainingBatch& batch, const RolloutResult& sampled,
                                      double& baseline_loss) {
+    baseline_loss = 0.0;
     const std::vector<double> baseline = baseline_of(batch, sampled.costs);
     // What log p is compared with: the instance's other rollouts where there are any, else the batch.
     const std::vector<double> expected =
@@ -253,7 +254,7 @@ class Trainer {
   RolloutRequest rollouts_of(const TrainingBatch& batch) {
     RolloutRequest request = batch.request();
     request.decode = options_.is_supervised() ? Decode::kForced : Decode::kSample;
-    request.forced = batch.orders.data();
+    if (!batch.orders.empty()) request.forced = batch.orders.data();
     if (!batch.counts.empty()) request.sample_stride = static_cast<uint32_t>(options_.symmetries);
     request.seed = training_seed(options_.seed);
     request.tape = &tape_;
@@ -261,10 +262,11 @@ class Trainer {
     return request;
   }
 
-  std::vector<double> greedy_costs(TrainingBatch batch, int set) {
-    batch.parameter_sets.assign(batch.count, set);
+  std::vector<double> greedy_costs(const TrainingBatch& batch, int set) {
+    const std::vector<int32_t> sets(batch.count, set);
     RolloutRequest request;
     request.sequences = batch.view();
+    request.sequences.parameter_sets = sets.data();
     request.stop = stop_;
     RolloutResult result;
     backend_.rollout(request, result);
@@ -373,7 +375,7 @@ class Trainer {
       write();
     } catch (const std::system_error& error) {
       failure = std::current_exception();
-      if (job_.control.warn) job_.control.warn(error.what());
+      if (job_.control.report.warn) job_.control.report.warn(error.what());
     }
   }
 

@@ -59,8 +59,8 @@ void add_common_options(OptionSet& set, CommonOptions& options, const Words& for
 SearchControl search_control(const CommonOptions& options, double limit_each) {
   SearchControl control = within_limits(process_start(), options.time_limit, limit_each);
   control.interrupted = [] { return interrupt_exit_code() != 0; };
-  if (options.verbose) control.trace = log_debug;
-  control.warn = [](const std::string& what) {
+  if (options.verbose) control.report.trace = log_debug;
+  control.report.warn = [](const std::string& what) {
     memory_failed = false;  // what is tried again is no failure of the run
     log_warning(what);
   };

@@ -20,9 +20,9 @@ inline constexpr std::pair<const char*, const char*> kExitMeanings[] = {
     {"130, 143, 129", "interrupted by SIGINT, SIGTERM or SIGHUP, the best kept"}};
 
 // What --help of the program or subcommand that is called by `name` prints, in at most 100 columns.
-std::string help_text(const Command& table, const std::string& name);
+std::string help_text(const Command& command, const std::string& name);
 
-// pointsman(1) in the macros of man(7). The same table gives the same bytes.
+// pointsman(1) in the macros of man(7). The same options give the same bytes.
 std::string man_page(const Command& program);
 
 // A script by which a shell, "bash", "zsh" or "fish", completes subcommands, flags, values that have a name,

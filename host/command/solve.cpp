@@ -72,9 +72,9 @@ void check_shard(const SolveFlags& flags, const CommonOptions& common) {
   }
 }
 
-// How the answer to one instance improves, for the person at the terminal: a line of the log for each better
-// answer: when it was found, what it costs and its gap. Lines stand a twentieth of a second apart, later a
-// tenth of the time that has passed; of what comes in between the best is told as soon as its turn comes.
+// How the answer to one instance improves, for the person at the terminal. Each better answer is a line of
+// the log: when it was found, its cost and its gap. Lines stand a twentieth of a second apart, later a tenth
+// of the time that has passed; of what comes in between the best is told as soon as its turn comes.
 class BestLines {
  public:
   // reference: what to compare with; NaN: nothing. The instance must outlive it.
@@ -82,7 +82,7 @@ class BestLines {
 
   // Tells of all that a search with this control finds from now on. This must outlive the control.
   void follow(SearchControl& control) {
-    control.on_best = [this](double objective) { report(objective); };
+    control.report.on_best = [this](double objective) { report(objective); };
     control.interrupted = [this, asked = control.interrupted] {
       show();
       return asked && asked();
@@ -180,7 +180,7 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
                        {.kicks = flags.request.options.kicks.value_or(0), .seed = flags.request.options.seed},
                        control);
     }
-    if (control.on_best) control.on_best(incumbents[i].objective);
+    if (control.report.on_best) control.report.on_best(incumbents[i].objective);
   }
   return incumbents;
 }
@@ -234,11 +234,11 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
     ProgressLine line;
     job.options.on_step = [&](const ActiveSearchProgress& at) {
       if (line.due()) line.update(step_text(at));
-      if (control.on_best) control.on_best(at.best);
+      if (control.report.on_best) control.report.on_best(at.best);
     };
     job.sink = [&](size_t i, Solution&& found) {
       const bool is_solved = found.status != Status::kUnsolved;
-      if (is_solved && control.on_best) control.on_best(found.objective);
+      if (is_solved && control.report.on_best) control.report.on_best(found.objective);
       if (!incumbents.empty()) keep_incumbent(instances[i], std::move(incumbents[i]), control, found);
       solutions[i] = std::move(found);
       if (!reference.empty()) gaps.push_back(gap(instances[i].problem, solutions[i].objective, reference[i]));

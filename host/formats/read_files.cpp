@@ -85,6 +85,7 @@ InstanceInput::InstanceInput(std::unique_ptr<InputFile> file, const ReadOptions&
 }
 
 std::optional<InstanceLine> InstanceInput::next_line() {
+  if (file_ == nullptr) return std::nullopt;  // after read_all()
   file_->forget_lines();
   return take_line(*file_, options_);
 }

@@ -61,7 +61,7 @@ void run_stoppable(const std::function<void(const std::function<bool()>& stopped
 // Whether this thread runs a handler of Python's, of signals or of log lines, inside a call.
 bool is_in_handler();
 
-// Once, of the module: C++ exceptions become those of pointsman._errors, log lines go to Python's logger
+// The module calls it once. C++ exceptions become those of pointsman._errors, log lines go to Python's logger
 // "pointsman". At Python's exit, in its main thread, calls of other threads stop, and end as far as they do
 // so within a second.
 void prepare_calls();

@@ -2,6 +2,8 @@
 #include "host/python/options.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <utility>
 
 #include "host/formats/text_scan.h"
 #include "host/run/load.h"
@@ -94,7 +96,7 @@ PreparedTraining prepared_training(const Keywords& keywords) {
   PreparedTraining& training = call.request;
   training.initial =
       prepare_training(training.request, call.options, training.device, training.request.options.seed);
-  return training;
+  return std::move(training);
 }
 
 std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& call) {
@@ -107,7 +109,8 @@ std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& 
   if (call == "read") return described(Call<InstanceOptions>().options);
   if (call == "generate") return described(Call<GenerateRequest>().options);
   if (call == "train") return described(Call<PreparedTraining>().options);
-  return described(SolveCalls().begin());
+  if (call == "solve") return described(SolveCalls().begin());
+  throw std::logic_error("no call " + call);
 }
 
 }  // namespace pointsman

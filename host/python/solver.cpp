@@ -159,18 +159,17 @@ void Solver::require_own_process() const {
     throw UsageError("a Solver made before a fork cannot be used after it: make one in each process");
 }
 
-std::unique_lock<std::timed_mutex> Solver::turn(const SearchControl& control, bool in_handler) {
-  std::unique_lock lock(run_mutex_, std::try_to_lock);
-  while (!lock) {
+Solver::Turn Solver::turn(const SearchControl& control, bool in_handler) {
+  for (bool is_ours = is_free_.try_acquire(); !is_ours;) {
     if (in_handler)
       throw UsageError("a Solver in use was called by a handler of signals or log lines: make another one");
     const Status status = control.check();
     if (status == Status::kInterrupted) throw CallStopped();
     if (status == Status::kTimeLimit)
       throw UsageError("time_limit: was over while another thread used the Solver: make one for each thread");
-    lock.try_lock_for(SignalWatch::kInterval);
+    is_ours = is_free_.try_acquire_for(SignalWatch::kInterval);
   }
-  return lock;
+  return Turn(&is_free_);
 }
 
 SolveRequest Solver::request_of(const Keywords& keywords) {
@@ -189,7 +188,7 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
     const SolveRequest request = request_of(keywords);
     SearchControl control = within_limits(start, request.time_limit, request.limit_each);
     control.interrupted = stopped;
-    control.warn = log_warning;
+    control.report.warn = log_warning;
     const auto held = turn(control, in_handler);
     run_->models.request(model_, request.options.untrained);
     solved = solve_batch(*run_, SolveJob(instances.all(), first_row, request.options, control));

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -69,16 +70,21 @@ class Solver {
   std::string device() const;
 
  private:
+  struct Release {
+    void operator()(std::binary_semaphore* held) const { held->release(); }
+  };
+  using Turn = std::unique_ptr<std::binary_semaphore, Release>;
+
   // While it is held no other call runs. Waiting for the call of another thread throws CallStopped where that
   // is interrupted, UsageError at the deadline and in a handler, for which that call may be waiting.
-  std::unique_lock<std::timed_mutex> turn(const SearchControl& control, bool in_handler);
+  Turn turn(const SearchControl& control, bool in_handler);
   SolveRequest request_of(const Keywords& keywords);
   void require_own_process() const;
 
   std::string model_;
   std::mutex calls_mutex_;
   SolveCalls calls_;
-  std::timed_mutex run_mutex_;  // turn()
+  std::binary_semaphore is_free_{1};  // turn(); no mutex, as a handler may ask in the thread that holds it
   std::unique_ptr<SolveRun> run_;
   pid_t process_ = getpid();
 };

@@ -69,7 +69,7 @@ std::string run_training(const Keywords& keywords, const nb::object& callback) {
     Engine engine(training.device);
     SearchControl control = within_limits(Clock::now(), training.time_limit);
     control.interrupted = interrupted;
-    control.warn = log_warning;
+    control.report.warn = log_warning;
     const TrainResult result =
         train(engine.backend(), {options, training.initial, training.request.resume, control, tell});
     summary = train_summary(options, result, engine.device()).dump();

@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/cpu_operations.h"
 #include "kernels/cpu/simd-inl.h"
 

@@ -19,6 +19,7 @@ using Row = Vectors<kHidden / kLanes>;
 
 HWY_INLINE float sum_row(const Row& row) {
   F16 sum;
+#pragma GCC unroll 32
   for (int p = 0; p < Row::kSize; ++p) {
     V& part = sum.part[p % kParts];
     part = p < kParts ? row.part[p] : hn::Add(part, row.part[p]);

@@ -429,11 +429,11 @@ struct DecodeThread {
       int32_t* const items = tree.items + int64_t{slot} * memory.padded;
       for (int j = w.lane; j < count; j += kHalfWarp) items[j] = memory.items[at + j];
       if (w.lane == 0) {
-        PushedRow& pushed = tree.rows[slot];
-        pushed = {row, gain_of(softmax, position), count, position};
+        PushedRow pushed = {row, gain_of(softmax, position), count, position};
         pushed.begin += begin;
         pushed.samples = static_cast<uint16_t>(end - begin);
         pushed.flipped = !row.flipped;
+        tree.rows[slot] = pushed;
       }
       ++slot;
     });

@@ -55,7 +55,7 @@ def faults(report, rows, seconds):
     failed = {row["variant"] for row in rows if row.get("pass") is False}
     passed = [row for row in rows if row.get("pass") is True]
     timed = [row for row in rows if row["name"] == "stand_in"]
-    if failed != {HANG, STICKY, "bench_lstm "}:
+    if failed != {HANG, STICKY, "bench_lstm"}:
         yield f"failed rows: {sorted(failed)}"
     if sum(row["name"] == "same_tours" for row in passed) != 6:
         yield "not 6 rows of same_tours"

@@ -190,7 +190,8 @@ class CpuBackend final : public Backend, TwoOptDevice {
     };
     const RolloutRequest forced = forced_rollouts(request);  // of tiles that are on no tape
     RolloutResult unread;
-    clear_rollouts(count_rollouts(forced), request.sequences.n, unread);
+    if (tape == nullptr || tape->count < tiles.size())
+      clear_rollouts(count_rollouts(forced), request.sequences.n, unread);
     sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
       const CpuParameters& parameters = parameters_of(request.sequences, tiles[t]);
       GradientWorkspace& workspace = gradient_workspaces_[worker];

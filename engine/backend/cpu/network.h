@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -133,6 +134,7 @@ class Prior {
   Buffer raw_, total_;
 };
 
+// Of rows of so many.
 inline size_t floats_of(int64_t rows, int width = kHidden) { return static_cast<size_t>(rows * width); }
 
 // Products with a matrix [H][H]: y = x W^T (+ y when accumulate), sum += x^T y. All rows have H floats.

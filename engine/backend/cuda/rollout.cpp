@@ -23,9 +23,10 @@ struct RolloutWork {
         candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
         best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
     candidates.statistics = answers.statistics;
-    if (tiles.samples == 0) return;
-    const int64_t tree = decode_tree_bytes(shape.n, std::min(tiles.samples, shape.rows));
-    activations.tree = placement.take<std::byte>(std::min(tiles.blocks, shape.tiles) * tree);
+    if (tiles.samples > 0) {
+      const int64_t tree = decode_tree_bytes(shape.n, std::min(tiles.samples, shape.rows));
+      activations.tree = placement.take<std::byte>(std::min(tiles.blocks, shape.tiles) * tree);
+    }
   }
 
   Activations activations;

@@ -43,8 +43,8 @@ struct Share {
 };
 
 // All of a share, in one order for both ways.
-template <typename Share, typename Field>
-void for_each_part(Share&& share, const Field& field) {
+template <typename AnyShare, typename Field>
+void for_each_part(AnyShare&& share, const Field& field) {
   auto& request = share.request;
   field(request.sequences.problem), field(request.sequences.n), field(request.sequences.count);
   field(request.decode), field(request.sample_stride), field(request.seed), field(request.policy);

@@ -35,7 +35,7 @@ class BranchAndBound {
     for (int64_t branches = 1; branches <= most_branches; ++branches) {
       if (branches % kBranchesPerCheck == 0) {
         status = control.check();
-        if (control.on_best) control.on_best(best_.objective);
+        if (control.report.on_best) control.report.on_best(best_.objective);
       }
       if (status != Status::kDone) break;
       if (next < items_.size() && bound(next) > best_value_) {

@@ -204,7 +204,7 @@ struct Kicks {
   }
 
   void report(Length length) const {
-    if (control.on_best) control.on_best(distances.to_double(length));
+    if (control.report.on_best) control.report.on_best(distances.to_double(length));
   }
 };
 
@@ -258,7 +258,7 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
     tour.descend(control);
     finished = !tour.stopped();
   }
-  if (control.on_best) control.on_best(distance_.to_double(tour.length()));
+  if (control.report.on_best) control.report.on_best(distance_.to_double(tour.length()));
   if (finished && kicks > 0 && n_ > kMostExactCities) {
     Kicks<Length> all{distance_, neighbours_, options_.seed, tour, control};
     solution.kicks = all.make(kicks, workers);
@@ -292,7 +292,7 @@ Solution local_search_tour(const Instance& instance, const ImproveOptions& optio
   try {
     TourSearch search(instance, options, control);
     Solution solution = checked_solution(instance, search.greedy_tour(control));
-    if (control.on_best) control.on_best(solution.objective);
+    if (control.report.on_best) control.report.on_best(solution.objective);
     if (!search.improve(solution, control, workers)) solution.status = control.check();
     return solution;
   } catch (const CallStopped&) {

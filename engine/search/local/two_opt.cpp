@@ -38,9 +38,10 @@ class TwoOptSearcher {
     request_.stop = control_.stop();
     const Clock::time_point start = Clock::now();
     device_.two_opt(request_, found_);
-    control_.trace_call("call", request_.sequences.count, start);
+    control_.report.trace_call("call", request_.sequences.count, start);
     for (size_t i = 0; i < instances_.size(); ++i) keep(i);
-    if (control_.on_best && best_[0].status != Status::kUnsolved) control_.on_best(best_[0].objective);
+    if (control_.report.on_best && best_[0].status != Status::kUnsolved)
+      control_.report.on_best(best_[0].objective);
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 

@@ -209,7 +209,7 @@ SearchResult run_search(Backend& backend, const ModelConfig& config, const Searc
     const bool drawn = search.learn(step, options.entropy * (1.0 - done), control.stop());
     if (drawn) search.report(step);
     if (!drawn || step + 1 < options.steps) status = control.check();
-    control.trace_call("step", int64_t{sets} * options.replicas, began);
+    control.report.trace_call("step", int64_t{sets} * options.replicas, began);
   }
   if (!std::ranges::all_of(search.searched, &Searched::is_solved) && !control.is_over())
     search.draw_one(control.stop_at_end());

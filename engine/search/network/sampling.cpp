@@ -156,15 +156,16 @@ struct Sampler {
     } catch (const std::bad_alloc&) {
       if (sequences.size() == 1) throw;
       rollouts = {};
-      if (control.warn) control.warn("out of memory: a call for rollouts is made in two halves");
+      if (control.report.warn)
+        control.report.warn("out of memory: a call for rollouts is made in two halves");
       const size_t half = sequences.size() / 2;
       const bool first = make(sequences.first(half), stop);
       return make(sequences.subspan(half), stop) && first;
     }
     collect(sequences);
     // To the only instance of a run.
-    if (control.on_best && !answers[0].empty())
-      control.on_best(problem_of(*instances[0]).objective(*instances[0], answers[0].front().order));
+    if (control.report.on_best && !answers[0].empty())
+      control.report.on_best(problem_of(*instances[0]).objective(*instances[0], answers[0].front().order));
     return rollouts.finished.empty();
   }
 
@@ -187,7 +188,7 @@ struct Sampler {
     request.stop = stop;
     const Clock::time_point start = Clock::now();
     rollout(request, rollouts);
-    control.trace_call("call", count, start);
+    control.report.trace_call("call", count, start);
     result.statistics += rollouts.statistics;
   }
 

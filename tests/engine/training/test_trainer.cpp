@@ -692,7 +692,7 @@ TEST_CASE("a checkpoint that cannot be written is told, tried again, and loses n
   for (const bool mended : {true, false}) {
     int warnings = 0;
     SearchControl control;
-    control.warn = [&](const std::string& text) {
+    control.report.warn = [&](const std::string& text) {
       CHECK(text.find("x.ckpt") != std::string::npos);
       ++warnings;
     };

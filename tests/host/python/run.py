@@ -56,7 +56,7 @@ def install(python, build):
     """Of a wheel that is built from this tree; what an earlier run compiled is used again."""
     wheels = build / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
-    settings = (f"build-dir={build / 'tree'}", "cmake.define.POINTSMAN_CUDA=OFF")
+    settings = (f"build-dir={build}", "cmake.define.POINTSMAN_CUDA=OFF")
     pip = [python, "-m", "pip"]
     subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels,
                     *(f"--config-settings={setting}" for setting in settings), ROOT], check=True)

@@ -358,7 +358,7 @@ TEST_CASE("a search that is cut short while it still takes longer tours answers 
     int asked = 0;
     double best = descended.objective;
     SearchControl control{{}, [&] { return ++asked > asks; }};
-    control.on_best = [&](double objective) { best = std::min(best, objective); };
+    control.report.on_best = [&](double objective) { best = std::min(best, objective); };
     improve_solution(instance, cut, {8, 1'000'000'000, 1}, control);
     CHECK(cut.objective <= best * (1 + 1e-12));
   }
