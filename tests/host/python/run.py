@@ -4,7 +4,7 @@
 
     python3 tests/host/python/run.py BUILD_DIR PROGRAM [TEST..]
 
-BUILD_DIR keeps what was compiled. PROGRAM is the `pointsman` whose answers the package must give. Where pip's
+BUILD_DIR keeps what was compiled, BUILD_DIR-environment the virtual environment. PROGRAM is the `pointsman` whose answers the package must give. Where pip's
 index cannot be reached nothing is run, a line says so, and the exit code is 77. The wheel, which has no CUDA
 module, must hold at most 30 MB.
 """
@@ -19,6 +19,11 @@ ROOT = HERE.parents[2]
 SKIPPED = 77
 LARGEST_WHEEL = 30_000_000  # bytes
 NEEDED = ["numpy", "nanobind", "scikit-build-core"]
+
+
+def environment_of(build):
+    """Outside the build folder, in which the package would find the models of the source tree."""
+    return build.with_name(build.name + "-environment")
 
 
 def pip_install(python):
@@ -43,7 +48,7 @@ def install_examples(python, build):
     cannot get."""
     command = [python, "-c", "import numpy; print(numpy.__version__)"]
     version = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    constraint = build / "constraint.txt"
+    constraint = environment_of(build) / "constraint.txt"
     constraint.write_text("numpy==" + version.decode())
     command = [*pip_install(python), "--constraint", constraint]
     groups = (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"])
@@ -54,7 +59,7 @@ def install_examples(python, build):
 
 def install(python, build):
     """Of a wheel that is built from this tree; what an earlier run compiled is used again."""
-    wheels = build / "wheels"
+    wheels = environment_of(build) / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     settings = (f"build-dir={build}", "cmake.define.POINTSMAN_CUDA=OFF")
     pip = [python, "-m", "pip"]
@@ -71,7 +76,7 @@ def install(python, build):
 def main():
     build, program, *names = sys.argv[1:]
     build = pathlib.Path(build).resolve()
-    python = make_environment(build / "venv")
+    python = make_environment(environment_of(build) / "venv")
     if python is None:
         print("SKIPPED: pip cannot get " + ", ".join(NEEDED))
         return SKIPPED
@@ -79,7 +84,7 @@ def main():
     install(python, build)
     environment = {
         **os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()),
-        "PYTHONPYCACHEPREFIX": str(build / "pycache")
+        "PYTHONPYCACHEPREFIX": str(environment_of(build) / "pycache")
     }
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
@@ -88,7 +93,7 @@ def main():
         if names and test.stem not in names:
             continue
         print(f"== {test.stem}", flush=True)
-        if subprocess.run([python, test], env=environment, cwd=build).returncode not in (0, SKIPPED):
+        if subprocess.run([python, test], env=environment, cwd=environment_of(build)).returncode not in (0, SKIPPED):
             failed.append(test.stem)
     print(f"failed: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0
