@@ -4,9 +4,9 @@
 
     python3 tests/host/python/run.py BUILD_DIR PROGRAM [TEST..]
 
-BUILD_DIR keeps what was compiled, BUILD_DIR-environment the virtual environment. PROGRAM is the `pointsman` whose answers the package must give. Where pip's
-index cannot be reached nothing is run, a line says so, and the exit code is 77. The wheel, which has no CUDA
-module, must hold at most 30 MB.
+BUILD_DIR keeps what was compiled, BUILD_DIR-environment the virtual environment. PROGRAM is the `pointsman` whose
+answers the package must give. Where pip's index cannot be reached nothing is run, a line says so, and the exit code is
+77. The wheel, which has no CUDA module, must hold at most 30 MB.
 """
 import os
 import pathlib
