@@ -27,30 +27,27 @@ Number* write_items(int n, uint64_t seed, uint64_t index, Number* to) {
   return to;
 }
 
-// `count` instances with room for their numbers.
-InstanceBatch blank_instances(ProblemKind problem, int n, int count, StopMeter& meter) {
-  Instance pattern;
-  pattern.problem = problem;
-  pattern.capacity = problem_of(problem).default_capacity(n);
-  pattern.values.resize(2 * static_cast<size_t>(n));
-  InstanceBatch batch;
-  batch.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    meter.check(n);
-    batch.push_back(pattern);
-  }
-  return batch;
+// An instance with room for its numbers.
+Instance blank_instance(ProblemKind problem, int n) {
+  Instance blank;
+  blank.problem = problem;
+  blank.capacity = problem_of(problem).default_capacity(n);
+  blank.values.resize(2 * static_cast<size_t>(n));
+  return blank;
 }
 
 }  // namespace
 
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count,
                                  const StopToken& stop) {
+  const Instance blank = blank_instance(problem, n);
   StopMeter meter(&stop);
-  InstanceBatch batch = blank_instances(problem, n, count, meter);
-  for (Instance& instance : batch) {
+  InstanceBatch batch;
+  batch.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
     meter.check(n);
-    write_items(n, seed, first++, instance.values.data());
+    batch.push_back(blank);
+    write_items(n, seed, first++, batch.back().values.data());
   }
   return batch;
 }
@@ -69,12 +66,16 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
   };
   // Of pairs all numbers in turn; else all weights, then all values.
   const size_t columns = problem_of(problem).fields == ItemFields::kCoordinates ? 1 : 2;
+  const Instance blank = blank_instance(problem, n);
   StopMeter meter(&stop);
-  InstanceBatch batch = blank_instances(problem, n, count, meter);
+  InstanceBatch batch;
+  batch.reserve(static_cast<size_t>(count));
   for (size_t column = 0; column < columns; ++column) {
-    for (Instance& instance : batch) {
+    for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
       meter.check(n);
-      for (size_t i = column; i < instance.values.size(); i += columns) instance.values[i] = draw();
+      if (column == 0) batch.push_back(blank);
+      std::vector<double>& values = batch[k].values;
+      for (size_t i = column; i < values.size(); i += columns) values[i] = draw();
     }
   }
   return batch;

@@ -19,7 +19,7 @@ struct IntervalSums {
   int64_t steps = 0;
   int64_t tours = 0;
   double cost = 0.0, cross_entropy = 0.0, baseline_loss = 0.0, grad_norm = 0.0;  // over steps
-  PolicyStatistics policy;
+  PolicyStatistics policy;  // checkpoints leave out `evaluations` and `direct_rows`
   double start_seconds = 0.0;
 };
 

@@ -69,10 +69,13 @@ void CpuParameters::pack(const float* matrix, int columns, int k, PackedMatrix& 
 
 void CpuParameters::prepare(WorkerThreads* helpers) {
   to_pack_.clear();
-  if (config.encoder == Encoder::kLstm) prepare_lstm(layout.encoder, encoder);
-  embedding.resize(2 * kHidden);
-  for (int d = 0; d < kHidden; ++d) {
-    for (int i = 0; i < 2; ++i) embedding[i * kHidden + d] = flat[layout.embedding + 2 * d + i];
+  if (config.encoder == Encoder::kLstm) {
+    prepare_lstm(layout.encoder, encoder);
+  } else {
+    embedding.resize(2 * kHidden);
+    for (int d = 0; d < kHidden; ++d) {
+      for (int i = 0; i < 2; ++i) embedding[i * kHidden + d] = flat[layout.embedding + 2 * d + i];
+    }
   }
   products.for_each([this](auto& linear) {
     pack(flat.data() + linear.weight, linear.columns, linear.depth, linear.matrix);

@@ -21,11 +21,6 @@ LARGEST_WHEEL = 30_000_000  # bytes
 NEEDED = ["numpy", "nanobind", "scikit-build-core"]
 
 
-def environment_of(build):
-    """Outside the build folder, in which the package would find the models of the source tree."""
-    return build.with_name(build.name + "-environment")
-
-
 def pip_install(python):
     # Python compiles the few modules that the tests import; pip would compile all of them.
     return [python, "-m", "pip", "install", "--quiet", "--no-compile"]
@@ -43,12 +38,12 @@ def make_environment(folder):
     return python if got.returncode == 0 else None
 
 
-def install_examples(python, build):
+def install_examples(python, folder):
     """What examples of docs/python.md and the test of Dask need, for the numpy that is there. Their tests pass over what pip
     cannot get."""
     command = [python, "-c", "import numpy; print(numpy.__version__)"]
     version = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    constraint = environment_of(build) / "constraint.txt"
+    constraint = folder / "constraint.txt"
     constraint.write_text("numpy==" + version.decode())
     command = [*pip_install(python), "--constraint", constraint]
     groups = (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"])
@@ -57,9 +52,8 @@ def install_examples(python, build):
             subprocess.run(command + packages)
 
 
-def install(python, build):
+def install(python, build, wheels):
     """Of a wheel that is built from this tree; what an earlier run compiled is used again."""
-    wheels = environment_of(build) / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     settings = (f"build-dir={build}", "cmake.define.POINTSMAN_CUDA=OFF")
     pip = [python, "-m", "pip"]
@@ -76,15 +70,17 @@ def install(python, build):
 def main():
     build, program, *names = sys.argv[1:]
     build = pathlib.Path(build).resolve()
-    python = make_environment(environment_of(build) / "venv")
+    # Beside the build folder, in which the package would find the models of the source tree.
+    folder = build.with_name(build.name + "-environment")
+    python = make_environment(folder / "venv")
     if python is None:
         print("SKIPPED: pip cannot get " + ", ".join(NEEDED))
         return SKIPPED
-    install_examples(python, build)
-    install(python, build)
+    install_examples(python, folder)
+    install(python, build, folder / "wheels")
     environment = {
         **os.environ, "POINTSMAN_PROGRAM": str(pathlib.Path(program).resolve()),
-        "PYTHONPYCACHEPREFIX": str(environment_of(build) / "pycache")
+        "PYTHONPYCACHEPREFIX": str(folder / "pycache")
     }
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
@@ -93,7 +89,7 @@ def main():
         if names and test.stem not in names:
             continue
         print(f"== {test.stem}", flush=True)
-        if subprocess.run([python, test], env=environment, cwd=environment_of(build)).returncode not in (0, SKIPPED):
+        if subprocess.run([python, test], env=environment, cwd=folder).returncode not in (0, SKIPPED):
             failed.append(test.stem)
     print(f"failed: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0
