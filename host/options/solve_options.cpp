@@ -46,6 +46,11 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
            "Instances solved at once; 0: automatic. Answers do not depend on it")
       .range(0, 1 << 20);
   add_temperature(options, solve.policy.temperature);
+  options
+      .add("--noise", solve.policy.noise,
+           "Mode sample on the CPU: takes the largest logit after adding normal noise of this standard "
+           "deviation, instead of drawing from the softmax; 0: draws")
+      .range(0, 1000);
   options.add("--clip", solve.policy.clip, 0.0f, "C of the logits; 0: the model's").range(0, 1000);
   options
       .add("--augment", solve.augment, 0,
@@ -124,6 +129,8 @@ void finish_solve_options(const OptionSet& options, SolveRequest& request) {
   } else {
     options.refuse_typed(kOnlyForActive, "is for --mode active");
   }
+  if (solve.policy.noise > 0.0f && solve.mode != Mode::kSample)
+    throw UsageError("--noise: is for --mode sample");
   if (solve.untrained && !active) throw UsageError("--init random: is for --mode active");
   if (options.is_typed("--kicks") && mode.number != ModeNumber::kKicks && !improves(solve))
     throw UsageError("--kicks: needs --improve on");

@@ -46,6 +46,7 @@ inline constexpr uint64_t kSampling = 0;  // the draws of a rollout
 inline constexpr uint64_t kInputOrder = 0x6F72646572000000ull;
 inline constexpr uint64_t kInstances = 0x696E7374616E6365ull;
 inline constexpr uint64_t kInitialisation = 0x696E697469616C00ull;
+inline constexpr uint64_t kNoise = 0x6E6F697365000000ull;  // of logits
 inline constexpr uint64_t kKicks = 0x6B69636B73000000ull;  // of two_opt.h
 }  // namespace stream
 
@@ -61,6 +62,19 @@ POINTSMAN_HOST_DEVICE inline float sampling_uniform(uint64_t seed, uint64_t inst
                                                     uint32_t step) {
   const PhiloxBlock block = philox4x32(seed ^ stream::kSampling, (instance_id << 32) | sample, step);
   return uniform_from_word(block.word[0]);
+}
+
+// A random number of mean 0 and variance 1 for an item in a decoding step. It is normal but for its tails,
+// which end at 4.9: the sum of eight uniforms, which are the halves of the block's words, so that no libm
+// decides its bits.
+POINTSMAN_HOST_DEVICE inline float noise_normal(uint64_t seed, uint64_t instance_id, uint32_t sample,
+                                                uint32_t step, uint32_t item) {
+  const PhiloxBlock block =
+      philox4x32(seed ^ stream::kNoise, (instance_id << 32) | sample, (uint64_t{step} << 32) | item);
+  int32_t sum = -4 * 65535;  // the mean
+  for (uint32_t word : block.word) sum += static_cast<int32_t>((word >> 16) + (word & 0xFFFFu));
+  constexpr float kOneDeviation = 53509.918f;  // sqrt(8 (65536^2 - 1) / 12)
+  return static_cast<float>(sum) / kOneDeviation;
 }
 
 }  // namespace pointsman

@@ -16,6 +16,10 @@ enum class Decode : int32_t { kGreedy, kSample, kForced };
 struct Policy {
   float temperature = 1.0f;   // T > 0
   std::optional<float> clip;  // C > 0; none: the model's own
+  // Of samples on the CPU: above 0 nothing is drawn. The item with the largest sum of its logit and a normal
+  // random number of this standard deviation is taken (section 4's perturbed greedy decoding). Log p is that
+  // of the unperturbed policy.
+  float noise = 0.0f;
   // KnapSack, the paper's literal rule: nothing is masked, and the first item that does not fit ends the
   // packing.
   bool stop_at_first_misfit = false;

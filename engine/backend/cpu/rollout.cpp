@@ -313,6 +313,22 @@ struct TileRollout {
                             draws.samples.data(), draws.uniforms.data()});
   }
 
+  // For each member the position whose perturbed logit is the largest.
+  void take_noisiest(const Group<Rules>& group, const int32_t* list, int step) {
+    Draws& draws = w.draws;
+    for (int m = 0; m < group.members; ++m) {
+      const int draw = group.first_member - draws.first_member + m;
+      float most = -std::numeric_limits<float>::infinity();
+      for (int j = 0; j < group.remaining; ++j) {
+        const float normal = noise_normal(request.seed, draws.instances[draw], draws.samples[draw],
+                                          static_cast<uint32_t>(step), static_cast<uint32_t>(list[j]));
+        const float logit = w.logits[j] + request.policy.noise * normal;
+        if (logit > most) draws.positions[m] = j;
+        most = std::max(most, logit);
+      }
+    }
+  }
+
   // Probabilities of one group, its members' choices, and the groups they fall into.
   void choose(const Level<Rules>& parents, Level<Rules>& children, size_t g, bool states,
               const float* products) {
@@ -330,7 +346,9 @@ struct TileRollout {
       }
       largest = evaluate(group, list, products + kGates, activations);
       log_total = log_f32(prefix[group.remaining - 1]);
-      if (request.decode == Decode::kSample) {
+      if (request.decode == Decode::kSample && request.policy.noise > 0.0f) {
+        take_noisiest(group, list, step);
+      } else if (request.decode == Decode::kSample) {
         const float* uniforms = w.draws.uniforms.data() + (group.first_member - w.draws.first_member);
         cpu::draw_positions(prefix, group.remaining, uniforms, group.members, w.draws.positions.data());
       }

@@ -168,6 +168,8 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    if (request.policy.noise > 0.0f)
+      throw DeviceError("noise: only the CPU perturbs logits; expected device cpu");
     device_.make_current();
     roll_out(main_, pool_, request, result);
   }

@@ -254,6 +254,7 @@ void check_options(const SamplingOptions& options, ProblemKind problem) {
     refuse("expected augment 1 or 8, found " + std::to_string(options.augment));
   }
   if (!(options.policy.temperature > 0.0f)) refuse("expected a temperature above 0");
+  if (!(options.policy.noise >= 0.0f)) refuse("expected noise of 0 or more");
   if (options.augment == 8 && !problem_of(problem).has_symmetries) {
     refuse(std::string(problem_of(problem).title) + " has no dihedral copies; use shuffle");
   }

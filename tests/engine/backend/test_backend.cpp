@@ -491,6 +491,45 @@ TEST_CASE("samples follow the probabilities that their log p tells") {
   CHECK(squared < 60.0);
 }
 
+TEST_CASE("noise takes an item as often as its logit is the largest, and little of it leaves greedy tours") {
+  const RandomBatch two(ProblemKind::kTsp, 2, 1, 9), many(ProblemKind::kTsp, 12, 20, 5);
+  const ModelConfig config = config_for(ProblemKind::kTsp, 12);
+  auto backend = cpu_with(config, scaled_parameters(config, 4.0f));
+  const int kDraws = 24000;
+  RolloutRequest request;
+  request.sequences = two.batch();
+  request.decode = Decode::kSample;
+  request.counts = &kDraws;
+  request.instance_keys = two.keys.data();
+  request.policy.noise = 0.5f;
+  const RolloutResult noisy = roll_out(*backend, request);
+  int first = 0;
+  std::map<int, double> log_p;
+  for (int r = 0; r < kDraws; ++r) {
+    const int item = items_of(noisy, 2, r)[0];
+    log_p[item] = noisy.log_probs[r];
+    first += item == 0;
+  }
+  REQUIRE(log_p.size() == 2);
+  // The difference of two normal numbers of deviation s has deviation s sqrt(2).
+  const double expected = 0.5 * std::erfc(-(log_p[0] - log_p[1]) / 0.5 / 2.0);
+  CHECK(std::abs(expected - 0.5) > 0.02);
+  CHECK(first == Approx(expected * kDraws).margin(5 * std::sqrt(0.25 * kDraws)));
+
+  const std::vector<int32_t> counts(many.count, 3);
+  request.sequences = many.batch();
+  request.counts = counts.data();
+  request.instance_keys = many.keys.data();
+  request.policy.noise = 1e-9f;
+  const RolloutResult quiet = roll_out(*backend, request);
+  request.policy.noise = 0.5f;
+  const RolloutResult loud = roll_out(*backend, request);
+  request.decode = Decode::kGreedy;
+  const RolloutResult greedy = roll_out(*backend, request);
+  CHECK(quiet.orders == greedy.orders);
+  CHECK(loud.orders != greedy.orders);
+}
+
 TEST_CASE("sequences of one, two and three items") {
   for (ProblemKind problem : kProblems) {
     for (int n : {1, 2, 3}) {

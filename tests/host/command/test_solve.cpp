@@ -280,6 +280,15 @@ TEST_CASE("what spreads samples is not for active search") {
   }
 }
 
+TEST_CASE("noise is for samples, and changes them") {
+  const Sandbox sandbox;
+  const std::string solve = "solve -q -m tsp20 -n 4 " + kMap + " --mode ";
+  CHECK(tours_of(sandbox.run(solve + "sample --noise 2")) != tours_of(sandbox.run(solve + "sample")));
+  const Answer refused = sandbox.run("solve -q -m tsp20 " + kMap + " --mode greedy --noise 2");
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("--noise: is for --mode sample") != std::string::npos);
+}
+
 TEST_CASE("a bad line changes no draw of the lines behind it") {
   const Sandbox sandbox;
   REQUIRE(sandbox.run("generate tsp -n 12 -b 3 -o good.ndjson").code == 0);

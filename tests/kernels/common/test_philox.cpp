@@ -47,6 +47,26 @@ TEST_CASE("a draw depends on seed, instance, sample and step, each") {
   CHECK(sampling_uniform(1234, 7, 3, 5) == uniform_from_word(block.word[0]));
 }
 
+TEST_CASE("noise has the first four moments of eight uniforms, and all that it is drawn for counts") {
+  constexpr int kDraws = 100000;
+  double sum = 0.0, squares = 0.0, fourth = 0.0;
+  for (uint32_t sample = 0; sample < kDraws; ++sample) {
+    const double x = noise_normal(1234, 0, sample, 0, 0);
+    sum += x;
+    squares += x * x;
+    fourth += x * x * x * x;
+  }
+  // The kurtosis of a sum of m uniforms is 3 - 1.2 / m. Five standard errors of the moments of a normal
+  // number.
+  CHECK(sum / kDraws == Approx(0.0).margin(5 * std::sqrt(1.0 / kDraws)));
+  CHECK(squares / kDraws == Approx(1.0).margin(5 * std::sqrt(2.0 / kDraws)));
+  CHECK(fourth / kDraws == Approx(3.0 - 1.2 / 8).margin(5 * std::sqrt(96.0 / kDraws)));
+  const std::set<float> draws{noise_normal(1234, 7, 3, 5, 2), noise_normal(1235, 7, 3, 5, 2),
+                              noise_normal(1234, 8, 3, 5, 2), noise_normal(1234, 7, 4, 5, 2),
+                              noise_normal(1234, 7, 3, 6, 2), noise_normal(1234, 7, 3, 5, 3)};
+  CHECK(draws.size() == 6);
+}
+
 TEST_CASE("uniforms over samples have the moments of U(0, 1)") {
   constexpr int kDraws = 100000;
   double sum = 0.0, squares = 0.0;

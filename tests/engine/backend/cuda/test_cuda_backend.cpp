@@ -460,6 +460,15 @@ TEST_CASE("cuda: what can never fit says what it needs and what there is") {
   CHECK(message.find("MiB") != std::string::npos);
 }
 
+TEST_CASE("cuda: perturbed logits are the CPU's") {
+  const RandomBatch batch(ProblemKind::kTsp, 5, 1, 1);
+  RolloutRequest request;
+  request.sequences = batch.batch();
+  request.policy.noise = 1.0f;
+  RolloutResult result;
+  CHECK_THROWS_AS(make_cuda_backend(0)->rollout(request, result), DeviceError);
+}
+
 TEST_CASE("cuda: an index without a device is refused, one with a device describes it") {
   CHECK_THROWS_AS(make_cuda_backend(97), DeviceError);
   const auto backend = make_cuda_backend(0);
