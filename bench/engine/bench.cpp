@@ -14,9 +14,11 @@ constexpr const char* kExamples = R"(Examples:
   pointsman bench decode                n = 20, 50, 100 on one core beside PyTorch, then two threads against one
   pointsman bench decode -m tsp50       a trained model on cities as many as it was trained on: its samples share most steps
   pointsman bench decode --torch none   without the twin
+  pointsman bench decode --check bench/results/baseline.json   fails if a row fell by more than 10%
   pointsman bench compare sample greedy train active --device cuda --format ndjson
 Rates of decode are tours a second of CPU time; rates and ratios are medians of turns, spread is (most - least) / median.
-Answers are compared before anything is timed: a difference ends the bench with exit code 5.)";
+Answers are compared before anything is timed: a difference ends the bench with exit code 5.
+--check fails with exit code 5, too. It compares ratios to PyTorch, or else the rates per GFLOP/s of the fma peak.)";
 
 struct Bench {
   const char* name;
@@ -28,6 +30,8 @@ constexpr Bench kBenches[] = {{"decode", bench_decode}, {"compare", bench_compar
 
 int run_bench(const Flags& flags, CommonOptions& common) {
   if (flags.json) common.format = "json";
+  if (!flags.check.empty() && flags.names != Words{"decode"})
+    throw UsageError("--check: is for decode alone");
   Session session(flags, common);
   std::string failure;
   try {
@@ -64,6 +68,7 @@ Command bench_command() {
               "The twin's script; default, in a build tree: bench/torch_twin.py of the source tree");
   options.add("--turns", flags->turns, "Times that each side is measured").range(1, 1000);
   options.add("--seconds", flags->seconds, "CPU seconds of one measurement, at least").range(0.01, 600.0);
+  options.add("--check", flags->check, "Compare the rows with this output of `bench decode --json`");
   options.add("--small", flags->small, "Batches that one core bears, for all but decode");
   add_common_options(options, *command.common, {"json", "ndjson", "text"});
   command.run = [=](const Command& self, const Words&) { return bench::run_bench(*flags, *self.common); };

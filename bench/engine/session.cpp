@@ -5,7 +5,9 @@
 
 #include <fstream>
 
+#include "bench/engine/baseline.h"
 #include "host/command/process.h"
+#include "host/formats/text_scan.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
@@ -95,11 +97,18 @@ Session::Session(const Flags& flags_, const CommonOptions& common_)
       answer(
           {{"code", 0},
            {"machine", {{"cpu", processor_name()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}, {"device", ""}}},
+           {"model", flags.model.empty() ? "fresh parameters" : flags.model},
            {"fma_peak_gflops", 0.0},
            {"torch", nullptr}}),
       control_(search_control(common)),
       file_(open_output(common)),
-      as_lines_(output_format(common) == OutputFormat::kNdjson) {}
+      as_lines_(output_format(common) == OutputFormat::kNdjson) {
+  if (flags.check.empty()) return;
+  baseline_ = read_baseline(flags.check);
+  if (baseline_["model"] != answer["model"])
+    throw UsageError("--check: " + flags.check + " has rows of " + baseline_["model"].dump() +
+                     ", this run measures " + answer["model"].dump() + "; pass the same --model");
+}
 
 std::vector<Encoder> Session::encoders() const {
   if (flags.model.empty() && flags.encoder.empty()) return {Encoder::kLstm, Encoder::kAttention};
@@ -155,7 +164,25 @@ void Session::add(const Json& row) {
   rows_.push_back(row);
 }
 
-int Session::finish(const std::string& failure) {
+std::string Session::check_failure() {
+  Json measured = answer;
+  measured["rows"] = rows_;
+  const Comparison comparison = compare_with_baseline(measured, baseline_);
+  const Json &here = answer["machine"]["cpu"], &there = baseline_["machine"]["cpu"];
+  if (here != there)
+    log_warning("--check: this is " + here.dump() + ", " + flags.check + " was measured on " + there.dump());
+  if (!comparison.unpaired.empty())
+    log_warning("--check: not compared: " + joined(comparison.unpaired, ", "));
+  if (comparison.compared == 0) return "no row can be compared with " + flags.check;
+  const std::string rows = std::to_string(comparison.compared) + " rows compared with " + flags.check + ", " +
+                           std::to_string(comparison.fallen.size()) + " fell by more than 10%";
+  if (!comparison.fallen.empty()) return rows + ": " + joined(comparison.fallen, "; ");
+  log_info(rows);
+  return "";
+}
+
+int Session::finish(std::string failure) {
+  if (failure.empty() && !baseline_.is_null() && interrupt_exit_code() == 0) failure = check_failure();
   const bool passed =
       std::all_of(rows_.begin(), rows_.end(), [](const Json& row) { return row.value("pass", true); });
   const int code = failure.empty() && passed ? interrupt_exit_code() : kExitCheck;

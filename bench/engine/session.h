@@ -16,7 +16,7 @@ namespace pointsman::bench {
 struct Flags {
   std::vector<std::string> names = {"decode"};
   bool json = false, small = false;
-  std::string torch, twin, model, encoder;
+  std::string torch, twin, model, encoder, check;
   int turns = 5;
   double seconds = 0.5;
 };
@@ -42,7 +42,7 @@ class Session {
   void add(const Json& row);
 
   // Writes the answer; returns the exit code.
-  int finish(const std::string& failure);
+  int finish(std::string failure);
 
   const Flags& flags;
   const CommonOptions& common;
@@ -50,10 +50,13 @@ class Session {
   Json answer;
 
  private:
+  std::string check_failure();  // of --check; empty where it passes
+
   SearchControl control_;
   OutputFile file_;
   bool as_lines_;
   Json rows_ = Json::array();
+  Json baseline_;  // of --check, or null
 };
 
 inline constexpr int kSizes[] = {20, 50, 100};  // cities of an instance

@@ -11,12 +11,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench/engine/baseline.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using namespace pointsman::bench;
 
 struct Answer {
   int code;
@@ -113,6 +116,79 @@ TEST_CASE("bench: a twin that disagrees ends it with exit code 5") {
   CHECK(parsed.at("error").get<std::string>().find("log p") != std::string::npos);
   CHECK(parsed.at("torch").at("torch") == "none");
   CHECK(parsed.at("rows").empty());
+}
+
+// An answer with one row; ratio 0: without PyTorch.
+Json answer_of(double ratio, double per_gflops, const std::string& device = "cpu (AVX2, 1 thread)") {
+  Json row = {{"name", "encode"}, {"encoder", "lstm"},        {"n", 20},       {"batch", 256},
+              {"ratio", nullptr}, {"per_gflops", per_gflops}, {"spread", 0.02}};
+  if (ratio > 0.0) row["ratio"] = ratio;
+  const Json threads = {{"name", "encode_threads"}, {"threads", 2}, {"ratio", 0.1}};
+  return {{"machine", {{"device", device}}}, {"rows", {row, threads}}};
+}
+
+TEST_CASE("bench: --check compares ratios to PyTorch, or rates of one instruction set") {
+  const auto fallen = [](const Json& found, const Json& expected) {
+    const Comparison comparison = compare_with_baseline(found, expected);
+    CHECK(comparison.compared == 1);
+    CHECK(comparison.unpaired.empty());
+    return comparison.fallen;
+  };
+  const Json baseline = answer_of(4.0, 50.0);
+  CHECK(fallen(answer_of(3.7, 1.0), baseline).empty());
+  REQUIRE(fallen(answer_of(3.5, 50.0), baseline).size() == 1);
+  CHECK(fallen(answer_of(3.5, 50.0), baseline)[0] ==
+        "encode lstm n=20 batch=256: ratio 3.5, expected 4 (12.5% less)");
+  CHECK(fallen(answer_of(3.5, 50.0, "cpu (SSE4, 1 thread)"), baseline).size() == 1);
+  CHECK(fallen(answer_of(0.0, 46.0), baseline).empty());
+  CHECK(fallen(answer_of(0.0, 44.0), baseline).size() == 1);
+  CHECK(fallen(answer_of(3.5, 44.0), answer_of(0.0, 50.0)).size() == 1);
+
+  const Comparison other = compare_with_baseline(answer_of(0.0, 50.0, "cpu (SSE4, 1 thread)"), baseline);
+  CHECK(other.compared == 0);
+  CHECK(other.unpaired == std::vector<std::string>{"encode lstm n=20 batch=256"});
+}
+
+TEST_CASE("bench: --check names rows without a counterpart, and spreads too large to judge") {
+  const Json baseline = answer_of(4.0, 50.0);
+  Json found = baseline;
+  found["rows"][0]["n"] = 21;
+  CHECK(compare_with_baseline(found, baseline).unpaired ==
+        std::vector<std::string>{"encode lstm n=21 batch=256", "encode lstm n=20 batch=256"});
+  found = answer_of(3.0, 50.0);
+  found["rows"][0]["torch_spread"] = 0.3;
+  const Comparison noisy = compare_with_baseline(found, baseline);
+  REQUIRE(noisy.fallen.size() == 1);
+  CHECK_THAT(noisy.fallen[0], has_text("with a spread of 30%: measure again"));
+  found["rows"][0]["ratio"] = nullptr;  // the twin's spread is not that of a rate
+  found["rows"][0]["per_gflops"] = 40.0;
+  const Comparison calm = compare_with_baseline(found, baseline);
+  REQUIRE(calm.fallen.size() == 1);
+  CHECK_THAT(calm.fallen[0], !has_text("spread"));
+}
+
+TEST_CASE("bench: --check fails with the code of its reason") {
+  const pointsman::TemporaryFolder folder;
+  const std::string file = folder / "baseline.json", check = " --check " + file;
+  const std::string decode = "decode -m tsp20 --torch none --turns 1 --seconds 0.01 --json";
+  CHECK(bench(decode + check).code == 3);  // there is none
+  for (const char* text : {"{", "[]", R"({"rows":[]})", R"({"rows":[{"name":"encode"}]})"}) {
+    std::ofstream(file) << text;
+    INFO(text);
+    CHECK(bench(decode + check).code == 3);
+  }
+  json baseline = json::parse(bench(decode).out);
+  for (json& row : baseline["rows"]) row["per_gflops"] = 1e-3;
+  std::ofstream(file) << baseline;
+  CHECK(bench("sample" + check).code == 2);
+  CHECK(bench("decode" + check).code == 2);  // of fresh parameters
+  CHECK(bench(decode + check).code == 0);
+  baseline["rows"][1]["per_gflops"] = 1e9;
+  std::ofstream(file) << baseline;
+  const Answer fallen = bench(decode + check);
+  CHECK(fallen.code == 5);
+  CHECK_THAT(json::parse(fallen.out).at("error").get<std::string>(),
+             has_text("1 fell by more than 10%: decode_sample attention n=20"));
 }
 
 TEST_CASE("bench: the engine's calls, a row a line") {

@@ -301,7 +301,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/library/", 1350, "the C interface, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 2250, "the package and its bindings"},
-    {"bench/", 3800, "the PyTorch twin, measurements of kernels and their reports"},
+    {"bench/", 3950, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {
