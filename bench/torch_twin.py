@@ -426,13 +426,29 @@ def run_train(twin, batch, chunk):
     twin.train_step(twin.features[:batch // rollouts], chunk // rollouts, rollouts)
 
 
+def greedy(twin, command):
+    """{"do": "greedy", "chunks": [C, ..], "compiled": false}: greedy tours of all instances and the CPU seconds of the
+    fastest chunk, after a first pass of each that is not timed."""
+    twin.start_over(command["compiled"])
+
+    def tours_of(chunk):
+        with torch.no_grad():
+            return [twin.rollout(twin.actor, part, greedy_choice)[0] for part in twin.features.split(chunk)]
+
+    found = {chunk: torch.cat(tours_of(chunk)).tolist() for chunk in command["chunks"]}
+    seconds = {chunk: seconds_of(tours_of, chunk) for chunk in found}
+    best = min(seconds, key=seconds.get)
+    twin.start_over()
+    return {"tours": found[best], "seconds": seconds[best], "chunk": best}
+
+
 TASKS = {"encode": (run_encode, ENCODE_CHUNKS), "decode_sample": (run_sample, DECODE_CHUNKS),
          "decode_greedy": (run_greedy, DECODE_CHUNKS), "train_step": (run_train, TRAIN_CHUNKS)}
 
 
-def seconds_of(run, twin, batch, chunk):
+def seconds_of(run, *arguments):
     start = time.process_time()
-    run(twin, batch, chunk)
+    run(*arguments)
     return time.process_time() - start
 
 
@@ -505,7 +521,7 @@ def time_device(twin, command):
 
 
 COMMANDS = {"load": load, "device": device, "judge_greedy": judge, "score": judge, "gradient": gradient,
-            "time": time_task, "time_device": time_device}
+            "greedy": greedy, "time": time_task, "time_device": time_device}
 
 
 def main():
