@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text and pictures of rivals.py's rows: gap against CPU time for each size, and which methods lie on the front."""
+import json
+import math
+import re
+import statistics
+import sys
+
+SETS = {"tsp20_test": ("tsp", 20), "tsp50_test": ("tsp", 50), "tsp100_test": ("tsp", 100), "tsp200": ("tsp", 200),
+        "tsp500": ("tsp", 500), "tsp1000": ("tsp", 1000), "knap50_test": ("knapsack", 50),
+        "knap100_test": ("knapsack", 100), "knap200_test": ("knapsack", 200)}
+WHOLE = 1000  # instances of a batch
+WALL_CAP = 30  # seconds for a search of OR-Tools that is limited by its solutions
+OURS = "Pointsman: "  # so begin the names of the methods that are no rivals
+FLOOR = 1e-4  # percent: where the picture shows smaller gaps
+
+
+def read_rows(path):
+    """The last row of each method, setting, set and way to solve. A torn last line is no row."""
+    rows = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        rows[row["method"], row.get("setting"), row.get("set"), row.get("batch", 0) > 1] = row
+    return rows
+
+
+def mean_gap(row, count=None):
+    return statistics.fmean(row["gaps"][:count])
+
+
+def gap_text(row):
+    gaps = [100 * gap for gap in row["gaps"]]
+    half = 1.96 * statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
+    return f"{statistics.fmean(gaps) + 0.0:.4f} ± {half:.4f}"
+
+
+def dominates(a, b):
+    """At least as fast and as good as b, and better in one of the two, on the instances that both solved."""
+    count = min(len(a["gaps"]), len(b["gaps"]))
+    better = [(a["cpu_ms"], b["cpu_ms"]), (mean_gap(a, count), mean_gap(b, count))]
+    return all(x <= y for x, y in better) and any(x < y for x, y in better)
+
+
+def front(rows):
+    """The rows that no other dominates, the fastest first."""
+    return sorted((row for row in rows if not any(dominates(other, row) for other in rows)), key=lambda row: row["cpu_ms"])
+
+
+def name_of(row):
+    return f"{row['method']} ({row['setting']})"
+
+
+def point_text(row):
+    return f"{name_of(row)}: {100 * mean_gap(row):.4f}% in {row['cpu_ms']:.3g} ms"
+
+
+def front_text(alone, batches):
+    """The fronts in words, first what of them is not ours. A method without batches stands in theirs as it is alone."""
+    batched = {name_of(row) for row in batches}
+    fronts = {"one at a time": front(alone), "in batches": front(batches + [row for row in alone if name_of(row) not in batched])}
+    lines = []
+    for how, rows in fronts.items():
+        others = [point_text(row) for row in rows if not row["method"].startswith(OURS)]
+        lines.append(f"Not ours on the front, {how}: " + ("; ".join(others) or "none") + ".\n")
+    for how, rows in fronts.items():
+        lines.append(f"The front, {how}, fastest first: " + "; ".join(point_text(row) for row in rows) + ".\n")
+    return "\n".join(lines)
+
+
+def size_text(alone, batches):
+    batched = {name_of(row): row for row in batches}
+    lines = ["| method | setting | version | instances | gap (%) | CPU ms, alone | in batches |",
+             "| :-- | :-- | :-- | --: | --: | --: | --: |"]
+    for row in alone:
+        batch = batched.get(name_of(row))
+        cell = f"{batch['cpu_ms']:.3g}" + (f" (of {batch['batch']})" if batch["batch"] != WHOLE else "") if batch else "-"
+        lines.append(f"| {row['method']} | {row['setting']} | {row['version']} | {row['instances']} | {gap_text(row)} | "
+                     f"{row['cpu_ms']:.3g} | {cell} |")
+    return front_text(alone, batches) + "\n" + "\n".join(lines) + "\n"
+
+
+def limits_text(rows):
+    """Table 6 of the paper: the searches of OR-Tools after so many solutions."""
+    cells, columns = {}, []
+    for row in rows:
+        solutions = re.match(r"([\d,]+) solutions?,", row["setting"])
+        if solutions and row["n"] in (50, 100):
+            column = f"{row['method'].removeprefix('OR-Tools ')}, n = {row['n']}"
+            columns += [column] * (column not in columns)
+            cells.setdefault(solutions[1], {})[column] = f"{row['mean_cost']:.3f} ({100 * mean_gap(row):.2f}%, {row['instances']})"
+    if not cells:
+        return ""
+    lines = ["| solutions | " + " | ".join(columns) + " |", "| --: |" + " --: |" * len(columns)]
+    lines += ["| " + " | ".join([solutions, *(found.get(column, "-") for column in columns)]) + " |" for solutions, found in cells.items()]
+    return ("## OR-Tools after so many solutions (Table 6 of the paper)\n\nMean length (gap, instances). A search ends at "
+            f"{WALL_CAP} s.\n\n" + "\n".join(lines) + "\n\n")
+
+
+def draw(pyplot, path, title, alone, batches):
+    axes = pyplot.figure(figsize=(9, 5.5), layout="constrained").add_subplot()
+    names = list(dict.fromkeys(row["method"] for row in alone))
+    styles = [(marker, f"C{i}") for marker in "osD^" for i in range(10)]
+    for rows, how in (alone, {"linestyle": "-"}), (batches, {"linestyle": ":", "markerfacecolor": "none"}):
+        for name, (marker, colour) in zip(names, styles):
+            points = sorted((row["cpu_ms"] / 1e3, max(100 * mean_gap(row), FLOOR)) for row in rows if row["method"] == name)
+            if points:
+                wide = 2.2 if name.startswith(OURS) else 1
+                label = name if rows is alone else None
+                axes.plot(*zip(*points), marker=marker, color=colour, linewidth=wide, markersize=5, label=label, **how)
+    axes.set(xscale="log", yscale="log", xlabel="CPU seconds an instance, one core (hollow: in batches)",
+             ylabel=f"mean gap (%), {FLOOR:g} and less at the bottom", title=title)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False, bbox_to_anchor=(1.02, 1), loc="upper left")
+    axes.figure.savefig(path, metadata={"Date": None})
+    pyplot.close(axes.figure)
+
+
+def plane(options):
+    """Writes options.folder from the rows of options.output."""
+    rows = read_rows(options.output).values()
+    done, failed = [row for row in rows if "gaps" in row], [row for row in rows if "error" in row]
+    try:
+        import matplotlib  # pylint: disable=import-outside-toplevel
+        matplotlib.use("svg")
+        matplotlib.rcParams["svg.hashsalt"] = "rivals"
+        from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        pyplot = None
+        print("no pictures: matplotlib is not installed", file=sys.stderr)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    text = "# Gap against CPU time, on one core\n\n"
+    for problem, n in SETS.values():
+        here = [row for row in done if (row["problem"], row["n"]) == (problem, n)]
+        alone, batches = [row for row in here if row["batch"] == 1], [row for row in here if row["batch"] > 1]
+        if not alone:
+            continue
+        title = f"{'TSP' if problem == 'tsp' else 'KnapSack'}, n = {n}"
+        text += f"## {title}\n\n{size_text(alone, batches)}\n"
+        if pyplot:
+            draw(pyplot, options.folder / f"{problem}{n}.svg", title, alone, batches)
+            text += f"![{title}]({problem}{n}.svg)\n\n"
+    text += limits_text([row for row in done if row["batch"] == 1])
+    ran = {row["method"] for row in done}
+    text += "".join(f"Skipped: {row['method']}: {row['skipped']}.\n\n" for row in rows if "skipped" in row and row["method"] not in ran)
+    text += "".join(f"Failed: {name_of(row)}, {row['set']}: {row['error']}\n\n" for row in failed)
+    text += "Measured on " + ", ".join(sorted({row["machine"] for row in done})) + ".\n"
+    (options.folder / "plane.md").write_text(text, encoding="utf-8")
