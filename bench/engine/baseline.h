@@ -9,8 +9,8 @@
 
 namespace pointsman::bench {
 
-inline constexpr double kMostFall =
-    0.1;  // of a ratio, relative; also the most spread that it can be judged by
+// Of a ratio, relative; also the most spread that it can be judged by.
+inline constexpr double kMostFall = 0.1;
 
 // Reads what `bench decode --json` wrote. Throws InputError for anything else.
 Json read_baseline(const std::string& file);
