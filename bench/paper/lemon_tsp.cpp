@@ -2,10 +2,12 @@
 // LEMON's heuristics for the TSP, for rivals.py, which compiles this file where LEMON's headers are:
 //
 //   lemon_tsp christofides|nearest|greedy|insertion <POINTS >TOURS      all but the first followed by 2-opt
+//   lemon_tsp                                                           LEMON's version
 //
 // POINTS: raw, the int32 numbers of instances and of cities, then float64 x and y of each
 // city. TOURS: raw int32.
 #include <lemon/christofides_tsp.h>
+#include <lemon/config.h>
 #include <lemon/full_graph.h>
 #include <lemon/greedy_tsp.h>
 #include <lemon/insertion_tsp.h>
@@ -50,7 +52,8 @@ Nodes solve(const std::string& name, const lemon::FullGraph& graph, const Costs&
 
 int main(int count, char** arguments) {
   std::array<std::int32_t, 2> sizes{};
-  if (count != 2 || std::fread(sizes.data(), sizeof sizes, 1, stdin) != 1) return 2;
+  if (count != 2) return std::puts(LEMON_VERSION) < 0 ? 4 : 0;
+  if (std::fread(sizes.data(), sizeof sizes, 1, stdin) != 1) return 2;
   const auto [instances, n] = sizes;
   std::vector<std::array<double, 2>> points(static_cast<std::size_t>(n));
   for (int i = 0; i < instances; ++i) {

@@ -1,30 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text and pictures of rivals.py's rows: gap against CPU time for each size, and which methods lie on the front."""
-import json
+"""What the pages show of rivals.py's rows: gap against CPU time for each size, and which methods lie on the front."""
 import math
-import re
 import statistics
-import sys
+
+import rows as files
 
 SETS = {"tsp20_test": ("tsp", 20), "tsp50_test": ("tsp", 50), "tsp100_test": ("tsp", 100), "tsp200": ("tsp", 200),
         "tsp500": ("tsp", 500), "tsp1000": ("tsp", 1000), "knap50_test": ("knapsack", 50),
         "knap100_test": ("knapsack", 100), "knap200_test": ("knapsack", 200)}
 WHOLE = 1000  # instances of a batch
-WALL_CAP = 30  # seconds for a search of OR-Tools that is limited by its solutions
+WALL_CAP = 200  # seconds for a search of OR-Tools that is limited by its solutions
 OURS = "Pointsman: "  # so begin the names of the methods that are no rivals
 FLOOR = 1e-4  # percent: where the picture shows smaller gaps
 
 
-def read_rows(path):
-    """The last row of each method, setting, set and way to solve. A torn last line is no row."""
-    rows = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        rows[row["method"], row.get("setting"), row.get("set"), row.get("batch", 0) > 1] = row
-    return rows
+def last_rows(path):
+    """The last row of each method, setting, set and way to solve."""
+    return {(row["method"], row.get("setting"), row.get("set"), row.get("batch", 0) > 1): row for row in files.read(path)}
 
 
 def mean_gap(row, count=None):
@@ -71,6 +63,9 @@ def front_text(alone, batches):
 
 
 def size_text(alone, batches):
+    """The fronts and the table of a size."""
+    if not alone:
+        return "Not measured yet.\n"
     batched = {name_of(row): row for row in batches}
     lines = ["| method | setting | version | instances | gap (%) | CPU ms, alone | in batches |",
              "| :-- | :-- | :-- | --: | --: | --: | --: |"]
@@ -80,23 +75,6 @@ def size_text(alone, batches):
         lines.append(f"| {row['method']} | {row['setting']} | {row['version']} | {row['instances']} | {gap_text(row)} | "
                      f"{row['cpu_ms']:.3g} | {cell} |")
     return front_text(alone, batches) + "\n" + "\n".join(lines) + "\n"
-
-
-def limits_text(rows):
-    """Table 6 of the paper: the searches of OR-Tools after so many solutions."""
-    cells, columns = {}, []
-    for row in rows:
-        solutions = re.match(r"([\d,]+) solutions?,", row["setting"])
-        if solutions and row["n"] in (50, 100):
-            column = f"{row['method'].removeprefix('OR-Tools ')}, n = {row['n']}"
-            columns += [column] * (column not in columns)
-            cells.setdefault(solutions[1], {})[column] = f"{row['mean_cost']:.3f} ({100 * mean_gap(row):.2f}%, {row['instances']})"
-    if not cells:
-        return ""
-    lines = ["| solutions | " + " | ".join(columns) + " |", "| --: |" + " --: |" * len(columns)]
-    lines += ["| " + " | ".join([solutions, *(found.get(column, "-") for column in columns)]) + " |" for solutions, found in cells.items()]
-    return ("## OR-Tools after so many solutions (Table 6 of the paper)\n\nMean length (gap, instances). A search ends at "
-            f"{WALL_CAP} s.\n\n" + "\n".join(lines) + "\n\n")
 
 
 def draw(pyplot, path, title, alone, batches):
@@ -118,33 +96,28 @@ def draw(pyplot, path, title, alone, batches):
     pyplot.close(axes.figure)
 
 
+def rows_of(rows, problem, n):
+    """Those of one size: (one at a time, in batches)."""
+    here = [row for row in rows.values() if "gaps" in row and (row["problem"], row["n"]) == (problem, n)]
+    return [row for row in here if row["batch"] == 1], [row for row in here if row["batch"] > 1]
+
+
+def missing_text(rows):
+    """What did not run, and the machine of what did."""
+    rows = rows.values()
+    ran, machines = {row["method"] for row in rows if "gaps" in row}, {row["machine"] for row in rows if "gaps" in row}
+    lines = [f"- Skipped: {row['method']}: {row['skipped']}." for row in rows if "skipped" in row and row["method"] not in ran]
+    lines += [f"- Failed: {name_of(row)}, {row['set']}: {row['error']}" for row in rows if "error" in row]
+    return "\n".join(lines + [f"- Measured on {', '.join(sorted(machines))}."]) + "\n"
+
+
 def plane(options):
-    """Writes options.folder from the rows of options.output."""
-    rows = read_rows(options.output).values()
-    done, failed = [row for row in rows if "gaps" in row], [row for row in rows if "error" in row]
-    try:
-        import matplotlib  # pylint: disable=import-outside-toplevel
-        matplotlib.use("svg")
-        matplotlib.rcParams["svg.hashsalt"] = "rivals"
-        from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
-    except ImportError:
-        pyplot = None
-        print("no pictures: matplotlib is not installed", file=sys.stderr)
+    """A picture a size in options.folder, from the rows of options.output."""
+    from matplotlib import pyplot, rcParams  # pylint: disable=import-outside-toplevel
+    rcParams["svg.hashsalt"] = "rivals"
     options.folder.mkdir(parents=True, exist_ok=True)
-    text = "# Gap against CPU time, on one core\n\n"
     for problem, n in SETS.values():
-        here = [row for row in done if (row["problem"], row["n"]) == (problem, n)]
-        alone, batches = [row for row in here if row["batch"] == 1], [row for row in here if row["batch"] > 1]
-        if not alone:
-            continue
-        title = f"{'TSP' if problem == 'tsp' else 'KnapSack'}, n = {n}"
-        text += f"## {title}\n\n{size_text(alone, batches)}\n"
-        if pyplot:
-            draw(pyplot, options.folder / f"{problem}{n}.svg", title, alone, batches)
-            text += f"![{title}]({problem}{n}.svg)\n\n"
-    text += limits_text([row for row in done if row["batch"] == 1])
-    ran = {row["method"] for row in done}
-    text += "".join(f"Skipped: {row['method']}: {row['skipped']}.\n\n" for row in rows if "skipped" in row and row["method"] not in ran)
-    text += "".join(f"Failed: {name_of(row)}, {row['set']}: {row['error']}\n\n" for row in failed)
-    text += "Measured on " + ", ".join(sorted({row["machine"] for row in done})) + ".\n"
-    (options.folder / "plane.md").write_text(text, encoding="utf-8")
+        alone, batches = rows_of(last_rows(options.output), problem, n)
+        if alone:
+            title = f"{'TSP' if problem == 'tsp' else 'KnapSack'}, n = {n}"
+            draw(pyplot, options.folder / f"plane_{problem}{n}.svg", title, alone, batches)

@@ -3,7 +3,7 @@
 """Runs other solvers and Pointsman on the same instances, on one core, and compares gap and CPU time.
 
   rivals.py run DATA OUTPUT [--only NAME ...]    measures into OUTPUT, a row of NDJSON for each method, setting and set
-  rivals.py plane OUTPUT FOLDER                  writes FOLDER/plane.md and, with matplotlib, a picture for each size
+  rivals.py plane OUTPUT FOLDER                  draws FOLDER/plane_tsp20.svg, .. (matplotlib); tables.py makes the tables
 
 DATA holds tsp{20,50,100}_test.npy, tsp{200,500,1000}.npy, knap{50,100,200}_test.npy, and their optima, NAME.opt.npy.
 `run` takes the rivals from Python packages (numpy networkx ortools elkai fast-tsp pyvrp), from LEMON's headers with g++
@@ -13,7 +13,7 @@ row that says why. Rows that are there stay; what failed or was skipped is tried
 - A rival solves the first 100 instances of a set, or all 16, and fewer where these take more than --seconds.
 - `cpu_ms` is CPU time for one instance, distances included. It includes the start of a process, shared by the instances
   of a set, but for Python and PyTorch no imports. A process that took less than 5 s solves ten copies of the set, so
-  that its start is less than 0.1 ms of an instance, at n >= 200 less than 0.1 ms.
+  that its start counts less.
 - `batch` is 1 where instances are solved one at a time, else the number of instances given at once.
 - `pointsman verify` checks each solution and measures its cost. Rivals that need integers get distances in millionths
   (fast-tsp: in 1/46,000), weights rounded up.
@@ -29,7 +29,6 @@ import math
 import multiprocessing
 import os
 import pathlib
-import re
 import shutil
 import statistics
 import subprocess
@@ -39,8 +38,10 @@ import time
 import typing
 from importlib import metadata
 
-from plane import OURS, SETS, WALL_CAP, WHOLE, plane, read_rows
+from plane import OURS, SETS, WALL_CAP, WHOLE, last_rows, plane
+from rows import append, machine
 
+os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")})
 try:
     import numpy as np
 except ImportError:
@@ -197,9 +198,9 @@ def starts(**parameters):
 
 
 def limits(search):
-    """Table 6 of the paper: after so many solutions."""
+    """Table 6 of the paper: after so many solutions, as far as these take minutes."""
     return lambda n: {f"{k:,} solution{'s' * (k > 1)}, at most {WALL_CAP} s (wall)": {"search": search, "solutions": k}
-                      for k in (1, 128, 1280, 12800)}
+                      for k in (1, 128, 1280, 12800) if k <= 1280 or n in (50, 100)}
 
 
 def knapsack(points, solver, scale, room):
@@ -212,22 +213,21 @@ def knapsack(points, solver, scale, room):
 
 
 def packings(n):
-    solvers = {"branch and bound": ("MULTIDIMENSION_BRANCH_AND_BOUND", 1e6), "dynamic programming": ("DYNAMIC_PROGRAMMING", 1e4),
-               "CP-SAT": ("MULTIDIMENSION_CP_SAT", 1e6)}
-    return {f"{name}, in 1/{scale:,.0f}": {"solver": solver, "scale": scale, "room": capacity(n)}
-            for name, (solver, scale) in solvers.items()}
+    solvers = ("MULTIDIMENSION_BRANCH_AND_BOUND", 1e6), ("MULTIDIMENSION_BRANCH_AND_BOUND", 1e4), ("DYNAMIC_PROGRAMMING", 1e4)
+    return {f"{solver.replace('_', ' ').lower()}, numbers in 1/{scale:,.0f}":
+            {"solver": solver, "scale": scale, "room": capacity(n)} for solver, scale in solvers}
 
 
 # --- Rivals that are processes ---
 
 
 def lemon_version(_, folder):
-    for name in "g++", "lemon/christofides_tsp.h":
-        if not (shutil.which(name) or os.path.exists(f"/usr/include/{name}")):
-            raise Missing(f"no {name}")
-    process(["g++", "-std=c++17", "-O3", "-march=native", "-w", ROOT / "bench/paper/lemon_tsp.cpp", "-o", folder / "lemon_tsp"])
-    version = re.search(r'LEMON_VERSION "(.*)"', pathlib.Path("/usr/include/lemon/config.h").read_text(encoding="utf-8"))
-    return f"LEMON {version[1]}" if version else "LEMON"
+    source, program = ROOT / "bench/paper/lemon_tsp.cpp", folder / "lemon_tsp"
+    try:
+        process(["g++", "-std=c++17", "-O3", "-march=native", "-w", source, "-o", program])
+    except (OSError, RuntimeError):
+        raise Missing("no g++ or no headers of LEMON") from None
+    return "LEMON " + process([program])[0].decode().strip()
 
 
 def lemon(work, heuristic):
@@ -347,7 +347,7 @@ METHODS = [
            one_by_one(fast_tsp, "fast_tsp"), package("fast-tsp")),
     Method("PyVRP", lambda n: {f"{limit:g} s (wall)": {"seconds": limit} for limit in (0.1, 1, 5)},
            one_by_one(pyvrp, "pyvrp"), package("pyvrp")),
-    Method("Concorde", lambda n: {"exact": {}}, concorde, concorde_version),
+    Method("Concorde", lambda n: {"exact": {}} if n <= 500 else {}, concorde, concorde_version),
     *(Method(f"OR-Tools {name}", settings, one_by_one(routing, *ROUTING), package("ortools"))
       for name, settings in (("first solution", starts(solutions=1)), ("local search", starts()),
                              ("simulated annealing", limits("SIMULATED_ANNEALING")), ("tabu search", limits("TABU_SEARCH")),
@@ -359,17 +359,6 @@ METHODS = [
 ]
 
 # --- run ---
-
-
-def append(path, row):
-    torn = path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n")
-    with open(path, "ab", buffering=0) as file:
-        file.write(b"\n" * bool(torn) + json.dumps(row).encode() + b"\n")
-
-
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
 
 
 def verified_costs(work, solutions):
@@ -385,12 +374,13 @@ def measure(name, setting, work):
     method = next(one for one in METHODS if one.name == name)
     parameters = method.settings(work.n)[setting]
     solutions, spent = method.run(work, parameters)
-    if work.batch == 1 and method.shares_start and spent < SHORT:
+    if method.shares_start and spent < SHORT and work.count < WHOLE:
         work.copies = COPIES
         solutions, spent = method.run(work, parameters)
     costs, optima = verified_costs(work, solutions), work.load(".opt.npy")[:len(solutions)]
     gaps = costs / optima - 1 if work.problem == "tsp" else 1 - costs / optima
-    return {"instances": len(costs), "threads": 1, "cpu_ms": round(1e3 * spent / len(costs), 6), "mean_cost": costs.mean(),
+    batch = 1 if work.batch == 1 else work.copies * work.count
+    return {"batch": batch, "instances": len(costs), "threads": 1, "cpu_ms": round(1e3 * spent / len(costs), 6), "mean_cost": costs.mean(),
             "gaps": (gaps.round(6) + 0.0).tolist()}
 
 
@@ -407,22 +397,20 @@ def skipped_or_version(method, options, folder, rows):
 
 
 def run_row(method, setting, work, version):
-    options, batch = work.options, work.batch
     row = {"method": method.name, "setting": setting, "version": version, "problem": work.problem, "n": work.n,
-           "set": work.name, "batch": batch, "machine": machine()}
+           "set": work.name, "batch": work.batch, "machine": machine()}
     try:
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
             row |= pool.submit(measure, method.name, setting, work).result()
     except Exception as failure:  # pylint: disable=broad-exception-caught
         row["error"] = f"{type(failure).__name__}: {failure}"[:500]
-    append(options.output, row)
+    append(work.options.output, row)
     found = row.get("error") or f"{row['cpu_ms']:.4g} ms, {100 * statistics.fmean(row['gaps']):.4f}%, {row['instances']} instances"
-    print(f"{method.name}, {setting}, {work.name}, batch {batch}: {found}", file=sys.stderr, flush=True)
+    print(f"{method.name}, {setting}, {work.name}, batch {row['batch']}: {found}", file=sys.stderr, flush=True)
 
 
 def run(options):
-    os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")})
-    rows, end = read_rows(options.output), time.monotonic() + 60 * options.minutes
+    rows, end = last_rows(options.output), time.monotonic() + 60 * options.minutes
     chosen = [method for method in METHODS if not options.only or any(name.lower() in method.name.lower() for name in options.only)]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -436,13 +424,10 @@ def run(options):
                     continue
                 if time.monotonic() > end:
                     sys.exit("out of time; run it again to go on")
-                size = instances_of(options.data / f"{data}.npy")
+                size = len(np.load(options.data / f"{data}.npy", mmap_mode="r"))
                 count = min(size, WHOLE if whole_set else FIRST)
-                run_row(method, setting, Work(options.data, data, count, count if whole_set else 1, options, folder), versions[method.name])
-
-
-def instances_of(path):
-    return len(np.load(path, mmap_mode="r"))
+                work = Work(options.data, data, count, count if whole_set else 1, options, folder)
+                run_row(method, setting, work, versions[method.name])
 
 
 def main():

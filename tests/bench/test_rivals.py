@@ -9,6 +9,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/paper"))
+import plane  # pylint: disable=wrong-import-position
 
 
 def row(method, setting, cpu_ms, gaps, batch=1):
@@ -28,33 +30,29 @@ class Rivals(unittest.TestCase):
         command = [sys.executable, "-S", ROOT / "bench/paper/rivals.py", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True)
 
-    def plane(self, *rows):
+    def read(self, *rows):
         self.output.write_text("".join(json.dumps(one) + "\n" for one in rows))
-        answer = self.rivals("plane", self.output, self.folder / "plane")
-        self.assertIn("no pictures: matplotlib", answer.stderr)
-        return (self.folder / "plane/plane.md").read_text()
+        return plane.last_rows(self.output)
 
     def test_front(self):
-        text = self.plane(row("Pointsman: fast", "a", 1, [0.02, 0.02]), row("Pointsman: fast", "a", 0.5, [0.02, 0.02], 1000),
-                          row("slow", "b", 9, [0.03, 0.01]), row("best", "c", 5, [0.001, 0.001]),
-                          row("best", "d", 3, [0.05, 0.05]), row("lucky", "e", 2, [0.02]))
+        rows = self.read(row("Pointsman: fast", "a", 1, [0.02, 0.02]), row("Pointsman: fast", "a", 0.5, [0.02, 0.02], 1000),
+                         row("slow", "b", 9, [0.03, 0.01]), row("best", "c", 5, [0.001, 0.003]),
+                         row("best", "d", 3, [0.05, 0.05]), row("lucky", "e", 6, [0.0015]))
+        text = plane.size_text(*plane.rows_of(rows, "tsp", 50))
         first, batches, alone = [line for line in text.splitlines() if "on the front" in line or "The front" in line][:3]
-        self.assertEqual(first, "Not ours on the front, one at a time: best (c): 0.1000% in 5 ms.")
-        self.assertEqual(batches, "Not ours on the front, in batches: best (c): 0.1000% in 5 ms.")
+        self.assertEqual(first, "Not ours on the front, one at a time: best (c): 0.2000% in 5 ms.")
+        self.assertEqual(batches, "Not ours on the front, in batches: best (c): 0.2000% in 5 ms.")
         self.assertIn("fastest first: Pointsman: fast (a): 2.0000% in 1 ms; best (c)", alone)
         self.assertIn("| Pointsman: fast | a | 1 | 2 | 2.0000 ± 0.0000 | 1 | 0.5 |", text)
+        self.assertEqual(plane.size_text(*plane.rows_of(rows, "tsp", 20)), "Not measured yet.\n")
 
     def test_last_row_counts(self):
         failed = {**row("r", "a", 1, []), "error": "crashed"}
         del failed["gaps"]
-        self.assertNotIn("crashed", self.plane(failed, row("r", "a", 1, [0.1])))
-        text = self.plane(failed, {"method": "s", "skipped": "no Python package s"}, row("t", "a", 1, [0.1]))
+        self.assertNotIn("crashed", plane.missing_text(self.read(failed, row("r", "a", 1, [0.1]))))
+        text = plane.missing_text(self.read(failed, {"method": "s", "skipped": "no Python package s"}, row("t", "a", 1, [0.1])))
         self.assertIn("Failed: r (a), tsp50_test: crashed", text)
         self.assertIn("Skipped: s: no Python package s.", text)
-
-    def test_table_6(self):
-        text = self.plane(row("OR-Tools tabu search", "1,280 solutions, at most 30 s (wall)", 1, [0.1, 0.3]))
-        self.assertIn("| 1,280 | 5.700 (20.00%, 2) |", text)
 
     def test_missing_rivals(self):
         """After a torn line; a second run adds nothing."""
