@@ -6,7 +6,7 @@
 
 OUTPUT gets the instances (sets/) and cells.jsonl: a row for each run of a strategy on the first 10, 100 or 1,000 instances.
 Cells are first measured on 10 instances, then on more, the cheapest first. A run that would not fit into M minutes takes
-fewer instances, or is left for a later call with the same OUTPUT. Rows of other weights do not count.
+fewer instances, or is left for a later call with the same OUTPUT. Rows of other weights of shipped models do not count.
 
 A strategy is named as in `pointsman eval`, with more words: `noise0.5` (solve --noise), `misfit` (--stop-at-first-misfit),
 `scratch` (active search from fresh parameters), and of the models that train.sh put into FOLDER `supervised` (one of them,
@@ -110,10 +110,10 @@ def key_of(row):
 
 
 def best_rows(rows):
-    """Of each cell and set the row with the most instances; the last of as many."""
-    best = {}
+    """Of each cell and set the row with the most instances, the last of as many. Rows of replaced weights do not count."""
+    best, weights = {}, {row["model"]: row["model_sha256"] for row in rows}  # the last ones
     for row in rows:
-        if row["instances"] >= best.get(key_of(row), row)["instances"]:
+        if row["model_sha256"] == weights[row["model"]] and row["instances"] >= best.get(key_of(row), row)["instances"]:
             best[key_of(row)] = row
     return best
 
@@ -176,8 +176,10 @@ class Measurer:
         if not optima.exists():
             first.write_text("".join(path.read_text(encoding="utf-8").splitlines(True)[:count]), encoding="utf-8")
             exact = ["--mode", "exact"] if problem == "knapsack" else ["--mode", "local", "--kicks", 50 * n]
-            answer = json.loads(self.call("solve", first, *exact, "--format", "json", "-q"))
-            optima.write_text("".join(f"{objective(solution)!r}\n" for solution in answer["solutions"]), encoding="utf-8")
+            answer = json.loads(self.call("solve", first, *exact, "--device", "cpu", "--format", "json", "-q"))
+            part = optima.with_suffix(".part")
+            part.write_text("".join(f"{objective(solution)!r}\n" for solution in answer["solutions"]), encoding="utf-8")
+            part.rename(optima)
         return first, optima
 
     def fresh_model(self, cell):
@@ -185,7 +187,7 @@ class Measurer:
         path = self.folder / f"sets/fresh_{name_of(*cell[:3])}.safetensors"
         if not path.exists():
             self.call("train", cell.problem, "-n", cell.n, "--encoder", "lstm", "--prior", "off", "-b", 2, "--rollouts", 2,
-                      "--steps", 1, "--learning-rate", 1e-9, "--validation-every", 10, "-o", path, "-q")
+                      "--steps", 1, "--learning-rate", 1e-9, "--validation-every", 10, "--device", "cpu", "-o", path, "-q")
         return path
 
     def arguments(self, cell, strategy):
@@ -215,7 +217,7 @@ class Measurer:
     def measure(self, cell, strategy, which, count):
         path, optima = self.make_set(cell.problem, cell.n, which, count)
         row = self.describe(cell, strategy, which) | {"instances": count}
-        common = [path, "--format", "json", "-q"]
+        common = [path, "--device", "cpu", "--format", "json", "-q"]
         if row["mode"] in ("random", "ratio") or "16models" in strategy:  # what solve cannot do
             models = ["-m", ",".join(map(str, trained_models(self.models, cell)))] if row["mode"] == "greedy" else []
             found = json.loads(self.call("eval", *common, *models, "--modes", strategy.split("+16")[0], "--ref", optima))["rows"][0]
@@ -224,7 +226,7 @@ class Measurer:
             found = json.loads(self.call("solve", *common, *self.arguments(cell, strategy)))
             summary, sign = found["summary"], 1 if cell.problem == "tsp" else -1
             costs = map(float, optima.read_text(encoding="utf-8").split())
-            gaps = [sign * (objective(solution) / cost - 1) for solution, cost in zip(found["solutions"], costs)]
+            gaps = [sign * (objective(solution) / cost - 1) for solution, cost in zip(found["solutions"], costs, strict=True)]
             row |= {"mean_cost": summary["mean_cost"], **statistics_of(gaps),
                     "ms_per_instance": summary["computing_times"]["solving"] / count,
                     "device": summary["device"], "threads": int(re.search(r"(\d+) thread", summary["device"])[1])}

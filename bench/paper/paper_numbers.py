@@ -46,5 +46,5 @@ METAHEURISTICS = {50: {"simulated annealing": (6.62, 5.81, 5.81, 5.81, 5.81, 5.8
 
 
 def gap(key, cost):
-    """Its distance from the optimum in percent; two decimals of the paper leave 0.1 (TSP) or 0.02 (KnapSack) unknown."""
+    """Its distance from the optimum in percent; two decimals of the paper leave 0.3 (TSP) or 0.05 (KnapSack) unknown."""
     return 100 * (cost / OPTIMAL[key] - 1) * (1 if key[0] == "tsp" else -1)

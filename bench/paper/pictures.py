@@ -19,6 +19,9 @@ STRATEGIES = {"greedy": "greedy", "1,280 samples, T*": "sample+1280{}+t*", "acti
 
 
 def draw(axes, path):
+    """Nothing where there are no rows yet."""
+    if axes is None:
+        return
     figure = (axes[0] if isinstance(axes, list) else axes).figure
     figure.savefig(path, metadata={"Date": None})
 
@@ -32,7 +35,7 @@ def ratios(tables, n, scratch):
                 files.append(scratch / f"{len(files)}.ndjson")
                 files[-1].write_text("".join(json.dumps({"problem": "tsp", "gap": gap}) + "\n" for gap in row["gaps"]), encoding="utf-8")
                 labels.append(f"{title}, {name} ({row['instances']:,})")
-    return plot.ratio(*files, labels=labels)
+    return plot.ratio(*files, labels=labels) if files else None
 
 
 def samples(tables, n, scratch):
@@ -42,14 +45,18 @@ def samples(tables, n, scratch):
             rows += [tables.row("tsp", n, network, f"{mode}+{count}{tables.views(network, mode)}{star}") for count in cells.SAMPLES]
     # The sets differ only by their number of instances.
     rows = [{**row, "set": "", "device": ""} for row in rows if row]
+    if not rows:
+        return None
     (scratch / "rows.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return plot.progress(scratch / "rows.ndjson", log_y=True)
 
 
 def tours(n, folder, scratch):
     """The first instance of the set."""
-    one = scratch / "one.ndjson"
-    one.write_text((folder / f"sets/tsp{n}_test.ndjson").read_text(encoding="utf-8").splitlines(True)[0], encoding="utf-8")
+    instances, one = folder / f"sets/tsp{n}_test.ndjson", scratch / "one.ndjson"
+    if not instances.exists():
+        return None
+    one.write_text(instances.read_text(encoding="utf-8").splitlines(True)[0], encoding="utf-8")
     searches = {"paper's network, greedy": ["-m", f"tsp{n}-lstm", "--mode", "greedy"],
                 "paper's network, 1,280 samples": ["-m", f"tsp{n}-lstm", "--mode", "sample"],
                 "best network, greedy": ["-m", f"tsp{n}", "--mode", "greedy"],

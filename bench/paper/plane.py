@@ -107,8 +107,9 @@ def missing_text(rows):
     rows = rows.values()
     ran, machines = {row["method"] for row in rows if "gaps" in row}, {row["machine"] for row in rows if "gaps" in row}
     lines = [f"- Skipped: {row['method']}: {row['skipped']}." for row in rows if "skipped" in row and row["method"] not in ran]
-    lines += [f"- Failed: {name_of(row)}, {row['set']}: {row['error']}" for row in rows if "error" in row]
-    return "\n".join(lines + [f"- Measured on {', '.join(sorted(machines))}."]) + "\n"
+    lines += [f"- Failed: {name_of(row)}, {row['set']}: {' '.join(row['error'].split())}" for row in rows if "error" in row]
+    lines += [f"- Measured on {', '.join(sorted(machines))}."] * bool(machines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def plane(options):

@@ -307,7 +307,7 @@ def kicks(n):
 
 
 def attention(n):
-    """Greedy tours and samples of tspN, the latter at the best temperature of docs/results.md, and both improved."""
+    """Greedy tours and samples of tspN, the latter at the best temperature of bench/results/paper/cells.jsonl, and both improved."""
     if n > 200:
         return {}
     temperature = {100: 0.7, 200: 0.35}.get(n, 1)
@@ -321,7 +321,7 @@ def attention(n):
 def lstm(n):
     if n > 100:
         return {}
-    temperature, model = {50: 0.5, 100: 0.35}.get(n, 1), ["-m", f"tsp{n}-lstm", "--mode"]
+    temperature, model = 1 if n == 20 else 0.5, ["-m", f"tsp{n}-lstm", "--mode"]
     sample = [*model, "sample", "--augment", 8, "--shuffle", "--temperature", temperature]
     return {"greedy": [*model, "greedy"], f"1,280 samples x8, T {temperature}": sample}
 

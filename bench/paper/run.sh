@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The paper's tables and figures beside ours, from the shipped models: measures what is missing in OUTPUT, then writes
-# OUTPUT/docs/paper.md, OUTPUT/docs/results.md and, where the Python package and matplotlib are there, the pictures.
+# OUTPUT/docs/paper.md, results.md and rivals.md (of OUTPUT/rivals.jsonl, by rivals.py) and, where the Python package and
+# matplotlib are there, the pictures.
 #
 #   bench/paper/run.sh OUTPUT [--minutes M] [--models FOLDER]
 #
@@ -11,7 +12,7 @@
 # POINTSMAN names the program (default: build/host/pointsman). Needs python3.
 set -euo pipefail
 
-[ $# -ge 1 ] || { sed -n '3,11s/^# \{0,1\}//p' "$0" && exit 2; }
+[[ $# -ge 1 && $1 != -* ]] || { sed -n '3,12s/^# \{0,1\}//p' "$0" && exit 2; }
 here=$(dirname "$0")
 export POINTSMAN=${POINTSMAN:-$here/../../build/host/pointsman}
 python3 "$here/cells.py" --pointsman "$POINTSMAN" "$@"

@@ -7,6 +7,7 @@ After a wanted change of the tables or rows: python3 bench/paper/tables.py
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import tables  # pylint: disable=wrong-import-position
 
 
 class StandIn(cells.Measurer):
-    """Tours are 10% too long, those of samples less the nearer their temperature is to 1.5. An hour passes in a run of 1,000."""
+    """Tours are 10% too long, those of samples less the nearer their temperature is to 1.5. An instance takes `milliseconds`."""
     sha256, milliseconds = "first", 2.0
 
     def __init__(self, folder, minutes=60.0):
@@ -105,6 +106,11 @@ class Cells(Folder):
         self.assertIsNone(other.row_of(cells.Cell("tsp", 20, "lstm", "greedy")))
         self.assertIsNotNone(other.row_of(cells.Cell("knapsack", 50, "", "exact")))
 
+    def test_replaced_weights(self):
+        old = {"problem": "tsp", "n": 20, "network": "lstm", "name": "greedy", "set": "test.ndjson", "model": "m", "model_sha256": "a"}
+        new = old | {"model_sha256": "b", "instances": 10}
+        self.assertEqual(list(cells.best_rows([old | {"instances": 100}, new]).values()), [new])
+
     def test_torn_row(self):
         self.run_cells(minutes=0.5)
         path = self.folder / "cells.jsonl"
@@ -112,6 +118,44 @@ class Cells(Folder):
         path.write_bytes(path.read_bytes() + b'{"name": "gre')
         rows.append(path, {"name": "new"})
         self.assertEqual(rows.read(path), [*kept, {"name": "new"}])
+
+
+# Writes -o, or the checkpoint and fails as interrupted.
+TRAINER = r"""#!/usr/bin/env bash
+while [ $# -gt 0 ]; do
+  case $1 in -o) output=$2 ;; --checkpoint) checkpoint=$2 ;; --resume) [ -f "$2" ] || exit 9 ;; esac
+  shift
+done
+if [ -n "$INTERRUPTED" ] && [ -n "$checkpoint" ]; then touch "$checkpoint" && exit 6; fi
+touch "$output"
+"""
+
+
+class Train(Folder):
+    def run_script(self, *words, interrupted=""):
+        program = self.folder / "program"
+        program.write_text(TRAINER, encoding="utf-8")
+        program.chmod(0o755)
+        command = ["bash", ROOT / "bench/paper/train.sh", self.folder / "models", *words]
+        environment = {**os.environ, "POINTSMAN": str(program), "INTERRUPTED": interrupted}
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    def test_interrupted(self):
+        words = "--sizes", "20", "--networks", "lstm"
+        answer = self.run_script(*words, interrupted="1")
+        self.assertNotEqual(answer.returncode, 0)
+        self.assertNotIn("trained", answer.stdout)
+        self.assertEqual(len(list((self.folder / "models").glob("*_supervised_*.ckpt"))), 16)
+        cell = cells.Cell("tsp", 20, "lstm", "greedy+16models")
+        self.assertNotIn(cell, cells.trained_cells(self.folder / "models"))
+        answer = self.run_script(*words)
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
+        self.assertEqual(answer.stdout.count("trained 20 lstm"), 16)
+        self.assertFalse(list((self.folder / "models").glob("*.ckpt")))
+        self.assertEqual(cells.trained_cells(self.folder / "models"), [cell._replace(strategy="greedy+supervised"), cell])
+
+    def test_usage(self):
+        self.assertEqual(self.run_script("--sizes").returncode, 2)
 
 
 class Pages(Folder):

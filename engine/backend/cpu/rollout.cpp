@@ -319,6 +319,7 @@ struct TileRollout {
     for (int m = 0; m < group.members; ++m) {
       const int draw = group.first_member - draws.first_member + m;
       float most = -std::numeric_limits<float>::infinity();
+      draws.positions[m] = 0;  // also where no logit is a number
       for (int j = 0; j < group.remaining; ++j) {
         const float normal = noise_normal(request.seed, draws.instances[draw], draws.samples[draw],
                                           static_cast<uint32_t>(step), static_cast<uint32_t>(list[j]));

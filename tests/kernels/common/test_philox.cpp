@@ -47,7 +47,7 @@ TEST_CASE("a draw depends on seed, instance, sample and step, each") {
   CHECK(sampling_uniform(1234, 7, 3, 5) == uniform_from_word(block.word[0]));
 }
 
-TEST_CASE("noise has the first four moments of eight uniforms, and all that it is drawn for counts") {
+TEST_CASE("noise has the moments of a normal number, and all that it is drawn for counts") {
   constexpr int kDraws = 100000;
   double sum = 0.0, squares = 0.0, fourth = 0.0;
   for (uint32_t sample = 0; sample < kDraws; ++sample) {
