@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "kernels/common/philox.h"
 #include "kernels/common/scalar_math.h"
 
 namespace pointsman {

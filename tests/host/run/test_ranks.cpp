@@ -142,7 +142,7 @@ TEST_CASE("another rank has every option", "[cluster]") {
   SolveOptions options;
   options.mode = Mode::kActive;
   options.samples = 1, options.first_sample = 2, options.batch_size = 3;
-  options.policy = {0.5f, 4.0f, true};
+  options.policy = {0.5f, 4.0f, 0.25f, true};
   options.augment = 8, options.shuffle = true, options.improve = false, options.kicks = 5;
   options.fills_limit = false, options.network = true, options.steps = 6, options.replicas = 7;
   options.learning_rate = 0.25f, options.entropy = 0.125, options.untrained = true, options.seed = 9;
@@ -154,7 +154,8 @@ TEST_CASE("another rank has every option", "[cluster]") {
   CHECK(reader.at_end());
   CHECK(read.mode == options.mode);
   CHECK((read.samples == 1 && read.first_sample == 2 && read.batch_size == 3));
-  CHECK((read.policy.temperature == 0.5f && read.policy.clip == 4.0f && read.policy.stop_at_first_misfit));
+  CHECK((read.policy.temperature == 0.5f && read.policy.clip == 4.0f));
+  CHECK((read.policy.noise == 0.25f && read.policy.stop_at_first_misfit));
   CHECK((read.augment == 8 && read.shuffle == true && read.improve == false && read.kicks == 5));
   CHECK((!read.fills_limit && read.network && read.steps == 6 && read.replicas == 7));
   CHECK((read.learning_rate == 0.25f && read.entropy == 0.125 && read.untrained && read.seed == 9));
