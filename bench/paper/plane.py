@@ -56,7 +56,7 @@ def front_text(alone, batches):
     lines = []
     for how, rows in fronts.items():
         others = [point_text(row) for row in rows if not row["method"].startswith(OURS)]
-        lines.append(f"Not ours on the front, {how}: " + ("; ".join(others) or "none") + ".\n")
+        lines.append(f"Other solvers on the front, {how}: " + ("; ".join(others) or "none") + ".\n")
     for how, rows in fronts.items():
         lines.append(f"The front, {how}, fastest first: " + "; ".join(point_text(row) for row in rows) + ".\n")
     return "\n".join(lines)
@@ -69,7 +69,7 @@ def size_text(alone, batches):
     batched = {name_of(row): row for row in batches}
     lines = ["| method | setting | version | instances | gap (%) | CPU ms, alone | in batches |",
              "| :-- | :-- | :-- | --: | --: | --: | --: |"]
-    for row in alone:
+    for row in sorted(alone, key=lambda row: (row["method"], row["cpu_ms"])):
         batch = batched.get(name_of(row))
         cell = f"{batch['cpu_ms']:.3g}" + (f" (of {batch['batch']})" if batch["batch"] != WHOLE else "") if batch else "-"
         lines.append(f"| {row['method']} | {row['setting']} | {row['version']} | {row['instances']} | {gap_text(row)} | "

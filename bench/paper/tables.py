@@ -263,8 +263,10 @@ class Tables:
         return table(["gap in % (ms; instances)", "`tsp200`"], lines)
 
     def size(self, problem, n):
-        """Of docs/rivals.md."""
-        return plane.size_text(*plane.rows_of(self.planes, problem, n))
+        """Of docs/rivals.md, with the picture that `rivals.py plane` draws."""
+        alone, batches = plane.rows_of(self.planes, problem, n)
+        picture = f"\n![Gap against CPU time, {TITLES[problem]}, n = {n}](images/plane_{problem}{n}.svg)\n" if alone else ""
+        return plane.size_text(alone, batches) + picture
 
     def blocks(self):
         """What makes each table, by its name in the pages."""
