@@ -2,6 +2,7 @@
 """What the pages show of rivals.py's rows: gap against CPU time for each size, and which methods lie on the front."""
 import math
 import statistics
+import textwrap
 
 import rows as files
 
@@ -56,10 +57,10 @@ def front_text(alone, batches):
     lines = []
     for how, rows in fronts.items():
         others = [point_text(row) for row in rows if not row["method"].startswith(OURS)]
-        lines.append(f"Other solvers on the front, {how}: " + ("; ".join(others) or "none") + ".\n")
+        lines.append(f"Other solvers on the front, {how}: " + ("; ".join(others) or "none") + ".")
     for how, rows in fronts.items():
-        lines.append(f"The front, {how}, fastest first: " + "; ".join(point_text(row) for row in rows) + ".\n")
-    return "\n".join(lines)
+        lines.append(f"The front, {how}, fastest first: " + "; ".join(point_text(row) for row in rows) + ".")
+    return "\n".join(f"{textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False)}\n" for line in lines)
 
 
 def size_text(alone, batches):
