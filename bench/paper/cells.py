@@ -10,16 +10,13 @@ fewer instances, or is left for a later call with the same OUTPUT. Rows of other
 
 A strategy is named as in `pointsman eval`, with more words: `noise0.5` (solve --noise), `misfit` (--stop-at-first-misfit),
 `scratch` (active search from fresh parameters), and of the models that train.sh put into FOLDER `supervised` (one of them,
-before its policy gradient) and `16models` (the best of all). Those of the paper's network are the paper's;
-the best network also reads the 8 symmetries of the square. `t*` and `noise*` are the best of a grid on 30 other instances.
+before its policy gradient) and `16models` (the best of all). The paper's network searches as in the paper; the best network
+also reads the 8 symmetries of the square. `t*` and `noise*` are the best of a grid on 30 other instances.
 """
 import argparse
 import collections
 import json
-import math
 import pathlib
-import re
-import statistics
 import subprocess
 import sys
 import time
@@ -46,10 +43,9 @@ def number_in(strategy):
     return next((int(word) for word in strategy.split("+") if word.isdigit()), 1)
 
 
-def statistics_of(gaps):
-    """Mean, half the width of its 95% interval (null of one instance) and the gaps."""
-    half = 1.96 * statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else None
-    return {"gap": statistics.fmean(gaps), "gap_ci95": half, "gaps": [round(gap, 6) for gap in gaps]}
+def views(network, mode):
+    """How a search reads a TSP: attention reads all input orders alike."""
+    return "+x8" if network == "best" else "+shuffle" if mode == "active" else ""
 
 
 def objective(solution):
@@ -62,10 +58,11 @@ def objective(solution):
 def tsp_cells(n):
     cells = [Cell("tsp", n, "", f"local+{kicks}") for kicks in (0, n, 10 * n)] + [Cell("tsp", n, "", "random+1280")]
     for network in NETWORKS:
-        views, shuffle = ("+x8", "") if network == "best" else ("", "+shuffle")  # attention reads all input orders alike
-        names = ["greedy", "greedy+x8", f"sample+1280+x8{shuffle}+t*", "sample+1280+x8+improve", f"sample+1280{views}+noise*"]
-        names += [f"sample+{count}{views}{tuned}" for count in SAMPLES for tuned in ("", "+t*")]
-        names += [f"active+{count}{views or shuffle}" for count in SAMPLES]
+        sample, active = views(network, "sample"), views(network, "active")
+        both = "+x8" if network == "best" else "+x8+shuffle"
+        names = ["greedy", "greedy+x8", f"sample+1280{both}+t*", "sample+1280+x8+improve", f"sample+1280{sample}+noise*"]
+        names += [f"sample+{count}{sample}{tuned}" for count in SAMPLES for tuned in ("", "+t*")]
+        names += [f"active+{count}{active}" for count in SAMPLES]
         names += [f"active+{count}+scratch" for count in SCRATCH]
         cells += [Cell("tsp", n, network, name) for name in dict.fromkeys(names)]
     return cells
@@ -136,8 +133,14 @@ def tuned(best, cell):
 
 
 def grid_strategy(cell, setting):
-    views = "+x8" if "x8" in cell.strategy.split("+") else ""
-    return f"sample+1280{views}+{setting}"
+    copies = "+x8" if "x8" in cell.strategy.split("+") else ""
+    return f"sample+1280{copies}+{setting}"
+
+
+def row_of(best, cell):
+    """Of the test set, with the grid's best value; None where there is none yet."""
+    strategy = tuned(best, cell)
+    return strategy and best.get((cell._replace(strategy=strategy), "test"))
 
 
 # --- Runs ---
@@ -149,7 +152,7 @@ class Measurer:
         self.deadline = time.monotonic() + 60 * options.minutes
         (self.folder / "sets").mkdir(parents=True, exist_ok=True)
         self.shas = {}
-        self.version = json.loads(self.call("info", "--format", "json"))["version"]
+        self.about = json.loads(self.call("info", "--format", "json"))
         kept = files.read(self.folder / "cells.jsonl")
         self.best = best_rows([row for row in kept if row["model_sha256"] == self.sha(row["model"])])
 
@@ -191,7 +194,7 @@ class Measurer:
         return path
 
     def arguments(self, cell, strategy):
-        """Of `solve`."""
+        """The arguments of `solve`."""
         mode, *words = strategy.split("+")
         found = ["--mode", mode]
         model = name_of(cell.problem, cell.n, cell.network)
@@ -211,7 +214,7 @@ class Measurer:
             found += flags.get(word, [])
             found += ["--temperature", word[1:]] if word[0] == "t" else ["--noise", word[5:]] if word.startswith("noise") else []
         number = number_in(strategy)
-        counted = {"sample": ["-n", number], "active": ["--steps", max(1, number // 128)], "local": ["--kicks", number]}
+        counted = {"sample": ["-n", number], "active": ["--steps", number // 128], "local": ["--kicks", number]}
         return found + counted.get(mode, [])
 
     def measure(self, cell, strategy, which, count):
@@ -221,15 +224,14 @@ class Measurer:
         if row["mode"] in ("random", "ratio") or "16models" in strategy:  # what solve cannot do
             models = ["-m", ",".join(map(str, trained_models(self.models, cell)))] if row["mode"] == "greedy" else []
             found = json.loads(self.call("eval", *common, *models, "--modes", strategy.split("+16")[0], "--ref", optima))["rows"][0]
-            row |= {key: found[key] for key in ("mean_cost", "gap", "gap_ci95", "ms_per_instance", "threads")}
+            row |= {key: found[key] for key in ("mean_cost", "gap", "gap_ci95", "ms_per_instance")}
         else:
             found = json.loads(self.call("solve", *common, *self.arguments(cell, strategy)))
             summary, sign = found["summary"], 1 if cell.problem == "tsp" else -1
             costs = map(float, optima.read_text(encoding="utf-8").split())
             gaps = [sign * (objective(solution) / cost - 1) for solution, cost in zip(found["solutions"], costs, strict=True)]
-            row |= {"mean_cost": summary["mean_cost"], **statistics_of(gaps),
-                    "ms_per_instance": summary["computing_times"]["solving"] / count,
-                    "device": summary["device"], "threads": int(re.search(r"(\d+) thread", summary["device"])[1])}
+            row |= {"mean_cost": summary["mean_cost"], **files.statistics_of(gaps), "gaps": [round(gap, 6) for gap in gaps],
+                    "ms_per_instance": summary["computing_times"]["solving"] / count, "device": summary["device"]}
         files.append(self.folder / "cells.jsonl", row)
         self.best[key_of(row)] = row
         print(f"{name_of(*cell[:3])} {strategy}: {100 * row['gap']:.3f}% of {count} {which}, {row['ms_per_instance']:.3g} ms",
@@ -245,7 +247,7 @@ class Measurer:
                 "augment": 8 if "x8" in words else 1, "shuffle": "shuffle" in words, "improve": "improve" in words,
                 "samples": number_in(strategy) if cell.network or mode == "random" else 1, "temperature": temperature,
                 "model": network, "model_sha256": self.sha(network), "set": f"{which}.ndjson", "device": None,
-                "seed": 1234, "version": self.version, "machine": files.machine()}
+                "seed": 1234, "version": self.about["version"], "threads": self.about["threads"], "machine": files.machine()}
 
     def tune(self, cells):
         for cell in cells:
@@ -260,19 +262,15 @@ class Measurer:
     def left(self):
         return self.deadline - time.monotonic()
 
-    def row_of(self, cell):
-        strategy = tuned(self.best, cell)
-        return strategy and self.best.get((cell._replace(strategy=strategy), "test"))
-
     def seconds_each(self, cell):
-        """Of an instance: measured, or as much more than a run with fewer samples as they are fewer. 0: unknown."""
-        row = self.row_of(cell)
+        """Measured, or in proportion to a run with fewer samples. 0: unknown."""
+        row = row_of(self.best, cell)
         if row is not None:
             return row["ms_per_instance"] / 1000
         number, words = number_in(cell.strategy), [word for word in cell.strategy.split("+") if not word.isdigit()]
         found = 0.0
         for smaller in sorted(SAMPLES + SCRATCH):
-            sibling = self.row_of(cell._replace(strategy="+".join([words[0], str(smaller), *words[1:]])))
+            sibling = row_of(self.best, cell._replace(strategy="+".join([words[0], str(smaller), *words[1:]])))
             if smaller < number and sibling is not None:
                 found = sibling["ms_per_instance"] / 1000 * number / smaller
         return found
@@ -282,7 +280,7 @@ class Measurer:
         instances as fit into the time that is left; None where no run fits."""
         runs = []
         for i, cell in enumerate(cells):
-            row, seconds = self.row_of(cell), self.seconds_each(cell)
+            row, seconds = row_of(self.best, cell), self.seconds_each(cell)
             done = row["instances"] if row else 0
             target = next((count for count in COUNTS if count > done), 0)
             fitting = min(target, int(self.left() / seconds) if seconds > 0 else target)

@@ -30,7 +30,7 @@ def ratios(tables, n, scratch):
     files, labels = [], []
     for network, title in NETWORKS.items():
         for name, strategy in STRATEGIES.items():
-            row = tables.row("tsp", n, network, strategy.format(tables.views(network, strategy.split("+")[0])))
+            row = tables.row("tsp", n, network, strategy.format(cells.views(network, strategy.split("+")[0])))
             if row:
                 files.append(scratch / f"{len(files)}.ndjson")
                 files[-1].write_text("".join(json.dumps({"problem": "tsp", "gap": gap}) + "\n" for gap in row["gaps"]), encoding="utf-8")
@@ -42,7 +42,7 @@ def samples(tables, n, scratch):
     rows = []
     for network in NETWORKS:
         for mode, star in ("sample", ""), ("sample", "+t*"), ("active", ""):
-            rows += [tables.row("tsp", n, network, f"{mode}+{count}{tables.views(network, mode)}{star}") for count in cells.SAMPLES]
+            rows += [tables.row("tsp", n, network, f"{mode}+{count}{cells.views(network, mode)}{star}") for count in cells.SAMPLES]
     # The sets differ only by their number of instances.
     rows = [{**row, "set": "", "device": ""} for row in rows if row]
     if not rows:
@@ -72,11 +72,12 @@ def main():
     folder, target = map(pathlib.Path, sys.argv[1:3])
     target.mkdir(parents=True, exist_ok=True)
     tables = Tables(folder)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as name:
+        scratch = pathlib.Path(name)
         for n in 50, 100:
-            draw(ratios(tables, n, pathlib.Path(scratch)), target / f"paper_ratios_n{n}.svg")
-            draw(tours(n, folder, pathlib.Path(scratch)), target / f"paper_tours_n{n}.svg")
-        draw(samples(tables, 100, pathlib.Path(scratch)), target / "paper_samples.svg")
+            draw(ratios(tables, n, scratch), target / f"paper_ratios_n{n}.svg")
+            draw(tours(n, folder, scratch), target / f"paper_tours_n{n}.svg")
+        draw(samples(tables, 100, scratch), target / "paper_samples.svg")
 
 
 if __name__ == "__main__":

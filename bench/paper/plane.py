@@ -9,6 +9,7 @@ import rows as files
 SETS = {"tsp20_test": ("tsp", 20), "tsp50_test": ("tsp", 50), "tsp100_test": ("tsp", 100), "tsp200": ("tsp", 200),
         "tsp500": ("tsp", 500), "tsp1000": ("tsp", 1000), "knap50_test": ("knapsack", 50),
         "knap100_test": ("knapsack", 100), "knap200_test": ("knapsack", 200)}
+TITLES = {"tsp": "TSP", "knapsack": "KnapSack"}
 WHOLE = 1000  # instances of a batch
 WALL_CAP = 200  # seconds for a search of OR-Tools that is limited by its solutions
 OURS = "Pointsman: "  # so begin the names of the methods that are no rivals
@@ -25,9 +26,9 @@ def mean_gap(row, count=None):
 
 
 def gap_text(row):
-    gaps = [100 * gap for gap in row["gaps"]]
-    half = 1.96 * statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
-    return f"{statistics.fmean(gaps) + 0.0:.4f} ± {half:.4f}"
+    found = files.statistics_of(row["gaps"])
+    half = math.nan if found["gap_ci95"] is None else 100 * found["gap_ci95"]
+    return f"{100 * found['gap'] + 0.0:.4f} ± {half:.4f}"
 
 
 def dominates(a, b):
@@ -118,8 +119,8 @@ def plane(options):
     from matplotlib import pyplot, rcParams  # pylint: disable=import-outside-toplevel
     rcParams["svg.hashsalt"] = "rivals"
     options.folder.mkdir(parents=True, exist_ok=True)
+    rows = last_rows(options.output)
     for problem, n in SETS.values():
-        alone, batches = rows_of(last_rows(options.output), problem, n)
+        alone, batches = rows_of(rows, problem, n)
         if alone:
-            title = f"{'TSP' if problem == 'tsp' else 'KnapSack'}, n = {n}"
-            draw(pyplot, options.folder / f"plane_{problem}{n}.svg", title, alone, batches)
+            draw(pyplot, options.folder / f"plane_{problem}{n}.svg", f"{TITLES[problem]}, n = {n}", alone, batches)

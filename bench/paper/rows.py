@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of measurements, a JSON object a line, in a file that outlives an interrupted run."""
 import json
+import math
+import statistics
 
 
 def read(path):
@@ -24,3 +26,9 @@ def machine():
     """The processor's name."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
+
+
+def statistics_of(gaps):
+    """Mean and half the width of its 95% interval; null for one instance."""
+    half = 1.96 * statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else None
+    return {"gap": statistics.fmean(gaps), "gap_ci95": half}

@@ -22,7 +22,6 @@ import rows as files
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ("docs/paper.md", "docs/results.md", "docs/rivals.md")
 NETWORKS = {"lstm": "paper's network", "best": "best network"}
-TITLES = {"tsp": "TSP", "knapsack": "KnapSack"}
 MISSING = "–"
 
 
@@ -80,7 +79,7 @@ def named_rivals(rows):
         solutions = re.match(r"([\d,]+) solutions?,", setting or "")
         if batched or "gaps" not in row or row["problem"] != "tsp":
             continue
-        row = row | cells.statistics_of(row["gaps"]) | {"ms_per_instance": row["cpu_ms"], "samples": 1}
+        row = row | files.statistics_of(row["gaps"]) | {"ms_per_instance": row["cpu_ms"], "samples": 1}
         if solutions:
             found[method.removeprefix("OR-Tools "), row["n"], int(solutions[1].replace(",", ""))] = row
         elif (method, setting) in names:
@@ -100,9 +99,7 @@ class Tables:
             fail(f"{folder}: expected rows of cells.py in cells.jsonl, found none")
 
     def row(self, problem, n, network, strategy):
-        cell = cells.Cell(problem, n, network, strategy)
-        name = cells.tuned(self.best, cell)
-        return name and self.best.get((cell._replace(strategy=name), "test"))
+        return cells.row_of(self.best, cells.Cell(problem, n, network, strategy))
 
     def longest(self, problem, n, network, search):
         """The row with the most solutions of those that ten instances or more were measured with. `search`: mode, and what
@@ -111,14 +108,9 @@ class Tables:
         rows = [self.row(problem, n, network, f"{search[0]}+{count}{search[1]}") for count in counts]
         return next((row for row in reversed(rows) if row and row["instances"] >= 10), None)
 
-    @staticmethod
-    def views(network, mode):
-        """How cells.py names the input orders that a search reads."""
-        return "+x8" if network == "best" else "+shuffle" if mode == "active" else ""
-
     def searched(self, strategy, problem, n, network):
         """A row of Table 2 or 5."""
-        views = {mode: self.views(network, mode) if problem == "tsp" else "" for mode in ("sample", "active")}
+        views = {mode: cells.views(network, mode) if problem == "tsp" else "" for mode in ("sample", "active")}
         searches = {"samples": ("sample", views["sample"] + "+t*"), "active search": ("active", views["active"]),
                     "active search from fresh parameters": ("active", "+scratch")}
         if strategy in searches:
@@ -162,9 +154,9 @@ class Tables:
         return table(["seconds an instance", *sizes], lines)
 
     def search_cell(self, n, network, search, count):
-        """Of Table 4; where it was not measured the seconds that a smaller count predicts."""
+        """A cell of Table 4. Where it was not measured: the seconds that a smaller count predicts."""
         mode, star = search
-        rows = {other: self.row("tsp", n, network, f"{mode}+{other}{self.views(network, mode)}{star}") for other in cells.SAMPLES}
+        rows = {other: self.row("tsp", n, network, f"{mode}+{other}{cells.views(network, mode)}{star}") for other in cells.SAMPLES}
         if rows[count]:
             return interval(rows[count], 2)[:-1] + f"; {seconds_text(rows[count]['ms_per_instance'] / 1000)} s)"
         smaller = [(other, row["ms_per_instance"] / 1000) for other, row in rows.items() if row and other < count]
@@ -217,7 +209,7 @@ class Tables:
         lines = []
         for n in cells.SIZES["tsp"]:
             for network in NETWORKS:
-                cell = cells.Cell("tsp", n, network, f"sample+1280{self.views(network, 'sample')}+{star}")
+                cell = cells.Cell("tsp", n, network, f"sample+1280{cells.views(network, 'sample')}+{star}")
                 rows = [self.best.get((cell._replace(strategy=cells.grid_strategy(cell, f"{word}{value:g}")), "validation"))
                         for value in values]
                 theirs = [f"{paper.TEMPERATURE[n]:g}"] if star == "t*" else []
@@ -229,7 +221,7 @@ class Tables:
         lines = []
         for n in cells.SIZES["tsp"]:
             for network in NETWORKS:
-                names = [f"sample+1280{self.views(network, 'sample')}{star}" for star in ("+noise*", "", "+t*")]
+                names = [f"sample+1280{cells.views(network, 'sample')}{star}" for star in ("+noise*", "", "+t*")]
                 lines.append([cells.name_of("tsp", n, network), *[interval(self.row("tsp", n, network, name), 3) for name in names]])
         return table(["gap in % of 1,280", "perturbed greedy tours, best S", "samples, T = 1", "samples, T*"], lines)
 
@@ -247,7 +239,7 @@ class Tables:
         sizes, lines = cells.SIZES[problem], []
         for network, title in NETWORKS.items():
             for name, strategy in (tsp if problem == "tsp" else knapsack).items():
-                strategy = strategy.format(orders="+shuffle" if network == "lstm" else "", views=self.views(network, "active"))
+                strategy = strategy.format(orders="+shuffle" if network == "lstm" else "", views=cells.views(network, "active"))
                 lines.append([f"{title}, {name}", *[self.short_cell(problem, n, network, strategy) for n in sizes]])
         rivals = {"local search, n kicks": "local+{0}", "local search, 10 n kicks": "local+{0}0"} if problem == "tsp" else {
             "by value per weight": "ratio", "exact": "exact"}
@@ -265,7 +257,7 @@ class Tables:
     def size(self, problem, n):
         """Of docs/rivals.md, with the picture that `rivals.py plane` draws."""
         alone, batches = plane.rows_of(self.planes, problem, n)
-        picture = f"\n![Gap against CPU time, {TITLES[problem]}, n = {n}](images/plane_{problem}{n}.svg)\n" if alone else ""
+        picture = f"\n![Gap against CPU time, {plane.TITLES[problem]}, n = {n}](images/plane_{problem}{n}.svg)\n" if alone else ""
         return plane.size_text(alone, batches) + picture
 
     def blocks(self):
@@ -275,7 +267,7 @@ class Tables:
                  "noise": self.noise, "short TSP": lambda: self.short("tsp"), "short KnapSack": lambda: self.short("knapsack"),
                  "200": self.larger, "missing rivals": lambda: plane.missing_text(self.planes)}
         for problem, n in plane.SETS.values():
-            found[f"plane {TITLES[problem]} {n}"] = functools.partial(self.size, problem, n)
+            found[f"plane {plane.TITLES[problem]} {n}"] = functools.partial(self.size, problem, n)
         return found
 
 

@@ -5,7 +5,7 @@
 #
 #   bench/paper/train.sh FOLDER [--sizes "20 50 100"] [--networks "lstm best"]
 #
-# About 0.4, 1.1 and 1.5 hours of one core for each network. Two models are trained at once. A file that is there is complete
+# An estimated 0.4, 1.1 and 1.5 hours of one core for each network. Two models are trained at once. A file that is there is complete
 # and stays; an interrupted training goes on at its last checkpoint.
 #
 # POINTSMAN names the program (default: build/host/pointsman).

@@ -16,9 +16,8 @@ enum class Decode : int32_t { kGreedy, kSample, kForced };
 struct Policy {
   float temperature = 1.0f;   // T > 0
   std::optional<float> clip;  // C > 0; none: the model's own
-  // Of samples on the CPU: above 0 nothing is drawn. The item with the largest sum of its logit and a normal
-  // random number of this standard deviation is taken (section 4's perturbed greedy decoding). Log p is that
-  // of the unperturbed policy.
+  // Above 0, a sample on the CPU takes the item with the largest logit after adding normal noise of this
+  // standard deviation (section 4's perturbed greedy decoding). Log p is that of the unperturbed policy.
   float noise = 0.0f;
   // KnapSack, the paper's literal rule: nothing is masked, and the first item that does not fit ends the
   // packing.
