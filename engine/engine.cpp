@@ -13,6 +13,7 @@
 #include "engine/search/exact/branch_and_bound.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
+#include "engine/search/local/routes.h"
 #include "engine/search/sequence_packer.h"
 #include "models/parameter_layout.h"
 
@@ -99,8 +100,10 @@ InstanceSearch exact_search(int64_t most_branches) {
   };
 }
 
-SearchOptions search_options(const SolveOptions& options, const Model* model, bool improve) {
-  switch (options.mode == Mode::kAuto && model == nullptr ? Mode::kLocal : options.mode) {
+SearchOptions search_options(const SolveOptions& options, const Problem& problem, const Model* model,
+                             bool improve) {
+  const Mode without_network = problem.has_depot ? Mode::kSavings : Mode::kLocal;
+  switch (options.mode == Mode::kAuto && model == nullptr ? without_network : options.mode) {
     case Mode::kAuto:
     case Mode::kGreedy:
     case Mode::kSample:
@@ -123,6 +126,10 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
       return [](const Instance& instance, uint64_t, const SearchControl&, WorkerThreads*) {
         return ratio_packing(instance);
       };
+    case Mode::kSavings:
+      return [](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
+        return savings_routes(instance, control);
+      };
     case Mode::kExact:
       return exact_search(std::numeric_limits<int64_t>::max());
   }
@@ -134,10 +141,10 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
   const bool improve =
       samples && problem.has_local_search && options.improve.value_or(options.mode == Mode::kAuto);
   SolvePlan plan;
-  plan.search = search_options(options, model, improve);
+  plan.search = search_options(options, problem, model, improve);
   if (improve) plan.improve = improve_options(options);
   if (options.mode == Mode::kLocal || options.mode == Mode::kAuto)
-    plan.start = samples ? Start::kNetwork : Start::kGreedyEdges;
+    plan.start = samples ? Start::kNetwork : problem.has_depot ? Start::kSavings : Start::kGreedyEdges;
   plan.batch_size = options.batch_size;
   return plan;
 }
@@ -160,7 +167,8 @@ SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const 
   return report;
 }
 
-// log p of answers that the network can reach, in the instances' own order of items. forced: [instances][n].
+// log p of answers that the network can reach, in the instances' own order of items. forced:
+// [instances][steps].
 std::vector<double> score_batch(Backend& backend, const ModelConfig& config,
                                 const InstancePointers& instances, const std::vector<int32_t>& forced,
                                 float temperature, const StopToken& stop) {
@@ -220,7 +228,7 @@ SolveReport Engine::solve(const Model* model, const SolveJob& job) {
     throw std::invalid_argument(std::string(info_of(options.mode).name) + ": needs a model");
   }
   if (!can_use_network(options, problem)) model = nullptr;
-  const bool exact_first = options.mode == Mode::kAuto && !options.network && problem.has_capacity;
+  const bool exact_first = options.mode == Mode::kAuto && !options.network && problem.has_packing;
   SolveReport report = exact_first ? run_exact_first(model, job) : run(model, job);
   report.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return report;
@@ -304,7 +312,7 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
     for (const size_t place : calls[call]) {
       batch.push_back(&instances[place]);
       forced.insert(forced.end(), solutions[place].order.begin(), solutions[place].order.end());
-      forced.resize(batch.size() * instances[place].n(), -1);
+      forced.resize(batch.size() * max_steps(model.config.problem, instances[place].n()), -1);
     }
     const std::vector<double> scores = score_batch(device, model.config, batch, forced, temperature, stop);
     for (size_t i = 0; i < batch.size(); ++i) log_probs[calls[call][i]] = scores[i];

@@ -14,7 +14,7 @@ namespace {
 // Appends tensors to a layout. Braces keep the order.
 struct Appender {
   ParameterLayout& layout;
-  int hidden;
+  int hidden, features;
 
   size_t tensor(std::string name, std::vector<int> shape) const {
     Tensor tensor{std::move(name), std::move(shape), layout.size, 1};
@@ -28,7 +28,8 @@ struct Appender {
     return {.embedding = static_cast<int64_t>(input),
             .weight_ih = static_cast<int64_t>(tensor(name + ".weight_ih", {4 * hidden, hidden})),
             .weight_hh = static_cast<int64_t>(tensor(name + ".weight_hh", {4 * hidden, hidden})),
-            .bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden}))};
+            .bias = static_cast<int64_t>(tensor(name + ".bias", {4 * hidden})),
+            .features = features};
   }
 
   AttentionOffsets attention(const std::string& name) const {
@@ -58,7 +59,9 @@ struct Appender {
 void start_attention_encoder(const ParameterLayout& layout, float bound, std::vector<float>& parameters) {
   for (const Tensor& tensor : layout.tensors) {
     const bool inside = tensor.offset >= layout.attention_begin && tensor.offset < layout.attention_end;
-    if (!inside && tensor.offset != layout.embedding) continue;
+    const bool is_input = tensor.offset == layout.embedding ||
+                          (layout.decoder.contexts > 0 && tensor.offset == size_t(layout.decoder.context));
+    if (!inside && !is_input) continue;
     const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
     const auto end = begin + static_cast<int64_t>(tensor.size);
     if (tensor.shape.size() == 2) {
@@ -79,10 +82,12 @@ int priors_of(const ModelConfig& config) {
 }
 
 ParameterLayout::ParameterLayout(const ModelConfig& config) {
-  const int hidden = config.hidden;
-  const Appender add{*this, hidden};
-  embedding = add.tensor("actor.embedding.weight", {hidden, 2});
+  const int hidden = config.hidden, features = feature_count(config.problem);
+  const int contexts = context_count(config.problem);
+  const Appender add{*this, hidden, features};
+  embedding = add.tensor("actor.embedding.weight", {hidden, features});
   const size_t first_input = add.tensor("actor.decoder.start", {hidden});
+  const size_t context = contexts > 0 ? add.tensor("actor.decoder.context.weight", {hidden, contexts}) : 0;
   if (config.encoder == Encoder::kLstm) {
     encoder = add.lstm("actor.encoder", embedding);
   } else {
@@ -97,6 +102,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
   }
   decoder = add.lstm("actor.decoder", embedding);
   decoder.start = static_cast<int64_t>(first_input);
+  decoder.context = static_cast<int64_t>(context);
+  decoder.contexts = contexts;
   if (config.glimpses > 0) glimpse = add.attention("actor.glimpse");
   pointer = add.attention("actor.pointer");
   query = config.glimpses > 0 ? glimpse.w_q : pointer.w_q;
@@ -104,7 +111,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) {
   if (priors > 0) prior = add.tensor("actor.prior.weight", {priors});
   actor_size = size;
   if (!config.has_critic) return;
-  critic.encoder = add.lstm("critic.encoder", add.tensor("critic.embedding.weight", {hidden, 2}));
+  critic.encoder = add.lstm("critic.encoder", add.tensor("critic.embedding.weight", {hidden, features}));
   critic.process = add.attention("critic.process");
   critic.fc1_weight = add.tensor("critic.head.fc1.weight", {hidden, hidden});
   critic.fc1_bias = add.tensor("critic.head.fc1.bias", {hidden});

@@ -48,7 +48,7 @@ struct ParameterLayout {
   size_t actor_size = 0;        // floats in [0, actor_size) are the actor
   size_t size = 0;              // floats in [actor_size, size) are the critic; equal when there is none
 
-  size_t embedding = 0;                     // [H, 2]
+  size_t embedding = 0;                     // [H, F]
   LstmOffsets encoder{}, decoder{};         // of one embedding; encoder only of Encoder::kLstm
   std::vector<EncoderLayerOffsets> layers;  // these three only of Encoder::kAttention
   StartOffsets start{};

@@ -19,7 +19,11 @@ Caller::Caller(const BackendOptions& options, const Model& model_, int n_, int c
       nothing_(static_cast<size_t>(n) * static_cast<size_t>(count), -1) {
   backend->configure(model.config, 1);
   start_over();
-  generate_features(n, seed, 0, count, features.data());
+  const ModelConfig& config = model.config;
+  for (int i = 0; i < count; ++i) {
+    generate_features(config.problem, n, config.capacity, seed, static_cast<uint64_t>(i),
+                      &features[2 * static_cast<size_t>(n) * static_cast<size_t>(i)]);
+  }
   std::iota(keys_.begin(), keys_.end(), uint64_t{0});
 }
 

@@ -33,16 +33,21 @@ struct SequenceBatch {
   ProblemKind problem{};
   int n = 0;
   int count = 0;
-  const float* features = nullptr;          // [count][n][2]
+  const float* features = nullptr;          // [count][n][width()]
   const double* weights = nullptr;          // [count][n], in the capacity's units; null without capacities
   const double* capacities = nullptr;       // [count]; null where the problem has none
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
 
+  int width() const { return feature_count(problem); }
+  int steps() const { return max_steps(problem, n); }  // of an order
   int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
-  const float* features_of(int sequence) const { return features + static_cast<size_t>(sequence) * n * 2; }
+  const float* features_of(int sequence) const {
+    return features + static_cast<size_t>(sequence) * n * width();
+  }
   RuleInputs rule_inputs(int sequence, const Policy& policy) const {
     if (capacities == nullptr) return {};
-    return {weights + static_cast<size_t>(sequence) * n, capacities[sequence], policy.stop_at_first_misfit};
+    return {weights + static_cast<size_t>(sequence) * n, capacities[sequence], policy.stop_at_first_misfit,
+            n};
   }
 };
 
@@ -91,7 +96,7 @@ struct RolloutRequest {
   uint32_t sample_stride = 1;
   uint64_t seed = kDefaultSeed;
   Policy policy;
-  const int32_t* forced = nullptr;  // kForced: [rollouts][n], what to choose; -1 after the end
+  const int32_t* forced = nullptr;  // kForced: [rollouts][steps], what to choose; -1 after the end
   Tape* tape = nullptr;             // to fill with these rollouts, or null
   bool best_only = false;  // return only the cheapest rollout of each sequence; not with a tape or kForced
   StopToken stop;          // ends the call early: see RolloutResult::finished
@@ -103,7 +108,7 @@ struct RolloutRequest {
 // a forced order that is infeasible or ends early, and, without items, for a sequence without rollouts and
 // for rollouts that a stop left unfinished.
 struct RolloutResult {
-  std::vector<int32_t> orders;         // [rollouts][n] items of the input sequence; -1 after the last one
+  std::vector<int32_t> orders;         // [rollouts][steps] items of the input sequence; -1 after the last one
   std::vector<double> costs;           // [rollouts] what the policy minimises, in network units (Rules::cost)
   std::vector<double> log_probs;       // [rollouts]
   std::vector<int32_t> winners;        // best_only: [count] number of the best, the first of equals; -1: none
@@ -151,7 +156,7 @@ enum class Learned : int32_t { kAll, kAttention };
 struct GradientRequest {
   SequenceBatch sequences;
   const int32_t* counts = nullptr;  // [count] rollouts per sequence; null: 1 each
-  const int32_t* orders = nullptr;  // [rollouts][n]; -1 after the last
+  const int32_t* orders = nullptr;  // [rollouts][steps]; -1 after the last
   const float* weights = nullptr;   // [rollouts]
   Policy policy;                    // of the rollouts
   Tape* tape = nullptr;             // of these rollouts, or null; std::invalid_argument if it holds others

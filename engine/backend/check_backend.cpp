@@ -72,7 +72,7 @@ class CheckBackend final : public Backend, TwoOptDevice {
     RolloutResult other;
     first_->rollout(on(request, &Tapes::first), result);
     second_->rollout(on(request, &Tapes::second), other);
-    compare_rollouts(request.sequences.n, result, other);
+    compare_rollouts(request.sequences.steps(), result, other);
   }
 
   TwoOptDevice* two_opt_device() override {
@@ -167,20 +167,20 @@ class CheckBackend final : public Backend, TwoOptDevice {
            std::max(1.0f, (1.0f - request.beta1) / std::sqrt(1.0f - request.beta2));
   }
 
-  void compare_orders(const char* what, int n, const std::vector<int32_t>& orders,
+  void compare_orders(const char* what, int steps, const std::vector<int32_t>& orders,
                       const std::vector<int32_t>& others) const {
     const auto first = std::mismatch(orders.begin(), orders.end(), others.begin());
     if (first.first == orders.end()) return;
     const auto at = first.first - orders.begin();
-    differ(what + (" " + std::to_string(at / n)) + ", item of step " + std::to_string(at % n),
+    differ(what + (" " + std::to_string(at / steps)) + ", item of step " + std::to_string(at % steps),
            number(*first.first), number(*first.second));
   }
 
-  void compare_rollouts(int n, const RolloutResult& result, const RolloutResult& other) const {
+  void compare_rollouts(int steps, const RolloutResult& result, const RolloutResult& other) const {
     if (result.costs.size() != other.costs.size()) differ("the number of rollouts");
     if (result.winners.size() != other.winners.size()) differ("the number of best rollouts");
     compare("the best rollout of sequence ", result.winners, other.winners, within(0.0));
-    compare_orders("rollout", n, result.orders, other.orders);
+    compare_orders("rollout", steps, result.orders, other.orders);
     compare("log p of rollout ", result.log_probs, other.log_probs, within(kLogProbTolerance, 1e-2));
     compare("cost of rollout ", result.costs, other.costs, within(kCostTolerance));
   }

@@ -38,10 +38,10 @@ inline RolloutRequest forced_rollouts(const GradientRequest& gradient) {
           .stop = gradient.stop};
 }
 
-// `entries` rollouts of n items that nobody has made yet.
-inline void clear_rollouts(int64_t entries, int n, RolloutResult& result) {
+// `entries` rollouts of at most so many steps that nobody has made yet.
+inline void clear_rollouts(int64_t entries, int steps, RolloutResult& result) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-  result.orders.assign(entries * n, -1);
+  result.orders.assign(entries * steps, -1);
   result.costs.assign(entries, kNaN);
   result.log_probs.assign(entries, kNaN);
   result.winners.clear();
@@ -61,9 +61,9 @@ inline void count_finished(const RolloutRequest& request, RolloutResult& result)
 
 // With best_only: reduces the result from all rollouts to the best of each sequence.
 inline void choose_best(const RolloutRequest& request, RolloutResult& result) {
-  const int n = request.sequences.n, count = request.sequences.count;
+  const int steps = request.sequences.steps(), count = request.sequences.count;
   RolloutResult best;
-  clear_rollouts(count, n, best);
+  clear_rollouts(count, steps, best);
   best.winners.assign(count, -1);
   best.statistics = result.statistics;
   best.finished = std::move(result.finished);
@@ -77,7 +77,8 @@ inline void choose_best(const RolloutRequest& request, RolloutResult& result) {
     best.winners[s] = static_cast<int32_t>(winner - first);
     best.costs[s] = *winner;
     best.log_probs[s] = result.log_probs[row];
-    std::copy_n(result.orders.begin() + row * n, n, best.orders.begin() + static_cast<int64_t>(s) * n);
+    std::copy_n(result.orders.begin() + row * steps, steps,
+                best.orders.begin() + static_cast<int64_t>(s) * steps);
   }
   result = std::move(best);
 }
@@ -112,11 +113,11 @@ inline uint64_t fingerprint_of(const SequenceBatch& batch, const int32_t* counts
     const int32_t set = batch.set_of(s);  // null and all 0 are the same
     add(&set, 1);
   }
-  add(batch.features, 2 * items);
+  add(batch.features, batch.width() * items);
   add(batch.weights, items);
   add(batch.capacities, batch.count);
   add(counts, batch.count);
-  add(orders, static_cast<size_t>(count_rollouts(counts, batch.count)) * batch.n);
+  add(orders, static_cast<size_t>(count_rollouts(counts, batch.count)) * batch.steps());
   return hash;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/problem/generate.h"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -16,15 +17,21 @@ double uniform_double(uint32_t high, uint32_t low) {
   return ((high >> 5) * 67108864.0 + (low >> 6)) / 9007199254740992.0;
 }
 
-// The n items of instance `index`: one Philox block holds both numbers of an item. Returns the end of them.
-template <typename Number>
-Number* write_items(int n, uint64_t seed, uint64_t index, Number* to) {
+// The items of instance `index`: Philox block number `item` holds the first two numbers of an item, and block
+// n + item the next two.
+void write_items(uint64_t seed, uint64_t index, Instance& instance) {
+  const Problem& problem = problem_of(instance);
+  const int n = instance.n(), width = instance.width();
+  double* to = instance.values.data();
   for (int item = 0; item < n; ++item) {
-    const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, static_cast<uint64_t>(item));
-    *to++ = static_cast<Number>(uniform_double(block.word[0], block.word[1]));
-    *to++ = static_cast<Number>(uniform_double(block.word[2], block.word[3]));
+    for (int field = 0; field < width; field += 2) {
+      const PhiloxBlock block =
+          philox4x32(seed ^ stream::kInstances, index, static_cast<uint64_t>(field / 2 * n + item));
+      for (int i = 0; i < 2 && field + i < width; ++i)
+        *to++ =
+            problem.drawn_number(item, field + i, uniform_double(block.word[2 * i], block.word[2 * i + 1]));
+    }
   }
-  return to;
 }
 
 // An instance with room for its numbers.
@@ -32,7 +39,7 @@ Instance blank_instance(ProblemKind problem, int n) {
   Instance blank;
   blank.problem = problem;
   blank.capacity = problem_of(problem).default_capacity(n);
-  blank.values.resize(2 * static_cast<size_t>(n));
+  blank.values.resize(static_cast<size_t>(blank.width()) * n);
   return blank;
 }
 
@@ -47,13 +54,22 @@ InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint
   for (int i = 0; i < count; ++i) {
     meter.check(n);
     batch.push_back(blank);
-    write_items(n, seed, first++, batch.back().values.data());
+    write_items(seed, first++, batch.back());
   }
   return batch;
 }
 
-void generate_features(int n, uint64_t seed, uint64_t first, int count, float* features) {
-  for (int i = 0; i < count; ++i) features = write_items(n, seed, first + static_cast<uint64_t>(i), features);
+void generate_features(ProblemKind problem, int n, double capacity, uint64_t seed, uint64_t index,
+                       float* features) {
+  Instance instance = blank_instance(problem, n);
+  instance.capacity = capacity;
+  write_items(seed, index, instance);
+  if (!problem_of(instance).has_depot) {  // its numbers are in network units
+    std::copy(instance.values.begin(), instance.values.end(), features);
+    return;
+  }
+  const std::vector<float> made = problem_of(instance).features(instance, capacity);
+  std::copy(made.begin(), made.end(), features);
 }
 
 InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count,
@@ -64,19 +80,42 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
     const auto high = static_cast<uint32_t>(generator());
     return uniform_double(high, static_cast<uint32_t>(generator()));
   };
-  // Of pairs all numbers in turn; else all weights, then all values.
-  const size_t columns = problem_of(problem).fields == ItemFields::kCoordinates ? 1 : 2;
+  // randint(1, 10): the lowest 4 bits of a word, drawn again where they are above 8.
+  const auto draw_demand = [&generator] {
+    uint32_t bits = 0;
+    do bits = static_cast<uint32_t>(generator()) & 15;
+    while (bits > 8);
+    return 1.0 + bits;
+  };
   const Instance blank = blank_instance(problem, n);
-  StopMeter meter(&stop);
   InstanceBatch batch;
   batch.reserve(static_cast<size_t>(count));
-  for (size_t column = 0; column < columns; ++column) {
+  StopMeter meter(&stop);
+  // Numbers `from` .. `to` - 1 of items first .. last - 1 of all instances.
+  const auto fill = [&](int first, int last, int from, int to, const auto& next) {
     for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
       meter.check(n);
-      if (column == 0) batch.push_back(blank);
-      std::vector<double>& values = batch[k].values;
-      for (size_t i = column; i < values.size(); i += columns) values[i] = draw();
+      if (k == batch.size()) batch.push_back(blank);
+      Instance& instance = batch[k];
+      for (int item = first; item < last; ++item) {
+        for (int field = from; field < to; ++field)
+          instance.values[static_cast<size_t>(instance.width()) * item + field] = next();
+      }
     }
+  };
+  switch (problem_of(problem).fields) {
+    case ItemFields::kCoordinates:
+      fill(0, n, 0, 2, draw);
+      break;
+    case ItemFields::kWeightAndValue:
+      fill(0, n, 0, 1, draw);
+      fill(0, n, 1, 2, draw);
+      break;
+    case ItemFields::kCoordinatesAndDemand:
+      fill(0, 1, 0, 2, draw);
+      fill(1, n, 0, 2, draw);
+      fill(1, n, 2, 3, draw_demand);
+      break;
   }
   return batch;
 }
@@ -87,12 +126,12 @@ void apply_dihedral(int copy, float* point) {
   if (copy & 4) std::swap(point[0], point[1]);
 }
 
-std::vector<int32_t> input_order(uint64_t seed, uint64_t instance_key, uint32_t replica, int n) {
+std::vector<int32_t> input_order(uint64_t seed, uint64_t instance_key, uint32_t replica, int n, int fixed) {
   std::vector<int32_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   uint64_t counter = 0;
-  for (int i = n - 1; i > 0; --i) {
-    const uint32_t choices = static_cast<uint32_t>(i) + 1;
+  for (int i = n - 1; i > fixed; --i) {
+    const uint32_t choices = static_cast<uint32_t>(i - fixed) + 1;
     // Multiply and shift, with the few words that would favour some choices drawn again: exactly uniform.
     const uint32_t refused_below = (0u - choices) % choices;
     uint64_t product;
@@ -101,7 +140,7 @@ std::vector<int32_t> input_order(uint64_t seed, uint64_t instance_key, uint32_t 
           philox4x32(seed ^ stream::kInputOrder, (instance_key << 32) | replica, counter++);
       product = static_cast<uint64_t>(block.word[0]) * choices;
     } while (static_cast<uint32_t>(product) < refused_below);
-    std::swap(order[i], order[product >> 32]);
+    std::swap(order[i], order[fixed + static_cast<int>(product >> 32)]);
   }
   return order;
 }

@@ -41,16 +41,19 @@ struct Instance {
   bool has_id = false;  // from the file: its 64-bit hash seeds the draws instead of the row number
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP only
-  double capacity = 0.0;               // KnapSack only
-  std::vector<double> values;          // [n][2]: TSP x, y; KnapSack weight, value; empty with a matrix
+  double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
+  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; empty with a matrix
+  std::vector<double> values;
   // Set exactly when the metric is kExplicit. All copies of the instance share it and nobody changes it.
   std::shared_ptr<const DistanceMatrix> matrix;
 
-  int n() const { return matrix ? matrix->n : static_cast<int>(values.size() / 2); }
+  int width() const { return numbers_of_item(problem); }
+  int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
   // False where only distances are known: then there are no values, and no network can read the instance.
   bool has_coordinates() const { return matrix == nullptr; }
-  double first(int i) const { return values[2 * i]; }       // x or weight
-  double second(int i) const { return values[2 * i + 1]; }  // y or value
+  const double* item(int i) const { return values.data() + static_cast<size_t>(width()) * i; }
+  double first(int i) const { return item(i)[0]; }   // x or weight
+  double second(int i) const { return item(i)[1]; }  // y or value
 };
 
 using InstanceBatch = std::vector<Instance>;
@@ -74,21 +77,23 @@ inline const char* name_of(Status status) {
 }
 
 // What an answer's search began with; kNone: its mode does not tell.
-enum class Start { kNone, kGreedyEdges, kNetwork, kExact, kBranchAndBound, kNearestNeighbour };
+enum class Start { kNone, kGreedyEdges, kNetwork, kExact, kBranchAndBound, kNearestNeighbour, kSavings };
 
 // As the JSON says it. kBranchAndBound: the best that its bounded work found, not proved to be the best.
 inline const char* name_of(Start start) {
-  constexpr const char* kNames[] = {"",      "greedy_edges",     "network",
-                                    "exact", "branch_and_bound", "nearest_neighbour"};
+  constexpr const char* kNames[] = {
+      "", "greedy_edges", "network", "exact", "branch_and_bound", "nearest_neighbour", "savings"};
   return kNames[static_cast<int>(start)];
 }
 
 // An answer in the user's units, re-checked in double (validate_solution) before it leaves the program.
 struct Solution {
-  std::vector<int32_t> order;  // TSP: the tour, n cities, open, 0-based; KnapSack: the items taken, in order
-  double objective = 0.0;      // TSP: length under the instance's metric; KnapSack: packed value
+  // 0-based. TSP: the tour, n cities, open; KnapSack: the items taken, in order; CVRP: the customers in
+  // order, 0 between two routes
+  std::vector<int32_t> order;
+  double objective = 0.0;  // TSP, CVRP: length under the instance's metric; KnapSack: packed value
   double unrounded = 0.0;  // the Euclidean length, which no metric rounds; without coordinates the objective
-  double weight = 0.0;     // packed, of problems with a capacity
+  double weight = 0.0;     // packed by KnapSack
   double log_prob = 0.0;   // of the network for the order it drew; NaN when no network did
   double network_objective = 0.0;  // what the network reached before any improvement; NaN when none did
   Status status = Status::kDone;

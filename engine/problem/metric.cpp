@@ -34,8 +34,8 @@ double city_distance(const Instance& instance, int a, int b) {
   if (a == b) return 0.0;
   if (instance.metric == Metric::kExplicit) return instance.matrix->at(a, b);
   if (instance.metric == Metric::kGeo) return geographic_distance(instance, a, b);
-  const double dx = instance.first(b) - instance.first(a);
-  const double dy = instance.second(b) - instance.second(a);
+  const double *const from = instance.item(a), *const to = instance.item(b);
+  const double dx = to[0] - from[0], dy = to[1] - from[1];
   const double squared = dx * dx + dy * dy;
   switch (instance.metric) {
     case Metric::kEuc2d:
@@ -53,6 +53,27 @@ double city_distance(const Instance& instance, int a, int b) {
       return std::max(nearest_integer(std::abs(dx)), nearest_integer(std::abs(dy)));
     default:
       return plain_distance(dx, dy);
+  }
+}
+
+void write_unit_square(const Instance& instance, float* features) {
+  Box box;
+  for (int item = 0; item < instance.n(); ++item) box.add(instance.first(item), instance.second(item));
+  const auto& [low, high] = box;
+  const bool inside = low[0] >= 0.0 && low[1] >= 0.0 && high[0] <= 1.0 && high[1] <= 1.0;
+  // The extent of coordinates near the largest double overflows: halve everything first, which is exact.
+  const double shrink = std::isfinite(high[0] - low[0]) && std::isfinite(high[1] - low[1]) ? 1.0 : 0.5;
+  const double side = std::max(high[0] * shrink - low[0] * shrink, high[1] * shrink - low[1] * shrink);
+  const auto write = [&](double x, int axis, float& to) {
+    if (inside) {
+      to = static_cast<float>(x);
+    } else {  // 0: all items in one place
+      to = side > 0.0 ? static_cast<float>((x * shrink - low[axis] * shrink) / side) : 0.0f;
+    }
+  };
+  for (int item = 0; item < instance.n(); ++item, features += instance.width()) {
+    write(instance.first(item), 0, features[0]);
+    write(instance.second(item), 1, features[1]);
   }
 }
 

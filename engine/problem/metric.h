@@ -36,6 +36,11 @@ inline double plain_distance(double dx, double dy) { return euclidean_length<dou
 // own number, or the plain Euclidean length.
 double city_distance(const Instance& instance, int a, int b);
 
+// The places as a network reads them: inside [0,1]^2 unchanged; otherwise the bounding box's corner is moved
+// to 0 and both axes are divided by its longer side. features: [n][instance.width()], of which the first two
+// numbers are written.
+void write_unit_square(const Instance& instance, float* features);
+
 // Whether every distance is an integer, so that a tour's length is one too. Looks at all numbers of a matrix.
 bool has_integer_distances(const Instance& instance);
 

@@ -16,6 +16,12 @@ constexpr double kMostUnits = 0x1p61;         // a sum of two weights stays belo
 constexpr double kExactInRules = 0x1p53;      // below it every integer is a double
 constexpr double kDistinctDecimals = 0x1p52;  // up to here no two decimals are next to the same double
 
+// Of an item: a packing's weight, a customer's demand.
+double weight_of(const Instance& instance, int item) {
+  const int field = problem_of(instance).fields == ItemFields::kCoordinatesAndDemand ? 2 : 0;
+  return instance.values[static_cast<size_t>(instance.width()) * item + field];
+}
+
 bool is_integer(double number) { return number == std::floor(number); }
 
 // m where `number` is the double next to m / 10^places; -1: it is next to none.
@@ -62,12 +68,12 @@ WeightUnits weight_units(const Instance& instance) {
   const double most = instance.capacity + instance.capacity * ((instance.n() + 2.0) * 0x1p-53);
   std::vector<double> numbers{instance.capacity};
   for (int item = 0; item < instance.n(); ++item) {
-    if (instance.first(item) <= most) numbers.push_back(instance.first(item));
+    if (weight_of(instance, item) <= most) numbers.push_back(weight_of(instance, item));
   }
   WeightUnits out{unit_of(numbers), {}, 0};
   out.weights.reserve(static_cast<size_t>(instance.n()));
   for (int item = 0; item < instance.n(); ++item) {
-    const double weight = instance.first(item);
+    const double weight = weight_of(instance, item);
     out.weights.push_back(weight <= most ? static_cast<int64_t>(out.unit.in_units(weight)) : kTooHeavy);
   }
   out.room = static_cast<int64_t>(out.unit.in_units(out.unit.exact ? instance.capacity : most));
@@ -97,7 +103,7 @@ RuleNumbers rule_numbers(const Instance& instance) {
   const double ten = unit.places >= 0 ? kPowersOfTen[unit.places] : 1.0;
   if (unit.exact) out.capacity = static_cast<double>(room >> shift);
   for (int item = 0; item < instance.n(); ++item) {
-    double& weight = out.weights[item] = instance.first(item);
+    double& weight = out.weights[item] = weight_of(instance, item);
     if (!unit.exact) continue;
     const bool is_near = weights[item] != kTooHeavy;
     weight = is_near ? std::ceil(std::ldexp(static_cast<double>(weights[item]), -shift))

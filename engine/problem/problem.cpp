@@ -12,6 +12,7 @@ namespace pointsman {
 
 extern const Problem kTspProblem;       // tsp.cpp
 extern const Problem kKnapsackProblem;  // knapsack.cpp
+extern const Problem kCvrpProblem;      // cvrp.cpp
 
 const Problem& problem_of(ProblemKind kind) {
   switch (kind) {
@@ -19,6 +20,8 @@ const Problem& problem_of(ProblemKind kind) {
       return kTspProblem;
     case ProblemKind::kKnapsack:
       return kKnapsackProblem;
+    case ProblemKind::kCvrp:
+      return kCvrpProblem;
   }
   throw std::logic_error("problem_of: no such problem");
 }
@@ -40,12 +43,19 @@ std::string validate_solution(const Instance& instance, Solution& solution) {
   std::vector<bool> seen(instance.n(), false);
   for (const int32_t item : solution.order) {
     if (item < 0 || item >= instance.n()) {
-      return what + " " + std::to_string(item) + " does not exist: there are " + std::to_string(instance.n());
+      return what + " " + std::to_string(item) + " does not exist: there are " +
+             std::to_string(instance.n() - problem_of(instance).depots());
     }
     if (seen[item]) return what + " " + std::to_string(item) + " occurs twice";
-    seen[item] = true;
+    seen[item] = item >= problem_of(instance).depots();
   }
   return problem_of(instance).validate(instance, solution);
+}
+
+std::string wrong_demand(const Instance& instance, size_t i) {
+  const double demand = instance.values[static_cast<size_t>(instance.width()) * i + 2];
+  if (i == 0) return demand == 0.0 ? "" : "0, the demand of the depot";
+  return demand <= instance.capacity ? "" : "at most the capacity";
 }
 
 void require_valid(const Instance& instance, Solution& solution, const char* what) {
@@ -53,18 +63,23 @@ void require_valid(const Instance& instance, Solution& solution, const char* wha
   if (!wrong.empty()) throw std::logic_error(what + wrong);
 }
 
+int longest_order(const Instance& instance) { return max_steps(instance.problem, instance.n()); }
+
 bool is_reachable(const Instance& instance, Solution solution) {
   if (!validate_solution(instance, solution).empty()) return false;
   const RuleNumbers numbers = rule_numbers(instance);
   return with_rules(instance.problem, [&]<typename Rules>() {
-    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity});
-    std::vector<int32_t> remaining(numbers.weights.size());
-    int count = initial_remaining(rules, remaining.data(), instance.n());
+    const int n = instance.n();
+    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity, false, n});
+    std::vector<uint32_t> words(Rules::words(n));
+    rules.use_words(words.data());
+    std::vector<int32_t> remaining(n);
+    int count = initial_remaining(rules, remaining.data(), n);
     for (const int32_t item : solution.order) {
       const auto found = std::find(remaining.begin(), remaining.begin() + count, item);
       if (found == remaining.begin() + count) return false;
       rules.step(item);
-      count = remove_and_filter(rules, remaining.data(), count, static_cast<int>(found - remaining.begin()));
+      count = next_remaining(rules, remaining.data(), count, static_cast<int>(found - remaining.begin()), n);
     }
     return count == 0;
   });

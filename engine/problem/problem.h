@@ -12,8 +12,10 @@
 
 namespace pointsman {
 
-// What the two numbers of an item are.
-enum class ItemFields { kCoordinates, kWeightAndValue };
+// What the numbers of an item are.
+enum class ItemFields { kCoordinates, kWeightAndValue, kCoordinatesAndDemand };
+
+inline bool has_places(ItemFields fields) { return fields != ItemFields::kWeightAndValue; }
 
 enum class Sense { kMinimise, kMaximise };  // of Solution::objective
 
@@ -35,11 +37,13 @@ struct Problem {
   ItemFields fields;
   Sense sense;
   bool has_capacity;      // as its rules say
+  bool has_packing;       // an answer is a packing, which branch and bound and the ratio heuristic can make
+  bool has_depot;         // item 0 is a depot: an order may name it again and again
   bool has_symmetries;    // the eight symmetries of the unit square leave an instance what it is
   bool has_all_items;     // an answer is an order of all items, else a choice of some
   bool has_local_search;  // TourSearch (engine/search) can improve an answer
 
-  // The instance as the network reads it, [n][2]; empty where it has no features that a network could read.
+  // The instance as the network reads it, [n][F]; empty where it has no features that a network could read.
   // std::invalid_argument for an instance without coordinates.
   std::vector<float> (*features)(const Instance& instance, double trained_capacity);
   // As validate_solution(), of an order whose items exist and are distinct.
@@ -49,11 +53,21 @@ struct Problem {
   // Equal for equal answers, whatever the order they were found in.
   std::vector<int32_t> (*canonical)(std::vector<int32_t> order);
   // Of all orders that mean the same answer the one that supervised learning teaches, so that an item has one
-  // right successor. features: [n][2] of the sequence as it is read; order: [n], ended by -1 when shorter; in
-  // place.
+  // right successor. features: [n][F] of the sequence as it is read; order: [steps], ended by -1 when
+  // shorter; in place.
   void (*make_example)(int n, const float* features, int32_t* order);
   // Capacity of generated instances of n items; 0 without capacities.
   double (*default_capacity)(int n);
+  // Of problems with a capacity: what an item of a training weighs, of its features [F].
+  double (*rule_weight)(const float* features, double trained_capacity) = nullptr;
+  // Number `field` of a generated item, of one uniform in [0, 1).
+  double (*drawn_number)(int item, int field, double uniform) = [](int, int, double uniform) {
+    return uniform;
+  };
+
+  double least_capacity = 0.0;  // of generated instances: the largest number that is drawn
+
+  int depots() const { return has_depot ? 1 : 0; }
 };
 
 const Problem& problem_of(ProblemKind kind);
@@ -70,11 +84,19 @@ double gap(ProblemKind kind, double objective, double reference);
 
 // The last word on every answer, recomputed on the host in double from the user's own numbers. Fills
 // objective, unrounded and weight from `order`. Returns an empty string when the order is a permutation of
-// all cities, or a set of distinct items within the capacity; else what is wrong with it, for a person.
+// all cities, a set of distinct items within the capacity, or routes within it that serve all customers; else
+// what is wrong with it, for a person.
 std::string validate_solution(const Instance& instance, Solution& solution);
+
+// Of a problem with demands: what is wrong with that of item i, as in "expected ..", or empty. A depot has
+// none, and a customer's fits into a vehicle.
+std::string wrong_demand(const Instance& instance, size_t i);
 
 // The same of an answer of our own: an invalid one is a defect of the program, std::logic_error `what` + why.
 void require_valid(const Instance& instance, Solution& solution, const char* what);
+
+// How many items an order of the instance may have.
+int longest_order(const Instance& instance);
 
 // Whether a network could have drawn this answer: valid, every item feasible when its turn came, and none
 // left that still would be.

@@ -14,24 +14,10 @@
 namespace pointsman {
 namespace {
 
-// Inside [0,1]^2 unchanged; otherwise the bounding box's corner is moved to 0 and both axes are divided by
-// its longer side.
 std::vector<float> tsp_features(const Instance& instance, double) {
   if (!instance.has_coordinates()) throw std::invalid_argument("a TSP instance without coordinates");
-  const std::vector<double>& values = instance.values;
-  std::vector<float> features(values.begin(), values.end());
-  if (std::all_of(values.begin(), values.end(), [](double x) { return x >= 0.0 && x <= 1.0; }))
-    return features;
-  Box box;
-  for (int city = 0; city < instance.n(); ++city) box.add(instance.first(city), instance.second(city));
-  const auto& [low, high] = box;
-  // The extent of coordinates near the largest double overflows: halve everything first, which is exact.
-  const double shrink = std::isfinite(high[0] - low[0]) && std::isfinite(high[1] - low[1]) ? 1.0 : 0.5;
-  const double side = std::max(high[0] * shrink - low[0] * shrink, high[1] * shrink - low[1] * shrink);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double moved = values[i] * shrink - low[i % 2] * shrink;
-    features[i] = side > 0.0 ? static_cast<float>(moved / side) : 0.0f;  // 0: all cities in one place
-  }
+  std::vector<float> features(instance.values.size());
+  write_unit_square(instance, features.data());
   return features;
 }
 
@@ -104,6 +90,8 @@ extern const Problem kTspProblem = {.kind = ProblemKind::kTsp,
                                     .fields = ItemFields::kCoordinates,
                                     .sense = Sense::kMinimise,
                                     .has_capacity = TspRules::kHasCapacity,
+                                    .has_packing = false,
+                                    .has_depot = false,
                                     .has_symmetries = true,
                                     .has_all_items = true,
                                     .has_local_search = true,

@@ -19,15 +19,24 @@ constexpr int64_t kSamplesPerCheck = 64;  // random orders between two questions
 
 using Order = std::vector<int32_t>;
 
-// The items of an order that are feasible when their turn comes.
+// The items of an order that are feasible when their turn comes; with a depot, where one is not, after a
+// return.
 Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order& order) {
   return with_rules(problem, [&]<typename Rules>() {
-    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity});
+    const int n = static_cast<int>(order.size());
+    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity, false, n});
+    std::vector<uint32_t> words(Rules::words(n));
+    rules.use_words(words.data());
     Order taken;
-    for (const int32_t item : order) {
-      if (!rules.feasible(item)) continue;
+    const auto take = [&](int32_t item) {
+      if (!rules.feasible(item)) return false;
       rules.step(item);
       taken.push_back(item);
+      return true;
+    };
+    for (const int32_t item : order) {
+      if (Rules::kMonotone ? take(item) : item == 0 || take(item)) continue;
+      if (!Rules::kMonotone && take(0)) take(item);
     }
     return taken;
   });
@@ -68,8 +77,10 @@ std::vector<RatioItem> items_by_ratio(const Instance& instance, const WeightUnit
 }
 
 Solution quick_answer(const Instance& instance, Status status) {
-  Solution solution = checked_solution(
-      instance, problem_of(instance).has_local_search ? along_curve(instance) : packing_by_ratio(instance));
+  const Problem& problem = problem_of(instance);
+  Order order = problem.has_packing ? packing_by_ratio(instance) : along_curve(instance);
+  if (problem.has_depot) order = feasible_part(problem.kind, rule_numbers(instance), order);
+  Solution solution = checked_solution(instance, std::move(order));
   solution.status = status;
   return solution;
 }
@@ -100,7 +111,7 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
 }
 
 Solution ratio_packing(const Instance& instance) {
-  require_problem(problem_of(instance).has_capacity, instance, "ratio_packing");
+  require_problem(problem_of(instance).has_packing, instance, "ratio_packing");
   return checked_solution(instance, packing_by_ratio(instance));
 }
 

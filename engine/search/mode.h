@@ -10,7 +10,7 @@
 
 namespace pointsman {
 
-enum class Mode { kAuto, kGreedy, kSample, kActive, kLocal, kTwoOpt, kRandom, kRatio, kExact };
+enum class Mode { kAuto, kGreedy, kSample, kActive, kLocal, kTwoOpt, kRandom, kRatio, kSavings, kExact };
 
 // What a number behind a mode's name counts, in `eval`. Modes of kKicks take --kicks.
 enum class ModeNumber { kNone, kSamples, kKicks };
@@ -29,8 +29,9 @@ struct ModeInfo {
 // In the order of the enumerators.
 inline constexpr ModeInfo kModes[] = {
     {Mode::kAuto, "auto",
-     "TSP as local, or with a flag of the network from its samples; KnapSack as exact, then sample", true,
-     false, true, ModeNumber::kSamples, nullptr},
+     "TSP as local, or with a flag of the network from its samples; KnapSack as exact, then sample; CVRP as "
+     "sample",
+     true, false, true, ModeNumber::kSamples, nullptr},
     {Mode::kGreedy, "greedy", "one pass of the network", true, false, false, ModeNumber::kSamples, nullptr},
     {Mode::kSample, "sample", "the best of many samples", true, false, true, ModeNumber::kSamples, nullptr},
     {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, false, ModeNumber::kSamples,
@@ -42,9 +43,11 @@ inline constexpr ModeInfo kModes[] = {
     {Mode::kRandom, "random", "the best of many random orders", false, true, false, ModeNumber::kSamples,
      nullptr},
     {Mode::kRatio, "ratio", "items by falling value per weight", false, true, false, ModeNumber::kNone,
-     &Problem::has_capacity},
+     &Problem::has_packing},
+    {Mode::kSavings, "savings", "routes joined where that saves most", false, true, false, ModeNumber::kNone,
+     &Problem::has_depot},
     {Mode::kExact, "exact", "branch and bound", false, false, false, ModeNumber::kNone,
-     &Problem::has_capacity},
+     &Problem::has_packing},
 };
 
 inline std::span<const ModeInfo> all_modes() { return kModes; }

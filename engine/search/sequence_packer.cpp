@@ -11,11 +11,11 @@
 namespace pointsman {
 
 void Sequences::add_items(const float* items, int copy, std::span<const int32_t> order) {
+  const auto numbers = static_cast<size_t>(width());
   for (int i = 0; i < n; ++i) {
-    const float* const item = items + 2 * (order.empty() ? i : order[i]);
-    float point[2] = {item[0], item[1]};
-    apply_dihedral(copy, point);
-    features.insert(features.end(), point, point + 2);
+    const float* const item = items + numbers * static_cast<size_t>(order.empty() ? i : order[i]);
+    features.insert(features.end(), item, item + numbers);
+    apply_dihedral(copy, &features[features.size() - numbers]);
   }
 }
 
@@ -73,7 +73,7 @@ void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, 
 std::vector<int32_t> SequencePacker::original_order(size_t s, const int32_t* chosen) const {
   std::vector<int32_t> original;
   original.reserve(n_);
-  for (int i = 0; i < n_ && chosen[i] >= 0; ++i) {
+  for (int i = 0; i < sequences_.steps() && chosen[i] >= 0; ++i) {
     if (chosen[i] >= n_) throw std::logic_error("the backend chose item " + std::to_string(chosen[i]));
     original.push_back(orders_[s].empty() ? chosen[i] : orders_[s][chosen[i]]);
   }

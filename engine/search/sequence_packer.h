@@ -16,7 +16,7 @@ namespace pointsman {
 struct Sequences {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 0;
-  std::vector<float> features = {};          // [count][n][2]
+  std::vector<float> features = {};          // [count][n][F]
   std::vector<double> weights = {};          // [count][n], of rule_numbers(); empty without capacities
   std::vector<double> capacities = {};       // [count]; likewise
   std::vector<int32_t> parameter_sets = {};  // [count]
@@ -25,8 +25,11 @@ struct Sequences {
   std::vector<uint64_t> keys = {};
   std::vector<uint32_t> first_samples = {};
 
+  int width() const { return feature_count(problem); }  // F
+  int steps() const { return max_steps(problem, n); }
+
   // One more sequence's features: the items in this order (empty: as they stand), in dihedral copy `copy`.
-  // items: [n][2].
+  // items: [n][F].
   void add_items(const float* items, int copy, std::span<const int32_t> order);
 
   // Both are valid until a member changes. The request has keys, first samples and counts too.
@@ -55,13 +58,13 @@ class SequencePacker {
 
   const Sequences& sequences() const { return sequences_; }
 
-  // The user's item numbers of a rollout of sequence s. chosen: [n], -1 after the last.
+  // The user's item numbers of a rollout of sequence s. chosen: [steps], -1 after the last.
   std::vector<int32_t> original_order(size_t s, const int32_t* chosen) const;
 
  private:
   std::span<const Instance* const> instances_;
   const int n_;
-  std::vector<std::vector<float>> inputs_;  // of each instance, [n][2]
+  std::vector<std::vector<float>> inputs_;  // of each instance, [n][F]
   std::vector<RuleNumbers> rule_numbers_;   // of each instance; empty without capacities
   Sequences sequences_;
   std::vector<std::vector<int32_t>> orders_;

@@ -57,11 +57,14 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
       scaled.problem = instance.problem;
       scaled.capacity = config.capacity;
       scaled.values.assign(features.begin(), features.end());
+      const Problem& problem = problem_of(instance);
+      for (size_t i = 0; problem.has_depot && i < features.size(); i += scaled.width())
+        scaled.values[i + 2] = problem.rule_weight(&features[i], config.capacity);
       if (!is_reachable(scaled, solution)) {
         ++examples.unreachable;
         continue;
       }
-      solution.order.resize(config.n, -1);
+      solution.order.resize(max_steps(config.problem, config.n), -1);
       examples.orders.insert(examples.orders.end(), solution.order.begin(), solution.order.end());
     }
     examples.features.insert(examples.features.end(), features.begin(), features.end());
@@ -80,8 +83,9 @@ Examples split_off(Examples& examples, size_t most) {
     end.assign(all.begin() + static_cast<int64_t>(first), all.end());
     all.resize(first);
   };
-  move_rows(examples.features, last.features, 2 * static_cast<size_t>(examples.n));
-  move_rows(examples.orders, last.orders, static_cast<size_t>(examples.n));
+  const auto n = static_cast<size_t>(examples.n);
+  move_rows(examples.features, last.features, static_cast<size_t>(feature_count(examples.problem)) * n);
+  move_rows(examples.orders, last.orders, static_cast<size_t>(max_steps(examples.problem, examples.n)));
   for (Examples* part : {&examples, &last}) part->fingerprint = fingerprint_of(*part, {});
   return last;
 }

@@ -23,14 +23,15 @@ namespace pointsman {
 struct Examples {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 0;
-  std::vector<float> features = {};  // [count][n][2] as the network reads them
-  std::vector<int32_t> orders =
-      {};  // [count][n] the answers; -1 after the last item taken; empty: none given
+  std::vector<float> features = {};  // [count][n][F] as the network reads them
+  std::vector<int32_t> orders = {};  // [count][steps] the answers; -1 after the last item; empty: none given
   // Packings left out, as the network packs until nothing fits.
   size_t unreachable = 0;
   uint64_t fingerprint = 0;  // FNV-1a over features and orders, never 0: what a checkpoint remembers
 
-  size_t count() const { return n == 0 ? 0 : features.size() / (2 * static_cast<size_t>(n)); }
+  size_t count() const {
+    return n == 0 ? 0 : features.size() / (static_cast<size_t>(n) * feature_count(problem));
+  }
   bool have_answers() const { return !orders.empty(); }
 };
 

@@ -16,12 +16,13 @@ void complete(const ModelConfig& config, const StopToken& stop, TrainingBatch& b
   batch.parameter_sets.assign(batch.count, 0);
   batch.first_samples.resize(batch.count, 0);
   if (!problem_of(batch.problem).has_capacity) return;
-  const size_t items = static_cast<size_t>(batch.count) * batch.n;
+  const size_t items = static_cast<size_t>(batch.count) * batch.n, width = batch.width();
+  const auto weigh = problem_of(batch.problem).rule_weight;
   batch.weights.reserve(items);
   StopMeter meter(&stop);
   for (size_t i = 0; i < items; ++i) {
     if (i % batch.n == 0) meter.check(batch.n);
-    batch.weights.push_back(batch.features[2 * i]);
+    batch.weights.push_back(weigh(&batch.features[width * i], config.capacity));
   }
   batch.capacities.assign(batch.count, config.capacity);
 }
@@ -31,16 +32,15 @@ void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<
                  TrainingBatch& batch) {
   const Problem& problem = problem_of(plain.problem);
   const int n = plain.n;
-  const size_t start = batch.features.size();
-  batch.add_items(&plain.features[2 * static_cast<size_t>(i) * n], problem.has_symmetries ? copy % 8 : 0,
-                  order);
+  const size_t start = batch.features.size(), steps = plain.steps();
+  batch.add_items(&plain.features[plain.width() * static_cast<size_t>(i) * n],
+                  problem.has_symmetries ? copy % 8 : 0, order);
   batch.keys.push_back(plain.keys[i]);
   batch.first_samples.push_back(static_cast<uint32_t>(copy));
   if (plain.orders.empty()) return;
   std::vector<int32_t> place(n);  // of each item in the copy
   for (int32_t p = 0; p < n; ++p) place[order[p]] = p;
-  std::vector<int32_t> answer(&plain.orders[static_cast<size_t>(i) * n],
-                              &plain.orders[static_cast<size_t>(i) * n] + n);
+  std::vector<int32_t> answer(&plain.orders[i * steps], &plain.orders[i * steps] + steps);
   for (int32_t& item : answer) item = item < 0 ? -1 : place[item];
   problem.make_example(n, &batch.features[start], answer.data());
   batch.orders.insert(batch.orders.end(), answer.begin(), answer.end());
@@ -58,7 +58,8 @@ TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options,
     for (int copy = 0; copy < copies; ++copy) {
       meter.check(plain.n);
       if (shuffled)
-        order = input_order(training_seed(options.seed), plain.keys[i], static_cast<uint32_t>(copy), plain.n);
+        order = input_order(training_seed(options.seed), plain.keys[i], static_cast<uint32_t>(copy), plain.n,
+                            problem_of(plain.problem).depots());
       append_copy(plain, i, copy, order, batch);
     }
   }
@@ -71,7 +72,7 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
                             EpochOrder& order, const StopToken& stop) {
   const Examples& examples = *options.examples;
   TrainingBatch batch{{examples.problem, examples.n}, count};
-  const auto n = static_cast<size_t>(examples.n);
+  const size_t numbers = static_cast<size_t>(batch.width()) * examples.n, steps = batch.steps();
   StopMeter meter(&stop);
   for (uint64_t key = first; key < first + static_cast<uint64_t>(count); ++key) {
     meter.check(examples.n);
@@ -80,9 +81,10 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
       order = {epoch, input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(examples.count()))};
     const auto row = static_cast<size_t>(order.rows[key % examples.count()]);
     const bool turns = problem_of(batch.problem).has_symmetries;
-    batch.add_items(&examples.features[2 * n * row], turns ? static_cast<int>(epoch % 8) : 0, {});
+    batch.add_items(&examples.features[numbers * row], turns ? static_cast<int>(epoch % 8) : 0, {});
     if (examples.have_answers())
-      batch.orders.insert(batch.orders.end(), &examples.orders[n * row], &examples.orders[n * row] + n);
+      batch.orders.insert(batch.orders.end(), &examples.orders[steps * row],
+                          &examples.orders[steps * row] + steps);
     batch.keys.push_back(key);
   }
   complete(options.model, stop, batch);
@@ -101,14 +103,15 @@ TrainingBatch drawn_batch(const TrainOptions& options, uint64_t seed, uint64_t f
 TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count,
                           const StopToken& stop) {
   TrainingBatch batch{{config.problem, config.n}, count};
-  const size_t floats = 2 * static_cast<size_t>(config.n);
+  const size_t floats = static_cast<size_t>(batch.width()) * config.n;
   batch.features.reserve(count * floats);
   StopMeter meter(&stop);
   for (int i = 0; i < count; ++i) {
     meter.check(config.n);
     batch.keys.push_back(first + static_cast<uint64_t>(i));
     batch.features.resize(batch.features.size() + floats);
-    generate_features(config.n, seed, batch.keys.back(), 1, &batch.features[i * floats]);
+    generate_features(config.problem, config.n, config.capacity, seed, batch.keys.back(),
+                      &batch.features[i * floats]);
   }
   complete(config, stop, batch);
   return batch;

@@ -23,7 +23,7 @@ struct TrainingBatch : Sequences {
   int rollouts() const { return counts.empty() ? count : count * counts[0]; }
 
   int count = 0;                     // sequences
-  std::vector<int32_t> orders = {};  // supervised learning: [count][n] the answers; else empty
+  std::vector<int32_t> orders = {};  // supervised learning: [count][steps] the answers; else empty
 };
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.

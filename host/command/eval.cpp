@@ -39,8 +39,8 @@ constexpr const char* kEvalExamples = R"(Examples:
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
 greedy edges, Lin-Kernighan moves, +NUMBER kicks), 2opt (TSP: 2-opt and Or-opt moves, +NUMBER kicks), random (the
-best of +NUMBER random orders), ratio and exact (KnapSack: greedy by value/weight; branch and bound). The default
-is greedy, greedy+x8 and sample+x8 for TSP; greedy and sample for KnapSack.)";
+best of +NUMBER random orders), ratio and exact (KnapSack: greedy by value/weight; branch and bound) and savings
+(CVRP: Clarke and Wright). The default is greedy, greedy+x8 and sample+x8; greedy and sample for KnapSack.)";
 
 struct EvalFlags {
   Words files;
@@ -190,8 +190,7 @@ EvalSet load_set(const EvalFlags& flags) {
     for (Instance& instance : load_instances(path, flags.input)) set.instances.push_back(std::move(instance));
   }
   for (const Instance& instance : set.instances) {
-    if (instance.problem != set.instances.front().problem)
-      throw UsageError("eval: the set mixes TSP and KnapSack");
+    if (instance.problem != set.instances.front().problem) throw UsageError("eval: the set mixes problems");
   }
   if (!flags.ref.empty()) set.reference = read_reference(flags.ref, set.instances);
   return set;

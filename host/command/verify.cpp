@@ -44,7 +44,7 @@ std::string describe(const Instance& instance, const Solution& solution, const s
                      const std::string& wrong) {
   if (!wrong.empty()) return name + ": WRONG: " + wrong + "\n";
   const Problem& problem = problem_of(instance);
-  const std::string more = problem.has_capacity
+  const std::string more = problem.has_packing
                                ? printed(", weight %.10g of %.10g", solution.weight, instance.capacity)
                            : instance.has_coordinates() ? printed(" (Euclidean %.10g)", solution.unrounded)
                                                         : "";
@@ -58,7 +58,7 @@ Json row_json(size_t index, const Instance& instance, const Solution& solution, 
   if (!wrong.empty()) row["error"] = wrong;
   const Problem& problem = problem_of(instance);
   row[problem.objective_key] = objective_json(instance, solution.objective);
-  if (problem.has_capacity) {
+  if (problem.has_packing) {
     row["weight"] = solution.weight;
   } else if (instance.has_coordinates()) {
     row["cost_euclidean"] = solution.unrounded;

@@ -10,7 +10,7 @@ namespace pointsman {
 std::span<const InstanceFormat> instance_formats() {
   using enum InputFormat;
   static constexpr InstanceFormat formats[] = {
-      {kTsplib, "tsplib", {".tsp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
+      {kTsplib, "tsplib", {".tsp", ".vrp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
       {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy, write_npy, ".npy"},
       {kNpz, "npz", {".npz"}, kZipMagic, parse_npz, write_npz, ".npz"},
       {kJson, "json", {".json"}, "", parse_json, write_json, "JSON"},
@@ -27,6 +27,7 @@ std::span<const AnswerFormat> answer_formats() {
       {kJson, "json", {".json"}, "", parse_json_answers, write_json_answers},
       {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_json_answers, write_ndjson_answers},
       {kTour, "tour", {".tour"}, "", parse_tour, write_tour},
+      {kRoutes, "sol", {".sol"}, "", parse_routes, write_routes},
       {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy_answers, write_npy_answers},
       {kNpz, "npz", {".npz"}, kZipMagic, parse_npz_answers, write_npz_answers},
       {kText, "text", {".txt", ".text"}, "", nullptr, write_text_answers}};

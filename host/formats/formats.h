@@ -58,9 +58,9 @@ struct Answer {
 using ParseAnswers = SolutionBatch(InputFile& file, const InstanceBatch& instances);
 using WriteAnswers = std::string(const Answer& answer);
 using AnswerFormat = FileFormat<OutputFormat, ParseAnswers, WriteAnswers>;
-ParseAnswers parse_tour, parse_npy_answers, parse_npz_answers, parse_json_answers;
-WriteAnswers write_tour, write_npy_answers, write_npz_answers, write_json_answers, write_ndjson_answers,
-    write_text_answers;
+ParseAnswers parse_tour, parse_routes, parse_npy_answers, parse_npz_answers, parse_json_answers;
+WriteAnswers write_tour, write_routes, write_npy_answers, write_npz_answers, write_json_answers,
+    write_ndjson_answers, write_text_answers;
 
 std::span<const InstanceFormat> instance_formats();
 std::span<const AnswerFormat> answer_formats();

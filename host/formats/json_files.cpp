@@ -28,11 +28,20 @@ void read_points(const JsonValue& object, Instance& instance) {
   const JsonValue coordinates = object.get("coordinates");
   const std::vector<JsonValue> points = coordinates.elements();
   check_size(coordinates, points.size(), instance);
-  instance.values.reserve(2 * points.size());
-  for (const JsonValue& point : points) {
+  const bool has_demands = problem_of(instance).fields == ItemFields::kCoordinatesAndDemand;
+  const std::vector<JsonValue> demands =
+      has_demands ? object.get("demands").elements() : std::vector<JsonValue>();
+  if (has_demands && demands.size() != points.size())
+    object.get("demands").fail_expected("as many as coordinates (" + std::to_string(points.size()) + ")");
+  instance.values.reserve(instance.width() * points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    const JsonValue& point = points[i];
     const std::vector<JsonValue> pair = point.is_array() ? point.elements() : std::vector<JsonValue>();
     if (pair.size() != 2) point.fail_expected("a pair [x, y]");
     for (const JsonValue& coordinate : pair) instance.values.push_back(coordinate.bounded_number());
+    if (!has_demands) continue;
+    instance.values.push_back(non_negative(demands[i]));
+    if (const std::string wrong = wrong_demand(instance, i); !wrong.empty()) demands[i].fail_expected(wrong);
   }
   const std::optional<JsonValue> type = object.find("edge_weight_type");
   if (!type) return;
@@ -73,6 +82,7 @@ Instance read_instance(const JsonValue& object) {
   if (problem.has_capacity) instance.capacity = non_negative(object.get("capacity"));
   switch (problem.fields) {
     case ItemFields::kCoordinates:
+    case ItemFields::kCoordinatesAndDemand:
       read_points(object, instance);
       break;
     case ItemFields::kWeightAndValue:
@@ -91,16 +101,19 @@ JsonText if_known(bool is_known, const Value& value, const JsonText& otherwise =
 std::string instance_json(const Instance& instance) {
   const Problem& problem = problem_of(instance);
   const auto n = static_cast<size_t>(instance.n());
-  JsonText points, weights, values;
-  const auto number = [&](size_t i) { return instance.values[i]; };
+  JsonText points, demands, weights, values;
+  const auto number = [&](size_t i, size_t field) { return instance.values[instance.width() * i + field]; };
+  const auto column = [&](size_t field) { return json_array(n, [&](size_t i) { return number(i, field); }); };
   switch (problem.fields) {
+    case ItemFields::kCoordinatesAndDemand:
+      demands = column(2);
+      [[fallthrough]];
     case ItemFields::kCoordinates:
-      points =
-          json_array(n, [&](size_t i) { return json_array(2, [&](size_t k) { return number(2 * i + k); }); });
+      points = json_array(n, [&](size_t i) { return json_array(2, [&](size_t k) { return number(i, k); }); });
       break;
     case ItemFields::kWeightAndValue:
-      weights = json_array(n, [&](size_t i) { return number(2 * i); });
-      values = json_array(n, [&](size_t i) { return number(2 * i + 1); });
+      weights = column(0);
+      values = column(1);
       break;
   }
   const bool has_metric = instance.metric != Metric::kEuclidean;
@@ -109,6 +122,7 @@ std::string instance_json(const Instance& instance) {
                       {"edge_weight_type", if_known(has_metric, metric_name(instance.metric))},
                       {"capacity", if_known(problem.has_capacity, instance.capacity)},
                       {"coordinates", points},
+                      {"demands", demands},
                       {"weights", weights},
                       {"values", values}})
       .text;
@@ -122,8 +136,17 @@ Solution read_json_solution(const JsonValue& object, size_t index, const Instanc
     own_index->fail_expected(std::to_string(index));
   const Problem& problem = problem_of(instance);
   Solution solution;
-  for (const JsonValue& entry : object.get(problem.order_key).elements())
-    solution.order.push_back(entry.index());
+  for (const JsonValue& entry : object.get(problem.order_key).elements()) {
+    if (!problem.has_depot) {
+      solution.order.push_back(entry.index());
+      continue;
+    }
+    if (!solution.order.empty()) solution.order.push_back(0);
+    for (const JsonValue& customer : entry.elements()) {
+      solution.order.push_back(customer.index());
+      if (solution.order.back() == 0) customer.fail_expected("a customer, from 1");
+    }
+  }
   const std::optional<JsonValue> claim = object.find(problem.objective_key);
   solution.objective = claim && claim->kind() != JsonValue::Kind::kNull ? claim->number() : kNoNumber;
   return solution;
@@ -146,6 +169,21 @@ JsonText group_json(const SummaryGroup& group) {
                       {"gap", group.gap}});
 }
 
+// Of routes an array each.
+JsonText order_json(const Problem& problem, const std::vector<int32_t>& order) {
+  const auto items = [](std::span<const int32_t> some) {
+    return json_array(some.size(), [&](size_t i) { return some[i]; });
+  };
+  if (!problem.has_depot) return items(order);
+  std::vector<std::span<const int32_t>> routes;
+  for (auto first = order.begin(); first != order.end();) {
+    const auto last = std::find(first, order.end(), 0);
+    routes.emplace_back(first, last);
+    first = last == order.end() ? last : last + 1;
+  }
+  return json_array(routes.size(), [&](size_t i) { return items(routes[i]); });
+}
+
 // The members that identify the instance. An empty hash is left out.
 std::string start_of(int64_t index, const Instance& instance, const std::string& hash) {
   std::string start = json_object({{"index", index},
@@ -162,18 +200,17 @@ std::string start_of(int64_t index, const Instance& instance, const std::string&
 std::string found_json(const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
   const bool is_solved = solution.status != Status::kUnsolved;
-  const bool has_length =
-      is_solved && problem.fields == ItemFields::kCoordinates && instance.has_coordinates();
+  const bool has_length = is_solved && has_places(problem.fields) && instance.has_coordinates();
   const JsonText objective = objective_json(instance, solution.objective);
   const bool has_network = std::isfinite(solution.network_objective);
   const bool has_start = solution.start != Start::kNone;
   const bool has_kicks = has_start && is_solved && problem.has_local_search;
-  const auto order = json_array(solution.order.size(), [&](size_t i) { return solution.order[i]; });
+  const JsonText order = order_json(problem, solution.order);
   const JsonText found = json_object(
       {{"status", name_of(solution.status)},
        {problem.objective_key, if_known(is_solved, objective)},
        {"cost_euclidean", if_known(has_length, solution.unrounded)},
-       {"weight", if_known(is_solved && problem.has_capacity, solution.weight)},
+       {"weight", if_known(is_solved && problem.has_packing, solution.weight)},
        {"gap", gap},
        {"log_prob", solution.log_prob},
        {"network_cost", if_known(has_network, objective_json(instance, solution.network_objective))},

@@ -7,6 +7,7 @@
 #include "host/formats/input_file.h"
 #include "host/formats/npy_array.h"
 #include "models/tools/atomic_file.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 namespace {
@@ -47,8 +48,7 @@ bool are_square(const NpyArray& array) {
 }
 
 // Only coordinates may be negative.
-void check_number(const NpyArray& array, size_t i, double value, ItemFields fields) {
-  const bool is_coordinate = fields == ItemFields::kCoordinates;
+void check_number(const NpyArray& array, size_t i, double value, bool is_coordinate) {
   if (std::fabs(value) <= kLargestNumber && (value >= 0.0 || is_coordinate)) return;
   const std::string expected = is_coordinate ? "within +-1e100" : "from 0 to 1e100";
   array.fail_at(i, "expected a number " + expected + ", found " + std::to_string(value));
@@ -57,7 +57,7 @@ void check_number(const NpyArray& array, size_t i, double value, ItemFields fiel
 // Element i: a weight, a value or a capacity.
 double item_number(const NpyArray& array, size_t i) {
   const double value = array.number(i);
-  check_number(array, i, value, ItemFields::kWeightAndValue);
+  check_number(array, i, value, false);
   if (array.header().is_float() || value < 0x1p53) return value;
   const std::string lost = lost_digits(std::to_string(array.integer(i)), value);
   if (!lost.empty()) array.fail_at(i, lost);
@@ -80,8 +80,8 @@ InstanceBatch read_items(std::initializer_list<const NpyArray*> arrays, size_t s
                          const Instance& pattern) {
   const NpyArray& first = **arrays.begin();
   InstanceBatch instances = new_instances(first, size, arrays.size() * first.header().count, pattern);
-  const ItemFields fields = problem_of(pattern).fields;
-  const bool may_lose_digits = fields == ItemFields::kWeightAndValue && !first.header().is_float();
+  const bool are_places = has_places(problem_of(pattern).fields);
+  const bool may_lose_digits = !are_places && !first.header().is_float();
   LoadingWatch watch(first.file());
   size_t next = 0;
   for (Instance& instance : instances) {
@@ -89,7 +89,7 @@ InstanceBatch read_items(std::initializer_list<const NpyArray*> arrays, size_t s
     if (arrays.size() == 1 && !may_lose_digits) {
       instance.values.resize(size);
       first.numbers(next, instance.values);
-      for (const double value : instance.values) check_number(first, next++, value, fields);
+      for (const double value : instance.values) check_number(first, next++, value, are_places);
       continue;
     }
     instance.values.reserve(arrays.size() * size);
@@ -126,15 +126,30 @@ void check_writable(const InstanceBatch& instances) {
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
 }
 
-// A float64 array (B, axes..) of each instance's numbers: every `step`-th from `first`.
-std::string values_npy(const InstanceBatch& instances, std::vector<size_t> axes, size_t first, size_t step) {
+// A float64 array (B, axes..) of each instance's numbers: fields first .. last - 1 of its items from `item`
+// on.
+std::string values_npy(const InstanceBatch& instances, std::vector<size_t> axes, int item, int first,
+                       int last) {
   axes.insert(axes.begin(), instances.size());
   std::string out = npy_header("<f8", axes);
   const std::string name = ".npy";
   LoadingWatch watch(name);
   for (const Instance& instance : instances) {
     watch.after(instance.values.size());
-    for (size_t i = first; i < instance.values.size(); i += step) append_bytes(out, instance.values[i]);
+    for (int i = item; i < instance.n(); ++i) {
+      for (int field = first; field < last; ++field)
+        append_bytes(out, instance.values[static_cast<size_t>(instance.width()) * i + field]);
+    }
+  }
+  return out;
+}
+
+// (B, 2), the places of all items 0.
+std::string first_npy(const InstanceBatch& instances) {
+  std::string out = npy_header("<f8", {instances.size(), 2});
+  for (const Instance& instance : instances) {
+    append_bytes(out, instance.first(0));
+    append_bytes(out, instance.second(0));
   }
   return out;
 }
@@ -159,6 +174,8 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   Instance pattern;
   pattern.problem = options.problem.value_or(problem_with(ItemFields::kCoordinates, options));
   const Problem& problem = problem_of(pattern);
+  if (problem.has_depot)
+    array.fail(std::string("an .npy has no demands; expected an .npz or JSON of ") + problem.title);
   if (problem.has_capacity && !options.capacity)
     array.fail(std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
                (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
@@ -215,8 +232,57 @@ InstanceFile parse_matrix(InputFile& file, const ReadOptions&) {
   return {instances_of_matrices(NpyArray(file)), {}};
 }
 
+static void read_capacities(const NpzFile& npz, const std::string& file, const ReadOptions& options,
+                            InstanceBatch& instances) {
+  if (npz.has("capacity")) return set_capacities(npz.array("capacity"), instances);
+  if (!options.capacity) throw InputError(file, 0, "expected `capacity` or --capacity W, found neither");
+  for (Instance& instance : instances) instance.capacity = *options.capacity;
+}
+
+// depot (B, 2), locs (B, customers, 2), demand (B, customers), and capacity.
+static InstanceFile parse_routing(const NpzFile& npz, const std::string& file, const ReadOptions& options) {
+  const NpyArray depots = npz.array("depot"), locs = npz.array("locs"), demands = npz.array("demand");
+  check_shape(depots, 2, are_pairs(depots), "(B, 2)");
+  check_shape(locs, 3, are_pairs(locs), kPairs);
+  check_shape(demands, 2, true, kColumns);
+  const auto customers = static_cast<size_t>(size_from_end(locs, 1));
+  Instance pattern;
+  pattern.problem = problem_with(ItemFields::kCoordinatesAndDemand, options);
+  InstanceFile out;
+  out.instances = new_instances(depots, 2, 3 * locs.header().count / 2, pattern);
+  const size_t count = out.instances.size();
+  std::vector<int64_t> shape = locs.shape();
+  shape.pop_back();
+  if (demands.shape() != shape)
+    fail_array(demands, "a number for each of `locs`, " + locs.header().shape_text());
+  shape.back() = 2;
+  if (depots.shape() != shape)
+    fail_array(depots, "a place for each instance of `locs`, " + locs.header().shape_text());
+  read_capacities(npz, file, options, out.instances);
+  LoadingWatch watch(file);
+  for (size_t b = 0; b < count; ++b) {
+    watch.after(3 * customers);
+    std::vector<double>& values = out.instances[b].values;
+    const auto add = [&](const NpyArray& array, size_t i, bool is_coordinate) {
+      const double number = is_coordinate ? array.number(i) : item_number(array, i);
+      check_number(array, i, number, is_coordinate);
+      values.push_back(number);
+    };
+    add(depots, 2 * b, true), add(depots, 2 * b + 1, true);
+    values.push_back(0.0);
+    for (size_t i = b * customers; i < (b + 1) * customers; ++i) {
+      add(locs, 2 * i, true), add(locs, 2 * i + 1, true), add(demands, i, false);
+      const std::string wrong = wrong_demand(out.instances[b], i - b * customers + 1);
+      if (!wrong.empty()) demands.fail_at(i, "expected " + wrong + ", found " + number_text(values.back()));
+    }
+  }
+  if (npz.has("ids")) read_ids(npz, out.instances);
+  return out;
+}
+
 InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
   const NpzFile npz(file);
+  if (npz.has("depot")) return parse_routing(npz, file.name(), options);
   const bool has_pairs = npz.has("locs"), has_columns = npz.has("weights") || npz.has("values");
   if (has_pairs == has_columns)
     throw InputError(file.name(), 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
@@ -231,21 +297,15 @@ InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
     const NpyArray weights = npz.array("weights"), values = npz.array("values");
     out.instances = instances_of_items(weights, values, options);
   }
-  const bool has_capacity = problem_of(out.instances[0]).has_capacity;
-  if (has_capacity && npz.has("capacity")) {
-    set_capacities(npz.array("capacity"), out.instances);
-  } else if (has_capacity) {
-    if (!options.capacity)
-      throw InputError(file.name(), 0, "expected `capacity` or --capacity W, found neither");
-    for (Instance& instance : out.instances) instance.capacity = *options.capacity;
-  }
+  if (problem_of(out.instances[0]).has_capacity) read_capacities(npz, file.name(), options, out.instances);
   if (npz.has("ids")) read_ids(npz, out.instances);
   return out;
 }
 
 std::string write_npy(const InstanceBatch& instances) {
   check_writable(instances);
-  return values_npy(instances, {static_cast<size_t>(instances[0].n()), 2}, 0, 1);
+  if (problem_of(instances[0]).has_depot) throw OutputRefused("an .npy holds no demands; use npz or json");
+  return values_npy(instances, {static_cast<size_t>(instances[0].n()), 2}, 0, 0, 2);
 }
 
 std::string write_npz(const InstanceBatch& instances) {
@@ -255,11 +315,16 @@ std::string write_npz(const InstanceBatch& instances) {
   std::vector<std::pair<std::string, std::string>> arrays;
   switch (problem.fields) {
     case ItemFields::kCoordinates:
-      arrays.emplace_back("locs.npy", values_npy(instances, {n, 2}, 0, 1));
+      arrays.emplace_back("locs.npy", values_npy(instances, {n, 2}, 0, 0, 2));
       break;
     case ItemFields::kWeightAndValue:
-      arrays.emplace_back("weights.npy", values_npy(instances, {n}, 0, 2));
-      arrays.emplace_back("values.npy", values_npy(instances, {n}, 1, 2));
+      arrays.emplace_back("weights.npy", values_npy(instances, {n}, 0, 0, 1));
+      arrays.emplace_back("values.npy", values_npy(instances, {n}, 0, 1, 2));
+      break;
+    case ItemFields::kCoordinatesAndDemand:
+      arrays.emplace_back("depot.npy", first_npy(instances));
+      arrays.emplace_back("locs.npy", values_npy(instances, {n - 1, 2}, 1, 0, 2));
+      arrays.emplace_back("demand.npy", values_npy(instances, {n - 1}, 1, 2, 3));
       break;
   }
   if (problem.has_capacity) {
@@ -280,12 +345,15 @@ SolutionBatch solutions_of_rows(const NpyArray& array, const InstanceBatch& inst
   SolutionBatch out;
   size_t next = 0;
   for (const Instance& instance : instances) {
-    if (shape.back() != instance.n()) fail_shape(array, "n = " + std::to_string(instance.n()));
-    const bool has_all_items = problem_of(instance).has_all_items;
+    const Problem& problem = problem_of(instance);
+    if (!problem.has_depot && shape.back() != instance.n())
+      fail_shape(array, "n = " + std::to_string(instance.n()));
+    const bool has_all_items = problem.has_all_items;
     Solution solution;
     solution.objective = kNoNumber;
-    for (int32_t i = 0; i < instance.n(); ++i, ++next) {
+    for (int32_t i = 0; i < static_cast<int32_t>(shape.back()); ++i, ++next) {
       const int64_t value = array.integer(next);
+      if (problem.has_depot && value == -1) continue;
       if (value < 0 || value > (has_all_items ? std::numeric_limits<int32_t>::max() : 1))
         array.fail_at(next, "expected " +
                                 (has_all_items ? "a " + std::string(problem_of(instance).item) + ", from 0"
@@ -308,9 +376,11 @@ SolutionBatch parse_npy_answers(InputFile& file, const InstanceBatch& instances)
 
 SolutionBatch parse_npz_answers(InputFile& file, const InstanceBatch& instances) {
   const NpzFile npz(file);
-  const std::string name = npz.has("tours") ? "tours" : npz.has("selections") ? "selections" : "";
-  if (name.empty())
-    throw InputError(file.name(), 0, "expected `tours` or `selections`, found " + npz.names());
+  const char* const kNames[] = {"tours", "routes", "selections"};
+  const auto found = std::ranges::find_if(kNames, [&](const char* name) { return npz.has(name); });
+  if (found == std::end(kNames))
+    throw InputError(file.name(), 0, "expected `tours`, `routes` or `selections`, found " + npz.names());
+  const std::string name = *found;
   SolutionBatch out = solutions_of_rows(npz.array(name), instances, file.name());
   if (npz.has("costs")) {
     const NpyArray costs = npz.array("costs");
@@ -323,8 +393,9 @@ SolutionBatch parse_npz_answers(InputFile& file, const InstanceBatch& instances)
 
 std::string write_npy_answers(const Answer& answer) {
   check_uniform(answer.instances);
-  const auto n = static_cast<size_t>(answer.instances[0].n());
-  const bool has_all_items = problem_of(answer.instances[0]).has_all_items;
+  const Problem& problem = problem_of(answer.instances[0]);
+  const auto n = static_cast<size_t>(longest_order(answer.instances[0]));
+  const bool has_all_items = problem.has_all_items;
   std::string out = npy_header(has_all_items ? "<i4" : "|u1", {answer.solutions.size(), n});
   for (const Solution& solution : answer.solutions) {
     if (solution.status == Status::kUnsolved) {  // a row of -1
@@ -337,6 +408,7 @@ std::string write_npy_answers(const Answer& answer) {
       taken.at(static_cast<size_t>(item)) = '\1';
     }
     if (!has_all_items) out += taken;
+    if (has_all_items) out.append((n - solution.order.size()) * sizeof(int32_t), '\xFF');  // -1
   }
   return out;
 }
@@ -345,8 +417,11 @@ std::string write_npz_answers(const Answer& answer) {
   const std::string orders = write_npy_answers(answer);
   std::string costs = npy_header("<f8", {answer.solutions.size()});
   for (const Solution& solution : answer.solutions) append_bytes(costs, solution.objective);
-  const bool has_all_items = problem_of(answer.instances[0]).has_all_items;
-  return zip_stored({{has_all_items ? "tours.npy" : "selections.npy", orders}, {"costs.npy", costs}});
+  const Problem& problem = problem_of(answer.instances[0]);
+  const char* const name = problem.has_depot       ? "routes.npy"
+                           : problem.has_all_items ? "tours.npy"
+                                                   : "selections.npy";
+  return zip_stored({{name, orders}, {"costs.npy", costs}});
 }
 
 }  // namespace pointsman

@@ -124,7 +124,10 @@ SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,
   if (!format) {
     const std::string_view text = trim(bytes.substr(0, bytes.find('\n')));
     const bool is_tour = !text.empty() && text.front() >= 'A' && text.front() <= 'Z';
-    format = &format_of_kind(answer_formats(), is_tour ? OutputFormat::kTour : OutputFormat::kJson);
+    const bool is_routes = text.starts_with("Route") || text.starts_with("Cost");
+    format = &format_of_kind(answer_formats(), is_routes ? OutputFormat::kRoutes
+                                               : is_tour ? OutputFormat::kTour
+                                                         : OutputFormat::kJson);
   }
   InputFile file(bytes, name);
   return format->parse(file, instances);

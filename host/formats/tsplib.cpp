@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TSPLIB instances, by coordinates or by symmetric matrices, and tours (G. Reinelt, "TSPLIB 95", sections 1
-// and 2).
+// TSPLIB instances, by coordinates or by symmetric matrices, tours (G. Reinelt, "TSPLIB 95", sections 1 and
+// 2), and CVRP instances and routes as CVRPLIB has them.
 #include <cmath>
 #include <limits>
 
@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 8> kMetricNames = {"EUCLIDEAN", "EUC_2D",
 // Keywords that change nothing for an instance.
 constexpr std::array<std::string_view, 3> kIgnoredKeys = {"COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE"};
 constexpr std::string_view kCoordinates = "NODE_COORD_SECTION", kWeights = "EDGE_WEIGHT_SECTION",
-                           kDisplay = "DISPLAY_DATA_SECTION", kTour = "TOUR_SECTION";
+                           kDisplay = "DISPLAY_DATA_SECTION", kTour = "TOUR_SECTION",
+                           kDemands = "DEMAND_SECTION", kDepots = "DEPOT_SECTION";
 
 // The columns that an EDGE_WEIGHT_FORMAT has of each row: those before the diagonal, the diagonal, those
 // after.
@@ -37,7 +38,7 @@ std::string_view key_of(std::string_view line) { return trim(line.substr(0, line
 
 class TsplibReader {
  public:
-  // type: "TSP" or "TOUR".
+  // type: "TSP", which a CVRP may be instead, or "TOUR".
   TsplibReader(InputFile& file, std::string_view type)
       : file_(file.name()), bytes_(file.read_rest()), type_(type), lines_(bytes_, file_) {}
 
@@ -49,7 +50,9 @@ class TsplibReader {
     Instance instance;
     instance.metric = *metric_;
     instance.problem = problem_with(ItemFields::kCoordinates, is_matrix() ? ReadOptions{} : options);
-    if (is_matrix()) {
+    if (is_cvrp_) {
+      read_routing(instance);
+    } else if (is_matrix()) {
       instance.matrix = read_matrix();
     } else {
       instance.values = read_coordinates();
@@ -144,8 +147,15 @@ class TsplibReader {
       std::string_view rest = value;
       const std::string_view type = take_word(rest);
       if (type == "ATSP" && type_ == "TSP")
-        lines_.fail("TYPE: expected TSP, found \"ATSP\"; asymmetric instances are not supported");
-      if (type != type_) fail(std::string(type_));
+        lines_.fail("TYPE: expected TSP or CVRP, found \"ATSP\"; asymmetric instances are not supported");
+      is_cvrp_ = type == "CVRP" && type_ == "TSP";
+      if (type != type_ && !is_cvrp_) fail(type_ == "TSP" ? "TSP or CVRP" : std::string(type_));
+    } else if (key == "CAPACITY") {
+      check_first(capacity_.empty());
+      capacity_ = value;
+      capacity_line_ = lines_.number();
+    } else if (is_cvrp_ && (key == "DISTANCE" || key == "SERVICE_TIME")) {
+      lines_.fail(std::string(key) + ": this limit on routes is not supported");
     } else if (key == "DIMENSION") {
       check_first(dimension_ == 0);
       if (!parse_integer(value, dimension_) || dimension_ < 1 || dimension_ > kLargestSize)
@@ -157,7 +167,7 @@ class TsplibReader {
     } else if (key == "EDGE_WEIGHT_FORMAT") {
       weight_format_ = value;
       weight_format_line_ = lines_.number();
-    } else if (std::find(kIgnoredKeys.begin(), kIgnoredKeys.end(), key) == kIgnoredKeys.end()) {
+    } else if (std::ranges::find(kIgnoredKeys, key) == kIgnoredKeys.end()) {
       warnings_.push_back(lines_.warning("ignoring the unknown keyword " + shown(key)));
     }
   }
@@ -260,6 +270,62 @@ class TsplibReader {
     return coordinates;
   }
 
+  // Coordinates, demands and the depot, which must be the first node.
+  void read_routing(Instance& instance) {
+    instance.problem = problem_with(ItemFields::kCoordinatesAndDemand, {});
+    if (is_matrix()) fail_here("expected coordinates of a CVRP; matrices are not supported");
+    if (capacity_.empty()) fail_here("expected CAPACITY before it, found none");
+    if (!parse_number(capacity_, instance.capacity) || instance.capacity < 0.0 ||
+        instance.capacity > kLargestNumber) {
+      throw InputError(file_, capacity_line_,
+                       "CAPACITY: expected a number from 0 to 1e100, found " + shown(capacity_));
+    }
+    if (const std::string lost = lost_digits(capacity_, instance.capacity); !lost.empty())
+      throw InputError(file_, capacity_line_, lost);
+    const std::vector<double> places = read_coordinates();
+    instance.values.resize(places.size() / 2 * 3);
+    for (size_t i = 0; i < places.size(); ++i) instance.values[i / 2 * 3 + i % 2] = places[i];
+    begin_section(kDemands);
+    std::vector<bool> known(places.size() / 2, false);
+    for (size_t row = 0; row < known.size(); ++row) {
+      const auto [id, demand] = read_demand();
+      if (known[id]) fail_here("expected a new id, found " + std::to_string(id + 1) + " again");
+      known[id] = true;
+      instance.values[3 * id + 2] = demand;
+      if (const std::string wrong = wrong_demand(instance, id); !wrong.empty())
+        fail_here("expected " + wrong + ", found " + number_text(demand));
+    }
+    begin_section(kDepots);
+    std::string_view rest, word;
+    for (const std::string_view expected : {"1", "-1"}) {
+      if (!next_word(rest, word) || word != expected)
+        fail_here("expected 1 and -1, the first node as the only depot; found " + shown(word));
+    }
+    if (!trim(rest).empty()) fail_here("expected the end of the line, found " + shown(trim(rest)));
+  }
+
+  void begin_section(std::string_view name) {
+    std::string_view line;
+    section_ = name;
+    if (!next_before_eof(line) || key_of(line) != name)
+      fail_here("expected it after the rows before, found " + (ended_ ? "EOF" : shown(line)));
+  }
+
+  std::pair<size_t, double> read_demand() {
+    std::string_view line;
+    if (!next_before_eof(line)) fail_here("expected " + dimension_text() + " rows");
+    std::array<std::string_view, 3> words;
+    int64_t id = 0;
+    double demand = 0.0;
+    if (split_words(line, words) != 2 || !parse_integer(words[0], id) || !parse_number(words[1], demand))
+      fail_here("expected \"id demand\", found " + shown(line));
+    if (id < 1 || id > dimension_)
+      fail_here("expected an id from 1 to " + dimension_text() + ", found " + std::to_string(id));
+    if (demand < 0.0 || demand > kLargestNumber) fail_here("expected a demand from 0 to 1e100");
+    if (const std::string lost = lost_digits(words[1], demand); !lost.empty()) fail_here(lost);
+    return {static_cast<size_t>(id - 1), demand};
+  }
+
   std::string all_read() const {
     return is_matrix() ? "the numbers of " + dimension_text() + " cities" : dimension_text() + " rows";
   }
@@ -285,7 +351,10 @@ class TsplibReader {
   int64_t weight_format_line_ = 0;  // 0: not given
   std::optional<Metric> metric_;
   int64_t dimension_ = 0;  // 0: not given
-  bool ended_ = false;     // EOF was read
+  std::string capacity_;
+  int64_t capacity_line_ = 0;
+  bool is_cvrp_ = false;
+  bool ended_ = false;  // EOF was read
   std::vector<std::string> warnings_;
 };
 
@@ -304,21 +373,31 @@ InstanceFile parse_tsplib(InputFile& file, const ReadOptions& options) {
 }
 
 std::string write_tsplib(const InstanceBatch& instances) {
-  if (instances.size() != 1 || problem_of(instances[0]).fields != ItemFields::kCoordinates)
-    throw OutputRefused("a TSPLIB file holds one TSP instance; use npy, npz, json or ndjson");
+  if (instances.size() != 1 || !has_places(problem_of(instances[0]).fields))
+    throw OutputRefused("a TSPLIB file holds one TSP or CVRP instance; use npy, npz, json or ndjson");
   const Instance& instance = instances[0];
+  const bool is_cvrp = problem_of(instance).has_depot;
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
-  std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) + "\nTYPE : TSP\n";
+  std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) +
+                    "\nTYPE : " + (is_cvrp ? "CVRP\n" : "TSP\n");
   if (is_scaled)
     out += "COMMENT : coordinates times 1000000, since EUC_2D rounds each distance to an integer\n";
   out += "DIMENSION : " + std::to_string(instance.n()) +
          "\nEDGE_WEIGHT_TYPE : " + metric_name(is_scaled ? Metric::kEuc2d : instance.metric);
   if (!instance.has_coordinates()) return out + matrix_text(*instance.matrix) + "EOF\n";
+  if (is_cvrp) out += "\nCAPACITY : " + number_text(instance.capacity);
   out += "\nNODE_COORD_SECTION\n";
   for (int i = 0; i < instance.n(); ++i)
     out += std::to_string(i + 1) + " " + number_text(scale * instance.first(i)) + " " +
            number_text(scale * instance.second(i)) + "\n";
+  if (is_cvrp) {
+    out += std::string(kDemands) + "\n";
+    for (int i = 0; i < instance.n(); ++i)
+      out +=
+          std::to_string(i + 1) + " " + number_text(instance.values[3 * static_cast<size_t>(i) + 2]) + "\n";
+    out += std::string(kDepots) + "\n1\n-1\n";
+  }
   return out + "EOF\n";
 }
 
@@ -332,7 +411,8 @@ SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
 
 // Writes what LKH writes: cities from 1, in the canonical order.
 std::string write_tour(const Answer& answer) {
-  if (answer.solutions.size() != 1 || !problem_of(answer.instances[0]).has_all_items)
+  const Problem& problem = problem_of(answer.instances[0]);
+  if (answer.solutions.size() != 1 || !problem.has_all_items || problem.has_depot)
     throw OutputRefused("a .tour file holds one TSP tour; use json, ndjson, npy or npz");
   const Instance& instance = answer.instances[0];
   const Solution& solution = answer.solutions[0];
@@ -343,9 +423,56 @@ std::string write_tour(const Answer& answer) {
       "NAME : " + printable(instance.id.empty() ? "tour" : instance.id) + "." + cost +
       ".tour\nCOMMENT : Length = " + cost + "\nCOMMENT : Found by pointsman " + answer.summary.version +
       "\nTYPE : TOUR\nDIMENSION : " + std::to_string(solution.order.size()) + "\nTOUR_SECTION\n";
-  for (const int32_t city : problem_of(instance).canonical(solution.order))
-    out += std::to_string(city + 1) + "\n";
+  for (const int32_t city : problem.canonical(solution.order)) out += std::to_string(city + 1) + "\n";
   return out + "-1\nEOF\n";
+}
+
+// "Route #1: 3 2", customers from 1, and "Cost 12".
+SolutionBatch parse_routes(InputFile& file, const InstanceBatch& instances) {
+  check_count(1, instances, file.name());
+  if (!problem_of(instances[0]).has_depot)
+    throw InputError(
+        file.name(), 0,
+        "expected a CVRP to these routes, found a " + std::string(problem_of(instances[0]).title));
+  TextReader lines(file.read_rest(), file.name());
+  Solution solution;
+  solution.objective = kNoNumber;
+  for (std::string_view line; lines.next_row(line);) {
+    const std::string_view first = take_word(line);
+    if (lower_case(first) == "cost") {
+      if (!parse_number(trim(line), solution.objective))
+        lines.fail("expected a number behind Cost, found " + shown(trim(line)));
+      continue;
+    }
+    const size_t colon = line.find(':');
+    if (lower_case(first) != "route" || colon == std::string_view::npos)
+      lines.fail("expected \"Route #1: 3 2 ..\" or \"Cost 12\", found " + shown(first));
+    line.remove_prefix(colon + 1);
+    if (!solution.order.empty()) solution.order.push_back(0);
+    for (std::string_view word; !(word = take_word(line)).empty();) {
+      int64_t customer = 0;
+      if (!parse_integer(word, customer) || customer < 1 || customer > std::numeric_limits<int32_t>::max())
+        lines.fail("expected a customer, from 1, found " + shown(word));
+      solution.order.push_back(static_cast<int32_t>(customer));
+    }
+  }
+  return {solution};
+}
+
+std::string write_routes(const Answer& answer) {
+  if (answer.solutions.size() != 1 || !problem_of(answer.instances[0]).has_depot)
+    throw OutputRefused("a .sol file holds the routes of one CVRP; use json, ndjson, npy or npz");
+  const Solution& solution = answer.solutions[0];
+  if (solution.status == Status::kUnsolved)
+    throw OutputRefused("no routes were found before the run was stopped");
+  std::string out;
+  int route = 0;
+  for (size_t i = 0; i < solution.order.size(); ++i) {
+    if (i == 0 || solution.order[i] == 0)
+      out += (i > 0 ? "\n" : "") + ("Route #" + std::to_string(++route) + ":");
+    if (solution.order[i] != 0) out += " " + std::to_string(solution.order[i]);
+  }
+  return out + "\nCost " + objective_text(answer.instances[0], solution.objective) + "\n";
 }
 
 const char* metric_name(Metric metric) { return kMetricNames[static_cast<size_t>(metric)].data(); }

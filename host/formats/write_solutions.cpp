@@ -78,9 +78,9 @@ std::string write_text_answers(const Answer& answer) {
         std::to_string(instance.n()).c_str(),
         (std::isfinite(solution.objective) ? short_objective_text(instance, solution.objective) : "-")
             .c_str(),
-        number_or_dash(problem_of(instance).has_capacity ? solution.weight
-                       : instance.has_coordinates()      ? solution.unrounded
-                                                         : kNoNumber)
+        number_or_dash(problem_of(instance).has_packing ? solution.weight
+                       : instance.has_coordinates()     ? solution.unrounded
+                                                        : kNoNumber)
             .c_str(),
         percent(answer.gap(i)).c_str(), name_of(solution.status));
   }

@@ -13,7 +13,7 @@
 
 namespace pointsman {
 
-enum class OutputFormat { kJson, kNdjson, kTour, kNpy, kNpz, kText };
+enum class OutputFormat { kJson, kNdjson, kTour, kRoutes, kNpy, kNpz, kText };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();  // written as null
 

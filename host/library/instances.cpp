@@ -43,20 +43,27 @@ Instance items_instance(const pointsman_instances& instances, ProblemKind kind, 
                         double capacity) {
   const Problem& problem = problem_of(kind);
   check_size(instances, n, problem.items);
-  const bool may_be_negative = problem.fields == ItemFields::kCoordinates;
-  for (size_t i = 0; i < 2 * n; ++i) {
-    if (is_allowed(items[i], may_be_negative)) continue;
-    fail_number(instances, ".items[" + std::to_string(i / 2) + "][" + std::to_string(i % 2) + "]",
-                std::string("expected a number ") + (may_be_negative ? "within +-1e100" : "from 0 to 1e100") +
-                    ", found " + number_text(items[i]));
+  const auto width = static_cast<size_t>(numbers_of_item(kind));
+  const auto fail_at = [&](size_t i, const std::string& expected) {
+    fail_number(instances, ".items[" + std::to_string(i / width) + "][" + std::to_string(i % width) + "]",
+                "expected " + expected + ", found " + number_text(items[i]));
+  };
+  for (size_t i = 0; i < width * n; ++i) {
+    const bool may_be_negative = has_places(problem.fields) && i % width < 2;
+    if (!is_allowed(items[i], may_be_negative))
+      fail_at(i, may_be_negative ? "a number within +-1e100" : "a number from 0 to 1e100");
   }
   Instance instance;
   instance.problem = kind;
-  instance.values.assign(items, items + 2 * n);
+  instance.values.assign(items, items + width * n);
   if (!problem.has_capacity) return instance;
   if (!is_allowed(capacity, false))
     fail_number(instances, ".capacity", "expected a number from 0 to 1e100, found " + number_text(capacity));
   instance.capacity = capacity;
+  for (size_t i = 0; i < n && problem.has_depot; ++i) {
+    const std::string wrong = wrong_demand(instance, i);
+    if (!wrong.empty()) fail_at(width * i + 2, wrong);
+  }
   return instance;
 }
 
@@ -130,7 +137,7 @@ int pointsman_instances_get(const pointsman_instances* instances, size_t index,
   pointsman_instance view = {};
   view.id = own.id.c_str();
   view.problem = name_of(own.problem);
-  view.metric = problem_of(own).fields == ItemFields::kCoordinates ? metric_name(own.metric) : "";
+  view.metric = has_places(problem_of(own).fields) ? metric_name(own.metric) : "";
   view.items = own.has_coordinates() ? own.values.data() : nullptr;
   view.n = static_cast<size_t>(own.n());
   view.capacity = own.capacity;

@@ -40,8 +40,7 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
       .choices(formats);
   options.add("--problem", instances.problem, "What the instances are, where the format does not say (.npy)")
       .choices(problem_choices());
-  options
-      .add("--capacity", instances.capacity, "KnapSack: capacity, where the file has none; 0: the file's own")
+  options.add("--capacity", instances.capacity, "Capacity, where the file has none; 0: the file's own")
       .range(0, 1e300)
       .judged_by([](const std::string& text) {
         double capacity = 0.0;
@@ -60,17 +59,25 @@ ReadOptions read_options(const InstanceOptions& instances) {
 
 void add_generate_options(OptionSet& options, GenerateOptions& generate) {
   add_problem(options, generate.problem);
-  options.add("-n,--size", generate.n, "Cities or items of an instance").required().range(1, 1000000);
+  options.add("-n,--size", generate.n, "Cities or items of an instance; a depot counts too")
+      .required()
+      .range(1, 1000000);
   options.add("-b,--count", generate.count, "Number of instances").range(1, 100000000);
   options.add("--like", generate.like, "numpy: what numpy.random.seed(SEED); numpy.random.uniform(..) gives")
       .choices({"numpy"});
-  options.add("--capacity", generate.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
+  options
+      .add("--capacity", generate.capacity,
+           "Capacity; 0: KnapSack 12.5 up to n = 50, else 25; CVRP 20, 30, 40 up to n = 11, 21, 51, else 50")
       .range(0, 1e12);
 }
 
 void refuse_capacity(ProblemKind problem, double capacity) {
-  if (!problem_of(problem).has_capacity && capacity != 0)
-    throw UsageError("--capacity: is for knapsack only");
+  const Problem& own = problem_of(problem);
+  if (!own.has_capacity && capacity != 0)
+    throw UsageError("--capacity: not for " + std::string(name_of(problem)));
+  if (capacity != 0 && capacity < own.least_capacity)
+    throw UsageError("--capacity: expected at least " + printed("%g", own.least_capacity) +
+                     ", the largest demand that is drawn");
 }
 
 void add_device_options(OptionSet& options, BackendOptions& device) {

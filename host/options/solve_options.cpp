@@ -176,7 +176,7 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
   if (!problem.has_symmetries && options.augment == 8) {
     return name + "--augment 8: turns the square, and " + problem.title + " has none; use --shuffle";
   }
-  if (!problem.has_capacity && options.policy.stop_at_first_misfit) {
+  if (!problem.has_packing && options.policy.stop_at_first_misfit) {
     return name + "--stop-at-first-misfit: is a rule of KnapSack";
   }
   return {};

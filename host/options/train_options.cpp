@@ -70,8 +70,12 @@ void add_training_files(OptionSet& options, TrainRequest& request) {
 void add_train_options(OptionSet& options, TrainRequest& request) {
   ModelConfig& model = request.options.model;
   add_problem(options, request.problem);
-  options.add("-n,--size", model.n, "Cities or items of an instance").required().range(2, 10000);
-  options.add("--capacity", model.capacity, "KnapSack: capacity; 0: 12.5 up to n = 50, else 25")
+  options.add("-n,--size", model.n, "Cities or items of an instance; a depot counts too")
+      .required()
+      .range(2, 10000);
+  options
+      .add("--capacity", model.capacity,
+           "Capacity; 0: KnapSack 12.5 up to n = 50, else 25; CVRP 20, 30, 40 up to n = 11, 21, 51, else 50")
       .range(0, 1e12);
   options.add_words("--encoder", model.encoder,
                     OptionSet::Words<Encoder>{{name_of(Encoder::kAttention), Encoder::kAttention},

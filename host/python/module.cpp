@@ -56,20 +56,22 @@ auto each(Of of) {
   };
 }
 
-// x and y, or weight and value: (B, n, 2), or a list of (n, 2) where sizes differ or some have no
-// coordinates.
+// x and y, weight and value, or x, y and demand: (B, n, 2 or 3), or a list of (n, ..) where sizes differ or
+// some have no coordinates.
 nb::object items_of(const Instances& instances) {
   const InstanceBatch& all = instances.all();
   if (!is_uniform(all) || !std::ranges::all_of(all, &Instance::has_coordinates)) {
     return each([](const Instance& one) {
-      return numpy_array(one.values, {one.values.size() / 2, 2});
+      const auto width = static_cast<size_t>(one.width());
+      return numpy_array(one.values, {one.values.size() / width, width});
     })(instances);
   }
   const auto n = static_cast<size_t>(all.at(0).n());
   std::vector<double> values;
-  values.reserve(all.size() * 2 * n);
+  const auto width = static_cast<size_t>(all.at(0).width());
+  values.reserve(all.size() * width * n);
   for (const Instance& one : all) values.insert(values.end(), one.values.begin(), one.values.end());
-  return numpy_array(std::move(values), {all.size(), n, 2});
+  return numpy_array(std::move(values), {all.size(), n, width});
 }
 
 // (n, n), its diagonal 0.
@@ -92,15 +94,15 @@ nb::list orders_of(const Answers& answers) {
   return all;
 }
 
-// (B, n), -1 where there is no answer; where sizes differ a list.
+// (B, steps), -1 where there is no answer and behind a shorter one; where sizes differ a list.
 nb::object tours_of(const Answers& answers) {
   const InstanceBatch& instances = answers.instances.all();
   if (!is_uniform(instances)) return orders_of(answers);
-  const auto n = static_cast<size_t>(instances.at(0).n());
-  std::vector<int32_t> all(instances.size() * n, -1);
+  const auto steps = static_cast<size_t>(max_steps(instances.at(0).problem, instances.at(0).n()));
+  std::vector<int32_t> all(instances.size() * steps, -1);
   for (size_t i = 0; i < instances.size(); ++i)
-    std::ranges::copy(answers.solutions[i].order, all.data() + i * n);
-  return numpy_array(std::move(all), {instances.size(), n});
+    std::ranges::copy(answers.solutions[i].order, all.data() + i * steps);
+  return numpy_array(std::move(all), {instances.size(), steps});
 }
 
 // That member of each solution, [B].

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/problem/generate.h"
+#include "engine/problem/problem.h"
 #include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"
 #include "host/run/log.h"
@@ -41,7 +42,9 @@ SolutionBatch load_solutions(const std::string& path, const InstanceBatch& insta
 }
 
 void check_generate_options(const GenerateOptions& options, uint64_t seed) {
-  refuse_capacity(*find_problem(options.problem), options.capacity);
+  const ProblemKind problem = *find_problem(options.problem);
+  refuse_capacity(problem, options.capacity);
+  if (options.n <= problem_of(problem).depots()) throw UsageError("--size: expected a depot and a customer");
   if (options.like == "numpy" && seed > 0xffffffffu) {
     throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
   }

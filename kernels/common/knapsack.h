@@ -27,6 +27,12 @@ POINTSMAN_HOST_DEVICE inline double packed_value(const Number* weight_value, con
 struct KnapsackRules {
   static constexpr bool kDropsItems = true;   // what no longer fits leaves the remaining list too
   static constexpr bool kHasCapacity = true;  // it reads weights and a capacity
+  static constexpr bool kMonotone = true;
+  static constexpr int kFeatures = 2, kContext = 0;  // weight, value
+  static constexpr int max_steps(int n) { return n; }
+  static constexpr int words(int) { return 0; }
+  void use_words(uint32_t*) {}
+  void context(float*) const {}
 
   const double* weights = nullptr;  // [n], in the capacity's units
   double capacity_left = 0.0;
@@ -42,6 +48,7 @@ struct KnapsackRules {
   // Does choosing it end the packing without it? Never true of an item that the mask let through.
   POINTSMAN_HOST_DEVICE bool ends(int item) const { return stop_at_first_misfit && !fits(item); }
   POINTSMAN_HOST_DEVICE void step(int item) { capacity_left -= weights[item]; }
+  bool complete(int, int) const { return true; }
 
   // The prior of a candidate, kPriors numbers: log(value / weight), bounded; the share of the room left that
   // it takes; and, once there are two candidates that do not fit together, a look ahead: how much less it is

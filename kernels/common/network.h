@@ -16,11 +16,15 @@ inline constexpr int kProcessSteps = 3;              // P, glimpses of the criti
 
 // Where the tensors of an LSTM begin in the flat parameter vector, in floats.
 struct LstmOffsets {
-  int64_t embedding;   // [H][2]
-  int64_t weight_ih;   // [4H][H]
-  int64_t weight_hh;   // [4H][H]
-  int64_t bias;        // [4H]
-  int64_t start = -1;  // [H] the decoder's trainable first input; -1: none
+  int64_t embedding;               // [H][F]
+  int64_t weight_ih;               // [4H][H]
+  int64_t weight_hh;               // [4H][H]
+  int64_t bias;                    // [4H]
+  int64_t start = -1;              // [H] the decoder's trainable first input; -1: none
+  int64_t context = 0;             // [H][C] of the decoder
+  int features = 2, contexts = 0;  // F and C, Rules::kFeatures and kContext
+
+  int inputs() const { return features + contexts; }
 };
 
 // What turns the items of an instance into references.

@@ -11,7 +11,7 @@
 
 namespace pointsman {
 
-enum class ProblemKind : int32_t { kTsp, kKnapsack };
+enum class ProblemKind : int32_t { kTsp, kKnapsack, kCvrp };
 
 // As model files, instances and the command line say it; null past the last kind.
 constexpr const char* name_of(ProblemKind kind) {
@@ -20,8 +20,22 @@ constexpr const char* name_of(ProblemKind kind) {
       return "tsp";
     case ProblemKind::kKnapsack:
       return "knapsack";
+    case ProblemKind::kCvrp:
+      return "cvrp";
   }
   return nullptr;
+}
+
+// How many numbers of an item an instance holds.
+constexpr int numbers_of_item(ProblemKind kind) {
+  switch (kind) {
+    case ProblemKind::kTsp:
+    case ProblemKind::kKnapsack:
+      return 2;
+    case ProblemKind::kCvrp:
+      return 3;
+  }
+  return 0;
 }
 
 // Calls visit(kind) for every kind, in order.
@@ -31,11 +45,13 @@ constexpr void for_each_problem(Visit&& visit) {
     visit(static_cast<ProblemKind>(i));
 }
 
-// Of all problems, for a message: "tsp or knapsack", each between `quote`.
+// Of all problems, for a message: "tsp, knapsack or cvrp", each between `quote`.
 inline std::string problem_names(const std::string& quote = "") {
   std::string names;
-  for_each_problem(
-      [&](ProblemKind kind) { names += (names.empty() ? "" : " or ") + quote + name_of(kind) + quote; });
+  for_each_problem([&](ProblemKind kind) {
+    const bool last = name_of(static_cast<ProblemKind>(static_cast<int32_t>(kind) + 1)) == nullptr;
+    names += (names.empty() ? "" : last ? " or " : ", ") + quote + name_of(kind) + quote;
+  });
   return names;
 }
 

@@ -9,16 +9,17 @@
 
 namespace pointsman {
 
-// What the rules of one sequence are made from. Problems without a capacity read none of it.
+// What the rules of one sequence are made from.
 struct RuleInputs {
-  const double* weights = nullptr;  // [n], in the capacity's units
+  const double* weights = nullptr;  // [n], in the capacity's units; null without capacities
   double capacity = 0.0;
   bool stop_at_first_misfit = false;  // Policy's
+  int n = 0;
 };
 
 // What the prior of a step's candidates is made from.
 struct Candidates {
-  const float* features;  // [n][2] of the sequence
+  const float* features;  // [n][Rules::kFeatures] of the sequence
   const int32_t* items;   // [count] the remaining ones
   int count;
   int last;  // item chosen last; -1: none
@@ -56,11 +57,32 @@ POINTSMAN_HOST_DEVICE inline int remove_and_filter(const Rules& rules, int32_t* 
   return filter_remaining(rules, remaining, remove_item(remaining, count, position));
 }
 
-// Items 0 .. n-1 less those that are infeasible from the start. remaining: [n]. Returns the count.
+// The feasible items of 0 .. n-1, upward. list: [n]. Returns the count.
+template <typename Rules>
+POINTSMAN_HOST_DEVICE inline int list_feasible(const Rules& rules, int32_t* list, int n) {
+  int count = 0;
+  for (int item = 0; item < n; ++item) {
+    if (rules.feasible(item)) list[count++] = item;
+  }
+  return count;
+}
+
+// What may be chosen first. remaining: [n]. Returns the count.
 template <typename Rules>
 POINTSMAN_HOST_DEVICE inline int initial_remaining(const Rules& rules, int32_t* remaining, int n) {
+  if constexpr (!Rules::kMonotone) return list_feasible(rules, remaining, n);
   for (int item = 0; item < n; ++item) remaining[item] = item;
   return filter_remaining(rules, remaining, n);
+}
+
+// After rules.step(remaining[position]): what may be chosen next. Where an infeasible item may become
+// feasible again, the list is made anew. remaining: [n], of which `count` were feasible. Returns the new
+// count.
+template <typename Rules>
+POINTSMAN_HOST_DEVICE inline int next_remaining(const Rules& rules, int32_t* remaining, int count,
+                                                int position, int n) {
+  if constexpr (!Rules::kMonotone) return list_feasible(rules, remaining, n);
+  return remove_and_filter(rules, remaining, count, position);
 }
 
 }  // namespace pointsman

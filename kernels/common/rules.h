@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a problem's kind to its rules, for every device and for the host's own checks. A decode loop over any
+// From a problem's kind to its rules, for every device and for the host's own checks. A problem is a decision
+// process: at each step the network points at an item that the rules let through. A decode loop over any
 // problem reads
-//   Rules rules = Rules::make(limits);
+//   Rules rules = Rules::make(inputs);
+//   rules.use_words(words);  // [Rules::words(n)], zero: what the state knows of each item
 //   count = initial_remaining(rules, remaining, n);
 //   while (count > 0) {
 //     item = remaining[position = choose];
 //     if (rules.ends(item)) break;  // the choice was made but is not part of the answer
 //     order[step++] = item;
 //     rules.step(item);
-//     count = remove_and_filter(rules, remaining, count, position);
+//     count = next_remaining(rules, remaining, count, position, n);
 //   }
+// Rules are plain data, copied where rollouts part; words are copied beside them, and named again by
+// use_words() before the copy is used. They say
+//   kFeatures       numbers of an item, in network units
+//   kContext        numbers of the state that the decoder reads at each step beside the last item; context()
+//   kMonotone       what is infeasible stays so: the list shrinks in its written order, and its last item is
+//                   chosen without the network; else an item may come back, and the list is made anew, upward
+//   kDropsItems     of monotone rules: not only the chosen item leaves the list
+//   max_steps(n)    items of the longest order
+//   complete()      whether an order may end after so many items
+//   cost()          of an order, what the policy minimises
 #pragma once
 
 #include <stdexcept>
 
+#include "kernels/common/cvrp.h"
 #include "kernels/common/knapsack.h"
 #include "kernels/common/problem_kind.h"
 #include "kernels/common/tsp.h"
@@ -28,8 +41,41 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
       return f.template operator()<TspRules>();
     case ProblemKind::kKnapsack:
       return f.template operator()<KnapsackRules>();
+    case ProblemKind::kCvrp:
+      return f.template operator()<CvrpRules>();
   }
   throw std::logic_error("with_rules: no such problem");
+}
+
+// Two features an item, no context, and no item that comes back: what the CUDA kernels are written for.
+template <typename Rules>
+inline constexpr bool kIsPlain = Rules::kFeatures == 2 && Rules::kContext == 0 && Rules::kMonotone;
+inline bool is_plain(ProblemKind kind) {
+  return with_rules(kind, [&]<typename Rules>() { return kIsPlain<Rules>; });
+}
+
+// with_rules() for them; std::logic_error for other problems, which configure() has refused.
+template <typename F>
+decltype(auto) with_plain_rules(ProblemKind kind, F&& f) {
+  using Result = decltype(f.template operator()<TspRules>());
+  return with_rules(kind, [&]<typename Rules>() -> Result {
+    if constexpr (kIsPlain<Rules>) {
+      return f.template operator()<Rules>();
+    } else {
+      throw std::logic_error("no CUDA kernels for this problem");
+    }
+  });
+}
+
+inline int feature_count(ProblemKind kind) {
+  return with_rules(kind, [&]<typename Rules>() { return Rules::kFeatures; });
+}
+inline int context_count(ProblemKind kind) {
+  return with_rules(kind, [&]<typename Rules>() { return Rules::kContext; });
+}
+// The length of an order of n items: the rest of a shorter one is -1.
+inline int max_steps(ProblemKind kind, int n) {
+  return with_rules(kind, [&]<typename Rules>() { return Rules::max_steps(n); });
 }
 
 // Whether the rules read weights and a capacity.

@@ -47,12 +47,19 @@ struct TspRules {
   // choice.
   static constexpr bool kDropsItems = false;
   static constexpr bool kHasCapacity = false;
+  static constexpr bool kMonotone = true;
+  static constexpr int kFeatures = 2, kContext = 0;  // x, y
+  static constexpr int max_steps(int n) { return n; }
+  static constexpr int words(int) { return 0; }
+  void use_words(uint32_t*) {}
+  void context(float*) const {}
 
   POINTSMAN_HOST_DEVICE static TspRules make(const RuleInputs&) { return {}; }
 
   POINTSMAN_HOST_DEVICE bool feasible(int) const { return true; }
   POINTSMAN_HOST_DEVICE bool ends(int) const { return false; }
   POINTSMAN_HOST_DEVICE void step(int) {}
+  bool complete(int steps, int n) const { return steps == n; }
 
   // The prior of a candidate, kPriors numbers: minus its distance from the present city; 0 at the first step.
   static constexpr int kPriors = 1;

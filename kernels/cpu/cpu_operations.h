@@ -57,19 +57,20 @@ void accumulate_outer(const OuterArgs& args);
 
 // ------------------------------------------------------------------------------ lstm
 
-// One step of `rows` cells. gate = fma(fold1, y, fma(fold0, x, product + bias)) with the input's half folded
-// to [4H, 2] (docs/algebra.md, identity 1); c' = f c + i g; h' = o tanh(c').
+// One step of `rows` cells. gate = .. fma(fold1, y, fma(fold0, x, product + bias)) with the input's half
+// folded to [4H, width] (docs/algebra.md, identity 1); c' = f c + i g; h' = o tanh(c').
 struct LstmCellArgs {
   int rows;
   const float* products;  // [rows][ld]: W_hh h in the first 4H columns
   int ld;
-  const float* fold;    // [2][4H]: W_ih E, one row per coordinate; unused without inputs
+  const float* fold;    // [width][4H]: W_ih E, one row per feature; unused without inputs
   const float* bias;    // [4H]; for the decoder's first step it includes W_ih start
-  const float* inputs;  // [rows][2], or null
-  const float* c_in;    // [rows][H]
-  float* h_out;         // [rows][H]
-  float* c_out;         // [rows][H]; may be c_in
-  float* cells;         // [rows][5H]: i, f, g, o, tanh(c') for the backward pass; null: not kept
+  const float* inputs;  // [rows][width], or null
+  int width;
+  const float* c_in;  // [rows][H]
+  float* h_out;       // [rows][H]
+  float* c_out;       // [rows][H]; may be c_in
+  float* cells;       // [rows][5H]: i, f, g, o, tanh(c') for the backward pass; null: not kept
 };
 void lstm_cell(const LstmCellArgs& args);
 
@@ -80,15 +81,17 @@ void lstm_cell_backward(int rows, float* cells, const float* c_prev, const float
 
 // Sums of gate gradients over rows of (step, sequence), blocks of 128 rows in order:
 //   bias[j] += sum dgates, fold[c][j] += sum dgates x input[c], start[j] += sum over the first start_rows.
-// The first start_rows read no input (the decoder's first step) and are left out of fold.
+// The first start_rows are the decoder's first step, which reads no item: of two inputs they are left out of
+// fold; of more they read those behind the features, with zeros before.
 struct ColumnSumsArgs {
   const float* dgates;  // [rows][ld], the first 4H columns
   int ld;
-  const float* inputs;  // [rows][2]
+  const float* inputs;  // [rows][width]
+  int width;
   int start_rows, rows;
   float* start;  // [4H]; null with start_rows 0
   float* bias;   // [4H]
-  float* fold;   // [2][4H]
+  float* fold;   // [width][4H]
 };
 void accumulate_columns(const ColumnSumsArgs& args);
 
@@ -195,10 +198,11 @@ constexpr int gradient_scratch(int count) { return 2 * padded(count) + kHidden; 
 
 // ------------------------------------------------------------------------------ encoder_layer
 
-// out[r] = E features[r]: fma(E[1], y, E[0] x). features: [rows][2]; embedding: [2][H], E transposed.
-void embed(const float* features, const float* embedding, int rows, float* out);
-// sum [2][H] += sum over rows, upward, of features[r][i] dout[r].
-void embed_backward(const float* features, const float* dout, int rows, float* sum);
+// out[r] = E features[r]: .. fma(E[1], y, E[0] x). features: [rows][width]; embedding: [width][H], E
+// transposed.
+void embed(const float* features, int width, const float* embedding, int rows, float* out);
+// sum [width][H] += sum over rows, upward, of features[r][i] dout[r].
+void embed_backward(const float* features, int width, const float* dout, int rows, float* sum);
 
 // y = (x - mean) s weight + bias of each row, s = 1 / sqrt(variance + kNormEpsilon).
 struct LayerNormArgs {

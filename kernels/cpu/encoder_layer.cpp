@@ -28,23 +28,28 @@ HWY_INLINE float sum_row(const Row& row) {
 }
 HWY_INLINE float mean_of_row(const Row& row) { return sum_row(row) * (1.0f / kHidden); }
 
-void Embed(const float* features, const float* embedding, int rows, float* out) {
-  const Row e0 = load<Row>(embedding), e1 = load<Row>(embedding + kHidden);
-  for (int64_t r = 0; r < rows; ++r) {
-    const Row x = splat<Row>(features[2 * r]), y = splat<Row>(features[2 * r + 1]);
-    store16(fma(e1, y, e0 * x), out + r * kHidden);
+void Embed(const float* features, int width, const float* embedding, int rows, float* out) {
+  if (width == 2) {
+    const Row e0 = load<Row>(embedding), e1 = load<Row>(embedding + kHidden);
+    for (int64_t r = 0; r < rows; ++r)
+      store16(fma(e1, splat<Row>(features[2 * r + 1]), e0 * splat<Row>(features[2 * r])), out + r * kHidden);
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, features += width) {
+    Row sum = load<Row>(embedding) * splat<Row>(features[0]);
+    for (int i = 1; i < width; ++i)
+      sum = fma(load<Row>(embedding + i * kHidden), splat<Row>(features[i]), sum);
+    store16(sum, out + r * kHidden);
   }
 }
 
-void EmbedBackward(const float* features, const float* dout, int rows, float* sum) {
-  Row s0 = load<Row>(sum), s1 = load<Row>(sum + kHidden);
-  for (int64_t r = 0; r < rows; ++r) {
-    const Row d = load<Row>(dout + r * kHidden);
-    s0 = fma(d, splat<Row>(features[2 * r]), s0);
-    s1 = fma(d, splat<Row>(features[2 * r + 1]), s1);
+void EmbedBackward(const float* features, int width, const float* dout, int rows, float* sum) {
+  for (int i = 0; i < width; ++i) {
+    Row own = load<Row>(sum + i * kHidden);
+    for (int64_t r = 0; r < rows; ++r)
+      own = fma(load<Row>(dout + r * kHidden), splat<Row>(features[r * width + i]), own);
+    store16(own, sum + i * kHidden);
   }
-  store16(s0, sum);
-  store16(s1, sum + kHidden);
 }
 
 void LayerNorm(const LayerNormArgs& a) {
@@ -266,11 +271,11 @@ HWY_EXPORT(ReluBackward);
 HWY_EXPORT(SelfAttention);
 HWY_EXPORT(SelfAttentionBackward);
 
-void embed(const float* features, const float* embedding, int rows, float* out) {
-  HWY_DYNAMIC_DISPATCH(Embed)(features, embedding, rows, out);
+void embed(const float* features, int width, const float* embedding, int rows, float* out) {
+  HWY_DYNAMIC_DISPATCH(Embed)(features, width, embedding, rows, out);
 }
-void embed_backward(const float* features, const float* dout, int rows, float* sum) {
-  HWY_DYNAMIC_DISPATCH(EmbedBackward)(features, dout, rows, sum);
+void embed_backward(const float* features, int width, const float* dout, int rows, float* sum) {
+  HWY_DYNAMIC_DISPATCH(EmbedBackward)(features, width, dout, rows, sum);
 }
 void layer_norm(const LayerNormArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNorm)(args); }
 void layer_norm_backward(const LayerNormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNormBackward)(args); }

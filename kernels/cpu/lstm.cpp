@@ -19,14 +19,20 @@ inline constexpr float kSigmoidLimit = 60.0f;
 // Four vectors go through exp together: one alone would wait for itself at every step.
 using Four = Vectors<4>;
 
-// The gates' sums of units at .. at + kLanes - 1.
-HWY_INLINE Four gate_sums(const LstmCellArgs& a, const float* products, const V& x, const V& y, int at) {
+// The gates' sums of units at .. at + kLanes - 1 of a row. x, y: its first two inputs.
+template <bool kHasMore>
+HWY_INLINE Four gate_sums(const LstmCellArgs& a, int64_t row, const float* products, const V& x, const V& y,
+                          int at) {
   Four sums;
   for (int gate = 0; gate < 4; ++gate, at += kHidden) {
     V sum = hn::Add(hn::LoadU(D(), products + at), hn::LoadU(D(), a.bias + at));
     if (a.inputs != nullptr) {
       sum = hn::MulAdd(hn::LoadU(D(), a.fold + at), x, sum);
       sum = hn::MulAdd(hn::LoadU(D(), a.fold + kGates + at), y, sum);
+    }
+    for (int i = 2; kHasMore && i < a.width; ++i) {
+      const V input = hn::Set(D(), a.inputs[row * a.width + i]);
+      sum = hn::MulAdd(hn::LoadU(D(), a.fold + i * kGates + at), input, sum);
     }
     sums.part[gate] = sum;
   }
@@ -56,13 +62,14 @@ struct HalfCell {
 };
 
 // c = sigmoid(f) c_in + sigmoid(i) tanh(g), and the output gate's denominator.
+template <bool kHasMore>
 HWY_INLINE void next_states(const LstmCellArgs& a, int64_t row, HalfCell& half) {
   const V one = hn::Set(D(), 1.0f);
   const float* products = a.products + row * a.ld;
-  const V x = hn::Set(D(), a.inputs == nullptr ? 0.0f : a.inputs[2 * row]);
-  const V y = hn::Set(D(), a.inputs == nullptr ? 0.0f : a.inputs[2 * row + 1]);
+  const V x = hn::Set(D(), a.inputs == nullptr ? 0.0f : a.inputs[row * a.width]);
+  const V y = hn::Set(D(), a.inputs == nullptr ? 0.0f : a.inputs[row * a.width + 1]);
   for (int d = 0; d < kHidden; d += kLanes) {
-    const Gates gates = activated(gate_sums(a, products, x, y, d));
+    const Gates gates = activated(gate_sums<kHasMore>(a, row, products, x, y, d));
     const V kept = hn::Div(hn::LoadU(D(), a.c_in + row * kHidden + d), gates.df);
     hn::Store(hn::Add(kept, hn::Div(gates.ng, hn::Mul(gates.di, gates.dg))), D(), half.c + d);
     hn::Store(gates.d_o, D(), half.d_o + d);
@@ -77,16 +84,25 @@ HWY_INLINE void next_states(const LstmCellArgs& a, int64_t row, HalfCell& half) 
 
 // In two passes: tanh(c) waits for the longest chain of the first, and would keep the next units' gates out
 // of the processor's window.
-void LstmCell(const LstmCellArgs& a) {
+template <bool kHasMore>
+HWY_INLINE void lstm_cells(const LstmCellArgs& a) {
   HalfCell half;
   for (int64_t row = 0; row < a.rows; ++row) {
-    next_states(a, row, half);
+    next_states<kHasMore>(a, row, half);
     for (int d = 0; d < kHidden; d += Four::kFloats) {
       const Four c = load<Four>(half.c + d), nc = tanh_numerator16(c), dc = nc + splat<Four>(2.0f);
       store16(c, a.c_out + row * kHidden + d);
       store16(nc / (load<Four>(half.d_o + d) * dc), a.h_out + row * kHidden + d);
       if (a.cells != nullptr) store16(nc / dc, a.cells + row * kLstmCell + 4 * kHidden + d);
     }
+  }
+}
+
+void LstmCell(const LstmCellArgs& a) {
+  if (a.inputs != nullptr && a.width > 2) {
+    lstm_cells<true>(a);
+  } else {
+    lstm_cells<false>(a);
   }
 }
 
@@ -123,8 +139,8 @@ HWY_INLINE void column_sums_block(const ColumnSumsArgs& a, int first, int last) 
       const F16 g = load16(a.dgates + row * a.ld + j);
       sum = sum + g;
       if (start) continue;
-      x = fma(g, splat(a.inputs[2 * row]), x);
-      y = fma(g, splat(a.inputs[2 * row + 1]), y);
+      x = fma(g, splat(a.inputs[row * a.width]), x);
+      y = fma(g, splat(a.inputs[row * a.width + 1]), y);
     }
     add_to(sum, a.bias + j);
     if (start) {
@@ -132,6 +148,12 @@ HWY_INLINE void column_sums_block(const ColumnSumsArgs& a, int first, int last) 
     } else {
       add_to(x, a.fold + j);
       add_to(y, a.fold + kGates + j);
+    }
+    for (int i = 2; i < a.width; ++i) {
+      F16 more = splat(0.0f);
+      for (int64_t row = first; row < last; ++row)
+        more = fma(load16(a.dgates + row * a.ld + j), splat(a.inputs[row * a.width + i]), more);
+      add_to(more, a.fold + i * kGates + j);
     }
   }
 }

@@ -295,7 +295,7 @@ struct RuleArrays {
 
   // Of a sequence, when `left` of its capacity is left.
   POINTSMAN_HOST_DEVICE RuleInputs inputs(int64_t sequence, int n, double left) const {
-    return {weights + sequence * n, left, stop_at_first_misfit};
+    return {weights + sequence * n, left, stop_at_first_misfit, n};
   }
 };
 

@@ -168,7 +168,7 @@ namespace {
 using Kernel = void (*)(DecodeArgs, bool);
 
 Kernel kernel_of(ProblemKind problem, Precision precision, int rows, bool together) {
-  return with_rules(problem, [&]<typename Rules>() {
+  return with_plain_rules(problem, [&]<typename Rules>() {
     return with_precision(precision, [&]<Precision kPrecision>() -> Kernel {
       if constexpr (kPrecision == Precision::kFp32) {
         return together ? decode_kernel<Rules, kPrecision, TileBlock::kTogether>

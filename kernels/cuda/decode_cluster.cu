@@ -261,7 +261,7 @@ void decode_in_clusters(const DecodeArgs& args, cudaStream_t stream) {
   const int64_t of_sequence = decode_reference_bytes(args.n, args.projections.count);
   const int64_t left = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - own;
   const int fitting = static_cast<int>(std::min<int64_t>(rows, left / of_sequence));
-  with_rules(args.problem, [&]<typename Rules>() {
+  with_plain_rules(args.problem, [&]<typename Rules>() {
     launch_clusters(decode_cluster_kernel<Rules>, kClusterBlocks, args.tile_count, kThreads,
                     own + fitting * of_sequence, stream, args, rows, fitting);
   });

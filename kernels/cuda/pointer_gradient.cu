@@ -561,7 +561,7 @@ void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream) {
   constexpr int kRowsABlock = kGradientThreads / 32;
   if (args.ranges.rows > 0) {
     const size_t shared = size_t{kGradientHalfWarps} * 2 * list_length(args.n) * sizeof(float);
-    with_rules(args.problem, [&]<typename Rules>() {
+    with_plain_rules(args.problem, [&]<typename Rules>() {
       launch(list_choices_kernel<Rules>, (args.ranges.rows + kRowsABlock - 1) / kRowsABlock, kGradientThreads,
              0, stream, args, scratch);
       launch(step_gradients_kernel<Rules>, args.ranges.rows * tiles, kGradientThreads, shared, stream, args,
@@ -572,7 +572,7 @@ void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream) {
          args, scratch);
   launch(sum_v_kernel, args.sequences, 2 * kHidden, 0, stream, args, scratch);
   if (args.prior.weights.data == nullptr) return;
-  with_rules(args.problem, [&]<typename Rules>() {
+  with_plain_rules(args.problem, [&]<typename Rules>() {
     static_assert(Rules::kPriors <= kMostPriors);
     launch(sum_prior_kernel<Rules>, args.sequences, 32, 0, stream, args, scratch);
   });

@@ -30,22 +30,37 @@ struct RandomBatch {
       : problem(problem_),
         n(n_),
         count(count_),
-        features(2 * static_cast<size_t>(n_) * count_),
+        features(static_cast<size_t>(feature_count(problem_)) * n_ * count_),
         keys(count_) {
     std::mt19937 random(seed);
     for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
     std::iota(keys.begin(), keys.end(), 0);
     if (problem == ProblemKind::kTsp) return;
-    for (size_t i = 0; i < features.size(); i += 2) weights.push_back(features[i]);
-    capacities.assign(count, capacity > 0.0 ? capacity : n / 6.0);
+    const bool is_given = capacity > 0.0 && problem != ProblemKind::kCvrp;  // there every demand must fit
+    capacities.assign(count, is_given ? capacity : capacity_for(problem, n));
+    const size_t weight = problem == ProblemKind::kCvrp ? 2 : 0;
+    for (size_t i = weight; i < features.size(); i += width()) {
+      if (problem == ProblemKind::kCvrp) {  // demands 1 .. 9, the depot's 0
+        weights.push_back(i / width() % n == 0 ? 0.0 : 1.0 + std::floor(9.0 * features[i]));
+        features[i] = static_cast<float>(weights.back() / capacities[0]);
+      } else {
+        weights.push_back(features[i]);
+      }
+    }
   }
+
+  static double capacity_for(ProblemKind problem, int n) {
+    return problem == ProblemKind::kTsp ? 0.0 : problem == ProblemKind::kCvrp ? 16.0 : n / 6.0;
+  }
+  size_t width() const { return static_cast<size_t>(feature_count(problem)); }
+  int steps() const { return max_steps(problem, n); }
 
   SequenceBatch batch(int first = 0, int size = -1) const {
     SequenceBatch b;
     b.problem = problem;
     b.n = n;
     b.count = size < 0 ? count : size;
-    b.features = features.data() + 2 * static_cast<size_t>(n) * first;
+    b.features = features.data() + width() * static_cast<size_t>(n) * first;
     b.weights = weights.empty() ? nullptr : weights.data() + static_cast<size_t>(n) * first;
     b.capacities = capacities.empty() ? nullptr : capacities.data() + first;
     return b;
@@ -55,7 +70,8 @@ struct RandomBatch {
   RandomBatch permuted(const std::vector<int>& order) const {
     RandomBatch p = *this;
     for (int i = 0; i < count; ++i) {
-      std::copy_n(features.begin() + order[i] * 2 * n, 2 * n, p.features.begin() + i * 2 * n);
+      const auto size = static_cast<int64_t>(width()) * n;
+      std::copy_n(features.begin() + order[i] * size, size, p.features.begin() + i * size);
       p.keys[i] = keys[order[i]];
       if (weights.empty()) continue;
       std::copy_n(weights.begin() + order[i] * n, n, p.weights.begin() + i * n);
@@ -67,7 +83,8 @@ struct RandomBatch {
   reference::Sequence sequence(int s) const {
     reference::Sequence result;
     result.problem = problem;
-    result.features.assign(features.begin() + s * 2 * n, features.begin() + (s + 1) * 2 * n);
+    const auto size = static_cast<int64_t>(width()) * n;
+    result.features.assign(features.begin() + s * size, features.begin() + (s + 1) * size);
     if (weights.empty()) return result;
     result.weights.assign(weights.begin() + s * n, weights.begin() + (s + 1) * n);
     result.capacity = capacities[s];
@@ -79,7 +96,7 @@ inline ModelConfig config_for(ProblemKind problem, int n, int glimpses = 1, bool
   ModelConfig config;
   config.problem = problem;
   config.n = n;
-  config.capacity = problem == ProblemKind::kTsp ? 0.0 : n / 6.0;
+  config.capacity = RandomBatch::capacity_for(problem, n);
   config.glimpses = glimpses;
   config.centre_logits = centre;
   return config;
@@ -154,18 +171,18 @@ inline bool same_answers(const RolloutResult& a, const RolloutResult& b) {
   return a.orders == b.orders && same_bytes(a.log_probs, b.log_probs) && same_bytes(a.costs, b.costs);
 }
 
-// Appends rollouts first .. first + count - 1 of `from`, of sequences of n items.
-inline void append(const RolloutResult& from, int n, size_t first, size_t count, RolloutResult& to) {
-  to.orders.insert(to.orders.end(), from.orders.begin() + first * n,
-                   from.orders.begin() + (first + count) * n);
+// Appends rollouts first .. first + count - 1 of `from`, of so many steps each.
+inline void append(const RolloutResult& from, int steps, size_t first, size_t count, RolloutResult& to) {
+  to.orders.insert(to.orders.end(), from.orders.begin() + first * steps,
+                   from.orders.begin() + (first + count) * steps);
   to.costs.insert(to.costs.end(), from.costs.begin() + first, from.costs.begin() + first + count);
   to.log_probs.insert(to.log_probs.end(), from.log_probs.begin() + first,
                       from.log_probs.begin() + first + count);
 }
 
 // The items of rollout r, without the -1 behind them.
-inline std::vector<int> items_of(const RolloutResult& result, int n, size_t r) {
-  std::vector<int> items(result.orders.begin() + r * n, result.orders.begin() + (r + 1) * n);
+inline std::vector<int> items_of(const RolloutResult& result, int steps, size_t r) {
+  std::vector<int> items(result.orders.begin() + r * steps, result.orders.begin() + (r + 1) * steps);
   items.erase(std::find(items.begin(), items.end(), -1), items.end());
   return items;
 }

@@ -98,19 +98,25 @@ void check_matrix(const Instance& instance) {
 
 void check_instance(const Instance& instance) {
   const Problem& problem = problem_of(instance);
-  promise(instance.n() >= 1 && instance.values.size() % 2 == 0, "an instance has items of two numbers");
+  promise(instance.n() >= 1 && instance.values.size() % static_cast<size_t>(instance.width()) == 0,
+          "an instance has items with all their numbers");
   promise(instance.has_coordinates() == (instance.metric != Metric::kExplicit), "a metric has what it needs");
   if (!instance.has_coordinates()) check_matrix(instance);
-  const bool may_be_negative = problem.fields == ItemFields::kCoordinates;
-  for (const double value : instance.values)
+  for (size_t i = 0; i < instance.values.size(); ++i) {
+    const bool may_be_negative = has_places(problem.fields) && i % static_cast<size_t>(instance.width()) < 2;
+    const double value = instance.values[i];
     promise(std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0), "numbers are bounded");
+  }
   if (problem.has_capacity)
     promise(instance.capacity >= 0.0 && instance.capacity <= kLargestNumber, "a capacity is bounded");
   promise(!instance.has_id || !instance.id.empty(), "an id has characters");
   for (int i = 0; instance.metric == Metric::kGeo && i < instance.n(); ++i)
     promise(is_geographic(instance.first(i), instance.second(i)), "GEO has latitudes and longitudes");
   Solution solution;
-  if (problem.has_all_items) {
+  if (problem.has_depot) {  // a vehicle for each customer
+    for (int32_t customer = 1; customer < instance.n(); ++customer)
+      solution.order.insert(solution.order.end(), {customer, 0});
+  } else if (problem.has_all_items) {
     solution.order.resize(static_cast<size_t>(instance.n()));
     std::iota(solution.order.begin(), solution.order.end(), 0);
   }

@@ -130,12 +130,11 @@ std::string layer_name(size_t l) { return "actor.encoder.layers." + std::to_stri
 }  // namespace
 
 Encoding encode_by_attention(const Network& network, const Sequence& sequence) {
-  const int n = sequence.n();
+  const int n = sequence.n(), width = sequence.width();
   const double* e = network.tensor("actor.embedding.weight");
   std::vector<Vector> x(n, Vector(kH));
   for (int i = 0; i < n; ++i) {
-    for (int d = 0; d < kH; ++d)
-      x[i][d] = e[2 * d] * sequence.features[2 * i] + e[2 * d + 1] * sequence.features[2 * i + 1];
+    for (int d = 0; d < kH; ++d) x[i][d] = dot(e + width * d, &sequence.features[width * i], width);
   }
   Encoding encoding;
   for (int l = 0; l < network.config.layers; ++l) {
@@ -211,11 +210,11 @@ void encode_by_attention_backward(const Network& network, const Sequence& sequen
       layer_norm_backward(network, name + ".norm1", layer.x[i], d_normed, dx[i], gradient);
     }
   }
+  const int width = sequence.width();
   double* de = &gradient[network.offset("actor.embedding.weight")];
   for (int i = 0; i < n; ++i) {
     for (int d = 0; d < kH; ++d) {
-      de[2 * d] += dx[i][d] * sequence.features[2 * i];
-      de[2 * d + 1] += dx[i][d] * sequence.features[2 * i + 1];
+      for (int k = 0; k < width; ++k) de[width * d + k] += dx[i][d] * sequence.features[width * i + k];
     }
   }
 }

@@ -61,7 +61,8 @@ std::vector<int> all_items(int n) {
 }
 
 Vector features_of(const Sequence& sequence, int item) {
-  return {sequence.features[2 * item], sequence.features[2 * item + 1]};
+  const auto begin = sequence.features.begin() + sequence.width() * item;
+  return {begin, begin + sequence.width()};
 }
 
 // sum_i p_i r_i
@@ -138,6 +139,26 @@ struct DecoderStep {
   Step step;
 };
 
+// After `order`; of CVRP since the depot.
+double capacity_left(const Sequence& sequence, const std::vector<int>& order) {
+  double left = sequence.capacity;
+  for (int taken : order)
+    left = sequence.problem == ProblemKind::kCvrp && taken == 0 ? sequence.capacity
+                                                                : left - sequence.weights[taken];
+  return left;
+}
+
+// What the decoder reads of the state beside the last item.
+Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
+  if (sequence.problem != ProblemKind::kCvrp) return {};
+  return {capacity_left(sequence, order) / sequence.capacity};
+}
+
+double distance(const Sequence& sequence, int a, int b) {
+  const Vector from = features_of(sequence, a), to = features_of(sequence, b);
+  return std::hypot(from[0] - to[0], from[1] - to[1]);
+}
+
 // Of KnapSack: the most that a candidate and one more item that fits beside it are worth, 0 of one that does
 // not fit.
 double pair_value(const Sequence& sequence, double left, std::span<const int> candidates, int item) {
@@ -162,8 +183,17 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
     }
     return features;
   }
-  double left = sequence.capacity, best = 0.0, heaviest = 0.0, room = 0.0;
-  for (int taken : order) left -= sequence.weights[taken];
+  const double left = capacity_left(sequence, order);
+  if (sequence.problem == ProblemKind::kCvrp) {
+    const int last = order.empty() ? 0 : order.back();
+    for (int i : candidates) {
+      const double there = distance(sequence, last, i);
+      features.push_back({-there, distance(sequence, last, 0) + distance(sequence, 0, i) - there,
+                          i == 0 ? -left / sequence.capacity : 0.0});
+    }
+    return features;
+  }
+  double best = 0.0, heaviest = 0.0, room = 0.0;
   for (int i : candidates) {
     best = std::max(best, pair_value(sequence, left, candidates, i));
     if (sequence.weights[i] > heaviest) {
@@ -230,9 +260,11 @@ struct Decoder {
     const Vector& hidden = steps.empty() ? encoding.start_hidden : steps.back().lstm.hidden;
     const Vector& cell = steps.empty() ? encoding.start_cell : steps.back().lstm.cell;
     const double* start = network.tensor("actor.decoder.start");
-    const Vector input = order.empty() ? Vector(start, start + kH)
-                                       : multiply(network.tensor("actor.embedding.weight"), kH,
-                                                  features_of(sequence, order.back()));
+    Vector input = order.empty() ? Vector(start, start + kH)
+                                 : multiply(network.tensor("actor.embedding.weight"), kH,
+                                            features_of(sequence, order.back()));
+    if (const Vector context = context_of(sequence, order); !context.empty())
+      add(input, multiply(network.tensor("actor.decoder.context.weight"), kH, context));
     const LstmTensors lstm = lstm_tensors(network, "actor.decoder");
     DecoderStep step;
     step.lstm = lstm_step(lstm.weight_ih, lstm.weight_hh, lstm.bias, input, hidden, cell);
@@ -249,10 +281,7 @@ struct Decoder {
 };
 
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
-  if (sequence.problem == ProblemKind::kTsp) return true;
-  double used = 0.0;
-  for (int taken : order) used += sequence.weights[taken];
-  return used + sequence.weights[item] <= sequence.capacity;
+  return sequence.problem == ProblemKind::kTsp || sequence.weights[item] <= capacity_left(sequence, order);
 }
 
 Rollout finish(Decoder&& decoder) {
@@ -386,7 +415,7 @@ void encode_backward(const Network& network, const std::string& name, const Sequ
     add(d_hidden, d_references[i]);
     LstmGradient back =
         lstm_step_backward(network, name + ".encoder", encoding.steps[i], d_hidden, d_cell, gradient);
-    Vector unused(2, 0.0);
+    Vector unused(sequence.width(), 0.0);
     multiply_backward(embedding, features_of(sequence, i), back.d_input, d_embedding, unused);
     d_hidden = std::move(back.d_hidden_before);
     d_cell = std::move(back.d_cell_before);
@@ -511,8 +540,14 @@ std::vector<int> candidates_after(const Sequence& sequence, const std::vector<in
                                   const Options& options) {
   std::vector<int> candidates;
   for (int item = 0; item < sequence.n(); ++item) {
+    if (sequence.problem == ProblemKind::kCvrp && item == 0) {
+      const auto customers = static_cast<int>(order.size() - std::count(order.begin(), order.end(), 0));
+      if (!order.empty() && order.back() != 0 && customers + 1 < sequence.n()) candidates.push_back(0);
+      continue;
+    }
     if (std::find(order.begin(), order.end(), item) != order.end()) continue;
-    if (options.stop_at_first_misfit || fits(sequence, order, item)) candidates.push_back(item);
+    const bool is_literal = options.stop_at_first_misfit && sequence.problem == ProblemKind::kKnapsack;
+    if (is_literal || fits(sequence, order, item)) candidates.push_back(item);
   }
   return candidates;
 }
@@ -540,6 +575,11 @@ Rollout greedy(const Network& network, const Sequence& sequence, const Options& 
 
 double cost(const Sequence& sequence, const std::vector<int>& order) {
   double total = 0.0;
+  if (sequence.problem == ProblemKind::kCvrp) {
+    int last = 0;
+    for (int item : order) total += distance(sequence, std::exchange(last, item), item);
+    return total + distance(sequence, last, 0);
+  }
   for (size_t t = 0; t < order.size(); ++t) {
     const double* here = &sequence.features[2 * order[t]];
     const double* next = &sequence.features[2 * order[(t + 1) % order.size()]];
@@ -573,11 +613,16 @@ void add_log_prob_gradient(const Network& network, const Sequence& sequence, std
       }
     }
     LstmGradient back = lstm_step_backward(network, "actor.decoder", step.lstm, d_hidden, d_cell, gradient);
+    if (const Vector context = context_of(sequence, before); !context.empty()) {
+      Vector unused(context.size(), 0.0);
+      multiply_backward(network.tensor("actor.decoder.context.weight"), context, back.d_input,
+                        gradient.data() + network.offset("actor.decoder.context.weight"), unused);
+    }
     if (t == 0) {
       double* d_start = gradient.data() + network.offset("actor.decoder.start");
       for (int k = 0; k < kH; ++k) d_start[k] += back.d_input[k];
     } else {
-      Vector unused(2, 0.0);
+      Vector unused(sequence.width(), 0.0);
       multiply_backward(network.tensor("actor.embedding.weight"), features_of(sequence, decoder.order[t - 1]),
                         back.d_input, gradient.data() + network.offset("actor.embedding.weight"), unused);
     }

@@ -43,11 +43,12 @@ class Network {
 // One input sequence, as the network reads it.
 struct Sequence {
   ProblemKind problem = ProblemKind::kTsp;
-  Vector features;  // [n][2]: x, y or weight, value, in network units
-  Vector weights;   // KnapSack: [n], in the capacity's units
+  Vector features;  // [n][width()]: x, y; weight, value; or x, y, demand, the depot first; in network units
+  Vector weights;   // KnapSack, and demands of CVRP: [n], in the capacity's units
   double capacity = 0.0;
 
-  int n() const { return static_cast<int>(features.size() / 2); }
+  int width() const { return problem == ProblemKind::kCvrp ? 3 : 2; }
+  int n() const { return static_cast<int>(features.size()) / width(); }
 };
 
 struct Options {
@@ -119,7 +120,7 @@ void encode_by_attention_backward(const Network& network, const Sequence& sequen
 Encoding encode(const Network& network, const std::string& network_name, const Sequence& sequence);
 
 // Items that may be chosen after `order`: TSP and the literal rule all that are left, KnapSack those that
-// still fit.
+// still fit; CVRP customers that still fit and, after a customer and before the last, the depot.
 std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
                                   const Options& options);
 
@@ -131,7 +132,7 @@ Rollout forced(const Network& network, const Sequence& sequence, std::span<const
 // Argmax at each step; ties go to the lowest index.
 Rollout greedy(const Network& network, const Sequence& sequence, const Options& options = {});
 
-// Length of the tour in network units, or minus the packed value.
+// Length of the tour or of the routes in network units, or minus the packed value.
 double cost(const Sequence& sequence, const std::vector<int>& order);
 
 // b(s): P = 3 unmasked glimpses over the critic's own encoding, then fc2(relu(fc1 q)).

@@ -70,9 +70,13 @@ Network random_network(const Case& c, std::mt19937& random) {
 Sequence random_sequence(const Case& c, std::mt19937& random) {
   Sequence sequence;
   sequence.problem = c.problem;
-  for (int k = 0; k < 2 * c.n; ++k) sequence.features.push_back(uniform(random, 0.0, 1.0));
-  for (int i = 0; i < c.n; ++i) sequence.weights.push_back(sequence.features[2 * i]);
+  const int width = sequence.width();
+  for (int k = 0; k < width * c.n; ++k) sequence.features.push_back(uniform(random, 0.0, 1.0));
   sequence.capacity = 0.4 * c.n;
+  for (int i = 0; i < c.n; ++i) {
+    sequence.weights.push_back(sequence.features[width * i + (width == 3 ? 2 : 0)]);
+    if (width == 3) sequence.features[width * i + 2] /= sequence.capacity;
+  }
   return sequence;
 }
 
@@ -138,6 +142,7 @@ TEST_CASE("gradients of log p agree with finite differences") {
       {ProblemKind::kTsp, 4, 2, false, 1.7},     {ProblemKind::kKnapsack, 5, 1, false, 1.0},
       {ProblemKind::kKnapsack, 5, 2, true, 0.6}, {ProblemKind::kTsp, 4, 3, true, 1.0},
       {ProblemKind::kTsp, 4, 1, true, 1.3, 2},   {ProblemKind::kKnapsack, 5, 1, true, 0.8, 1},
+      {ProblemKind::kCvrp, 6, 1, true, 1.2},     {ProblemKind::kCvrp, 5, 2, true, 0.8, 1},
   };
   std::mt19937 random(7);
   for (const Case& c : cases) {
@@ -193,7 +198,8 @@ TEST_CASE("the critic's gradient agrees with finite differences") {
 TEST_CASE("a step's probabilities and an order's log-probability belong together") {
   std::mt19937 random(3);
   for (const Case& c :
-       {Case{ProblemKind::kTsp, 5, 1, true, 1.5}, Case{ProblemKind::kKnapsack, 6, 0, false, 1.0}}) {
+       {Case{ProblemKind::kTsp, 5, 1, true, 1.5}, Case{ProblemKind::kKnapsack, 6, 0, false, 1.0},
+        Case{ProblemKind::kCvrp, 6, 1, true, 1.0}}) {
     const Network network = random_network(c, random);
     const Sequence sequence = random_sequence(c, random);
     const Options options{c.temperature, 0.0, false};

@@ -283,24 +283,24 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 1150, "arithmetic and rules that all devices share"},
+    {"kernels/common/", 1360, "arithmetic and rules that all devices share"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 6650, "the same on batches, for two families of GPUs and four precisions"},
-    {"models/", 1500, "model files, their checks and the cards of the shipped models"},
-    {"engine/problem/", 950, "two problems: generators, metrics, validation"},
+    {"models/", 1510, "model files, their checks and the cards of the shipped models"},
+    {"engine/problem/", 1210, "three problems: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
-    {"engine/backend/", 6950, "every call twice, for CPU and CUDA, and of several ranks"},
-    {"engine/search/", 2900, "sampling, active search, local search, exact searches"},
+    {"engine/backend/", 7000, "every call twice, for CPU and CUDA, and of several ranks"},
+    {"engine/search/", 3010, "sampling, active search, local search, exact searches"},
     {"engine/training/", 1400, "trainer, baselines, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
     {"engine/engine.", 450, "the facade"},
-    {"host/formats/", 3550, "a reader and a writer for each of a dozen formats"},
-    {"host/options/", 1100, "the table of options and its types"},
+    {"host/formats/", 3770, "a reader and a writer for each of a dozen formats"},
+    {"host/options/", 1120, "the table of options and its types"},
     {"host/run/", 1900, "what the program and the libraries share"},
     {"host/library/", 1350, "the C interface, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
-    {"host/python/", 2250, "the package and its bindings"},
+    {"host/python/", 2270, "the package and its bindings"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
     {"bench/", 3650, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
@@ -688,7 +688,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 1151 lines, at most 1150"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 1361 lines, at most 1360"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

@@ -30,7 +30,7 @@ struct AttentionForward {
     make_room();
     float* x = states.layers[0].x.data();
     for (int s = 0; s < sequences; ++s) {
-      cpu::embed(call.features_of(s), p.embedding.data(), n, x + floats_of(s * n));
+      cpu::embed(call.features_of(s), call.batch.width(), p.embedding.data(), n, x + floats_of(s * n));
     }
     const int layers = static_cast<int>(p.products.layers.size());
     for (int l = 0; l < layers; ++l) {
@@ -144,8 +144,8 @@ struct AttentionBackward {
       self_attention(l);
     }
     for (int s = 0; s < states.sequences; ++s) {
-      cpu::embed_backward(a.call.features_of(s), a.doutput + floats_of(s * states.n), states.n,
-                          a.sums.embedding);
+      cpu::embed_backward(a.call.features_of(s), a.call.batch.width(), a.doutput + floats_of(s * states.n),
+                          states.n, a.sums.embedding);
     }
   }
 

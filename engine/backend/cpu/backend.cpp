@@ -140,7 +140,7 @@ class CpuBackend final : public Backend, TwoOptDevice {
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     const SequenceBatch& batch = request.sequences;
     const int64_t rollouts = count_rollouts(request);
-    clear_rollouts(rollouts, batch.n, result);
+    clear_rollouts(rollouts, batch.steps(), result);
     const auto tiles = request.tape != nullptr ? gradient_tiles(batch, request.counts)
                                                : cut_for_rollout(batch, request.counts, rollouts);
     CpuTape* const tape = open_tape(request, tiles.size());
@@ -191,7 +191,7 @@ class CpuBackend final : public Backend, TwoOptDevice {
     const RolloutRequest forced = forced_rollouts(request);  // of tiles that are on no tape
     RolloutResult unread;
     if (tape == nullptr || tape->count < tiles.size())
-      clear_rollouts(count_rollouts(forced), request.sequences.n, unread);
+      clear_rollouts(count_rollouts(forced), request.sequences.steps(), unread);
     sum_tiles(request.sequences, tiles, folded, [&](size_t t, int worker, const FoldedActor& sums) {
       const CpuParameters& parameters = parameters_of(request.sequences, tiles[t]);
       GradientWorkspace& workspace = gradient_workspaces_[worker];
@@ -209,7 +209,7 @@ class CpuBackend final : public Backend, TwoOptDevice {
                        std::span<float> values, const StopToken& stop) override {
     const auto tiles = gradient_tiles(sequences);
     const CriticRequest request{sequences, targets.data(), weight, values.data(), stop};
-    const auto folded = [](Placement& placement) { return FoldedCritic(placement); };
+    const auto folded = [this](Placement& placement) { return FoldedCritic(placement, *layout_); };
     sum_tiles(sequences, tiles, folded, [&](size_t t, int worker, const FoldedCritic& sums) {
       critic_tile(parameters_of(sequences, tiles[t]), request, tiles[t], gradient_workspaces_[worker], sums);
     });
@@ -288,10 +288,11 @@ class CpuBackend final : public Backend, TwoOptDevice {
     const int encoder = config_.encoder == Encoder::kLstm
                             ? kLstmCell + 2 * kHidden
                             : config_.layers * (6 * kHidden + config_.feed_forward) + 2 * kHidden;
-    const int floats = encoder + kLstmCell + 2 * kHidden +
-                       (projections_of(config_.glimpses).count + 1) * kHidden +
-                       cpu::attention_activations(n, config_.glimpses);
-    return sizeof(float) * kGradientRows * static_cast<size_t>(n) * static_cast<size_t>(floats);
+    const int items = encoder + (projections_of(config_.glimpses).count + 1) * kHidden;
+    const int steps = kLstmCell + 2 * kHidden + cpu::attention_activations(n, config_.glimpses);
+    const size_t floats = static_cast<size_t>(n) * static_cast<size_t>(items) +
+                          static_cast<size_t>(max_steps(config_.problem, n)) * static_cast<size_t>(steps);
+    return sizeof(float) * kGradientRows * floats;
   }
 
   // Each set's tiles are cut into kSegments segments. A segment's tiles add to one buffer in order, and the

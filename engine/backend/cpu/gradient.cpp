@@ -16,7 +16,7 @@ struct TileGradient {
 
   const cpu::AttentionWeights weights = p.attention(request.policy);
   const SequenceBatch& batch = request.sequences;
-  const int n = batch.n, sequences = static_cast<int>(tile.pieces.size());
+  const int n = batch.n, most_steps = batch.steps(), sequences = static_cast<int>(tile.pieces.size());
   const int rows = static_cast<int>(tile.rollouts);
   StopMeter meter = StopMeter(&request.stop);
   int steps = 0;
@@ -33,7 +33,7 @@ struct TileGradient {
     encoder_backward();
   }
 
-  const int32_t* order(int64_t result) const { return request.orders + result * n; }
+  const int32_t* order(int64_t result) const { return request.orders + result * most_steps; }
 
   // Steps in which some rollout of the tile still had a choice.
   template <typename Rules>
@@ -43,7 +43,7 @@ struct TileGradient {
     for (const RolloutPiece& piece : tile.pieces) {
       for (int i = 0; i < piece.count; ++i) {
         const int32_t* items = order(piece.result + i);
-        most = std::max(most, static_cast<int>(std::find(items, items + n, -1) - items));
+        most = std::max(most, static_cast<int>(std::find(items, items + most_steps, -1) - items));
       }
     }
     return most;
@@ -60,6 +60,7 @@ struct TileGradient {
     std::fill_n(w.dqueries.get(total), total, 0.0f);
     w.scratch.get(cpu::gradient_scratch(n));
     w.items.resize(n);
+    w.words.resize(Rules::words(n));
     w.prior.start(p.prior_weights(request.policy), n);
     w.dprior.get(n);
     int row = 0;
@@ -95,6 +96,8 @@ struct TileGradient {
     const int32_t* items = order(result);
     const float* features = batch.features_of(tile.pieces[sequence].sequence);
     const float inverse_temperature = 1.0f / request.policy.temperature;
+    std::fill(w.words.begin(), w.words.end(), 0u);
+    rules.use_words(w.words.data());
     int count = initial_remaining(rules, list, n);
     for (int step = 0; step < steps && count > 0 && items[step] >= 0; ++step) {
       const int position = static_cast<int>(std::find(list, list + count, items[step]) - list);
@@ -112,7 +115,7 @@ struct TileGradient {
         if (prior != nullptr) w.prior.add_gradient(dprior, count, inverse_temperature, folded.prior);
       }
       rules.step(items[step]);
-      count = remove_and_filter(rules, list, count, position);
+      count = next_remaining(rules, list, count, position, n);
     }
   }
 
@@ -205,10 +208,10 @@ void gradient_tile(const CpuParameters& parameters, const GradientRequest& reque
 
 namespace {
 
-LstmGradient take_lstm(Placement& placement, bool start) {
+LstmGradient take_lstm(Placement& placement, int inputs, bool start) {
   float* const recurrent = placement.take<float>(kRecurrent);
   float* const bias = placement.take<float>(kGates);
-  float* const fold = placement.take<float>(2 * kGates);
+  float* const fold = placement.take<float>(static_cast<size_t>(inputs) * kGates);
   return {recurrent, bias, fold, start ? placement.take<float>(kGates) : nullptr};
 }
 
@@ -216,46 +219,58 @@ void add(const float* from, size_t count, size_t to, CpuParameters& p) {
   for (size_t i = 0; i < count; ++i) p.gradient[to + i] += from[i];
 }
 
-// Recurrent half and bias; input half: dW_ih = dM E^T (+ d1 s^T), dE += W_ih^T dM, ds = W_ih^T d1 (algebra
-// identity 1).
+// Of kWidth columns at `input` of a matrix X [H][width]: dW_ih += dM X^T, dX += W_ih^T dM. fold:
+// dM, [kWidth][4H].
+template <int kWidth>
+void unfold_inputs(const float* fold, int64_t weight_ih, int64_t input, int width, CpuParameters& p) {
+  const float* x = p.flat.data() + input;
+  float* dx = p.gradient.data() + input;
+  for (int j = 0; j < kGates; ++j) {
+    const float* w = p.flat.data() + weight_ih + floats_of(j);
+    float* dw = p.gradient.data() + weight_ih + floats_of(j);
+    float dm[kWidth];
+    for (int i = 0; i < kWidth; ++i) dm[i] = fold[i * kGates + j];
+    for (int d = 0; d < kHidden; ++d) {
+      float sum = dm[0] * x[width * d];
+      for (int i = 1; i < kWidth; ++i) sum += dm[i] * x[width * d + i];
+      dw[d] += sum;
+      for (int i = 0; i < kWidth; ++i) dx[width * d + i] += w[d] * dm[i];
+    }
+  }
+}
+
+// Of all its columns.
+void unfold_input(const float* fold, int64_t weight_ih, int64_t input, int width, CpuParameters& p) {
+  if (width == 2) return unfold_inputs<2>(fold, weight_ih, input, 2, p);
+  for (int i = 0; i < width; ++i)
+    unfold_inputs<1>(fold + static_cast<size_t>(i) * kGates, weight_ih, input + i, width, p);
+}
+
+// Recurrent half and bias; input half: of embedding, context and start (algebra identity 1).
 void unfold(const LstmGradient& folded, const LstmOffsets& lstm, CpuParameters& p) {
   add(folded.recurrent, kRecurrent, lstm.weight_hh, p);
   add(folded.bias, kGates, lstm.bias, p);
-  const bool start = lstm.start >= 0;
-  const float* e = p.flat.data() + lstm.embedding;
-  const float* s = p.flat.data() + (start ? lstm.start : 0);
-  float* de = p.gradient.data() + lstm.embedding;
-  float* ds = p.gradient.data() + (start ? lstm.start : 0);
-  for (int j = 0; j < kGates; ++j) {
-    const float x = folded.fold[j], y = folded.fold[kGates + j], first = start ? folded.start[j] : 0.0f;
-    const float* w = p.flat.data() + lstm.weight_ih + floats_of(j);
-    float* dw = p.gradient.data() + lstm.weight_ih + floats_of(j);
-    for (int d = 0; d < kHidden; ++d) {
-      dw[d] += x * e[2 * d] + y * e[2 * d + 1];
-      de[2 * d] += w[d] * x;
-      de[2 * d + 1] += w[d] * y;
-      if (!start) continue;
-      dw[d] += first * s[d];
-      ds[d] += w[d] * first;
-    }
-  }
+  unfold_input(folded.fold, lstm.weight_ih, lstm.embedding, lstm.features, p);
+  const float* const rest = folded.fold + static_cast<size_t>(lstm.features) * kGates;
+  if (lstm.contexts > 0) unfold_input(rest, lstm.weight_ih, lstm.context, lstm.contexts, p);
+  if (lstm.start >= 0) unfold_input(folded.start, lstm.weight_ih, lstm.start, 1, p);
 }
 
 }  // namespace
 
 FoldedActor::FoldedActor(Placement& placement, const ParameterLayout& layout, int projections)
-    : encoder(layout.layers.empty() ? take_lstm(placement, false) : LstmGradient{}),
+    : encoder(layout.layers.empty() ? take_lstm(placement, layout.encoder.inputs(), false) : LstmGradient{}),
       attention{placement.take<float>(layout.attention_end - layout.attention_begin),
-                placement.take<float>(layout.layers.empty() ? 0 : 2 * kHidden)},
-      decoder(take_lstm(placement, true)),
+                placement.take<float>(layout.layers.empty() ? 0 : layout.decoder.features * kHidden)},
+      decoder(take_lstm(placement, layout.decoder.inputs(), true)),
       query(placement.take<float>(kSquare)),
       references(placement.take<float>(static_cast<size_t>(projections) * kSquare)),
       glimpse_v(placement.take<float>(kHidden)),
       pointer_v(placement.take<float>(kHidden)),
       prior(placement.take<float>(layout.priors)) {}
 
-FoldedCritic::FoldedCritic(Placement& placement)
-    : encoder(take_lstm(placement, false)),
+FoldedCritic::FoldedCritic(Placement& placement, const ParameterLayout& layout)
+    : encoder(take_lstm(placement, layout.critic.encoder.inputs(), false)),
       reference(placement.take<float>(kSquare)),
       query(placement.take<float>(kSquare)),
       v(placement.take<float>(kHidden)),
@@ -270,9 +285,10 @@ void unfold(const FoldedActor& folded, CpuParameters& p) {
   } else {
     add(folded.attention.tensors, p.layout.attention_end - p.layout.attention_begin, p.layout.attention_begin,
         p);
+    const int width = p.layout.decoder.features;
     float* de = p.gradient.data() + p.layout.embedding;
     for (int d = 0; d < kHidden; ++d) {
-      for (int i = 0; i < 2; ++i) de[2 * d + i] += folded.attention.embedding[i * kHidden + d];
+      for (int i = 0; i < width; ++i) de[width * d + i] += folded.attention.embedding[i * kHidden + d];
     }
   }
   add(folded.prior, p.layout.priors, p.layout.prior, p);

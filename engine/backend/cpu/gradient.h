@@ -11,8 +11,8 @@
 
 namespace pointsman {
 
-// A tile's gradient sums. "Folded": the input halves of the LSTMs as [2][4H] and the projections stacked;
-// unfold() adds them to the gradient once a call.
+// A tile's gradient sums. "Folded": the input halves of the LSTMs as [inputs][4H] and the projections
+// stacked; unfold() adds them to the gradient once a call.
 struct FoldedActor {
   FoldedActor(Placement& placement, const ParameterLayout& layout, int projections);
   LstmGradient encoder;         // of Encoder::kLstm
@@ -23,7 +23,7 @@ struct FoldedActor {
 };
 
 struct FoldedCritic {
-  explicit FoldedCritic(Placement& placement);
+  FoldedCritic(Placement& placement, const ParameterLayout& layout);
   LstmGradient encoder;
   float *reference, *query, *v, *fc1_weight, *fc1_bias, *fc2_weight, *fc2_bias;
 };
@@ -38,6 +38,7 @@ struct GradientWorkspace {
   Buffer dqueries, dh, dc, dh_start, sums, dreferences, scratch, encoder_dh, encoder_dc, dprior;
   AttentionBackwardBuffers encoder;
   std::vector<int32_t> items;
+  std::vector<uint32_t> words;
   Prior prior;
 };
 

@@ -45,14 +45,15 @@ void accumulate_square(const float* x, const float* y, float* sum, int rows) {
   cpu::accumulate_outer({x, kHidden, y, kHidden, sum, kHidden, rows, kHidden, kHidden});
 }
 
-void LstmStates::resize(int new_rows, int new_steps, bool new_with_cells) {
+void LstmStates::resize(int new_rows, int new_steps, int new_width, bool new_with_cells) {
   rows = new_rows;
   steps = new_steps;
+  width = new_width;
   with_cells = new_with_cells;
   h.get(at(steps + 1) * kHidden);
   c.get(at(with_cells ? steps + 1 : 1) * kHidden);
   if (with_cells) cells.get(at(steps) * kLstmCell);
-  inputs.get(at(steps) * 2);
+  inputs.get(at(steps) * width);
   products.get(at(1) * kGates);
 }
 
@@ -88,7 +89,7 @@ void lstm_backward(const PackedLstm& lstm, LstmStates& states, const LstmStateGr
     cpu::accumulate_outer({states.cell(from), kLstmCell, states.h_before(from), kHidden, sums.recurrent,
                            kHidden, (end - from) * states.rows, kGates, kHidden});
     const int start_rows = first == 0 && sums.start != nullptr ? states.rows : 0;
-    cpu::accumulate_columns({states.cell(first), kLstmCell, states.input(first), start_rows,
+    cpu::accumulate_columns({states.cell(first), kLstmCell, states.input(first), states.width, start_rows,
                              (end - first) * states.rows, sums.start, sums.bias, sums.fold});
     end = first;
   }
@@ -102,12 +103,14 @@ constexpr int kStepItems = 32;  // a step of one LSTM row takes about as long as
 
 void encode_states(const PackedLstm& encoder, const TileCall& call, bool with_cells, LstmStates& states) {
   const int rows = static_cast<int>(call.tile.pieces.size()), n = call.batch.n;
-  states.resize(rows, n, with_cells);
+  const int width = encoder.inputs;
+  states.resize(rows, n, width, with_cells);
   std::fill_n(states.h_before(0), floats_of(rows), 0.0f);
   std::fill_n(states.c_before(0), floats_of(rows), 0.0f);
   for (int row = 0; row < rows; ++row) {
     const float* features = call.features_of(row);
-    for (int step = 0; step < n; ++step) std::copy_n(features + 2 * step, 2, states.input(step) + 2 * row);
+    for (int step = 0; step < n; ++step)
+      std::copy_n(features + width * step, width, states.input(step) + width * row);
   }
   float* products = states.products.data();
   std::fill_n(products, floats_of(rows, kGates), 0.0f);  // of the zero state
@@ -119,7 +122,8 @@ void encode_states(const PackedLstm& encoder, const TileCall& call, bool with_ce
                      kHidden, kGates, false});
     }
     cpu::lstm_cell({rows, products, kGates, encoder.fold.data(), encoder.bias.data(), states.input(step),
-                    states.c_before(step), states.h_after(step), states.c_after(step), states.cell(step)});
+                    width, states.c_before(step), states.h_after(step), states.c_after(step),
+                    states.cell(step)});
   }
 }
 

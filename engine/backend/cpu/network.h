@@ -145,20 +145,20 @@ void accumulate_square(const float* x, const float* y, float* sum, int rows);
 // States of `rows` sequences through `steps` steps. Without cells, which the backward pass reads and writes
 // over, c is the last step's only.
 struct LstmStates {
-  int rows = 0, steps = 0;
+  int rows = 0, steps = 0, width = 0;
   bool with_cells = false;
   Buffer h, c;      // [steps + 1][rows][H]: before the first step, after the first, ..
   Buffer cells;     // [steps][rows][5H]
-  Buffer inputs;    // [steps][rows][2]
+  Buffer inputs;    // [steps][rows][width]
   Buffer products;  // [rows][4H]
 
-  void resize(int new_rows, int new_steps, bool new_with_cells);
+  void resize(int new_rows, int new_steps, int new_width, bool new_with_cells);
   float* h_before(int step) { return h.data() + at(step) * kHidden; }
   float* h_after(int step) { return h_before(step + 1); }
   float* c_before(int step) { return c.data() + at(with_cells ? step : 0) * kHidden; }
   float* c_after(int step) { return c_before(step + 1); }
   float* cell(int step) { return with_cells ? cells.data() + at(step) * kLstmCell : nullptr; }
-  float* input(int step) { return inputs.data() + at(step) * 2; }
+  float* input(int step) { return inputs.data() + at(step) * width; }
 
  private:
   size_t at(int step) const { return static_cast<size_t>(step) * rows; }
@@ -168,7 +168,7 @@ struct LstmStates {
 struct LstmGradient {
   float* recurrent;  // [4H][H]
   float* bias;       // [4H]
-  float* fold;       // [2][4H]
+  float* fold;       // [inputs][4H]
   float* start;      // [4H] the first step's gate gradients (decoder); null: encoder
 };
 
@@ -220,7 +220,7 @@ void attention_encoder_forward(const TileCall& call, bool with_layers, Attention
 // Gradient sums of the attention encoder.
 struct AttentionGradient {
   float* tensors;    // of layout.attention_begin .. attention_end
-  float* embedding;  // [2][H] of E transposed
+  float* embedding;  // [F][H] of E transposed
 };
 struct AttentionBackwardBuffers {
   Buffer normed, dnormed, dhidden, dattended, dqkv, dmean;

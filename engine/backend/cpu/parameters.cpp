@@ -40,11 +40,14 @@ std::vector<float> CpuParameters::prior_weights(const Policy& policy) const {
 void CpuParameters::prepare_lstm(const LstmOffsets& from, PackedLstm& lstm) {
   pack(flat.data() + from.weight_hh, kGates, kHidden, lstm.recurrent);
   lstm.bias.assign(flat.begin() + from.bias, flat.begin() + from.bias + kGates);
-  lstm.fold.resize(2 * kGates);
-  fold_input(from.weight_ih, from.embedding, 2, lstm.fold.data());
+  lstm.inputs = from.inputs();
+  lstm.fold.resize(static_cast<size_t>(lstm.inputs) * kGates);
+  fold_input(from.weight_ih, from.embedding, from.features, lstm.fold.data());
+  float* const rest = lstm.fold.data() + static_cast<size_t>(from.features) * kGates;
+  if (from.contexts > 0) fold_input(from.weight_ih, from.context, from.contexts, rest);
 }
 
-// fold [width][4H] = (W_ih X)^T, X [H][width] at `input`.
+// fold [width][4H] = (W_ih X)^T, X [H][width] at `input`; width at most 16.
 void CpuParameters::fold_input(int64_t weight_ih, int64_t input, int width, float* fold) const {
   constexpr int kPanel = 16;
   AlignedFloats panel(kPanel * kHidden, 0.0f), product(kPanel * kGates);
@@ -72,9 +75,10 @@ void CpuParameters::prepare(WorkerThreads* helpers) {
   if (config.encoder == Encoder::kLstm) {
     prepare_lstm(layout.encoder, encoder);
   } else {
-    embedding.resize(2 * kHidden);
+    const int width = layout.decoder.features;
+    embedding.resize(static_cast<size_t>(width) * kHidden);
     for (int d = 0; d < kHidden; ++d) {
-      for (int i = 0; i < 2; ++i) embedding[i * kHidden + d] = flat[layout.embedding + 2 * d + i];
+      for (int i = 0; i < width; ++i) embedding[i * kHidden + d] = flat[layout.embedding + width * d + i];
     }
   }
   products.for_each([this](auto& linear) {

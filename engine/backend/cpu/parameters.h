@@ -18,10 +18,11 @@ struct PackedMatrix {
   AlignedFloats forward, backward;
 };
 
-// An LSTM with its input half folded to [4H, 2] (algebra identity 1).
+// An LSTM with its input half folded to [4H, F + C] (algebra identity 1).
 struct PackedLstm {
   PackedMatrix recurrent;  // W_hh [4H][H]
-  AlignedFloats fold;      // [2][4H] W_ih E
+  int inputs = 0;          // F, of the decoder F + C
+  AlignedFloats fold;      // [inputs][4H] W_ih E, then W_ih W_context
   AlignedFloats bias;      // [4H]
 };
 
@@ -55,7 +56,7 @@ class CpuParameters {
   int64_t actor_steps = 0, critic_steps = 0;
 
   PackedLstm encoder, decoder;  // encoder: of Encoder::kLstm; the next two: of kAttention
-  AlignedFloats embedding;      // [2][H] E transposed
+  AlignedFloats embedding;      // [F][H] E transposed
   EncoderProducts<PackedMatrix> products;
   AlignedFloats decoder_start_bias;  // [4H] bias + W_ih start
   PackedMatrix query;                // [H][H] the step's query projection

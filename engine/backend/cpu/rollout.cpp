@@ -66,6 +66,9 @@ constexpr int kEnded = -1, kImpossible = -2;  // in the place of a position: of 
 
 template <typename Rules>
 struct TileRollout {
+  static constexpr int kInputs = Rules::kFeatures + Rules::kContext;  // of the decoder
+  static_assert(Rules::kFeatures >= 2);
+
   const TileRolloutArgs& args;
   BranchQueue::Tree& tree;
   const EncodedTile& encoded;
@@ -79,7 +82,7 @@ struct TileRollout {
   RolloutResult& result = args.result;
   const cpu::AttentionWeights weights = parameters.attention(request.policy);
   const bool want_entropy = request.wants_entropy();
-  const int n = batch.n;
+  const int n = batch.n, steps = batch.steps(), words = Rules::words(n);
   StopMeter meter = StopMeter(&request.stop);
   std::deque<Level<Rules>> levels = {};                 // what is left to do at each depth
   std::vector<int> child_of = std::vector<int>(n, -1);  // by position in a group's list
@@ -124,7 +127,7 @@ struct TileRollout {
     for (size_t d = 0; d <= depth; ++d) {
       Level<Rules>& level = levels[d];
       const size_t count = level.groups.size(), kept = d < depth ? count / 2 : (count + 1) / 2;
-      if (kept == count || level.members_from(kept) * (n - level.step) < kSmallestBranch) continue;
+      if (kept == count || level.members_from(kept) * (steps - level.step) < kSmallestBranch) continue;
       give_branch(level, kept);
       return;
     }
@@ -142,7 +145,7 @@ struct TileRollout {
     to.step = from.step;
     to.groups.assign(from.groups.begin() + static_cast<int64_t>(first), from.groups.end());
     to.members.assign(from.members.end() - from.members_from(first), from.members.end());
-    to.states->make_room(to.groups.size(), n);
+    to.states->make_room(to.groups.size(), n, words);
     for (size_t g = 0; g < to.groups.size(); ++g) {
       to.groups[g].first_member -= from.groups[first].first_member;
       copy_states(from, first + g, to, g);
@@ -155,6 +158,7 @@ struct TileRollout {
 
   void copy_states(const Level<Rules>& from, size_t g, const Level<Rules>& to, size_t at) const {
     std::copy_n(items(from, g), n, items(to, at));
+    std::copy_n(words_of(from, g), words, words_of(to, at));
     std::copy_n(from.h_of(g), kHidden, to.h_of(at));
     std::copy_n(from.c_of(g), kHidden, to.c_of(at));
   }
@@ -179,10 +183,12 @@ struct TileRollout {
       const int members = recorded == nullptr ? piece.count : 1;
       for (int i = 0; i < piece.count; i += members) {
         const int row = static_cast<int>(first.groups.size());
-        first.states->make_room(row + 1, n);
+        first.states->make_room(row + 1, n, words);
         first.groups.push_back({Rules::make(batch.rule_inputs(piece.sequence, request.policy)), p, row, 0,
                                 static_cast<int>(first.members.size()) + i, members});
         Group<Rules>& group = first.groups.back();
+        std::fill_n(words_of(first, row), words, 0u);
+        group.rules.use_words(words_of(first, row));
         group.remaining = initial_remaining(group.rules, items(first, row), n);
       }
       for (int i = 0; i < piece.count; ++i) first.members.push_back({p, piece.first + i, piece.result + i});
@@ -196,12 +202,21 @@ struct TileRollout {
     const int rows = static_cast<int>(level.groups.size());
     const float *h = encoded.start_h, *c = encoded.start_c;
     float* products = w.products.data();
-    float* cells = nullptr;
+    float *cells = nullptr, *inputs = nullptr;
+    if constexpr (kInputs > 2) {  // zeros for the item, and the context
+      inputs = w.inputs.get(static_cast<size_t>(rows) * kInputs);
+      for (int row = 0; row < rows; ++row) {
+        Group<Rules> group = level.groups[row];
+        group.rules.use_words(words_of(level, row));
+        make_input(group, -1, inputs + row * kInputs);
+      }
+    }
     if (recorded != nullptr) {
       LstmStates& decoder = recorded->decoder;
-      decoder.resize(rows, n, true);
-      recorded->queries.get(static_cast<size_t>(n) * rows * kHidden);
-      recorded->attention.get(static_cast<size_t>(n) * rows * attention_size());
+      decoder.resize(rows, steps, kInputs, true);
+      recorded->queries.get(static_cast<size_t>(steps) * rows * kHidden);
+      recorded->attention.get(static_cast<size_t>(steps) * rows * attention_size());
+      if (inputs != nullptr) std::copy_n(inputs, static_cast<size_t>(rows) * kInputs, decoder.input(0));
       for (const Group<Rules>& group : level.groups) {
         std::copy_n(h + group.piece * kHidden, kHidden, decoder.h_before(0) + group.row * kHidden);
         std::copy_n(c + group.piece * kHidden, kHidden, decoder.c_before(0) + group.row * kHidden);
@@ -212,8 +227,9 @@ struct TileRollout {
     }
     cpu::multiply({h, kHidden, parameters.decoder.recurrent.forward.data(), products, kGates, rows, kHidden,
                    kGates, false});
-    cpu::lstm_cell({rows, products, kGates, nullptr, parameters.decoder_start_bias.data(), nullptr, c,
-                    level.h_of(0), level.c_of(0), cells});
+    cpu::lstm_cell({rows, products, kGates, parameters.decoder.fold.data(),
+                    parameters.decoder_start_bias.data(), inputs, kInputs, c, level.h_of(0), level.c_of(0),
+                    cells});
     for (int row = 0; recorded != nullptr && row < rows; ++row) record_state(level, row, row);
   }
 
@@ -230,7 +246,8 @@ struct TileRollout {
     for (size_t g = first; g < level.groups.size(); ++g) {
       const Group<Rules>& group = level.groups[g];
       if (group.remaining == 0) {
-        for (int m = 0; m < group.members; ++m) finish(level.members[group.first_member + m]);
+        const bool whole = group.rules.complete(level.step, n);
+        for (int m = 0; m < group.members; ++m) finish(level.members[group.first_member + m], whole);
       } else {
         if (g != end) {
           copy_states(level, g, level, end);
@@ -244,6 +261,19 @@ struct TileRollout {
 
   int32_t* items(const Level<Rules>& level, size_t group) const {
     return level.states->items.data() + group * n;
+  }
+  uint32_t* words_of(const Level<Rules>& level, size_t group) const {
+    return level.states->words.data() + group * words;
+  }
+
+  // What the decoder reads after `item`, or first (-1): the item's features, then the context.
+  void make_input(const Group<Rules>& group, int32_t item, float* to) const {
+    if (item < 0) {
+      std::fill_n(to, Rules::kFeatures, 0.0f);
+    } else {
+      std::copy_n(features(group.piece) + static_cast<size_t>(item) * Rules::kFeatures, Rules::kFeatures, to);
+    }
+    group.rules.context(to + Rules::kFeatures);
   }
   size_t attention_size() const { return cpu::attention_activations(n, weights.glimpses); }
 
@@ -278,19 +308,20 @@ struct TileRollout {
     return begin;
   }
 
-  // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made: nobody reads it once
-  // every group is left with at most two items, since the last item needs no network.
+  // [W_hh h, W_q h] of a block of groups. Returns whether the gates' part was made. Of monotone rules nobody
+  // reads it once every group is left with at most two items, since the last item needs no network; of others
+  // a forced choice may leave many.
   bool make_products(const Level<Rules>& level, size_t first, size_t last) {
     int most = 0;
     for (size_t g = first; g < last; ++g) most = std::max(most, level.groups[g].remaining);
-    if (most < 2) return false;
+    if (Rules::kMonotone && most < 2) return false;
     const int rows = static_cast<int>(last - first);
     const float* h = level.h_of(first);
     float* products = w.products.data();
     constexpr int kWidth = kGates + kHidden;
     cpu::multiply({h, kHidden, parameters.query.forward.data(), products + kGates, kWidth, rows, kHidden,
                    kHidden, false});
-    if (most < 3) return false;
+    if (Rules::kMonotone && most < 3) return false;
     cpu::multiply({h, kHidden, parameters.decoder.recurrent.forward.data(), products, kWidth, rows, kHidden,
                    kGates, false});
     return true;
@@ -332,9 +363,9 @@ struct TileRollout {
   }
 
   // Probabilities of one group, its members' choices, and the groups they fall into.
-  void choose(const Level<Rules>& parents, Level<Rules>& children, size_t g, bool states,
-              const float* products) {
-    const Group<Rules>& group = parents.groups[g];
+  void choose(Level<Rules>& parents, Level<Rules>& children, size_t g, bool states, const float* products) {
+    Group<Rules>& group = parents.groups[g];
+    group.rules.use_words(words_of(parents, g));
     const int32_t* list = items(parents, g);
     const int step = parents.step;
     float* prefix = w.prefix.data();
@@ -363,12 +394,12 @@ struct TileRollout {
       const int position = pick(group, list, member, m, step);
       // The misfit that ends an order is no part of it, nor of its log p.
       if (position < 0 || group.rules.ends(list[position])) {
-        finish(member, position == kImpossible);
+        finish(member, position != kImpossible && group.rules.complete(step, n));
         continue;
       }
       double log_prob = member.log_prob;
       if (group.remaining > 1) log_prob += static_cast<double>((w.logits[position] - largest) - log_total);
-      result.orders[member.result * n + step] = list[position];
+      result.orders[member.result * steps + step] = list[position];
       if (child_of[position] < 0)
         child_of[position] = add_child(parents, children, g, position, states, products);
       ++children.groups[child_of[position]].members;
@@ -398,7 +429,7 @@ struct TileRollout {
   int pick(const Group<Rules>& group, const int32_t* list, const Member& member, int m, int step) const {
     const int count = group.remaining;
     if (request.decode == Decode::kForced) {
-      const int32_t item = request.forced[member.result * n + step];
+      const int32_t item = request.forced[member.result * steps + step];
       if (item < 0) return kEnded;
       const int32_t* at = std::find(list, list + count, item);
       return at == list + count ? kImpossible : static_cast<int>(at - list);
@@ -420,24 +451,27 @@ struct TileRollout {
                 const float* products) {
     const Group<Rules>& group = parents.groups[g];
     const size_t child = children.groups.size();
-    children.states->make_room(child + 1, n);
+    children.states->make_room(child + 1, n, words);
     int32_t* list = items(children, child);
     std::copy_n(items(parents, g), group.remaining, list);
+    std::copy_n(words_of(parents, g), words, words_of(children, child));
     Group<Rules> next = group;
+    next.rules.use_words(words_of(children, child));
     const int32_t item = list[position];
     next.rules.step(item);
     next.last = item;
-    next.remaining = remove_and_filter(next.rules, list, group.remaining, position);
+    next.remaining = next_remaining(next.rules, list, group.remaining, position, n);
     next.members = 0;
-    if (next.remaining > 1 && states) {
-      const float* input = features(group.piece) + 2 * item;
+    if (next.remaining > (Rules::kMonotone ? 1 : 0) && states) {
+      float input[kInputs];
+      make_input(next, item, input);
       float* cell = nullptr;
       if (recorded != nullptr) {
         cell = recorded->decoder.cell(children.step) + group.row * kLstmCell;
-        std::copy_n(input, 2, recorded->decoder.input(children.step) + 2 * group.row);
+        std::copy_n(input, kInputs, recorded->decoder.input(children.step) + kInputs * group.row);
       }
       cpu::lstm_cell({1, products, kGates + kHidden, parameters.decoder.fold.data(),
-                      parameters.decoder.bias.data(), input, parents.c_of(g), children.h_of(child),
+                      parameters.decoder.bias.data(), input, kInputs, parents.c_of(g), children.h_of(child),
                       children.c_of(child), cell});
       if (recorded != nullptr) record_state(children, child, group.row);
     }
@@ -465,14 +499,13 @@ struct TileRollout {
     drop_finished(children, first_child);
   }
 
-  // A forced order that ended in what cannot be chosen, or a tour that ended early, has no log p and no cost.
-  void finish(const Member& member, bool impossible = false) {
-    const int32_t* order = result.orders.data() + member.result * n;
-    const bool ended = Rules::kDropsItems || order[n - 1] >= 0;
-    const bool whole = ended && !impossible && !std::isnan(member.log_prob);
+  // A forced order that ended in what cannot be chosen, or too early, has no log p and no cost.
+  void finish(const Member& member, bool complete) {
+    const int32_t* order = result.orders.data() + member.result * steps;
+    const bool whole = complete && !std::isnan(member.log_prob);
     const double nan = std::numeric_limits<double>::quiet_NaN();
     result.log_probs[member.result] = whole ? member.log_prob : nan;
-    result.costs[member.result] = whole ? Rules::cost(features(member.piece), order, n) : nan;
+    result.costs[member.result] = whole ? Rules::cost(features(member.piece), order, steps) : nan;
   }
 };
 

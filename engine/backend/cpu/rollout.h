@@ -19,15 +19,17 @@
 
 namespace pointsman {
 
-// Network states and remaining items of groups.
+// Network states and remaining items of groups, and the words of their rules.
 struct GroupStates {
-  Buffer h, c;                 // [groups][H]
-  std::vector<int32_t> items;  // [groups][n]
+  Buffer h, c;                  // [groups][H]
+  std::vector<int32_t> items;   // [groups][n]
+  std::vector<uint32_t> words;  // [groups][Rules::words(n)]
 
-  void make_room(size_t groups, int n) {
+  void make_room(size_t groups, int n, int words_each) {
     h.get(groups * kHidden);
     c.get(groups * kHidden);
     if (items.size() < groups * n) items.resize(groups * n);
+    if (words.size() < groups * words_each) words.resize(groups * words_each);
   }
 };
 
@@ -49,7 +51,7 @@ struct Draws {
 
 struct RolloutWorkspace {
   EncodedTile encoded;
-  Buffer products, logits, prefix, attention;
+  Buffer products, inputs, logits, prefix, attention;
   Draws draws;
   std::deque<GroupStates> levels;
   Prior prior;

@@ -103,6 +103,10 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   }
 
   void configure(const ModelConfig& config, int sets) override {
+    if (!is_plain(config.problem)) {
+      throw DeviceError(std::string("CUDA: no kernels for ") + name_of(config.problem) +
+                        " yet; expected device cpu");
+    }
     device_.make_current();
     device_.parameters.reset();
     device_.memory_budget.release();

@@ -38,7 +38,7 @@ struct Share {
   std::vector<int32_t> sets = {}, counts = {};
   std::vector<uint64_t> keys = {};
   std::vector<uint32_t> first_samples = {};
-  std::vector<int32_t> orders = {};  // [rollouts][n] forced, or of a gradient
+  std::vector<int32_t> orders = {};  // [rollouts][steps] forced, or of a gradient
   std::vector<float> factors = {};   // [rollouts] weights of a gradient, a critic's targets
 };
 
@@ -86,7 +86,7 @@ struct Source {
 void append_sequence(const RolloutRequest& rollouts, int sequence, Share& share) {
   const SequenceBatch& batch = rollouts.sequences;
   const auto s = static_cast<size_t>(sequence), n = static_cast<size_t>(batch.n);
-  append_row(share.features, batch.features, s, 2 * n);
+  append_row(share.features, batch.features, s, static_cast<size_t>(batch.width()) * n);
   append_row(share.weights, batch.weights, s, n);
   append_row(share.capacities, batch.capacities, s, 1);
   append_row(share.keys, rollouts.instance_keys, s, 1);
@@ -110,7 +110,8 @@ Share share_of(const Source& source, const std::vector<RolloutTile>& tiles, cons
       }
       share.counts.back() += piece.count;
       for (int64_t row = piece.result; row < piece.result + piece.count; ++row) {
-        append_row(share.orders, all.forced, static_cast<size_t>(row), static_cast<size_t>(all.sequences.n));
+        append_row(share.orders, all.forced, static_cast<size_t>(row),
+                   static_cast<size_t>(all.sequences.steps()));
         append_row(share.factors, source.factors, static_cast<size_t>(row), 1);
       }
     }
@@ -247,7 +248,7 @@ class ClusterBackend final : public Backend {
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
-    clear_rollouts(count_rollouts(request), request.sequences.n, result);
+    clear_rollouts(count_rollouts(request), request.sequences.steps(), result);
     if (request.stop.stops()) {
       count_finished(request, result);
     } else {

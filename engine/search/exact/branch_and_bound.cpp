@@ -96,7 +96,7 @@ class BranchAndBound {
 }  // namespace
 
 Solution exact_packing(const Instance& instance, const SearchControl& control, int64_t most_branches) {
-  require_problem(problem_of(instance).has_capacity, instance, "exact_packing");
+  require_problem(problem_of(instance).has_packing, instance, "exact_packing");
   return BranchAndBound(instance).run(control, most_branches);
 }
 

@@ -99,7 +99,8 @@ struct ActiveSearch {
         one.parameter_set = static_cast<int32_t>(i);
         packer.add(i, r % augment,
                    shares_encodings ? std::vector<int32_t>()
-                                    : input_order(options.seed, one.key, one.first_sample, n),
+                                    : input_order(options.seed, one.key, one.first_sample, n,
+                                                  problem_of(*instances[0]).depots()),
                    one);
       }
     }
@@ -157,7 +158,7 @@ struct ActiveSearch {
     if (std::isnan(cost) || (own.is_solved() && !(cost < own.least_cost))) return;
     own.least_cost = cost;
     Solution solution;
-    solution.order = packer.original_order(sequence, &rollouts.orders[rollout * instances[i]->n()]);
+    solution.order = packer.original_order(sequence, &rollouts.orders[rollout * packer.sequences().steps()]);
     require_valid(*instances[i], solution, kInvalidAnswer);
     solution.log_prob = rollouts.log_probs[rollout];
     solution.network_objective = solution.objective;

@@ -175,7 +175,9 @@ struct Sampler {
     for (const PlannedSequence& one : sequences) {
       const uint64_t key = batch.keys[one.instance];
       packer.add(one.instance, one.copy,
-                 options.shuffle ? input_order(options.seed, key, one.replica, n) : std::vector<int32_t>(),
+                 options.shuffle
+                     ? input_order(options.seed, key, one.replica, n, problem_of(*instances[0]).depots())
+                     : std::vector<int32_t>(),
                  {key, static_cast<uint32_t>(one.first), one.count});
       count += one.count;
     }
@@ -213,7 +215,7 @@ struct Sampler {
     const double cost = rollouts.costs[at];
     if (std::isnan(cost) || !(kept.size() < keep || cost <= kept.back().cost)) return;
     Answer answer = {cost, sequence.first + j * options.augment, rollouts.log_probs[at]};
-    answer.order = packer.original_order(s, &rollouts.orders[at * n]);
+    answer.order = packer.original_order(s, &rollouts.orders[at * packer.sequences().steps()]);
     answer.identity = problem_of(*instances[0]).canonical(answer.order);
     const auto twin = std::ranges::find(kept, answer.identity, &Answer::identity);
     if (twin != kept.end()) {

@@ -131,11 +131,11 @@ typedef struct pointsman_read_options {
 typedef struct pointsman_instance {
   size_t size;
   const char* id;       // "" when it has none
-  const char* problem;  // "tsp", "knapsack"
+  const char* problem;  // "tsp", "knapsack", "cvrp"
   const char* metric;   // TSP: "EUCLIDEAN" (not rounded) or TSPLIB's name: "EUC_2D", .., "EXPLICIT"; else ""
-  const double* items;  // [n][2] x, y or weight, value; NULL for a matrix of distances
+  const double* items;  // [n][2] x, y or weight, value; CVRP [n][3]; NULL for a matrix of distances
   size_t n;
-  double capacity;  // KnapSack; else 0
+  double capacity;  // KnapSack, CVRP; else 0
 } pointsman_instance;
 
 // One answer, as its owner holds it. Costs and weights are in the instance's own units.
@@ -193,8 +193,8 @@ POINTSMAN_API int pointsman_instances_get(const pointsman_instances* instances, 
                                           pointsman_instance* instance);
 
 // Add one instance at the end. problem: "tsp": items [n][2] are x, y, within +-1e100; "knapsack": weight,
-// value, from 0 to 1e100, as is the capacity. id: NULL or "" for none. POINTSMAN_INPUT where a number is not
-// so.
+// value, from 0 to 1e100, as is the capacity; "cvrp": items [n][3] are x, y, demand, the depot with demand 0
+// first, and no demand above the capacity. id: NULL or "" for none. POINTSMAN_INPUT where a number is not so.
 POINTSMAN_API int pointsman_add_items(pointsman_solver* solver, pointsman_instances* instances,
                                       const char* problem, const double* items, size_t n, double capacity,
                                       const char* id);

@@ -153,10 +153,13 @@ def _once(name, doc) -> Any:
     return attribute
 
 
+_NUMBERS = {"tsp": "a TSP has points", "knapsack": "a KnapSack has weights and values", "cvrp": "a CVRP has points and demands"}
+
+
 class Instances:
     """Instances of one problem or several, as `read` and `generate` give them. They never change."""
     __slots__ = ("_core", )
-    problem: str = _of_core("problem", '"tsp" or "knapsack", of the first.')
+    problem: str = _of_core("problem", '"tsp", "knapsack" or "cvrp", of the first.')
     sizes: list[int] = _of_core("sizes", "Cities or items of each.")
     ids: list[str] = _of_core("ids", "The file's own names; empty where there are none.")
     metrics: list[str] = _of_core("metrics", "As TSPLIB names them; EUCLIDEAN is not rounded.")
@@ -173,31 +176,36 @@ class Instances:
         shown = str(sizes[0]) if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)}"
         return f"<pointsman.Instances: {len(self)} {self.problem}, n = {shown}>"
 
-    def _items(self, has_capacity, place=slice(None)):
-        """Of all instances, where they have the problem that is asked for."""
-        if self._core.has_capacity != has_capacity:
-            raise AttributeError("a TSP has points" if has_capacity else "a KnapSack has weights and values")
+    def _items(self, problems, place):
+        """Of all instances, where they have a problem of those that have it."""
+        if self.problem not in problems:
+            raise AttributeError(_NUMBERS[self.problem])
         items = self._core.items()
         return [one[:, place] for one in items] if isinstance(items, list) else items[:, :, place]
 
     @property
     def points(self) -> Floats | list[Floats]:
-        """(B, n, 2) x and y of a TSP; a list of (n, 2) where sizes differ."""
-        return self._items(False)
+        """(B, n, 2) x and y of a TSP or CVRP; a list of (n, 2) where sizes differ."""
+        return self._items(("tsp", "cvrp"), slice(0, 2))
+
+    @property
+    def demands(self) -> Floats | list[Floats]:
+        """(B, n) of CVRP, the depot's 0 first; a list where sizes differ."""
+        return self._items(("cvrp",), 2)
 
     @property
     def weights(self) -> Floats | list[Floats]:
         """(B, n) of KnapSack; a list where sizes differ."""
-        return self._items(True, 0)
+        return self._items(("knapsack",), 0)
 
     @property
     def values(self) -> Floats | list[Floats]:
         """(B, n) of KnapSack; a list where sizes differ."""
-        return self._items(True, 1)
+        return self._items(("knapsack",), 1)
 
     @property
     def capacities(self) -> Floats:
-        """(B,) of KnapSack."""
+        """(B,) of KnapSack and CVRP."""
         return np.array(self._core.capacities)
 
     def write(self, path: Path, *, force: bool = False) -> None:
@@ -234,7 +242,9 @@ class Result:
 
     @functools.cached_property
     def tours(self) -> NDArray[np.int32] | list[NDArray[np.int32]]:
-        """(B, n) int32, -1 throughout where there is no answer; where sizes differ a list, empty there."""
+        """(B, n) int32, -1 throughout where there is no answer; where sizes differ a list, empty there.
+
+        Of CVRP (B, 2n): the customers in order, 0 between two routes, -1 after the last."""
         if not self.instances._core.has_all_items:
             raise AttributeError("a KnapSack has items")
         return self._core.tours()

@@ -60,8 +60,8 @@ EVAL_Y = {
 _ROUNDED_GAP = 1e-9  # a gap that is not above it is 0, but for the rounding of its sums
 _MOST_MAPS = 25
 # Okabe and Ito's, for the colour-blind; after seven the lines are dashed, and their markers others.
-_STYLES = (cycler(linestyle=["-", "--", ":", "-."], marker=["o", "s", "^", "D"]) *
-           cycler(color=["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]))
+_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
+_STYLES = cycler(linestyle=["-", "--", ":", "-."], marker=["o", "s", "^", "D"]) * cycler(color=_COLOURS)
 
 
 def _text(path):
@@ -196,7 +196,16 @@ def _degrees(values):
     return whole + (values - whole) * 5 / 3
 
 
-def _map(ax, points, metric, tour, caption):
+def _loops(tour, routed):
+    """The round trip, or each vehicle's, as indices of points."""
+    if not routed:
+        return [[*tour, tour[0]]]
+    tour = np.asarray(tour)
+    tour = tour[tour >= 0]
+    return [[0, *route[route > 0], 0] for route in np.split(tour, np.flatnonzero(tour == 0))]
+
+
+def _map(ax, points, metric, tour, caption, routed):
     if metric == "GEO":
         y, x = _degrees(points).T
         middle = math.radians(min(max((y.min() + y.max()) / 2, -87), 87))
@@ -205,15 +214,19 @@ def _map(ax, points, metric, tour, caption):
         x, y = points.T
         ax.set(xlabel="x", ylabel="y", aspect="equal")
     size = min(max(40 / math.sqrt(len(points)), 0.8), 6)
-    ax.plot(x[[*tour, tour[0]]], y[[*tour, tour[0]]], color="#0072b2", linewidth=min(max(size / 3, 0.4), 1.6), marker="o",
-            markersize=size, markerfacecolor="#222222", markeredgewidth=0)
+    ax.set_prop_cycle(color=_COLOURS if routed else _COLOURS[:1])
+    for loop in _loops(tour, routed):
+        ax.plot(x[loop], y[loop], linewidth=min(max(size / 3, 0.4), 1.6), marker="o", markersize=size,
+                markerfacecolor="#222222", markeredgewidth=0)
+    if routed:
+        ax.plot(x[0], y[0], color="#222222", marker="s", markersize=2 * size, linestyle="none")
     ax.set_title(caption, fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: Sequence[str] = (), index: int | None = None,
          ax: Axes | None = None) -> Axes | list[Axes]:
-    """The round trips of answers to TSP instances: a map for each instance and answer, true to scale.
+    """The round trips of answers to TSP instances, or the routes of CVRP: a map for each instance and answer, true to scale.
 
     `instances`: a file, Instances or a Result, which is its own answer. `answers`: files or Results. `index`: only that
     instance, from 0. Returns Axes, of several maps a list of them; `ax` is for one.
@@ -231,7 +244,7 @@ def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: 
     chosen = range(len(instances)) if index is None else [index]
     if len(chosen) * len(answers) > _MOST_MAPS:
         raise make(2, f"plot tour: {len(chosen) * len(answers)} maps are more than {_MOST_MAPS}; choose an instance by index")
-    if instances.problem != "tsp":
+    if instances.problem == "knapsack":
         raise make(2, f"plot tour: {source}: a knapsack has no map")
     maps = []
     for name, answer in zip(names, answers):
@@ -254,7 +267,9 @@ def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: 
     else:
         all_axes = [ax]
     for one, (points, metric, order, name, cost) in zip(all_axes, maps):
-        _map(one, points, metric, order, f"{name}: {len(points)} cities, length {cost:.6g}")
+        routed = instances.problem == "cvrp"
+        what = f"{len(points) - 1} customers" if routed else f"{len(points)} cities"
+        _map(one, points, metric, order, f"{name}: {what}, length {cost:.6g}", routed)
     return all_axes[0] if len(all_axes) == 1 else all_axes
 
 
@@ -288,7 +303,7 @@ def ratio(*answers: Path, labels: Sequence[str] = (), ax: Axes | None = None) ->
         if not ratios:
             raise make(3, f"{path}: expected at least one solution, found none", path)
         lines.append(sorted(ratios))
-    measure = "packed value" if problem == "knapsack" else "tour length"
+    measure = {"knapsack": "packed value", "cvrp": "length of the routes"}.get(problem, "tour length")
     ax = _chart(ax, "share of the instances, sorted (%)", f"ratio to optimal ({measure} / reference)", reference=1.0,
                 reference_label="reference")
     for name, ratios in zip(names, lines):

@@ -25,6 +25,15 @@ inline std::unique_ptr<Backend> backend_with(const ModelConfig& config, const st
 // prefixes.
 extern const bool kIsCpuBackend;
 
+// The problems that the device has kernels for.
+inline std::vector<ProblemKind> problems_of_backend() {
+  std::vector<ProblemKind> problems;
+  for_each_problem([&](ProblemKind kind) {
+    if (kIsCpuBackend || is_plain(kind)) problems.push_back(kind);
+  });
+  return problems;
+}
+
 // Tests divide their numbers of sequences, samples and repetitions by this: 1 except under the emulation.
 extern const int kFewer;
 

@@ -18,7 +18,6 @@
 namespace pointsman {
 namespace {
 
-constexpr ProblemKind kProblems[] = {ProblemKind::kTsp, ProblemKind::kKnapsack};
 constexpr int kSamples = 4;
 
 // Greedy and kSamples samples of every sequence, made in batches of `size` sequences.
@@ -33,7 +32,7 @@ RolloutResult in_batches(Backend& backend, const RandomBatch& all, int size, Dec
     request.counts = counts.data();
     request.instance_keys = all.keys.data() + first;
     const RolloutResult part = roll_out(backend, request);
-    append(part, all.n, 0, part.costs.size(), joined);
+    append(part, all.steps(), 0, part.costs.size(), joined);
   }
   return joined;
 }
@@ -269,7 +268,7 @@ TEST_CASE("long calls ask often whether they should stop") {
 // ------------------------------------------------------------------------------------------- the same bits
 
 TEST_CASE("batches of 1, 7, 64 and all, with 1, 2 and 3 threads, give the same bits") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     const int n = kIsCpuBackend ? 20 : 12;
     const RandomBatch all(problem, n, fewer(90), 1);
     const ModelConfig config = config_for(problem, n);
@@ -288,7 +287,7 @@ TEST_CASE("batches of 1, 7, 64 and all, with 1, 2 and 3 threads, give the same b
 }
 
 TEST_CASE("instances in another order, with their keys, give the same bits") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     const RandomBatch all(problem, 17, fewer(61), 2);
     std::vector<int> order(all.count);
     std::iota(order.begin(), order.end(), 0);
@@ -298,7 +297,8 @@ TEST_CASE("instances in another order, with their keys, give the same bits") {
     const RolloutResult expected = in_batches(*backend, all, all.count, Decode::kSample);
     const RolloutResult shuffled = in_batches(*backend, all.permuted(order), all.count, Decode::kSample);
     RolloutResult picked;
-    for (int row : order) append(expected, all.n, static_cast<size_t>(row) * kSamples, kSamples, picked);
+    for (int row : order)
+      append(expected, all.steps(), static_cast<size_t>(row) * kSamples, kSamples, picked);
     CHECK(same_answers(shuffled, picked));
     CHECK(!same_answers(shuffled, expected));
   }
@@ -306,7 +306,7 @@ TEST_CASE("instances in another order, with their keys, give the same bits") {
 
 TEST_CASE("samples in ten chunks, in strides and one by one give the same bits as at once") {
   const int kMany = fewer(300, 40);
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     const RandomBatch all(problem, 12, 3, 3);
     const ModelConfig config = config_for(problem, 12);
     // The prefixes of a network that decides coincide for long; those of a fresh one part at once.
@@ -331,7 +331,7 @@ TEST_CASE("samples in ten chunks, in strides and one by one give the same bits a
         RolloutResult expected;
         for (int s = 0; s < all.count; ++s) {
           for (int j = 0; j < count; ++j)
-            append(together, all.n, s * kMany + first + j * stride, 1, expected);
+            append(together, all.steps(), s * kMany + first + j * stride, 1, expected);
         }
         return same_answers(part, expected);
       };
@@ -441,7 +441,7 @@ TEST_CASE("greedy ties go to the lowest index, and a uniform policy says so") {
 }
 
 TEST_CASE("greedy takes what the reference takes") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     for (int glimpses : {0, 1, 2}) {
       const RandomBatch all(problem, 10, 6, 8);
       const ModelConfig config = config_for(problem, 10, glimpses);
@@ -457,7 +457,7 @@ TEST_CASE("greedy takes what the reference takes") {
           const reference::Rollout expected =
               reference::greedy(network, all.sequence(s), {1.0, 0.0, literal});
           INFO(name_of(problem) << ", " << glimpses << " glimpses" << (literal ? ", literal rule" : ""));
-          CHECK(items_of(result, 10, s) == expected.order);
+          CHECK(items_of(result, all.steps(), s) == expected.order);
           CHECK(result.log_probs[s] == Approx(expected.log_prob).epsilon(1e-4));
         }
       }
@@ -531,7 +531,7 @@ TEST_CASE("noise takes an item as often as its logit is the largest, and little 
 }
 
 TEST_CASE("sequences of one, two and three items") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     for (int n : {1, 2, 3}) {
       INFO(name_of(problem) << ", n = " << n);
       const RandomBatch all(problem, n, 20, 10 + n, 0.9);
@@ -542,9 +542,9 @@ TEST_CASE("sequences of one, two and three items") {
       const RolloutResult greedy = in_batches(*backend, all, 20, Decode::kGreedy);
       const RolloutResult samples = in_batches(*backend, all, 20, Decode::kSample);
       for (int s = 0; s < all.count; ++s) {
-        CHECK(items_of(greedy, n, s) == reference::greedy(network, all.sequence(s)).order);
+        CHECK(items_of(greedy, all.steps(), s) == reference::greedy(network, all.sequence(s)).order);
         for (int j = 0; j < kSamples; ++j) {
-          const std::vector<int> items = items_of(samples, n, s * kSamples + j);
+          const std::vector<int> items = items_of(samples, all.steps(), s * kSamples + j);
           const double expected = reference::forced(network, all.sequence(s), items).log_prob;
           CHECK(std::abs(samples.log_probs[s * kSamples + j] - expected) <= 1e-5);
         }
@@ -571,7 +571,7 @@ TEST_CASE("an empty request gives an empty answer") {
 // Compares a best_only answer with what is picked by hand from all rollouts. Returns how many sequences had a
 // rollout that cost as much as their best.
 int check_best(Backend& backend, RolloutRequest request) {
-  const int n = request.sequences.n;
+  const int steps = request.sequences.steps();
   request.best_only = false;
   const RolloutResult all = roll_out(backend, request);
   CHECK(all.winners.empty());
@@ -580,7 +580,7 @@ int check_best(Backend& backend, RolloutRequest request) {
   REQUIRE(best.winners.size() == static_cast<size_t>(request.sequences.count));
   REQUIRE(best.costs.size() == best.winners.size());
   REQUIRE(best.log_probs.size() == best.winners.size());
-  REQUIRE(best.orders.size() == best.winners.size() * n);
+  REQUIRE(best.orders.size() == best.winners.size() * steps);
   CHECK(best.statistics.steps == all.statistics.steps);
   CHECK(best.statistics.mean_logit == all.statistics.mean_logit);
   int ties = 0, first = 0;
@@ -595,12 +595,12 @@ int check_best(Backend& backend, RolloutRequest request) {
     INFO("sequence " << s << ", " << count << " rollouts");
     CHECK(best.winners[s] == winner);
     RolloutResult expected, found;
-    append(best, n, s, 1, found);
+    append(best, steps, s, 1, found);
     if (winner >= 0) {
-      append(all, n, first + winner, 1, expected);
+      append(all, steps, first + winner, 1, expected);
       CHECK(same_answers(found, expected));
     } else {
-      CHECK(items_of(best, n, s).empty());
+      CHECK(items_of(best, steps, s).empty());
       CHECK(std::isnan(best.costs[s]));
       CHECK(std::isnan(best.log_probs[s]));
     }
@@ -611,7 +611,7 @@ int check_best(Backend& backend, RolloutRequest request) {
 
 TEST_CASE("the best rollout of each sequence is the one picked by hand") {
   const std::vector<int32_t> counts{1, 70, 0, 3, 1, 33, 0};
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     for (int n : {1, 9, 12}) {
       const RandomBatch all(problem, n, 7, 41);
       const ModelConfig config = config_for(problem, n);
@@ -630,7 +630,7 @@ TEST_CASE("the best rollout of each sequence is the one picked by hand") {
 
 TEST_CASE("of rollouts that cost the same the first is the best") {
   const std::vector<int32_t> counts{40, 5, 1};
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     RandomBatch equal(problem, 8, 3, 42);
     std::fill(equal.features.begin(), equal.features.end(), 0.25f);
     std::fill(equal.weights.begin(), equal.weights.end(), 0.25);
@@ -777,7 +777,7 @@ RolloutRequest forced_request(const RandomBatch& batch, const std::vector<int32_
 }
 
 TEST_CASE("scoring sampled orders gives their log p and costs again, bit for bit") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     for (int glimpses : {0, 1, 2}) {
       for (bool literal : {false, true}) {
         const RandomBatch all(problem, 16, 12, 15);
@@ -829,15 +829,39 @@ TEST_CASE("an order that cannot be has log p NaN, and harms no other") {
   CHECK(packed.log_probs[1] < 0.0);
 }
 
+TEST_CASE("routes that end early, repeat a customer or carry too much have log p NaN") {
+  if (!kIsCpuBackend) return;
+  RandomBatch routes(ProblemKind::kCvrp, 4, 5, 16, 1.0);
+  routes.weights.clear();
+  for (int s = 0; s < 5; ++s) routes.weights.insert(routes.weights.end(), {0.0, 9.0, 7.0, 8.0});  // of 16
+  const int steps = routes.steps();
+  std::vector<int32_t> orders;
+  for (std::vector<int32_t> order :
+       {std::vector<int32_t>{1, 2, 0, 3}, {1, 2}, {1, 3}, {1, 0, 1}, {0, 1, 2}}) {
+    order.resize(steps, -1);
+    orders.insert(orders.end(), order.begin(), order.end());
+  }
+  const ModelConfig config = config_for(ProblemKind::kCvrp, 4);
+  auto backend = backend_with(config, scaled_parameters(config, 3.0f));
+  const RolloutResult result = roll_out(*backend, forced_request(routes, orders));
+  CHECK(result.log_probs[0] < 0.0);
+  CHECK(result.costs[0] == Approx(reference::cost(routes.sequence(0), {1, 2, 0, 3})));
+  for (int r = 1; r < 5; ++r) {
+    INFO("rollout " << r);
+    CHECK(std::isnan(result.log_probs[r]));
+    CHECK(std::isnan(result.costs[r]));
+  }
+}
+
 TEST_CASE("costs are those of a double recomputation") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     const RandomBatch all(problem, 19, 30, 17);
     const ModelConfig config = config_for(problem, 19);
     auto backend = backend_with(config, scaled_parameters(config, 1.0f), 2);
     const RolloutResult result = in_batches(*backend, all, 30, Decode::kSample);
     for (size_t r = 0; r < result.costs.size(); ++r) {
       const double expected =
-          reference::cost(all.sequence(static_cast<int>(r) / kSamples), items_of(result, 19, r));
+          reference::cost(all.sequence(static_cast<int>(r) / kSamples), items_of(result, all.steps(), r));
       CHECK(std::abs(result.costs[r] - expected) <= 19 * 4 * std::numeric_limits<double>::epsilon());
     }
   }
@@ -848,7 +872,7 @@ TEST_CASE("costs are those of a double recomputation") {
 
 // An attention encoder and its prior: all n whatever the batch, the threads and the order of its instances.
 TEST_CASE("an attention encoder's rollouts are the reference's, alone and in a batch, on any threads") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     for (int n : {1, 2, 20, 33}) {
       const RandomBatch all(problem, n, 9, 4);
       const ModelConfig config = with_attention(config_for(problem, n));
@@ -862,16 +886,16 @@ TEST_CASE("an attention encoder's rollouts are the reference's, alone and in a b
       for (int s = 0; s < all.count; ++s) {
         RandomBatch one = all.permuted({s, s, s, s, s, s, s, s, s});
         one.count = 1;
-        append(sample(*other, one, {5}), n, 0, 5, apart);
+        append(sample(*other, one, {5}), all.steps(), 0, 5, apart);
       }
       CHECK(same_answers(together, apart));
       for (int s = 0; s < all.count; s += 4) {
         const double expected =
-            reference::forced(network, all.sequence(s), items_of(together, n, s * 5)).log_prob;
+            reference::forced(network, all.sequence(s), items_of(together, all.steps(), s * 5)).log_prob;
         CHECK(std::abs(together.log_probs[s * 5] - expected) <= 1e-5 * std::max(1.0, std::abs(expected)));
         RolloutRequest greedy;
         greedy.sequences = all.batch(s, 1);
-        CHECK(items_of(roll_out(*backend, greedy), n, 0) ==
+        CHECK(items_of(roll_out(*backend, greedy), all.steps(), 0) ==
               reference::greedy(network, all.sequence(s)).order);
       }
     }
@@ -881,7 +905,7 @@ TEST_CASE("an attention encoder's rollouts are the reference's, alone and in a b
 // ------------------------------------------------------------------------------------------- accuracy
 
 TEST_CASE("log p at the initialisation is within 1e-5 of double") {
-  for (ProblemKind problem : kProblems) {
+  for (ProblemKind problem : problems_of_backend()) {
     for (int glimpses : {0, 1, 2}) {
       for (bool centre : {true, false}) {
         const RandomBatch all(problem, 25, 2, 18);
@@ -898,9 +922,10 @@ TEST_CASE("log p at the initialisation is within 1e-5 of double") {
           if (temperature != 1.0f) request.policy.clip = 5.0f;
           const RolloutResult result = roll_out(*backend, request);
           for (int s = 0; s < all.count; ++s) {
-            const double expected = reference::forced(network, all.sequence(s), items_of(result, 25, s),
-                                                      {temperature, request.policy.clip.value_or(0.0f)})
-                                        .log_prob;
+            const double expected =
+                reference::forced(network, all.sequence(s), items_of(result, all.steps(), s),
+                                  {temperature, request.policy.clip.value_or(0.0f)})
+                    .log_prob;
             CHECK(std::abs(result.log_probs[s] / expected - 1.0) <= 1e-5);
           }
         }

@@ -137,7 +137,7 @@ TEST_CASE("an instance depends on its seed and number only") {
 TEST_CASE("features are the instances in single precision") {
   const InstanceBatch batch = generate_instances(ProblemKind::kTsp, 6, 99, 4, 3);
   std::vector<float> features(3 * 6 * 2, -1.0f), expected;
-  generate_features(6, 99, 4, 3, features.data());
+  for (uint64_t i = 0; i < 3; ++i) generate_features(ProblemKind::kTsp, 6, 0.0, 99, 4 + i, &features[12 * i]);
   for (const Instance& instance : batch) {
     expected.insert(expected.end(), instance.values.begin(), instance.values.end());
   }

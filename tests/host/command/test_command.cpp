@@ -91,7 +91,7 @@ TEST_CASE("a suffix of -o that tells no format is refused unless --format does")
   const Answer answer = sandbox.run("solve --mode local -o best.tuor " + kMap);
   CHECK(answer.code == 2);
   CHECK(answer.err.find(
-            "-o best.tuor: expected a suffix out of .json, .ndjson, .jsonl, .tour, .npy, .npz, .txt, "
+            "-o best.tuor: expected a suffix out of .json, .ndjson, .jsonl, .tour, .sol, .npy, .npz, .txt, "
             ".text, or --format, found \".tuor\"; did you mean .tour?") != std::string::npos);
   CHECK(!sandbox.exists("best.tuor"));
   CHECK(sandbox.run("solve --mode local --format tour -o best.tuor " + kMap).code == 0);

@@ -113,7 +113,7 @@ class Failures(FolderTest):
                  (lambda: pointsman.solve(matrix=np.zeros((3, 3)), mode="greedy"), "has only distances"),
                  (lambda: pointsman.solve(POINTS, init="models"), "init: expected"),
                  (lambda: pointsman.generate("tps", 5), "did you mean tsp?"),
-                 (lambda: pointsman.generate("tsp", 5, capacity=3), "capacity: is for knapsack only"),
+                 (lambda: pointsman.generate("tsp", 5, capacity=3), "capacity: not for tsp"),
                  (lambda: pointsman.train("tsp", 5, self.folder / "x.safetensors", symmetries=3), "symmetries: "))
         for call, text in cases:
             with self.subTest(text):
@@ -198,7 +198,7 @@ class Failures(FolderTest):
                            (pointsman.ResourceError, OSError), "/nosuch", 4)
         self.assertEqual(error.file, "/nosuch/x.tsp")
         error = self.check(lambda: pointsman.write(path, pointsman.generate("tsp", 5, 2), force=True),
-                           (pointsman.UsageError,), "one TSP instance", 2)
+                           (pointsman.UsageError,), "one TSP or CVRP instance", 2)
         self.assertIsNone(error.file)
 
     def test_a_device_that_is_not_there(self):

@@ -142,7 +142,7 @@ TEST_CASE("the vectors' tanh has the scalar's bits") {
     for (int row = 0; row < rows; ++row) {
       std::copy_n(x.begin() + row * kHidden, kHidden, products.begin() + row * kGates + 2 * kHidden);
     }
-    cpu::lstm_cell({rows, products.data(), kGates, nullptr, bias.data(), nullptr, c.data(), h.data(),
+    cpu::lstm_cell({rows, products.data(), kGates, nullptr, bias.data(), nullptr, 0, c.data(), h.data(),
                     c.data(), cells.data()});
     int different = 0;
     for (int row = 0; row < rows; ++row) {

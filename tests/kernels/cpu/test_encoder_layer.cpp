@@ -102,25 +102,29 @@ TEST_CASE("layer norm and its gradient against double") {
 TEST_CASE("embedding, bias, the way back through a ReLU, and column sums") {
   on_each_target([](const CpuTarget& target) {
     constexpr int kRows = 7;
-    const std::vector<float> features = random_floats(2 * kRows, 1), table = random_floats(2 * kH, 2);
+    constexpr int kWidth = 3;
+    const std::vector<float> features = random_floats(kWidth * kRows, 1),
+                             table = random_floats(kWidth * kH, 2);
     std::vector<float> x(kRows * kH), sums = table, columns = table;
-    cpu::embed(features.data(), table.data(), kRows, x.data());
+    cpu::embed(features.data(), kWidth, table.data(), kRows, x.data());
     std::vector<float> out = x;
     cpu::add_bias(out.data(), table.data(), kRows, kH);
-    cpu::embed_backward(features.data(), x.data(), kRows, sums.data());
+    cpu::embed_backward(features.data(), kWidth, x.data(), kRows, sums.data());
     cpu::sum_columns(x.data(), kRows, kH, columns.data());
     bool all = true;
     for (int d = 0; d < kH; ++d) {
-      float s0 = table[d], s1 = table[kH + d], column = table[d];
+      float sum[kWidth] = {table[d], table[kH + d], table[2 * kH + d]}, column = table[d];
       for (int r = 0; r < kRows; ++r) {
-        const float expected =
-            target.multiply_add(table[kH + d], features[2 * r + 1], table[d] * features[2 * r]);
+        float expected = table[d] * features[kWidth * r];
+        for (int i = 1; i < kWidth; ++i)
+          expected = target.multiply_add(table[i * kH + d], features[kWidth * r + i], expected);
         all = all && x[r * kH + d] == expected && out[r * kH + d] == expected + table[d];
-        s0 = target.multiply_add(expected, features[2 * r], s0);
-        s1 = target.multiply_add(expected, features[2 * r + 1], s1);
+        for (int i = 0; i < kWidth; ++i)
+          sum[i] = target.multiply_add(expected, features[kWidth * r + i], sum[i]);
         column += expected;
       }
-      all = all && sums[d] == s0 && sums[kH + d] == s1 && columns[d] == column;
+      for (int i = 0; i < kWidth; ++i) all = all && sums[i * kH + d] == sum[i];
+      all = all && columns[d] == column;
     }
     CHECK(all);
     std::vector<float> y = x, dy = out;

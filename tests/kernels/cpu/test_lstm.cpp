@@ -14,17 +14,18 @@ namespace {
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 struct Cell {
-  int rows, ld = kGates + 24;
+  int rows, width, ld = kGates + 24;
   bool with_inputs;
   std::vector<float> products, fold, bias, inputs, c_in;
 
-  Cell(int rows_, bool with_inputs_, float scale)
+  Cell(int rows_, bool with_inputs_, float scale, int width_ = 2)
       : rows(rows_),
+        width(width_),
         with_inputs(with_inputs_),
         products(random_floats(static_cast<size_t>(rows_) * ld, 1, scale)),
-        fold(random_floats(2 * kGates, 2, scale)),
+        fold(random_floats(width_ * kGates, 2, scale)),
         bias(random_floats(kGates, 3, scale)),
-        inputs(random_floats(2 * rows_, 4)),
+        inputs(random_floats(width_ * rows_, 4)),
         c_in(random_floats(static_cast<size_t>(rows_) * kHidden, 5, 2.0f)) {}
 
   struct Output {
@@ -35,32 +36,32 @@ struct Cell {
     Output out{std::vector<float>(c_in.size()), in_place ? c_in : std::vector<float>(c_in.size()), {}};
     if (want_cells) out.cells.resize(static_cast<size_t>(rows) * kLstmCell);
     cpu::lstm_cell({rows, products.data(), ld, with_inputs ? fold.data() : nullptr, bias.data(),
-                    with_inputs ? inputs.data() : nullptr, in_place ? out.c.data() : c_in.data(),
+                    with_inputs ? inputs.data() : nullptr, width, in_place ? out.c.data() : c_in.data(),
                     out.h.data(), out.c.data(), want_cells ? out.cells.data() : nullptr});
     return out;
   }
 
-  // The argument of gate j (of 4H) and the bound of its rounding: four roundings, six without fma.
+  // The argument of gate j (of 4H) and the bound of its rounding: two roundings and one of each input, or two
+  // without fma.
   double gate(int row, int j, double* off) const {
     std::vector<double> terms{products[row * ld + j], bias[j]};
-    if (with_inputs) {
-      terms.push_back(double{fold[j]} * double{inputs[2 * row]});
-      terms.push_back(double{fold[kGates + j]} * double{inputs[2 * row + 1]});
-    }
+    for (int i = 0; i < width && with_inputs; ++i)
+      terms.push_back(double{fold[i * kGates + j]} * double{inputs[width * row + i]});
     double sum = 0.0, absolute = 0.0;
     for (double term : terms) {
       sum += term;
       absolute += std::abs(term);
     }
-    *off = 6 * kUnit * absolute;
+    *off = (2 + 2 * width) * kUnit * absolute;
     return sum;
   }
 
-  // gate = fma(fold1, y, fma(fold0, x, product + bias)), in single precision.
+  // gate = .. fma(fold1, y, fma(fold0, x, product + bias)), in single precision.
   float gate_in_written_order(int row, int j) const {
-    const float sum = products[row * ld + j] + bias[j];
-    if (!with_inputs) return sum;
-    return std::fma(fold[kGates + j], inputs[2 * row + 1], std::fma(fold[j], inputs[2 * row], sum));
+    float sum = products[row * ld + j] + bias[j];
+    for (int i = 0; i < width && with_inputs; ++i)
+      sum = std::fma(fold[i * kGates + j], inputs[width * row + i], sum);
+    return sum;
   }
 };
 
@@ -102,6 +103,7 @@ TEST_CASE("lstm_cell against double, with inputs and without") {
         for (float scale : {0.1f, 1.0f, 8.0f}) {
           INFO(rows << " rows" << (with_inputs ? " with inputs" : "") << ", scale " << scale);
           check_cell(Cell(rows, with_inputs, scale));
+          check_cell(Cell(rows, with_inputs, scale, 5));
         }
       }
     }
@@ -233,14 +235,15 @@ float block_sums(float sum, int first, int end, const Term& term) {
   return sum;
 }
 
-void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
+void check_column_sums(int start_rows, int rows, int width, const CpuTarget& target) {
   constexpr int kLd = kLstmCell;  // where the backward pass leaves them
   INFO(start_rows << " start rows of " << rows);
   const std::vector<float> dgates = random_floats(static_cast<size_t>(rows) * kLd, 1);
-  const std::vector<float> inputs = random_floats(2 * static_cast<size_t>(rows), 2);
-  const ColumnSums before{random_floats(kGates, 3), random_floats(kGates, 4), random_floats(2 * kGates, 5)};
+  const std::vector<float> inputs = random_floats(width * static_cast<size_t>(rows), 2);
+  const ColumnSums before{random_floats(kGates, 3), random_floats(kGates, 4),
+                          random_floats(width * kGates, 5)};
   ColumnSums sums = before;
-  cpu::accumulate_columns({dgates.data(), kLd, inputs.data(), start_rows, rows,
+  cpu::accumulate_columns({dgates.data(), kLd, inputs.data(), width, start_rows, rows,
                            start_rows == 0 ? nullptr : sums.start.data(), sums.bias.data(),
                            sums.fold.data()});
   int different = 0;
@@ -249,7 +252,7 @@ void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
     double exact = before_it, absolute = std::abs(exact);
     for (int row = first; row < end; ++row) {
       const double term =
-          double{dgates[row * kLd + j]} * (coordinate < 0 ? 1.0 : double{inputs[2 * row + coordinate]});
+          double{dgates[row * kLd + j]} * (coordinate < 0 ? 1.0 : double{inputs[width * row + coordinate]});
       exact += term;
       absolute += std::abs(term);
     }
@@ -267,13 +270,15 @@ void check_column_sums(int start_rows, int rows, const CpuTarget& target) {
     different += !same_bits(sums.start[j], start) + !same_bits(sums.bias[j], bias);
     compare(sums.start[j], before.start[j], 0, start_rows, j, -1);
     compare(sums.bias[j], before.bias[j], 0, rows, j, -1);
-    for (int c = 0; c < 2; ++c) {
-      const int at = c * kGates + j;
-      const float fold = block_sums(before.fold[at], start_rows, rows, [&](float sum, int row) {
-        return target.multiply_add(dgates[row * kLd + j], inputs[2 * row + c], sum);
-      });
+    for (int c = 0; c < width; ++c) {
+      const int at = c * kGates + j, first = c < 2 ? start_rows : 0;
+      const auto term = [&](float sum, int row) {
+        return target.multiply_add(dgates[row * kLd + j], inputs[width * row + c], sum);
+      };
+      const float fold =
+          block_sums(block_sums(before.fold[at], first, start_rows, term), start_rows, rows, term);
       different += !same_bits(sums.fold[at], fold);
-      compare(sums.fold[at], before.fold[at], start_rows, rows, j, c);
+      compare(sums.fold[at], before.fold[at], first, rows, j, c);
     }
   }
   CHECK(different == 0);
@@ -284,7 +289,9 @@ TEST_CASE("accumulate_columns: bias, fold and start sums in blocks of 128 rows")
   on_each_target([](const CpuTarget& target) {
     for (int rows : {1, 2, 33, 127, 128, 129, 300}) {
       for (int start_rows : {0, 1, 16, 128, 200}) {
-        if (start_rows <= rows) check_column_sums(start_rows, rows, target);
+        for (int width : {2, 4}) {
+          if (start_rows <= rows) check_column_sums(start_rows, rows, width, target);
+        }
       }
     }
   });

@@ -64,7 +64,7 @@ void check_embed(const std::vector<int>& lengths, int items) {
   for (int row = 0; row < rows.count; ++row) {
     for (int d = 0; d < 2 * kHidden; ++d)
       transposed[d % 2 * kHidden + d / 2] = embedding.of(rows.set(row))[d];
-    cpu::embed(features.data() + 2 * row, transposed.data(), 1, expected.data() + row * kHidden);
+    cpu::embed(features.data() + 2 * row, 2, transposed.data(), 1, expected.data() + row * kHidden);
   }
   INFO(rows.count << " rows");
   if (cpu_has_fma()) CHECK(same_bits(found, expected));

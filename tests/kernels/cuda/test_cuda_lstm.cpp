@@ -83,7 +83,7 @@ Forward cpu_row(const Weights& w, int set, int steps, const float* inputs) {
     float *h = out.h.data() + step * kHidden, *c = out.c.data() + step * kHidden;
     if (step > 0)
       cpu::multiply({h, kHidden, packed.data(), products.data(), kGates, 1, kHidden, kGates, false});
-    cpu::lstm_cell({1, products.data(), kGates, w.fold_of(set), w.bias_of(set), inputs + 2 * step, c,
+    cpu::lstm_cell({1, products.data(), kGates, w.fold_of(set), w.bias_of(set), inputs + 2 * step, 2, c,
                     h + kHidden, c + kHidden, out.cells.data() + step * kLstmCell});
   }
   return out;
