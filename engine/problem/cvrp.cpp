@@ -68,7 +68,7 @@ Order canonical_routes(Order order) {
 }
 
 // Under the instance's metric.
-double length_of(const Instance& instance, const Order& order) {
+double routed_length(const Instance& instance, const Order& order) {
   double length = 0.0;
   int32_t last = 0;
   for (const int32_t item : order) {
@@ -88,7 +88,7 @@ std::string validate_routes(const Instance& instance, Solution& solution) {
   }
   solution.order = order_of(routes);
   const Order order = canonical_routes(solution.order);
-  solution.objective = length_of(instance, order);
+  solution.objective = routed_length(instance, order);
   solution.unrounded =
       routes_length(instance.values.data(), kNumbers, order.data(), static_cast<int>(order.size()));
   const WeightUnits demands = weight_units(instance);
@@ -163,7 +163,7 @@ extern const Problem kCvrpProblem = {.kind = ProblemKind::kCvrp,
                                      .has_local_search = false,
                                      .features = cvrp_features,
                                      .validate = validate_routes,
-                                     .objective = length_of,
+                                     .objective = routed_length,
                                      .canonical = canonical_routes,
                                      .make_example = make_routes_example,
                                      // Kool et al. 2019, appendix C.

@@ -182,7 +182,6 @@ void bind_instances(nb::module_& module) {
       .def("__len__", [](const Instances& instances) { return instances.all().size(); })
       .def_prop_ro("problem", [=](const Instances& all) { return name_of(problem(all).kind); })
       .def_prop_ro("has_all_items", [=](const Instances& all) { return problem(all).has_all_items; })
-      .def_prop_ro("has_capacity", [=](const Instances& all) { return problem(all).has_capacity; })
       .def_prop_ro("sizes", each(&Instance::n))
       .def_prop_ro("ids", each(&Instance::id))
       .def_prop_ro("metrics", each([](const Instance& instance) { return metric_name(instance.metric); }))

@@ -15,7 +15,7 @@ def without_clock(answer):
 class Files(FolderTest):
 
     def test_generate(self):
-        for problem, suffixes in (("tsp", ("npy", "npz", "json", "ndjson")), ("knapsack", ("npz", "json"))):
+        for problem, suffixes in (("tsp", ("npy", "npz", "json", "ndjson")), ("knapsack", ("npz", "json")), ("cvrp", ("npz", "json"))):
             instances = pointsman.generate(problem, 9, 3, seed=7)
             for suffix in suffixes:
                 with self.subTest(problem=problem, suffix=suffix):
@@ -33,6 +33,12 @@ class Files(FolderTest):
         np.testing.assert_array_equal(knapsack.weights, np.random.uniform(size=(3, 9)))
         np.testing.assert_array_equal(knapsack.values, np.random.uniform(size=(3, 9)))
         self.assertEqual(knapsack.capacities.tolist(), [2.5] * 3)
+        cvrp = pointsman.generate("cvrp", 9, 3, seed=11, like="numpy")
+        np.random.seed(11)
+        np.testing.assert_array_equal(cvrp.points[:, 0], np.random.uniform(size=(3, 2)))
+        np.testing.assert_array_equal(cvrp.points[:, 1:], np.random.uniform(size=(3, 8, 2)))
+        np.testing.assert_array_equal(cvrp.demands[:, 1:], np.random.randint(1, 10, size=(3, 8)))
+        self.assertEqual(cvrp.demands[:, 0].tolist(), [0] * 3)
 
     def test_instances_go_round(self):
         points = np.random.RandomState(2).random_sample((2, 5, 2))
@@ -75,7 +81,7 @@ class Files(FolderTest):
 
     def test_answers_go_round(self):
         for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")),
-                                  ("knapsack", ("json", "ndjson", "npy", "npz"))):
+                                  ("knapsack", ("json", "ndjson", "npy", "npz")), ("cvrp", ("json", "ndjson", "npy", "npz"))):
             instances = pointsman.generate(problem, 12, 1 if problem == "tsp" else 3)
             result = pointsman.solve(instances)
             for suffix in suffixes:

@@ -79,6 +79,18 @@ class Tours(PlotTest):
         self.assertLess(max(y), 90)
         self.assertAlmostEqual(ax.get_aspect(), 1 / math.cos(math.radians((min(y) + max(y)) / 2)))
 
+    def test_routes(self):
+        result = pointsman.solve(pointsman.generate("cvrp", 8, capacity=9))
+        ax = plot.tour(result)
+        *routes, depot = [line.get_xydata() for line in ax.get_lines()]
+        self.assertGreater(len(routes), 1)
+        self.assertEqual(sum(len(route) - 2 for route in routes), 7)
+        for route in routes:
+            self.assertEqual([route[0].tolist(), route[-1].tolist()], 2 * [depot[0].tolist()])
+        length = sum(np.hypot(*np.diff(route, axis=0).T).sum() for route in routes)
+        self.assertAlmostEqual(length, result.costs[0])
+        self.assertIn("7 customers", ax.get_title())
+
     def test_refused(self):
         sets = pointsman.generate("tsp", 5, 30)
         result = pointsman.solve(sets)
