@@ -27,7 +27,7 @@ struct BackendModule {
   void (*describe)(CudaStatus& status);  // everything but the path
   decltype(make_cuda_backend)* make;
 };
-inline constexpr char kModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 11";
+inline constexpr char kModuleVersion[] = POINTSMAN_VERSION ", compiler " __VERSION__ ", interface 12";
 inline constexpr char kModuleEntry[] = "pointsman_cuda_module";
 
 // Makes every call on both backends, compares the results and returns the first one's. Throws
