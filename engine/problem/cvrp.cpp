@@ -12,15 +12,9 @@
 #include "engine/problem/problem.h"
 
 namespace pointsman {
-namespace {
 
-using Order = std::vector<int32_t>;
-
-constexpr int kNumbers = CvrpRules::kFeatures;
-
-// The routes of an order, none of which is empty.
-std::vector<Order> routes_of(const Order& order) {
-  std::vector<Order> routes(1);
+std::vector<std::vector<int32_t>> routes_of(const std::vector<int32_t>& order) {
+  std::vector<std::vector<int32_t>> routes(1);
   for (const int32_t item : order) {
     if (item != 0) {
       routes.back().push_back(item);
@@ -31,6 +25,12 @@ std::vector<Order> routes_of(const Order& order) {
   if (routes.back().empty()) routes.pop_back();
   return routes;
 }
+
+namespace {
+
+using Order = std::vector<int32_t>;
+
+constexpr int kNumbers = CvrpRules::kFeatures;
 
 Order order_of(const std::vector<Order>& routes) {
   Order order;

@@ -40,7 +40,7 @@ struct Instance {
   std::string id;       // the file's own name for it; empty when it has none
   bool has_id = false;  // from the file: its 64-bit hash seeds the draws instead of the row number
   ProblemKind problem = ProblemKind::kTsp;
-  Metric metric = Metric::kEuclidean;  // TSP only
+  Metric metric = Metric::kEuclidean;  // TSP and CVRP
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
   // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; empty with a matrix
   std::vector<double> values;

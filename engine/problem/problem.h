@@ -88,6 +88,9 @@ double gap(ProblemKind kind, double objective, double reference);
 // what is wrong with it, for a person.
 std::string validate_solution(const Instance& instance, Solution& solution);
 
+// The routes of an order that names a depot, none of which is empty.
+std::vector<std::vector<int32_t>> routes_of(const std::vector<int32_t>& order);
+
 // Of a problem with demands: what is wrong with that of item i, as in "expected ..", or empty. A depot has
 // none, and a customer's fits into a vehicle.
 std::string wrong_demand(const Instance& instance, size_t i);

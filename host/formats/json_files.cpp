@@ -171,16 +171,11 @@ JsonText group_json(const SummaryGroup& group) {
 
 // Of routes an array each.
 JsonText order_json(const Problem& problem, const std::vector<int32_t>& order) {
-  const auto items = [](std::span<const int32_t> some) {
+  const auto items = [](const std::vector<int32_t>& some) {
     return json_array(some.size(), [&](size_t i) { return some[i]; });
   };
   if (!problem.has_depot) return items(order);
-  std::vector<std::span<const int32_t>> routes;
-  for (auto first = order.begin(); first != order.end();) {
-    const auto last = std::find(first, order.end(), 0);
-    routes.emplace_back(first, last);
-    first = last == order.end() ? last : last + 1;
-  }
+  const std::vector<std::vector<int32_t>> routes = routes_of(order);
   return json_array(routes.size(), [&](size_t i) { return items(routes[i]); });
 }
 

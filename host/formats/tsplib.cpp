@@ -466,13 +466,13 @@ std::string write_routes(const Answer& answer) {
   if (solution.status == Status::kUnsolved)
     throw OutputRefused("no routes were found before the run was stopped");
   std::string out;
-  int route = 0;
-  for (size_t i = 0; i < solution.order.size(); ++i) {
-    if (i == 0 || solution.order[i] == 0)
-      out += (i > 0 ? "\n" : "") + ("Route #" + std::to_string(++route) + ":");
-    if (solution.order[i] != 0) out += " " + std::to_string(solution.order[i]);
+  int number = 0;
+  for (const std::vector<int32_t>& route : routes_of(solution.order)) {
+    out += "Route #" + std::to_string(++number) + ":";
+    for (const int32_t customer : route) out += " " + std::to_string(customer);
+    out += "\n";
   }
-  return out + "\nCost " + objective_text(answer.instances[0], solution.objective) + "\n";
+  return out + "Cost " + objective_text(answer.instances[0], solution.objective) + "\n";
 }
 
 const char* metric_name(Metric metric) { return kMetricNames[static_cast<size_t>(metric)].data(); }
