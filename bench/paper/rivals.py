@@ -199,8 +199,10 @@ def starts(**parameters):
 
 def limits(search):
     """Table 6 of the paper: after so many solutions, as far as these take minutes."""
-    return lambda n: {f"{k:,} solution{'s' * (k > 1)}, at most {WALL_CAP} s (wall)": {"search": search, "solutions": k}
-                      for k in (1, 128, 1280, 12800) if k <= 1280 or n in (50, 100)}
+    def counts(n):
+        return (1, 16, 128) if n >= 500 else (1, 128, 1280, 12800) if n in (50, 100) else (1, 128, 1280)
+
+    return lambda n: {f"{k:,} solution{'s' * (k > 1)}, at most {WALL_CAP} s (wall)": {"search": search, "solutions": k} for k in counts(n)}
 
 
 def knapsack(points, solver, scale, room):

@@ -5,7 +5,7 @@
 #
 #   bench/paper/train.sh FOLDER [--sizes "20 50 100"] [--networks "lstm best"]
 #
-# An estimated 0.4, 1.1 and 1.5 hours of one core for each network. Two models are trained at once. A file that is there is complete
+# An estimated 0.1, 0.3 and 0.4 hours of one core for each network. Two models are trained at once. A file that is there is complete
 # and stays; an interrupted training goes on at its last checkpoint.
 #
 # POINTSMAN names the program (default: build/host/pointsman).
@@ -49,18 +49,19 @@ stage() {
 
 # The learning rate falls by 0.96 33 to 50 times in a stage.
 train() {
-  local n=$1 network=$2 seed=$3 name=tsp$1 kind=(--encoder attention) steps polish
-  if [ "$network" = lstm ]; then name+=-lstm kind=(--encoder lstm --prior off); fi
-  steps=$([ "$n" = 100 ] && echo 600 || echo 1200) polish=$((steps / 6))
-  stage "$folder/${name}_supervised_$seed.safetensors" "$steps" -n "$n" "${kind[@]}" -s "$seed" -b 128 --rollouts 1 \
-    --learning-rate 1e-3 --decay-steps $((steps / 50)) --instances "$folder/tsp$n.npy" --solutions "$folder/tsp$n.tours.npy"
+  local n=$1 network=$2 seed=$3 name=tsp$1 kind=(--encoder attention) steps=600 rate=1e-3 polish_rate=1e-4 polish
+  if [ "$network" = lstm ]; then name+=-lstm kind=(--encoder lstm --prior off) steps=1200 rate=5e-3 polish_rate=5e-4; fi
+  if [ "$n" = 100 ]; then steps=$((steps / 2)); fi
+  polish=$((n == 100 ? 25 : 50))
+  stage "$folder/${name}_supervised_$seed.safetensors" "$steps" -n "$n" "${kind[@]}" -s "$seed" -b 32 --rollouts 1 \
+    --learning-rate "$rate" --decay-steps $((steps / 50)) --instances "$folder/tsp$n.npy" --solutions "$folder/tsp$n.tours.npy"
   stage "$folder/${name}_final_$seed.safetensors" "$polish" -n "$n" --init "$folder/${name}_supervised_$seed.safetensors" -s "$seed" \
-    --clip 25 --learning-rate 1e-4 --decay-steps $((polish / 50 + 1))
+    --clip 25 --learning-rate "$polish_rate" --decay-steps $((polish / 50 + 1))
 }
 export -f make stage train
 
 for n in $sizes; do
-  make "$folder/tsp$n.npy" "$POINTSMAN" generate tsp -n "$n" -b 160000 -s 9000 -f -o "$folder/tsp$n.part.npy"
+  make "$folder/tsp$n.npy" "$POINTSMAN" generate tsp -n "$n" -b 40000 -s 9000 -f -o "$folder/tsp$n.part.npy"
   make "$folder/tsp$n.tours.npy" "$POINTSMAN" solve "$folder/tsp$n.npy" --mode local --kicks "$n" --format npy -f -o "$folder/tsp$n.tours.part.npy"
   for network in $networks; do
     for seed in {1..16}; do echo "$n $network $seed"; done
