@@ -2,8 +2,10 @@
 #include "engine/problem/generate.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 #include "engine/problem/problem.h"
@@ -34,6 +36,34 @@ void write_items(uint64_t seed, uint64_t index, Instance& instance) {
   }
 }
 
+// Ways uniform in [0, 1), each then replaced by the shortest way round (Floyd 1962): block a n + b holds the
+// one from a to b.
+std::shared_ptr<const DistanceMatrix> draw_matrix(uint64_t seed, uint64_t index, int n,
+                                                  const StopToken& stop) {
+  const auto size = static_cast<size_t>(n);
+  std::vector<double> ways(size * size);
+  for (size_t i = 0; i < ways.size(); ++i) {
+    const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, i);
+    ways[i] = i % (size + 1) == 0 ? 0.0 : uniform_double(block.word[0], block.word[1]);
+  }
+  StopMeter meter(&stop);
+  for (size_t by = 0; by < size; ++by) {
+    meter.check(n * n);
+    for (size_t a = 0; a < size; ++a) {
+      for (size_t b = 0; b < size; ++b)
+        ways[a * size + b] = std::min(ways[a * size + b], ways[a * size + by] + ways[by * size + b]);
+    }
+  }
+  DistanceMatrix matrix{n, {}};
+  for (size_t a = 0; a < size; ++a) {
+    for (size_t b = a + 1; b < size; ++b) {
+      matrix.above.push_back(ways[a * size + b]);
+      matrix.back.push_back(ways[b * size + a]);
+    }
+  }
+  return std::make_shared<const DistanceMatrix>(std::move(matrix));
+}
+
 // An instance with room for its numbers.
 Instance blank_instance(ProblemKind problem, int n) {
   Instance blank;
@@ -54,7 +84,12 @@ InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint
   for (int i = 0; i < count; ++i) {
     meter.check(n);
     batch.push_back(blank);
-    write_items(seed, first++, batch.back());
+    if (problem_of(problem).fields == ItemFields::kDistances) {
+      batch.back().metric = Metric::kExplicit;
+      batch.back().matrix = draw_matrix(seed, first++, n, stop);
+    } else {
+      write_items(seed, first++, batch.back());
+    }
   }
   return batch;
 }
@@ -116,6 +151,8 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
       fill(1, n, 0, 2, draw);
       fill(1, n, 2, 3, draw_demand);
       break;
+    case ItemFields::kDistances:
+      throw std::invalid_argument("generate_like_numpy: not for matrices");
   }
   return batch;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random instances: uniform in the unit square (TSP), weights and values uniform in [0, 1) (KnapSack), places
-// uniform in the unit square and demands 1 .. 9 (CVRP; Kool et al. 2019). And how one instance becomes many
-// input sequences: dihedral copies and random input orders.
+// uniform in the unit square and demands 1 .. 9 (CVRP; Kool et al. 2019), ways uniform in [0, 1) and then
+// closed under the triangle inequality (ATSP; Kwon et al. 2021). And how one instance becomes many input
+// sequences: dihedral copies and random input orders.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ void generate_features(ProblemKind problem, int n, double capacity, uint64_t see
 // Bit for bit what `numpy.random.seed(seed); numpy.random.uniform(size=(count, n, 2))` gives (MT19937, 53-bit
 // doubles), or for KnapSack two calls of size (count, n): all weights, then all values; for CVRP Kool's
 // generator: uniform(size=(count, 2)) depots, uniform(size=(count, n - 1, 2)) customers, randint(1, 10,
-// size=(count, n - 1)) demands.
+// size=(count, n - 1)) demands. std::invalid_argument for problems of matrices.
 InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count,
                                   const StopToken& stop = {});
 

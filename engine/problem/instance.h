@@ -2,6 +2,7 @@
 // An instance as the user gave it, in the user's units and in double precision.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,11 +20,15 @@ namespace pointsman {
 // takes the distances of a matrix as they are.
 enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt, kMan2d, kMax2d, kExplicit };
 
-// Distances of n cities, the same both ways and 0 from a city to itself.
+// Distances of n cities, 0 from a city to itself.
 struct DistanceMatrix {
   int n = 0;
   // [n (n - 1) / 2] the strict upper triangle by rows: (0, 1) .. (0, n - 1), (1, 2) ..; finite, 0 or more.
   std::vector<double> above;
+  // The way back of each; empty where it is as long.
+  std::vector<double> back = {};
+
+  bool is_symmetric() const { return back.empty(); }
 
   // Where the distance of a and b > a stands in `above`.
   size_t place(int a, int b) const {
@@ -32,7 +37,7 @@ struct DistanceMatrix {
   }
   double at(int a, int b) const {
     if (a == b) return 0.0;
-    return a < b ? above[place(a, b)] : above[place(b, a)];
+    return a < b ? above[place(a, b)] : (is_symmetric() ? above : back)[place(b, a)];
   }
 };
 
@@ -42,15 +47,20 @@ struct Instance {
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP and CVRP
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
-  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; empty with a matrix
+  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; empty with a matrix,
+  // as ATSP always has
   std::vector<double> values;
   // Set exactly when the metric is kExplicit. All copies of the instance share it and nobody changes it.
   std::shared_ptr<const DistanceMatrix> matrix;
+  // Pairs of cities that every tour must join (TSP): paths, or one tour of all cities.
+  std::vector<std::array<int32_t, 2>> forced = {};
 
   int width() const { return numbers_of_item(problem); }
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
-  // False where only distances are known: then there are no values, and no network can read the instance.
+  // False where only distances are known: then there are no values.
   bool has_coordinates() const { return matrix == nullptr; }
+  // What no network reads: a matrix, forced edges.
+  bool suits_networks() const { return has_coordinates() && forced.empty(); }
   const double* item(int i) const { return values.data() + static_cast<size_t>(width()) * i; }
   double first(int i) const { return item(i)[0]; }   // x or weight
   double second(int i) const { return item(i)[1]; }  // y or value
@@ -123,8 +133,13 @@ inline uint64_t instance_hash(const Instance& instance) {
   const char metric = static_cast<char>(instance.metric);
   uint64_t hash = fnv1a({&metric, 1}, fnv1a(name_of(instance.problem)));
   hash = hash_array(&instance.capacity, sizeof instance.capacity, hash);
-  const std::vector<double>& numbers = instance.matrix ? instance.matrix->above : instance.values;
-  return hash_array(numbers.data(), numbers.size() * sizeof(double), hash);
+  const auto add = [&](const auto& numbers) {
+    hash = hash_array(numbers.data(), numbers.size() * sizeof numbers[0], hash);
+  };
+  add(instance.matrix ? instance.matrix->above : instance.values);
+  if (instance.matrix) add(instance.matrix->back);
+  add(instance.forced);
+  return hash;
 }
 
 }  // namespace pointsman

@@ -79,8 +79,10 @@ void write_unit_square(const Instance& instance, float* features) {
 
 bool has_integer_distances(const Instance& instance) {
   if (instance.metric != Metric::kExplicit) return instance.metric != Metric::kEuclidean;
-  const std::vector<double>& distances = instance.matrix->above;
-  return std::all_of(distances.begin(), distances.end(), [](double d) { return d == std::floor(d); });
+  const auto are_integers = [](const std::vector<double>& distances) {
+    return std::all_of(distances.begin(), distances.end(), [](double d) { return d == std::floor(d); });
+  };
+  return are_integers(instance.matrix->above) && are_integers(instance.matrix->back);
 }
 
 }  // namespace pointsman

@@ -13,6 +13,7 @@ namespace pointsman {
 extern const Problem kTspProblem;       // tsp.cpp
 extern const Problem kKnapsackProblem;  // knapsack.cpp
 extern const Problem kCvrpProblem;      // cvrp.cpp
+extern const Problem kAtspProblem;      // tsp.cpp
 
 const Problem& problem_of(ProblemKind kind) {
   switch (kind) {
@@ -22,6 +23,8 @@ const Problem& problem_of(ProblemKind kind) {
       return kKnapsackProblem;
     case ProblemKind::kCvrp:
       return kCvrpProblem;
+    case ProblemKind::kAtsp:
+      return kAtspProblem;
   }
   throw std::logic_error("problem_of: no such problem");
 }

@@ -13,9 +13,11 @@
 namespace pointsman {
 
 // What the numbers of an item are.
-enum class ItemFields { kCoordinates, kWeightAndValue, kCoordinatesAndDemand };
+// kDistances: an instance is a matrix, and items have no numbers of their own.
+enum class ItemFields { kCoordinates, kWeightAndValue, kCoordinatesAndDemand, kDistances };
 
-inline bool has_places(ItemFields fields) { return fields != ItemFields::kWeightAndValue; }
+// A length measures an answer, under the instance's metric.
+inline bool has_metric(ItemFields fields) { return fields != ItemFields::kWeightAndValue; }
 
 enum class Sense { kMinimise, kMaximise };  // of Solution::objective
 

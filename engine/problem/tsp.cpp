@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The travelling salesman problem, as the table of problems knows it.
+// The travelling salesman problem, symmetric and asymmetric, as the table of problems knows it.
 #include "kernels/common/tsp.h"
 
 #include <algorithm>
@@ -15,18 +15,37 @@ namespace pointsman {
 namespace {
 
 std::vector<float> tsp_features(const Instance& instance, double) {
-  if (!instance.has_coordinates()) throw std::invalid_argument("a TSP instance without coordinates");
+  if (!instance.suits_networks())
+    throw std::invalid_argument("a TSP instance of more than coordinates, or of other things");
   std::vector<float> features(instance.values.size());
   write_unit_square(instance, features.data());
   return features;
 }
 
-// The same round trip from city 0 towards its lower-numbered neighbour: a tour has one cost, to the last bit,
-// wherever it starts and whichever way it goes.
-std::vector<int32_t> canonical_tour(std::vector<int32_t> order) {
+// The same round trip from city 0: a tour has one cost, to the last bit, wherever it starts.
+std::vector<int32_t> canonical_circuit(std::vector<int32_t> order) {
   std::rotate(order.begin(), std::min_element(order.begin(), order.end()), order.end());
+  return order;
+}
+
+// And towards its lower-numbered neighbour: whichever way it goes.
+std::vector<int32_t> canonical_tour(std::vector<int32_t> order) {
+  order = canonical_circuit(std::move(order));
   if (order.size() > 2 && order.back() < order[1]) std::reverse(order.begin() + 1, order.end());
   return order;
+}
+
+// What is wrong with a tour that lacks a forced edge.
+std::string lost_edge(const Instance& instance, const std::vector<int32_t>& order) {
+  if (instance.forced.empty()) return "";
+  std::vector<size_t> position(order.size());
+  for (size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  for (const auto& [a, b] : instance.forced) {
+    const size_t apart = std::max(position[a], position[b]) - std::min(position[a], position[b]);
+    if (apart != 1 && apart + 1 != order.size())
+      return "the tour lacks the forced edge from " + std::to_string(a) + " to " + std::to_string(b);
+  }
+  return "";
 }
 
 std::string validate_tour(const Instance& instance, Solution& solution) {
@@ -35,7 +54,8 @@ std::string validate_tour(const Instance& instance, Solution& solution) {
   if (static_cast<int>(order.size()) != n) {
     return "the tour visits " + std::to_string(order.size()) + " of " + std::to_string(n) + " cities";
   }
-  const std::vector<int32_t> cycle = canonical_tour(order);
+  if (std::string lost = lost_edge(instance, order); !lost.empty()) return lost;
+  const std::vector<int32_t> cycle = problem_of(instance).canonical(order);
   if (instance.has_coordinates())
     solution.objective = solution.unrounded = tour_length(instance.values.data(), cycle.data(), n);
   if (instance.metric != Metric::kEuclidean) {
@@ -101,5 +121,30 @@ extern const Problem kTspProblem = {.kind = ProblemKind::kTsp,
                                     .canonical = canonical_tour,
                                     .make_example = make_tour_example,
                                     .default_capacity = [](int) { return 0.0; }};
+
+extern const Problem kAtspProblem = {.kind = ProblemKind::kAtsp,
+                                     .title = "ATSP",
+                                     .model_prefix = "atsp",
+                                     .item = "city",
+                                     .items = "cities",
+                                     .answer = "tour",
+                                     .order_key = "tour",
+                                     .objective_key = "cost",
+                                     .measure = "length",
+                                     .full_measure = "tour length",
+                                     .fields = ItemFields::kDistances,
+                                     .sense = Sense::kMinimise,
+                                     .has_capacity = TspRules::kHasCapacity,
+                                     .has_packing = false,
+                                     .has_depot = false,
+                                     .has_symmetries = false,
+                                     .has_all_items = true,
+                                     .has_local_search = true,
+                                     .features = tsp_features,
+                                     .validate = validate_tour,
+                                     .objective = cycle_length,
+                                     .canonical = canonical_circuit,
+                                     .make_example = make_tour_example,
+                                     .default_capacity = [](int) { return 0.0; }};
 
 }  // namespace pointsman

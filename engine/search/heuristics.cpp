@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/problem/fixed_edges.h"
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 #include "engine/search/distances.h"
@@ -48,6 +49,30 @@ Order packing_by_ratio(const Instance& instance) {
   return feasible_part(instance.problem, rule_numbers(instance), order);
 }
 
+// The order with each path of forced edges whole, from the end that comes first.
+Order with_forced_edges(const Instance& instance, const Order& order) {
+  if (instance.forced.empty()) return order;
+  const FixedEdges forced(instance.n(), instance.forced);
+  Order whole;
+  std::vector<bool> is_done(order.size(), false);
+  const auto follow = [&](int32_t city) {
+    for (int32_t next = city; next >= 0;) {
+      city = next;
+      whole.push_back(city);
+      is_done[city] = true;
+      next = -1;
+      for (const int32_t other : forced.at(city)) {
+        if (other >= 0 && !is_done[other]) next = other;
+      }
+    }
+  };
+  for (const int32_t city : order) {
+    if (!is_done[city] && forced.at(city)[1] < 0) follow(city);  // else amid a path
+  }
+  if (whole.empty()) follow(order[0]);  // they are one tour
+  return whole;
+}
+
 }  // namespace
 
 void require_problem(bool suits, const Instance& instance, const char* who) {
@@ -80,6 +105,7 @@ Solution quick_answer(const Instance& instance, Status status) {
   const Problem& problem = problem_of(instance);
   Order order = problem.has_packing ? packing_by_ratio(instance) : along_curve(instance);
   if (problem.has_depot) order = feasible_part(problem.kind, rule_numbers(instance), order);
+  order = with_forced_edges(instance, order);
   Solution solution = checked_solution(instance, std::move(order));
   solution.status = status;
   return solution;
@@ -100,6 +126,7 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
     if (status != Status::kDone) break;
     Order order = feasible_part(problem.kind, numbers,
                                 input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
+    order = with_forced_edges(instance, order);
     const double objective = problem.objective(instance, order);
     if (sample > 0 && !is_better(problem.kind, objective, best_objective)) continue;
     best = std::move(order);

@@ -10,7 +10,7 @@ namespace pointsman {
 std::span<const InstanceFormat> instance_formats() {
   using enum InputFormat;
   static constexpr InstanceFormat formats[] = {
-      {kTsplib, "tsplib", {".tsp", ".vrp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
+      {kTsplib, "tsplib", {".tsp", ".vrp", ".atsp"}, "", parse_tsplib, write_tsplib, "TSPLIB"},
       {kNpy, "npy", {".npy"}, kNpyMagic, parse_npy, write_npy, ".npy"},
       {kNpz, "npz", {".npz"}, kZipMagic, parse_npz, write_npz, ".npz"},
       {kJson, "json", {".json"}, "", parse_json, write_json, "JSON"},
@@ -60,11 +60,6 @@ bool is_uniform(const InstanceBatch& instances) {
   });
 }
 
-void check_coordinates(const InstanceBatch& instances) {
-  if (!std::ranges::all_of(instances, &Instance::has_coordinates))
-    throw OutputRefused("a matrix of distances is written as TSPLIB only");
-}
-
 static bool is_distance(double value) { return value >= 0.0 && value <= kLargestNumber; }
 
 MatrixBuilder::MatrixBuilder(int n, size_t most_numbers) {
@@ -75,24 +70,30 @@ MatrixBuilder::MatrixBuilder(int n, size_t most_numbers) {
 bool MatrixBuilder::add(int i, int j, double value) {
   if (i == j) return true;
   if (!is_distance(value)) return false;
-  // In a whole matrix (j, i) was added before (i, j).
-  if (i > j && !matrix_.above.empty()) return matrix_.at(j, i) == value;
   (i < j ? matrix_.above : below_).push_back(value);
   return true;
 }
 
-std::string MatrixBuilder::refusal(int i, int j, double value) const {
-  const std::string found = ", found " + number_text(value);
-  if (!is_distance(value)) return "expected a number from 0 to 1e100" + found;
-  return "expected " + number_text(matrix_.at(j, i)) + " as on the other side of the diagonal" + found +
-         "; asymmetric instances are not supported";
+void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix) {
+  instance.metric = Metric::kExplicit;
+  if (!matrix->is_symmetric()) instance.problem = problem_with(ItemFields::kDistances, {});
+  instance.matrix = std::move(matrix);
+}
+
+std::string MatrixBuilder::refusal(double value) {
+  return "expected a number from 0 to 1e100, found " + number_text(value);
 }
 
 std::shared_ptr<const DistanceMatrix> MatrixBuilder::finish() {
+  std::vector<double> back(below_.size());
   auto next = below_.begin();
-  if (next != below_.end()) matrix_.above.resize(below_.size());
   for (int i = 1; next != below_.end(); ++i) {
-    for (int j = 0; j < i; ++j) matrix_.above[matrix_.place(j, i)] = *next++;
+    for (int j = 0; j < i; ++j) back[matrix_.place(j, i)] = *next++;
+  }
+  if (matrix_.above.empty()) {
+    matrix_.above = std::move(back);
+  } else if (back != matrix_.above) {
+    matrix_.back = std::move(back);  // none where only the upper triangle was given
   }
   return std::make_shared<const DistanceMatrix>(std::move(matrix_));
 }

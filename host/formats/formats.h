@@ -29,7 +29,7 @@ template <typename Kind, typename Parse, typename Write>
 struct FileFormat {
   Kind kind;
   std::string_view name;                     // on the command line
-  std::array<std::string_view, 2> suffixes;  // the usual one first; the second or both may be empty
+  std::array<std::string_view, 3> suffixes;  // the usual one first; all from some on may be empty
   std::string_view magic;                    // the first bytes of every such file; may be empty
   Parse* parse;                              // reads a whole file; throws InputError
   Write* write;                 // may be null; throws OutputRefused for what the format cannot hold
@@ -86,7 +86,7 @@ template <typename Format>
 const Format* format_by_suffix(std::span<const Format> formats, const std::string& path) {
   const std::string suffix = file_suffix(path);
   return find_format(formats, [&](const Format& format) {
-    return !suffix.empty() && (suffix == format.suffixes[0] || suffix == format.suffixes[1]);
+    return !suffix.empty() && (std::ranges::find(format.suffixes, suffix) != format.suffixes.end());
   });
 }
 
@@ -155,7 +155,7 @@ Instance parse_json_instance(std::string_view bytes, const std::string& file, in
 // Whether a file of our own solutions is NDJSON: by its suffix, else by its first line.
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
-// Builds a symmetric matrix of distances from numbers in file order: row by row, whole or one triangle.
+// Builds a matrix of distances from numbers in file order: row by row, whole or one triangle.
 class MatrixBuilder {
  public:
   // most_numbers: an upper bound from the file's size, whatever n the file claims.
@@ -166,21 +166,24 @@ class MatrixBuilder {
   // Adds the number of row i, column j, counted from 0; the diagonal is ignored. False if the number is
   // invalid: refusal() returns why ("expected .., found ..").
   bool add(int i, int j, double value);
-  std::string refusal(int i, int j, double value) const;
+  static std::string refusal(double value);
 
   // Call it after all numbers, or all of one triangle, were added.
   std::shared_ptr<const DistanceMatrix> finish();
 
  private:
   DistanceMatrix matrix_;
-  std::vector<double> below_;  // the strict lower triangle row by row, if the upper one is not given
+  std::vector<double> below_;  // the strict lower triangle row by row
 };
+
+// Gives an instance its matrix. One that is not symmetric makes a TSP an ATSP.
+void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix);
 
 // Arrays, from files or from memory. These functions throw InputError.
 // points: (B, n, 2) or (n, 2), the two numbers of each item.
 InstanceBatch instances_of_points(const NpyArray& points, const ReadOptions& options);
-// matrices: (B, n, n) or (n, n).
-InstanceBatch instances_of_matrices(const NpyArray& matrices);
+// matrices: (B, n, n) or (n, n). Of an ATSP where one of them is not symmetric, or `problem` says so.
+InstanceBatch instances_of_matrices(const NpyArray& matrices, std::optional<ProblemKind> problem = {});
 // weights, values: (B, n) or (n,). Call set_capacities() afterwards.
 InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values,
                                  const ReadOptions& options = {});
@@ -201,7 +204,5 @@ void check_count(size_t found, const InstanceBatch& instances, const std::string
 
 // Whether all instances have one problem and one size.
 bool is_uniform(const InstanceBatch& instances);
-// Throws OutputRefused if an instance has a matrix of distances instead of coordinates.
-void check_coordinates(const InstanceBatch& instances);
 
 }  // namespace pointsman

@@ -2,6 +2,7 @@
 // Instances, solutions and errors in JSON and NDJSON (docs/file-formats.md). Unknown keys are ignored.
 #include <cmath>
 
+#include "engine/problem/fixed_edges.h"
 #include "engine/problem/instance.h"
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
@@ -16,6 +17,9 @@ double non_negative(const JsonValue& value) {
   if (const std::string lost = lost_digits(value.word(), number); !lost.empty()) value.fail(lost);
   return number;
 }
+
+constexpr const char* kAsymmetric =
+    "expected a symmetric matrix, found two ways of different lengths; \"problem\": \"atsp\" takes it";
 
 void check_size(const JsonValue& array, size_t size, const Instance& instance) {
   if (size == 0)
@@ -56,6 +60,40 @@ void read_points(const JsonValue& object, Instance& instance) {
   }
 }
 
+// [n][n], the diagonal ignored.
+void read_matrix(const JsonValue& object, Instance& instance) {
+  const JsonValue matrix = object.get("distance_matrix");
+  const std::vector<JsonValue> rows = matrix.elements();
+  check_size(matrix, rows.size(), instance);
+  const int n = static_cast<int>(rows.size());
+  MatrixBuilder builder(n, rows.size() * rows.size());
+  for (int i = 0; i < n; ++i) {
+    const std::vector<JsonValue> row = rows[i].elements();
+    if (row.size() != rows.size()) rows[i].fail_expected("a row of " + std::to_string(n) + " distances");
+    for (int j = 0; j < n; ++j) {
+      const double distance = i == j ? 0.0 : row[j].number();
+      if (!builder.add(i, j, distance)) row[j].fail(MatrixBuilder::refusal(distance));
+    }
+  }
+  set_matrix(instance, builder.finish());
+}
+
+// [[a, b], ..] from 0.
+void read_forced(const JsonValue& edges, Instance& instance) {
+  const std::vector<JsonValue> pairs = edges.elements();
+  for (const JsonValue& pair : pairs) {
+    const std::vector<JsonValue> ends = pair.elements();
+    if (ends.size() != 2) pair.fail_expected("a pair of cities");
+    for (const JsonValue& end : ends) {
+      if (end.index() >= instance.n()) end.fail_expected("a city below " + std::to_string(instance.n()));
+    }
+    instance.forced.push_back({ends[0].index(), ends[1].index()});
+  }
+  size_t at = 0;
+  if (const std::string wrong = wrong_edges(instance.n(), instance.forced, at); !wrong.empty())
+    pairs[at].fail_expected(wrong);
+}
+
 void read_weights_and_values(const JsonValue& object, Instance& instance) {
   const JsonValue weights_array = object.get("weights"), values_array = object.get("values");
   const std::vector<JsonValue> weights = weights_array.elements(), values = values_array.elements();
@@ -82,8 +120,19 @@ Instance read_instance(const JsonValue& object) {
   if (problem.has_capacity) instance.capacity = non_negative(object.get("capacity"));
   switch (problem.fields) {
     case ItemFields::kCoordinates:
+      if (object.find("distance_matrix")) {
+        read_matrix(object, instance);
+        if (instance.problem != *kind) object.get("distance_matrix").fail(kAsymmetric);
+      } else {
+        read_points(object, instance);
+      }
+      if (const std::optional<JsonValue> forced = object.find("forced")) read_forced(*forced, instance);
+      break;
     case ItemFields::kCoordinatesAndDemand:
       read_points(object, instance);
+      break;
+    case ItemFields::kDistances:
+      read_matrix(object, instance);
       break;
     case ItemFields::kWeightAndValue:
       read_weights_and_values(object, instance);
@@ -101,7 +150,7 @@ JsonText if_known(bool is_known, const Value& value, const JsonText& otherwise =
 std::string instance_json(const Instance& instance) {
   const Problem& problem = problem_of(instance);
   const auto n = static_cast<size_t>(instance.n());
-  JsonText points, demands, weights, values;
+  JsonText points, matrix, forced, demands, weights, values;
   const auto number = [&](size_t i, size_t field) { return instance.values[instance.width() * i + field]; };
   const auto column = [&](size_t field) { return json_array(n, [&](size_t i) { return number(i, field); }); };
   switch (problem.fields) {
@@ -115,13 +164,27 @@ std::string instance_json(const Instance& instance) {
       weights = column(0);
       values = column(1);
       break;
+    case ItemFields::kDistances:
+      break;
   }
-  const bool has_metric = instance.metric != Metric::kEuclidean;
+  if (instance.matrix) {
+    points = {};
+    matrix =
+        json_array(n, [&](int a) { return json_array(n, [&](int b) { return instance.matrix->at(a, b); }); });
+  }
+  if (!instance.forced.empty()) {
+    forced = json_array(instance.forced.size(), [&](size_t i) {
+      return json_array(2, [&](size_t k) { return instance.forced[i][k]; });
+    });
+  }
+  const bool has_metric = instance.metric != Metric::kEuclidean && !instance.matrix;
   return json_object({{"id", if_known(instance.has_id, instance.id)},
                       {"problem", name_of(instance.problem)},
                       {"edge_weight_type", if_known(has_metric, metric_name(instance.metric))},
                       {"capacity", if_known(problem.has_capacity, instance.capacity)},
                       {"coordinates", points},
+                      {"distance_matrix", matrix},
+                      {"forced", forced},
                       {"demands", demands},
                       {"weights", weights},
                       {"values", values}})
@@ -195,7 +258,7 @@ std::string start_of(int64_t index, const Instance& instance, const std::string&
 std::string found_json(const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
   const bool is_solved = solution.status != Status::kUnsolved;
-  const bool has_length = is_solved && has_places(problem.fields) && instance.has_coordinates();
+  const bool has_length = is_solved && has_metric(problem.fields) && instance.has_coordinates();
   const JsonText objective = objective_json(instance, solution.objective);
   const bool has_network = std::isfinite(solution.network_objective);
   const bool has_start = solution.start != Start::kNone;
@@ -269,7 +332,6 @@ InstanceFile parse_json(InputFile& file, const ReadOptions&) {
 }
 
 static std::string joined_json(const InstanceBatch& instances, std::string_view between) {
-  check_coordinates(instances);
   static const std::string name = "JSON";  // in the message of InputStopped
   return joined(instances, between, [watch = LoadingWatch(name)](const Instance& instance) mutable {
     watch.after(instance.values.size());

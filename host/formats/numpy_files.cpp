@@ -80,7 +80,7 @@ InstanceBatch read_items(std::initializer_list<const NpyArray*> arrays, size_t s
                          const Instance& pattern) {
   const NpyArray& first = **arrays.begin();
   InstanceBatch instances = new_instances(first, size, arrays.size() * first.header().count, pattern);
-  const bool are_places = has_places(problem_of(pattern).fields);
+  const bool are_places = has_metric(problem_of(pattern).fields);
   const bool may_lose_digits = !are_places && !first.header().is_float();
   LoadingWatch watch(first.file());
   size_t next = 0;
@@ -120,7 +120,8 @@ void check_uniform(const InstanceBatch& instances) {
 // Throws OutputRefused for what an array cannot hold.
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
-  check_coordinates(instances);
+  if (!std::ranges::all_of(instances, &Instance::suits_networks))
+    throw OutputRefused("an array of coordinates holds no matrix and no forced edges; use json or tsplib");
   const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };
   if (!std::ranges::all_of(instances, is_euclidean))
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
@@ -183,13 +184,12 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   return read_items({&array}, static_cast<size_t>(2 * size_from_end(array, 1)), pattern);
 }
 
-InstanceBatch instances_of_matrices(const NpyArray& array) {
+InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<ProblemKind> problem) {
   check_shape(array, 3, are_square(array), kMatrices);
   const auto n = static_cast<size_t>(array.shape().back());
   Instance pattern;
   pattern.problem = problem_with(ItemFields::kCoordinates, {});
-  pattern.metric = Metric::kExplicit;
-  InstanceBatch instances = new_instances(array, n * n, array.header().count / 2, pattern);
+  InstanceBatch instances = new_instances(array, n * n, array.header().count, pattern);
   LoadingWatch watch(array.file());
   size_t next = 0;
   for (Instance& instance : instances) {
@@ -198,11 +198,16 @@ InstanceBatch instances_of_matrices(const NpyArray& array) {
       watch.after(n);
       for (int j = 0; j < builder.n(); ++j, ++next) {
         const double distance = i == j ? 0.0 : array.number(next);
-        if (!builder.add(i, j, distance)) array.fail_at(next, builder.refusal(i, j, distance));
+        if (!builder.add(i, j, distance)) array.fail_at(next, MatrixBuilder::refusal(distance));
       }
     }
-    instance.matrix = builder.finish();
+    set_matrix(instance, builder.finish());
   }
+  const auto is_atsp = [](const Instance& one) { return problem_of(one).fields == ItemFields::kDistances; };
+  const auto one = std::ranges::find_if(instances, is_atsp);
+  const bool wanted = problem && problem_of(*problem).fields == ItemFields::kDistances;
+  if (!wanted && one == instances.end()) return instances;
+  for (Instance& instance : instances) instance.problem = wanted ? *problem : one->problem;
   return instances;
 }
 
@@ -225,11 +230,13 @@ void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
 }
 
 InstanceFile parse_npy(InputFile& file, const ReadOptions& options) {
+  if (options.problem && problem_of(*options.problem).fields == ItemFields::kDistances)
+    return parse_matrix(file, options);
   return {instances_of_points(NpyArray(file), options), {}};
 }
 
-InstanceFile parse_matrix(InputFile& file, const ReadOptions&) {
-  return {instances_of_matrices(NpyArray(file)), {}};
+InstanceFile parse_matrix(InputFile& file, const ReadOptions& options) {
+  return {instances_of_matrices(NpyArray(file), options.problem), {}};
 }
 
 static void read_capacities(const NpzFile& npz, const std::string& file, const ReadOptions& options,
@@ -302,7 +309,21 @@ InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
   return out;
 }
 
+// (B, n, n)
+static std::string matrices_npy(const InstanceBatch& instances) {
+  const auto n = static_cast<size_t>(instances[0].n());
+  std::string out = npy_header("<f8", {instances.size(), n, n});
+  for (const Instance& instance : instances) {
+    for (int a = 0; a < instance.n(); ++a) {
+      for (int b = 0; b < instance.n(); ++b) append_bytes(out, instance.matrix->at(a, b));
+    }
+  }
+  return out;
+}
+
 std::string write_npy(const InstanceBatch& instances) {
+  check_uniform(instances);
+  if (problem_of(instances[0]).fields == ItemFields::kDistances) return matrices_npy(instances);
   check_writable(instances);
   if (problem_of(instances[0]).has_depot) throw OutputRefused("an .npy holds no demands; use npz or json");
   return values_npy(instances, {static_cast<size_t>(instances[0].n()), 2}, 0, 0, 2);
@@ -326,6 +347,8 @@ std::string write_npz(const InstanceBatch& instances) {
       arrays.emplace_back("locs.npy", values_npy(instances, {n - 1, 2}, 1, 0, 2));
       arrays.emplace_back("demand.npy", values_npy(instances, {n - 1}, 1, 2, 3));
       break;
+    case ItemFields::kDistances:
+      break;  // refused
   }
   if (problem.has_capacity) {
     std::string& bytes = arrays.emplace_back("capacity.npy", npy_header("<f8", {instances.size()})).second;

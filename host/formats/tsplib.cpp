@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TSPLIB instances, by coordinates or by symmetric matrices, tours (G. Reinelt, "TSPLIB 95", sections 1 and
-// 2), and CVRP instances and routes as CVRPLIB has them.
+// TSPLIB instances, by coordinates or by matrices, with fixed edges, tours (G. Reinelt, "TSPLIB 95", sections
+// 1 and 2), and CVRP instances and routes as CVRPLIB has them.
 #include <cmath>
 #include <limits>
 
+#include "engine/problem/fixed_edges.h"
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
 #include "models/tools/atomic_file.h"
@@ -20,7 +21,8 @@ constexpr std::array<std::string_view, 8> kMetricNames = {"EUCLIDEAN", "EUC_2D",
 constexpr std::array<std::string_view, 3> kIgnoredKeys = {"COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE"};
 constexpr std::string_view kCoordinates = "NODE_COORD_SECTION", kWeights = "EDGE_WEIGHT_SECTION",
                            kDisplay = "DISPLAY_DATA_SECTION", kTour = "TOUR_SECTION",
-                           kDemands = "DEMAND_SECTION", kDepots = "DEPOT_SECTION";
+                           kDemands = "DEMAND_SECTION", kDepots = "DEPOT_SECTION",
+                           kFixed = "FIXED_EDGES_SECTION";
 
 // The columns that an EDGE_WEIGHT_FORMAT has of each row: those before the diagonal, the diagonal, those
 // after.
@@ -38,7 +40,7 @@ std::string_view key_of(std::string_view line) { return trim(line.substr(0, line
 
 class TsplibReader {
  public:
-  // type: "TSP", which a CVRP may be instead, or "TOUR".
+  // type: "TSP", which an ATSP or CVRP may be instead, or "TOUR".
   TsplibReader(InputFile& file, std::string_view type)
       : file_(file.name()), bytes_(file.read_rest()), type_(type), lines_(bytes_, file_) {}
 
@@ -50,14 +52,16 @@ class TsplibReader {
     Instance instance;
     instance.metric = *metric_;
     instance.problem = problem_with(ItemFields::kCoordinates, is_matrix() ? ReadOptions{} : options);
-    if (is_cvrp_) {
+    if (kind_ == "CVRP") {
       read_routing(instance);
     } else if (is_matrix()) {
-      instance.matrix = read_matrix();
+      set_matrix(instance, read_matrix());
     } else {
       instance.values = read_coordinates();
     }
+    check_kind(instance);
     read_end();
+    instance.forced = std::move(forced_);
     instance.id = name_.empty() ? file_stem(file_) : name_;
     return {{instance}, warnings_};
   }
@@ -97,6 +101,42 @@ class TsplibReader {
     return is_matrix() || (!metric_ && key == kWeights) ? kWeights : kCoordinates;
   }
 
+  // TYPE says whether the ways back may differ.
+  void check_kind(Instance& instance) const {
+    if (kind_ == "ATSP") {
+      if (!is_matrix()) fail_here("expected EDGE_WEIGHT_TYPE EXPLICIT of an ATSP");
+      instance.problem = problem_with(ItemFields::kDistances, {});
+    } else if (instance.matrix && !instance.matrix->is_symmetric()) {
+      fail_here(
+          "expected a symmetric matrix of TYPE TSP, found two ways of different lengths; TYPE ATSP has such");
+    }
+  }
+
+  // Pairs of ids until -1; a line may have several.
+  void read_forced() {
+    if (kind_ == "ATSP" || kind_ == "CVRP" || dimension_ == 0)
+      fail_here("expected it in a TSP, after DIMENSION");
+    std::string_view rest, word;
+    while (next_word(rest, word) && word != "-1") {
+      std::array<int32_t, 2> edge;
+      for (size_t end = 0; end < 2; ++end) {
+        int64_t id = 0;
+        if (end == 1) next_word(rest, word);
+        if (!parse_integer(word, id) || id < 1 || id > dimension_)
+          fail_here("expected two ids from 1 to " + dimension_text() + " or -1, found " + shown(word));
+        edge[end] = static_cast<int32_t>(id - 1);
+      }
+      forced_.push_back(edge);
+      size_t at = 0;
+      const std::string wrong = wrong_edges(static_cast<int>(dimension_), forced_, at);
+      if (!wrong.empty())
+        fail_here("expected " + wrong + ", found " + std::to_string(edge[0] + 1) + " " +
+                  std::to_string(edge[1] + 1));
+    }
+    if (word.empty()) fail_here("expected -1 at its end, found the end of the file");
+    if (!trim(rest).empty()) fail_here("expected the end of the line, found " + shown(trim(rest)));
+  }
+
   // Sections that an instance may have but does not need.
   bool is_skipped(std::string_view key) const {
     return type_ == "TSP" && (key == kDisplay || (key == kCoordinates && is_matrix()));
@@ -124,6 +164,11 @@ class TsplibReader {
         skip_rows();
         continue;
       }
+      if (key == kFixed && type_ == "TSP") {
+        section_ = kFixed;
+        read_forced();
+        continue;
+      }
       if (key.size() > 8 && key.ends_with("_SECTION"))
         lines_.fail(shown(key) + ": this section is not supported; expected " + section_);
       if (key == "EOF") break;
@@ -145,16 +190,14 @@ class TsplibReader {
       name_ = value;
     } else if (key == "TYPE") {
       std::string_view rest = value;
-      const std::string_view type = take_word(rest);
-      if (type == "ATSP" && type_ == "TSP")
-        lines_.fail("TYPE: expected TSP or CVRP, found \"ATSP\"; asymmetric instances are not supported");
-      is_cvrp_ = type == "CVRP" && type_ == "TSP";
-      if (type != type_ && !is_cvrp_) fail(type_ == "TSP" ? "TSP or CVRP" : std::string(type_));
+      kind_ = take_word(rest);
+      const bool is_known = kind_ == type_ || (type_ == "TSP" && (kind_ == "ATSP" || kind_ == "CVRP"));
+      if (!is_known) fail(type_ == "TSP" ? "TSP, ATSP or CVRP" : std::string(type_));
     } else if (key == "CAPACITY") {
       check_first(capacity_.empty());
       capacity_ = value;
       capacity_line_ = lines_.number();
-    } else if (is_cvrp_ && (key == "DISTANCE" || key == "SERVICE_TIME")) {
+    } else if (kind_ == "CVRP" && (key == "DISTANCE" || key == "SERVICE_TIME")) {
       lines_.fail(std::string(key) + ": this limit on routes is not supported");
     } else if (key == "DIMENSION") {
       check_first(dimension_ == 0);
@@ -195,7 +238,7 @@ class TsplibReader {
       const int end = format.has_behind ? n : i + format.has_own;
       for (int j = first; j < end; ++j) {
         const double number = next_number(rest, i, j);
-        if (!builder.add(i, j, number)) fail_at(i, j, builder.refusal(i, j, number));
+        if (!builder.add(i, j, number)) fail_at(i, j, MatrixBuilder::refusal(number));
       }
     }
     if (!trim(rest).empty())
@@ -333,6 +376,11 @@ class TsplibReader {
   void read_end() {
     std::string_view line;
     while (next_before_eof(line)) {
+      if (key_of(line) == kFixed) {
+        section_ = kFixed;
+        read_forced();
+        continue;
+      }
       if (!is_skipped(key_of(line))) fail_here("expected EOF after " + all_read() + ", found " + shown(line));
       skip_rows();
     }
@@ -353,7 +401,8 @@ class TsplibReader {
   int64_t dimension_ = 0;  // 0: not given
   std::string capacity_;
   int64_t capacity_line_ = 0;
-  bool is_cvrp_ = false;
+  std::string kind_;  // as TYPE says
+  std::vector<std::array<int32_t, 2>> forced_;
   bool ended_ = false;  // EOF was read
   std::vector<std::string> warnings_;
 };
@@ -366,6 +415,14 @@ std::string matrix_text(const DistanceMatrix& matrix) {
   return out;
 }
 
+std::string forced_text(const Instance& instance) {
+  if (instance.forced.empty()) return "";
+  std::string out = std::string(kFixed) + "\n";
+  for (const auto& [a, b] : instance.forced)
+    out += std::to_string(a + 1) + " " + std::to_string(b + 1) + "\n";
+  return out + "-1\n";
+}
+
 }  // namespace
 
 InstanceFile parse_tsplib(InputFile& file, const ReadOptions& options) {
@@ -373,19 +430,20 @@ InstanceFile parse_tsplib(InputFile& file, const ReadOptions& options) {
 }
 
 std::string write_tsplib(const InstanceBatch& instances) {
-  if (instances.size() != 1 || !has_places(problem_of(instances[0]).fields))
-    throw OutputRefused("a TSPLIB file holds one TSP or CVRP instance; use npy, npz, json or ndjson");
+  if (instances.size() != 1 || !has_metric(problem_of(instances[0]).fields))
+    throw OutputRefused("a TSPLIB file holds one TSP, ATSP or CVRP instance; use npy, npz, json or ndjson");
   const Instance& instance = instances[0];
   const bool is_cvrp = problem_of(instance).has_depot;
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
   std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) +
-                    "\nTYPE : " + (is_cvrp ? "CVRP\n" : "TSP\n");
+                    "\nTYPE : " + problem_of(instance).title + "\n";
   if (is_scaled)
     out += "COMMENT : coordinates times 1000000, since EUC_2D rounds each distance to an integer\n";
   out += "DIMENSION : " + std::to_string(instance.n()) +
          "\nEDGE_WEIGHT_TYPE : " + metric_name(is_scaled ? Metric::kEuc2d : instance.metric);
-  if (!instance.has_coordinates()) return out + matrix_text(*instance.matrix) + "EOF\n";
+  if (!instance.has_coordinates())
+    return out + matrix_text(*instance.matrix) + forced_text(instance) + "EOF\n";
   if (is_cvrp) out += "\nCAPACITY : " + number_text(instance.capacity);
   out += "\nNODE_COORD_SECTION\n";
   for (int i = 0; i < instance.n(); ++i)
@@ -398,7 +456,7 @@ std::string write_tsplib(const InstanceBatch& instances) {
           std::to_string(i + 1) + " " + number_text(instance.values[3 * static_cast<size_t>(i) + 2]) + "\n";
     out += std::string(kDepots) + "\n1\n-1\n";
   }
-  return out + "EOF\n";
+  return out + forced_text(instance) + "EOF\n";
 }
 
 SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {

@@ -43,13 +43,15 @@ Instance items_instance(const pointsman_instances& instances, ProblemKind kind, 
                         double capacity) {
   const Problem& problem = problem_of(kind);
   check_size(instances, n, problem.items);
+  if (problem.fields == ItemFields::kDistances)
+    throw UsageError(std::string(problem.title) + ": instances are matrices; use pointsman_add_matrix");
   const auto width = static_cast<size_t>(numbers_of_item(kind));
   const auto fail_at = [&](size_t i, const std::string& expected) {
     fail_number(instances, ".items[" + std::to_string(i / width) + "][" + std::to_string(i % width) + "]",
                 "expected " + expected + ", found " + number_text(items[i]));
   };
   for (size_t i = 0; i < width * n; ++i) {
-    const bool may_be_negative = has_places(problem.fields) && i % width < 2;
+    const bool may_be_negative = has_metric(problem.fields) && i % width < 2;
     if (!is_allowed(items[i], may_be_negative))
       fail_at(i, may_be_negative ? "a number within +-1e100" : "a number from 0 to 1e100");
   }
@@ -74,11 +76,10 @@ Instance matrix_instance(const pointsman_instances& instances, const double* dis
     const auto i = static_cast<int>(at / n), j = static_cast<int>(at % n);
     if (builder.add(i, j, distances[at])) continue;
     fail_number(instances, ".distances[" + std::to_string(i) + "][" + std::to_string(j) + "]",
-                builder.refusal(i, j, distances[at]));
+                MatrixBuilder::refusal(distances[at]));
   }
   Instance instance;
-  instance.metric = Metric::kExplicit;
-  instance.matrix = builder.finish();
+  set_matrix(instance, builder.finish());
   return instance;
 }
 
@@ -137,7 +138,7 @@ int pointsman_instances_get(const pointsman_instances* instances, size_t index,
   pointsman_instance view = {};
   view.id = own.id.c_str();
   view.problem = name_of(own.problem);
-  view.metric = has_places(problem_of(own).fields) ? metric_name(own.metric) : "";
+  view.metric = has_metric(problem_of(own).fields) ? metric_name(own.metric) : "";
   view.items = own.has_coordinates() ? own.values.data() : nullptr;
   view.n = static_cast<size_t>(own.n());
   view.capacity = own.capacity;

@@ -165,9 +165,9 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
     return name + "--mode " + mode.name + ": is not for " + problem.title;
   }
   const bool in_plane = options.mode == Mode::kTwoOpt;
-  if ((needs_network(options) || in_plane) && !instance.has_coordinates()) {
-    return name + "--mode " + mode.name +
-           ": reads coordinates, and the instance has only distances; use local";
+  if ((needs_network(options) || in_plane) && !instance.suits_networks()) {
+    return name + "--mode " + mode.name + ": reads coordinates, and the instance has " +
+           (instance.has_coordinates() ? "forced edges" : "only distances") + "; use local";
   }
   if (in_plane && instance.n() > kMostTourCities) {
     return name + "--mode " + mode.name + ": expected at most " + std::to_string(kMostTourCities) +

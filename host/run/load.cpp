@@ -19,9 +19,10 @@ InstanceBatch load_instances(const std::string& path, const InstanceOptions& opt
 
 void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who) {
   for (size_t i = 0; i < instances.size(); ++i) {
-    if (instances[i].has_coordinates()) continue;
+    if (instances[i].suits_networks()) continue;
     throw UsageError(who + ": " + path + ": instance " + std::to_string(i) +
-                     " has no coordinates, only distances");
+                     (instances[i].has_coordinates() ? " has forced edges, which no network reads"
+                                                     : " has no coordinates, only distances"));
   }
 }
 
@@ -45,6 +46,8 @@ void check_generate_options(const GenerateOptions& options, uint64_t seed) {
   const ProblemKind problem = *find_problem(options.problem);
   refuse_capacity(problem, options.capacity);
   if (options.n <= problem_of(problem).depots()) throw UsageError("--size: expected a depot and a customer");
+  if (options.like == "numpy" && problem_of(problem).fields == ItemFields::kDistances)
+    throw UsageError("--like numpy: is not for " + std::string(problem_of(problem).title));
   if (options.like == "numpy" && seed > 0xffffffffu) {
     throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");
   }

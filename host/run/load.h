@@ -14,7 +14,7 @@ namespace pointsman {
 // Reads a whole file and logs its warnings. "-" is stdin.
 InstanceBatch load_instances(const std::string& path, const InstanceOptions& options);
 
-// Throws UsageError for instances that are a matrix of distances. `who` needs coordinates: "score".
+// Throws UsageError for instances that no network reads. `who` needs one: "score".
 void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who);
 
 // An answer that no run gave has no numbers of a network.

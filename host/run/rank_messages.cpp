@@ -78,17 +78,20 @@ SearchControl take_limits(MessageReader& message) {
 
 MessageWriter& put(MessageWriter& message, const Instance& instance) {
   message.put(instance.id).put(instance.has_id).put(instance.problem).put(instance.metric);
-  message.put(instance.capacity).put(instance.values).put(instance.matrix ? instance.matrix->n : -1);
-  return instance.matrix ? message.put(instance.matrix->above) : message;
+  message.put(instance.capacity).put(instance.values).put(instance.forced);
+  message.put(instance.matrix ? instance.matrix->n : -1);
+  return instance.matrix ? message.put(instance.matrix->above).put(instance.matrix->back) : message;
 }
 
 Instance take_instance(MessageReader& message) {
   Instance instance;
   message.get(instance.id).get(instance.has_id).get(instance.problem).get(instance.metric);
-  message.get(instance.capacity).get(instance.values);
-  if (const int n = message.next<int>(); n >= 0)
-    instance.matrix =
-        std::make_shared<DistanceMatrix>(DistanceMatrix{n, message.next<std::vector<double>>()});
+  message.get(instance.capacity).get(instance.values).get(instance.forced);
+  if (const int n = message.next<int>(); n >= 0) {
+    DistanceMatrix matrix{n, {}};
+    message.get(matrix.above).get(matrix.back);
+    instance.matrix = std::make_shared<const DistanceMatrix>(std::move(matrix));
+  }
   return instance;
 }
 

@@ -133,6 +133,9 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
                      std::to_string(train.symmetries));
   train.model.problem = *find_problem(request.problem);
   const Problem& problem = problem_of(train.model.problem);
+  if (problem.fields == ItemFields::kDistances)
+    throw UsageError(std::string(problem.title) +
+                     ": no network reads distances; solve --mode local needs none");
   refuse_capacity(problem.kind, train.model.capacity);
   if (request.output.empty()) {
     request.output = problem.model_prefix + std::to_string(train.model.n) + ".safetensors";

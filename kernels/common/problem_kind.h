@@ -11,7 +11,7 @@
 
 namespace pointsman {
 
-enum class ProblemKind : int32_t { kTsp, kKnapsack, kCvrp };
+enum class ProblemKind : int32_t { kTsp, kKnapsack, kCvrp, kAtsp };
 
 // As model files, instances and the command line say it; null past the last kind.
 constexpr const char* name_of(ProblemKind kind) {
@@ -22,6 +22,8 @@ constexpr const char* name_of(ProblemKind kind) {
       return "knapsack";
     case ProblemKind::kCvrp:
       return "cvrp";
+    case ProblemKind::kAtsp:
+      return "atsp";
   }
   return nullptr;
 }
@@ -34,6 +36,8 @@ constexpr int numbers_of_item(ProblemKind kind) {
       return 2;
     case ProblemKind::kCvrp:
       return 3;
+    case ProblemKind::kAtsp:
+      return 0;  // a matrix
   }
   return 0;
 }

@@ -43,6 +43,8 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
       return f.template operator()<KnapsackRules>();
     case ProblemKind::kCvrp:
       return f.template operator()<CvrpRules>();
+    case ProblemKind::kAtsp:  // no network reads its instances yet
+      return f.template operator()<TspRules>();
   }
   throw std::logic_error("with_rules: no such problem");
 }

@@ -103,7 +103,7 @@ void check_instance(const Instance& instance) {
   promise(instance.has_coordinates() == (instance.metric != Metric::kExplicit), "a metric has what it needs");
   if (!instance.has_coordinates()) check_matrix(instance);
   for (size_t i = 0; i < instance.values.size(); ++i) {
-    const bool may_be_negative = has_places(problem.fields) && i % static_cast<size_t>(instance.width()) < 2;
+    const bool may_be_negative = has_metric(problem.fields) && i % static_cast<size_t>(instance.width()) < 2;
     const double value = instance.values[i];
     promise(std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0), "numbers are bounded");
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/problem/fixed_edges.h"
 #include "engine/search/distances.h"
 #include "engine/search/limits.h"
 #include "engine/search/local/array_tour.h"
@@ -35,9 +36,10 @@ struct Move {
 template <typename Length>
 class LinKernighan {
  public:
-  LinKernighan(const Distances& distances, const NeighbourLists& neighbours)
+  LinKernighan(const Distances& distances, const NeighbourLists& neighbours, const FixedEdges& fixed)
       : distances_(distances),
         neighbours_(neighbours),
+        fixed_(fixed),
         n_(distances.n()),
         tour_(n_),
         least_gain_(distances.as<Length>(distances.rounding())),
@@ -97,13 +99,15 @@ class LinKernighan {
   int64_t looks() const { return looks_; }  // at a city, so far
 
   // A double bridge of three consecutive paths within a short stretch, each up to a third of it, which begins
-  // at one of `count` positions from `first` on. Returns what it cost.
+  // at one of `count` positions from `first` on; a cut at a fixed edge is made behind it, of which one at
+  // least is not fixed. Where cuts meet, nothing is done. Returns what it cost.
   Length kick(std::mt19937_64& random, int first, int count) {
     const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<uint64_t>(below)); };
     const int longest = std::min(n_ - 1, kKickSpan) / 3;
-    int cuts[4] = {(first + draw(count)) % n_};
-    for (int i = 1; i < 4; ++i) cuts[i] = (cuts[i - 1] + 1 + draw(longest)) % n_;
+    int cuts[4] = {free_cut((first + draw(count)) % n_)};
+    for (int i = 1; i < 4; ++i) cuts[i] = free_cut((cuts[i - 1] + 1 + draw(longest)) % n_);
     std::sort(cuts, cuts + 4);
+    if (fixed_.count() > 0 && std::adjacent_find(cuts, cuts + 4) != cuts + 4) return 0;
     Move move;
     move.is_bridge = true;
     move.exchange.size = 4;
@@ -172,9 +176,16 @@ class LinKernighan {
     return stopped_;
   }
 
+  // The first position from this one on whose edge is not fixed.
+  int free_cut(int position) const {
+    while (fixed_.has(tour_.at(position), tour_.at(tour_.after(position)))) position = tour_.after(position);
+    return position;
+  }
+
   bool find_exchange(int city) {
     for (const bool next : {true, false}) {
       tour_.choose(exchange_, 0, city, next);
+      if (fixed_.has(exchange_.t[0], exchange_.t[1])) continue;
       if (extend<1>(distance(exchange_.t[0], exchange_.t[1]))) return true;
     }
     return false;
@@ -198,9 +209,9 @@ class LinKernighan {
       if (near.place == next || near.place == previous) continue;  // the edge is in the tour
       const int position = tour_.position(near.place), before = tour_.before(position);
       const int32_t ahead = tour_.at(tour_.after(position)), behind = tour_.at(before);
-      if (!is_chosen(position))
+      if (!is_chosen(position) && !fixed_.has(near.place, ahead))
         steps[count++] = {gained + distance(near.place, ahead), near.place, ahead, position, true};
-      if (!is_chosen(before))
+      if (!is_chosen(before) && !fixed_.has(near.place, behind))
         steps[count++] = {gained + distance(near.place, behind), near.place, behind, before, false};
     }
     return count;
@@ -244,6 +255,7 @@ class LinKernighan {
 
   const Distances& distances_;
   const NeighbourLists& neighbours_;
+  const FixedEdges& fixed_;  // none of which leaves the tour
   const int n_;
   ArrayTour tour_;
   Exchange exchange_;            // in the making

@@ -157,13 +157,16 @@ class Fragments {
       }
     }
     std::sort(edges.begin(), edges.end());
-    for (const Edge& edge : edges) {
-      if (joined_[edge.a][1] >= 0 || joined_[edge.b][1] >= 0 || root(edge.a) == root(edge.b)) continue;
-      joined_[edge.a][joined_[edge.a][0] < 0 ? 0 : 1] = edge.b;
-      joined_[edge.b][joined_[edge.b][0] < 0 ? 0 : 1] = edge.a;
-      root_[root(edge.a)] = root(edge.b);
-      --left_;
-    }
+    for (const Edge& edge : edges) add(edge.a, edge.b);
+  }
+
+  // Unless it makes a fork or a cycle.
+  void add(int32_t a, int32_t b) {
+    if (joined_[a][1] >= 0 || joined_[b][1] >= 0 || root(a) == root(b)) return;
+    joined_[a][joined_[a][0] < 0 ? 0 : 1] = b;
+    joined_[b][joined_[b][0] < 0 ? 0 : 1] = a;
+    root_[root(a)] = root(b);
+    --left_;
   }
 
   // From one end of the only fragment to the other.
@@ -190,6 +193,12 @@ class Fragments {
 };
 
 }  // namespace
+
+std::vector<int32_t> all_places(int n) {
+  std::vector<int32_t> places(static_cast<size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
 
 NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
                                const StopToken& stop) {
@@ -218,9 +227,14 @@ NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32
 }
 
 std::vector<int32_t> greedy_edges(const Distances& distances, const NeighbourLists& lists,
-                                  const StopToken& stop) {
+                                  const FixedEdges& fixed, const StopToken& stop) {
   Fragments fragments(distances.n());
-  fragments.add(lists, fragments.ends());  // of all cities
+  for (int32_t place = 0; place < distances.n() && fixed.count() > 0; ++place) {
+    for (const int32_t other : fixed.at(place)) {
+      if (other > place) fragments.add(place, other);
+    }
+  }
+  fragments.add(lists, all_places(distances.n()));
   while (!fragments.is_whole()) {
     const std::vector<int32_t> ends = fragments.ends();
     fragments.add(NeighbourLists(distances, ends, kEndNeighbours, stop), ends);

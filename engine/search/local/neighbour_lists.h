@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/problem/fixed_edges.h"
 #include "engine/search/distances.h"
 #include "kernels/tools/stop_token.h"
 
@@ -35,11 +36,14 @@ class NeighbourLists {
   std::vector<size_t> begins_{0};
 };
 
+// 0 .. n - 1.
+std::vector<int32_t> all_places(int n);
+
 // A first tour, [n], by the shortest edge that still fits, again and again (Bentley 1992, "greedy"), as
 // `distances` numbers the cities; some 16 to 20% above the optimum on random cities. Edges come from the
 // lists of all cities; where these leave fragments, from lists of the fragments' ends. Of equally short edges
-// the first by place. O(n log n) in the plane.
+// the first by place. Fixed edges come before all others. O(n log n) in the plane.
 std::vector<int32_t> greedy_edges(const Distances& distances, const NeighbourLists& lists,
-                                  const StopToken& stop);
+                                  const FixedEdges& fixed, const StopToken& stop);
 
 }  // namespace pointsman

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -26,12 +25,6 @@ constexpr int kStretch = 500;       // cities for each of several searches of on
 constexpr int kMostHelpers = 16;    // such searches: each has a copy of the tour
 constexpr int kCitiesPerKick = 20;  // in a round: more kicks between two comparisons fit together less often
 
-std::vector<int32_t> all_places(int n) {
-  std::vector<int32_t> places(static_cast<size_t>(n));
-  std::iota(places.begin(), places.end(), 0);
-  return places;
-}
-
 // By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks, or over
 // the time where that is nearer its end.
 struct Cooling {
@@ -51,6 +44,7 @@ template <typename Length>
 struct Kicks {
   const Distances& distances;
   const NeighbourLists& neighbours;
+  const FixedEdges& fixed;
   const uint64_t seed;
   LinKernighan<Length>& tour;
   const SearchControl& control;
@@ -149,7 +143,7 @@ struct Kicks {
     Cooling cooling = this->cooling(kicks, count);
     std::vector<Helper> helpers;
     for (int i = 0; i < count; ++i) {
-      helpers.push_back({LinKernighan<Length>(distances, neighbours), std::mt19937_64(run_seed + i)});
+      helpers.push_back({LinKernighan<Length>(distances, neighbours, fixed), std::mt19937_64(run_seed + i)});
       helpers[i].tour.set_journal(true);
     }
     for (int i = 1; i < count; ++i) helpers[i].tour.record(&helpers[i].moves);
@@ -186,9 +180,11 @@ struct Kicks {
     return made;
   }
 
-  // A few edges so long that nothing else is seen beside them say nothing of how much a kick may cost.
+  // A few edges so long that nothing else is seen beside them say nothing of how much a kick may cost, nor do
+  // fixed edges.
   Cooling cooling(int64_t kicks, int helpers) {
-    const double edge = distances.is_wide() ? tour.median_edge() : distances.to_double(tour.length()) / n;
+    const double edge =
+        distances.is_wide() ? tour.median_edge() : distances.to_double(tour.length()) / (n - fixed.count());
     return {kHeat * edge, Clock::now(), 0.0, static_cast<double>(helpers) / static_cast<double>(kicks),
             hurried};
   }
@@ -216,19 +212,62 @@ template class LinKernighan<WideLength>;
 TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control)
     : instance_(instance),
       options_(options),
-      n_(instance.n()),
-      distance_(instance, control.stop()),
-      neighbours_(distance_, all_places(n_), options.neighbours, control.stop()) {}
+      form_(instance),
+      distance_(form_.tsp(), control.stop()),
+      n_(distance_.n()),
+      place_of_(static_cast<size_t>(n_)),
+      neighbours_(distance_, all_places(n_), options.neighbours + (n_ > instance.n() ? 1 : 0),
+                  control.stop()),
+      fixed_(n_, fixed_places()) {}
+
+// Fills place_of_ too.
+std::vector<std::array<int32_t, 2>> TourSearch::fixed_places() {
+  for (int place = 0; place < n_; ++place) place_of_[distance_.city(place)] = place;
+  std::vector<std::array<int32_t, 2>> edges = form_.fixed();
+  for (std::array<int32_t, 2>& edge : edges) edge = {place_of_[edge[0]], place_of_[edge[1]]};
+  return edges;
+}
+
+std::vector<int32_t> TourSearch::order_of(std::vector<int32_t> places) const {
+  for (int32_t& place : places) place = distance_.city(place);
+  return form_.order_of(std::move(places));
+}
+
+// Of up to kMostExactCities cities, as places of the form.
+template <typename Length>
+std::vector<int32_t> TourSearch::shortest() const {
+  const auto length = [&](double distance) { return distance_.as<Length>(distance); };
+  if (n_ > instance_.n()) {
+    std::vector<int32_t> order = ShortestPaths<Length>(instance_.n(), [&](int a, int b) {
+                                   return length(city_distance(instance_, a, b));
+                                 }).tour_backwards();
+    std::reverse(order.begin(), order.end());
+    return places_of(order);
+  }
+  if (fixed_.count() == 0)
+    return ShortestPaths<Length>(n_, [&](int a, int b) { return length(distance_(a, b)); }).tour_backwards();
+  return ShortestPaths<FixedFirst<Length>>(
+             n_,
+             [&](int a, int b) {
+               return FixedFirst<Length>{fixed_.has(a, b) ? 0 : 1, length(distance_(a, b))};
+             })
+      .tour_backwards();
+}
+
+std::vector<int32_t> TourSearch::places_of(const std::vector<int32_t>& order) const {
+  std::vector<int32_t> places = form_.tour_of(order);
+  for (int32_t& city : places) city = place_of_[city];
+  return places;
+}
 
 std::vector<int32_t> TourSearch::greedy_tour(const SearchControl& control) const {
-  std::vector<int32_t> tour = greedy_edges(distance_, neighbours_, control.stop());
-  for (int32_t& place : tour) place = distance_.city(place);
-  return tour;
+  return order_of(greedy_edges(distance_, neighbours_, fixed_, control.stop()));
 }
 
 bool TourSearch::divides(int n) { return n >= 2 * kStretch; }
 
 int64_t TourSearch::kicks(const SearchControl& control) const {
+  if (n_ - fixed_.count() < 4) return 0;  // a kick cuts four
   if (options_.kicks) return *options_.kicks;
   return control.deadline && options_.fills_limit ? std::numeric_limits<int64_t>::max()
                                                   : int64_t{ImproveOptions::kKicksPerCity} * n_;
@@ -245,28 +284,26 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
 template <typename Length>
 bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& control,
                      WorkerThreads* workers) const {
-  LinKernighan<Length> tour(distance_, neighbours_);
-  std::vector<int32_t> place_of(solution.order.size()), places;
-  for (int place = 0; place < n_; ++place) place_of[distance_.city(place)] = place;
-  for (const int32_t city : solution.order) places.push_back(place_of[city]);
-  tour.load(places);
+  LinKernighan<Length> tour(distance_, neighbours_, fixed_);
+  tour.load(places_of(solution.order));
   const Length before = tour.length();
+  const bool is_small = instance_.n() <= kMostExactCities;
   bool finished = true;
-  if (kicks > 0 && n_ <= kMostExactCities) {
-    tour.load(ShortestPaths<Length>(distance_).tour());
+  if (kicks > 0 && is_small) {
+    tour.load(shortest<Length>());
   } else {
     tour.descend(control);
     finished = !tour.stopped();
   }
   if (control.report.on_best) control.report.on_best(distance_.to_double(tour.length()));
-  if (finished && kicks > 0 && n_ > kMostExactCities) {
-    Kicks<Length> all{distance_, neighbours_, options_.seed, tour, control};
+  if (finished && kicks > 0 && !is_small) {
+    Kicks<Length> all{distance_, neighbours_, fixed_, options_.seed, tour, control};
     solution.kicks = all.make(kicks, workers);
     finished = solution.kicks == kicks;
     if (finished && all.hurried && solution.status == Status::kDone) solution.status = Status::kTimeLimit;
   }
   Solution improved = solution;
-  for (int i = 0; i < n_; ++i) improved.order[i] = distance_.city(tour.places()[i]);
+  improved.order = order_of(tour.places());
   require_valid(instance_, improved, "local search left no tour: ");
   // The objective is a double, which may not show what a WideLength has gained.
   if (distance_.is_wide() ? tour.length() < before

@@ -2,6 +2,7 @@
 // Local search on TSP tours: Lin-Kernighan moves and kicks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "engine/search/distances.h"
 #include "engine/search/limits.h"
 #include "engine/search/local/neighbour_lists.h"
+#include "engine/search/local/symmetric_form.h"
 #include "kernels/tools/worker_threads.h"
 #include "models/config.h"
 
@@ -57,15 +59,23 @@ class TourSearch {
 
  private:
   int64_t kicks(const SearchControl& control) const;
+  std::vector<std::array<int32_t, 2>> fixed_places();
+  std::vector<int32_t> places_of(const std::vector<int32_t>& order) const;
+  std::vector<int32_t> order_of(std::vector<int32_t> places) const;
+  template <typename Length>
+  std::vector<int32_t> shortest() const;
   bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers) const;
   template <typename Length>
   bool run(Solution& solution, int64_t kicks, const SearchControl& control, WorkerThreads* workers) const;
 
   const Instance& instance_;
   const ImproveOptions options_;
-  const int n_;
+  const SymmetricForm form_;
   const Distances distance_;
+  const int n_;                    // of the form
+  std::vector<int32_t> place_of_;  // [n_] of its cities
   const NeighbourLists neighbours_;
+  const FixedEdges fixed_;
 };
 
 // As TourSearch::improve(), for any valid solution; leaves that of a KnapSack as it is.

@@ -198,7 +198,8 @@ POINTSMAN_API int pointsman_instances_get(const pointsman_instances* instances, 
 POINTSMAN_API int pointsman_add_items(pointsman_solver* solver, pointsman_instances* instances,
                                       const char* problem, const double* items, size_t n, double capacity,
                                       const char* id);
-// A TSP of distances [n][n], from 0 to 1e100, the same both ways; the diagonal is not read.
+// Distances [n][n] from each city (row) to each, from 0 to 1e100; the diagonal is not read. A TSP, or where
+// two ways differ in length an ATSP.
 POINTSMAN_API int pointsman_add_matrix(pointsman_solver* solver, pointsman_instances* instances,
                                        const double* distances, size_t n, const char* id);
 
