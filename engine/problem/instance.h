@@ -54,13 +54,14 @@ struct Instance {
   std::shared_ptr<const DistanceMatrix> matrix;
   // Pairs of cities that every tour must join (TSP): paths, or one tour of all cities.
   std::vector<std::array<int32_t, 2>> forced = {};
+  int32_t start = -1, end = -1;  // the path's given first and last city; -1: any
 
   int width() const { return numbers_of_item(problem); }
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
   // False where only distances are known: then there are no values.
   bool has_coordinates() const { return matrix == nullptr; }
-  // What no network reads: a matrix, forced edges.
-  bool suits_networks() const { return has_coordinates() && forced.empty(); }
+  // Networks read no matrix, no forced edges and no given ends.
+  bool suits_networks() const { return has_coordinates() && forced.empty() && start < 0 && end < 0; }
   const double* item(int i) const { return values.data() + static_cast<size_t>(width()) * i; }
   double first(int i) const { return item(i)[0]; }   // x or weight
   double second(int i) const { return item(i)[1]; }  // y or value
@@ -139,6 +140,7 @@ inline uint64_t instance_hash(const Instance& instance) {
   add(instance.matrix ? instance.matrix->above : instance.values);
   if (instance.matrix) add(instance.matrix->back);
   add(instance.forced);
+  if (instance.start >= 0 || instance.end >= 0) add(std::array{instance.start, instance.end});
   return hash;
 }
 

@@ -14,6 +14,7 @@ extern const Problem kTspProblem;       // tsp.cpp
 extern const Problem kKnapsackProblem;  // knapsack.cpp
 extern const Problem kCvrpProblem;      // cvrp.cpp
 extern const Problem kAtspProblem;      // tsp.cpp
+extern const Problem kPathProblem;      // path.cpp
 
 const Problem& problem_of(ProblemKind kind) {
   switch (kind) {
@@ -25,6 +26,8 @@ const Problem& problem_of(ProblemKind kind) {
       return kCvrpProblem;
     case ProblemKind::kAtsp:
       return kAtspProblem;
+    case ProblemKind::kPath:
+      return kPathProblem;
   }
   throw std::logic_error("problem_of: no such problem");
 }

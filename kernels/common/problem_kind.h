@@ -11,7 +11,7 @@
 
 namespace pointsman {
 
-enum class ProblemKind : int32_t { kTsp, kKnapsack, kCvrp, kAtsp };
+enum class ProblemKind : int32_t { kTsp, kKnapsack, kCvrp, kAtsp, kPath };
 
 // As model files, instances and the command line say it; null past the last kind.
 constexpr const char* name_of(ProblemKind kind) {
@@ -24,6 +24,8 @@ constexpr const char* name_of(ProblemKind kind) {
       return "cvrp";
     case ProblemKind::kAtsp:
       return "atsp";
+    case ProblemKind::kPath:
+      return "path";
   }
   return nullptr;
 }
@@ -32,6 +34,7 @@ constexpr const char* name_of(ProblemKind kind) {
 constexpr int numbers_of_item(ProblemKind kind) {
   switch (kind) {
     case ProblemKind::kTsp:
+    case ProblemKind::kPath:
     case ProblemKind::kKnapsack:
       return 2;
     case ProblemKind::kCvrp:

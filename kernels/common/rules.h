@@ -28,6 +28,7 @@
 
 #include "kernels/common/cvrp.h"
 #include "kernels/common/knapsack.h"
+#include "kernels/common/path.h"
 #include "kernels/common/problem_kind.h"
 #include "kernels/common/tsp.h"
 
@@ -45,6 +46,8 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
       return f.template operator()<CvrpRules>();
     case ProblemKind::kAtsp:  // no network reads its instances yet
       return f.template operator()<TspRules>();
+    case ProblemKind::kPath:
+      return f.template operator()<PathRules>();
   }
   throw std::logic_error("with_rules: no such problem");
 }
