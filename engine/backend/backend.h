@@ -45,9 +45,14 @@ struct SequenceBatch {
     return features + static_cast<size_t>(sequence) * n * width();
   }
   RuleInputs rule_inputs(int sequence, const Policy& policy) const {
-    if (capacities == nullptr) return {};
-    return {weights + static_cast<size_t>(sequence) * n, capacities[sequence], policy.stop_at_first_misfit,
-            n};
+    RuleInputs inputs;
+    inputs.n = n;
+    inputs.is_open = problem == ProblemKind::kPath;
+    if (capacities == nullptr) return inputs;
+    inputs.weights = weights + static_cast<size_t>(sequence) * n;
+    inputs.capacity = capacities[sequence];
+    inputs.stop_at_first_misfit = policy.stop_at_first_misfit;
+    return inputs;
   }
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shortest Hamiltonian path, as the table of problems knows it.
-#include "kernels/common/path.h"
-
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -24,7 +22,8 @@ std::vector<float> path_features(const Instance& instance, double) {
   return features;
 }
 
-// From the end with the lower number: a path has one cost, to the last bit, whichever way it goes.
+// From the end with the lower number, where the way back is as long: then a path has one cost, to the last
+// bit, whichever way it goes.
 Order canonical_path(Order order) {
   if (!order.empty() && order.back() < order.front()) std::reverse(order.begin(), order.end());
   return order;
@@ -46,16 +45,19 @@ std::string validate_path(const Instance& instance, Solution& solution) {
   const auto fits = [&] { return is_at(instance.start, order.front()) && is_at(instance.end, order.back()); };
   if (!fits()) std::reverse(order.begin(), order.end());
   if (!fits()) return "the path does not run from the given start to the given end";
-  const Order path = canonical_path(order);
+  const bool is_one_way = instance.matrix && !instance.matrix->is_symmetric();
+  const Order path = is_one_way ? order : canonical_path(order);
   solution.objective = length_of(instance, path);
-  solution.unrounded = instance.has_coordinates() ? path_length(instance.values.data(), path.data(), n)
-                                                  : solution.objective;
+  solution.unrounded =
+      instance.has_coordinates() ? tour_length(instance.values.data(), path.data(), n, true) : solution.objective;
   return "";
 }
 
 // From the end nearer to the corner (0, 0).
 void make_path_example(int n, const float* features, int32_t* order) {
-  const auto from_corner = [&](int32_t city) { return std::hypot(features[2 * city], features[2 * city + 1]); };
+  const auto from_corner = [&](int32_t city) {
+    return std::hypot(features[2 * city], features[2 * city + 1]);
+  };
   if (from_corner(order[n - 1]) < from_corner(order[0])) std::reverse(order, order + n);
 }
 
@@ -73,7 +75,7 @@ extern const Problem kPathProblem = {.kind = ProblemKind::kPath,
                                      .full_measure = "path length",
                                      .fields = ItemFields::kCoordinates,
                                      .sense = Sense::kMinimise,
-                                     .has_capacity = PathRules::kHasCapacity,
+                                     .has_capacity = TspRules::kHasCapacity,
                                      .has_packing = false,
                                      .has_depot = false,
                                      .has_symmetries = true,

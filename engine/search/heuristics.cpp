@@ -49,8 +49,12 @@ Order packing_by_ratio(const Instance& instance) {
   return feasible_part(instance.problem, rule_numbers(instance), order);
 }
 
-// The order with each path of forced edges whole, from the end that comes first.
-Order with_forced_edges(const Instance& instance, const Order& order) {
+// The order with given ends of a path at its ends, or with each path of forced edges whole, from the end that
+// comes first.
+Order with_what_is_given(const Instance& instance, Order order) {
+  const auto place_of = [&](int32_t city) { return std::find(order.begin(), order.end(), city); };
+  if (instance.start >= 0) std::rotate(order.begin(), place_of(instance.start), place_of(instance.start) + 1);
+  if (instance.end >= 0) std::rotate(place_of(instance.end), place_of(instance.end) + 1, order.end());
   if (instance.forced.empty()) return order;
   const FixedEdges forced(instance.n(), instance.forced);
   Order whole;
@@ -105,7 +109,7 @@ Solution quick_answer(const Instance& instance, Status status) {
   const Problem& problem = problem_of(instance);
   Order order = problem.has_packing ? packing_by_ratio(instance) : along_curve(instance);
   if (problem.has_depot) order = feasible_part(problem.kind, rule_numbers(instance), order);
-  order = with_forced_edges(instance, order);
+  order = with_what_is_given(instance, std::move(order));
   Solution solution = checked_solution(instance, std::move(order));
   solution.status = status;
   return solution;
@@ -126,7 +130,7 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
     if (status != Status::kDone) break;
     Order order = feasible_part(problem.kind, numbers,
                                 input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
-    order = with_forced_edges(instance, order);
+    order = with_what_is_given(instance, std::move(order));
     const double objective = problem.objective(instance, order);
     if (sample > 0 && !is_better(problem.kind, objective, best_objective)) continue;
     best = std::move(order);

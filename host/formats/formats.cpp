@@ -76,8 +76,19 @@ bool MatrixBuilder::add(int i, int j, double value) {
 
 void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix) {
   instance.metric = Metric::kExplicit;
-  if (!matrix->is_symmetric()) instance.problem = problem_with(ItemFields::kDistances, {});
+  if (!matrix->is_symmetric() && instance.problem == ProblemKind::kTsp) instance.problem = ProblemKind::kAtsp;
   instance.matrix = std::move(matrix);
+}
+
+std::string asymmetry_text(const DistanceMatrix& matrix, int first, const std::string& takes) {
+  size_t at = 0;
+  while (matrix.above[at] == matrix.back[at]) ++at;
+  int row = 0;
+  while (row + 2 < matrix.n && matrix.place(row + 1, row + 2) <= at) ++row;
+  const int column = row + 1 + static_cast<int>(at - matrix.place(row, row + 1));
+  return "row " + std::to_string(column + first) + ", column " + std::to_string(row + first) + ": expected " +
+         number_text(matrix.above[at]) + " as on the other side of the diagonal, found " +
+         number_text(matrix.back[at]) + "; " + takes + " takes both";
 }
 
 std::string MatrixBuilder::refusal(double value) {

@@ -178,6 +178,8 @@ class MatrixBuilder {
 
 // Gives an instance its matrix. One that is not symmetric makes a TSP an ATSP.
 void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix);
+// What is said of one that had to be symmetric, rows counted from `first`; `takes` names what takes it.
+std::string asymmetry_text(const DistanceMatrix& matrix, int first, const std::string& takes);
 
 // Arrays, from files or from memory. These functions throw InputError.
 // points: (B, n, 2) or (n, 2), the two numbers of each item.

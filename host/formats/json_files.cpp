@@ -18,9 +18,6 @@ double non_negative(const JsonValue& value) {
   return number;
 }
 
-constexpr const char* kAsymmetric =
-    "expected a symmetric matrix, found two ways of different lengths; \"problem\": \"atsp\" takes it";
-
 void check_size(const JsonValue& array, size_t size, const Instance& instance) {
   if (size == 0)
     array.fail(std::string("expected at least one ") + problem_of(instance).item + ", found none");
@@ -94,6 +91,18 @@ void read_forced(const JsonValue& edges, Instance& instance) {
     pairs[at].fail_expected(wrong);
 }
 
+// A path's first and last city, from 0, where they are given.
+void read_ends(const JsonValue& object, Instance& instance) {
+  for (const auto& [key, end] : {std::pair("start", &instance.start), std::pair("end", &instance.end)}) {
+    const std::optional<JsonValue> given = object.find(key);
+    if (!given || given->kind() == JsonValue::Kind::kNull) continue;
+    *end = given->index();
+    if (*end >= instance.n()) given->fail_expected("a city below " + std::to_string(instance.n()));
+    if (instance.start == instance.end && instance.n() > 1)
+      given->fail_expected("another city than \"start\"");
+  }
+}
+
 void read_weights_and_values(const JsonValue& object, Instance& instance) {
   const JsonValue weights_array = object.get("weights"), values_array = object.get("values");
   const std::vector<JsonValue> weights = weights_array.elements(), values = values_array.elements();
@@ -122,11 +131,16 @@ Instance read_instance(const JsonValue& object) {
     case ItemFields::kCoordinates:
       if (object.find("distance_matrix")) {
         read_matrix(object, instance);
-        if (instance.problem != *kind) object.get("distance_matrix").fail(kAsymmetric);
+        if (instance.problem != *kind)
+          object.get("distance_matrix").fail(asymmetry_text(*instance.matrix, 0, "\"problem\": \"atsp\""));
       } else {
         read_points(object, instance);
       }
-      if (const std::optional<JsonValue> forced = object.find("forced")) read_forced(*forced, instance);
+      if (instance.problem == ProblemKind::kPath) {
+        read_ends(object, instance);
+      } else if (const std::optional<JsonValue> forced = object.find("forced")) {
+        read_forced(*forced, instance);
+      }
       break;
     case ItemFields::kCoordinatesAndDemand:
       read_points(object, instance);
@@ -158,6 +172,7 @@ std::string instance_json(const Instance& instance) {
       demands = column(2);
       [[fallthrough]];
     case ItemFields::kCoordinates:
+      if (instance.matrix) break;
       points = json_array(n, [&](size_t i) { return json_array(2, [&](size_t k) { return number(i, k); }); });
       break;
     case ItemFields::kWeightAndValue:
@@ -168,7 +183,6 @@ std::string instance_json(const Instance& instance) {
       break;
   }
   if (instance.matrix) {
-    points = {};
     matrix =
         json_array(n, [&](int a) { return json_array(n, [&](int b) { return instance.matrix->at(a, b); }); });
   }
@@ -185,6 +199,8 @@ std::string instance_json(const Instance& instance) {
                       {"coordinates", points},
                       {"distance_matrix", matrix},
                       {"forced", forced},
+                      {"start", if_known(instance.start >= 0, instance.start)},
+                      {"end", if_known(instance.end >= 0, instance.end)},
                       {"demands", demands},
                       {"weights", weights},
                       {"values", values}})

@@ -188,7 +188,10 @@ InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<Problem
   check_shape(array, 3, are_square(array), kMatrices);
   const auto n = static_cast<size_t>(array.shape().back());
   Instance pattern;
-  pattern.problem = problem_with(ItemFields::kCoordinates, {});
+  pattern.problem = problem.value_or(ProblemKind::kTsp);
+  const Problem& known = problem_of(pattern);
+  if (known.fields != ItemFields::kCoordinates && known.fields != ItemFields::kDistances)
+    array.fail(std::string("a matrix of distances is no ") + known.title);
   InstanceBatch instances = new_instances(array, n * n, array.header().count, pattern);
   LoadingWatch watch(array.file());
   size_t next = 0;
@@ -203,11 +206,10 @@ InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<Problem
     }
     set_matrix(instance, builder.finish());
   }
-  const auto is_atsp = [](const Instance& one) { return problem_of(one).fields == ItemFields::kDistances; };
-  const auto one = std::ranges::find_if(instances, is_atsp);
-  const bool wanted = problem && problem_of(*problem).fields == ItemFields::kDistances;
-  if (!wanted && one == instances.end()) return instances;
-  for (Instance& instance : instances) instance.problem = wanted ? *problem : one->problem;
+  const auto is_atsp = [](const Instance& instance) { return instance.problem == ProblemKind::kAtsp; };
+  if (std::ranges::any_of(instances, is_atsp)) {
+    for (Instance& instance : instances) instance.problem = ProblemKind::kAtsp;
+  }
   return instances;
 }
 

@@ -40,7 +40,7 @@ std::string_view key_of(std::string_view line) { return trim(line.substr(0, line
 
 class TsplibReader {
  public:
-  // type: "TSP", which an ATSP or CVRP may be instead, or "TOUR".
+  // type: "TSP", which an ATSP, HPP or CVRP may be instead, or "TOUR".
   TsplibReader(InputFile& file, std::string_view type)
       : file_(file.name()), bytes_(file.read_rest()), type_(type), lines_(bytes_, file_) {}
 
@@ -51,7 +51,7 @@ class TsplibReader {
       fail_here("expected EDGE_WEIGHT_TYPE (" + std::string(kSupportedTypes) + ") before it, found none");
     Instance instance;
     instance.metric = *metric_;
-    instance.problem = problem_with(ItemFields::kCoordinates, is_matrix() ? ReadOptions{} : options);
+    instance.problem = problem_with(ItemFields::kCoordinates, options);
     if (kind_ == "CVRP") {
       read_routing(instance);
     } else if (is_matrix()) {
@@ -59,8 +59,8 @@ class TsplibReader {
     } else {
       instance.values = read_coordinates();
     }
-    check_kind(instance);
     read_end();
+    check_kind(instance);
     instance.forced = std::move(forced_);
     instance.id = name_.empty() ? file_stem(file_) : name_;
     return {{instance}, warnings_};
@@ -101,21 +101,22 @@ class TsplibReader {
     return is_matrix() || (!metric_ && key == kWeights) ? kWeights : kCoordinates;
   }
 
-  // TYPE says whether the ways back may differ.
+  // TYPE says whether the way back counts and may differ.
   void check_kind(Instance& instance) const {
+    if (kind_ == "HPP") instance.problem = ProblemKind::kPath;
     if (kind_ == "ATSP") {
       if (!is_matrix()) fail_here("expected EDGE_WEIGHT_TYPE EXPLICIT of an ATSP");
-      instance.problem = problem_with(ItemFields::kDistances, {});
-    } else if (instance.matrix && !instance.matrix->is_symmetric()) {
-      fail_here(
-          "expected a symmetric matrix of TYPE TSP, found two ways of different lengths; TYPE ATSP has such");
+      if (instance.problem == ProblemKind::kTsp) instance.problem = ProblemKind::kAtsp;
+    } else if (instance.problem == ProblemKind::kAtsp) {
+      fail_here(asymmetry_text(*instance.matrix, 1, "TYPE ATSP"));
     }
+    if (!forced_.empty() && instance.problem != ProblemKind::kTsp)
+      fail_here("expected no " + std::string(kFixed) + " of TYPE " + kind_);
   }
 
   // Pairs of ids until -1; a line may have several.
   void read_forced() {
-    if (kind_ == "ATSP" || kind_ == "CVRP" || dimension_ == 0)
-      fail_here("expected it in a TSP, after DIMENSION");
+    if (dimension_ == 0) fail_here("expected DIMENSION before it, found none");
     std::string_view rest, word;
     while (next_word(rest, word) && word != "-1") {
       std::array<int32_t, 2> edge;
@@ -191,8 +192,9 @@ class TsplibReader {
     } else if (key == "TYPE") {
       std::string_view rest = value;
       kind_ = take_word(rest);
-      const bool is_known = kind_ == type_ || (type_ == "TSP" && (kind_ == "ATSP" || kind_ == "CVRP"));
-      if (!is_known) fail(type_ == "TSP" ? "TSP, ATSP or CVRP" : std::string(type_));
+      const bool is_known =
+          kind_ == type_ || (type_ == "TSP" && (kind_ == "ATSP" || kind_ == "HPP" || kind_ == "CVRP"));
+      if (!is_known) fail(type_ == "TSP" ? "TSP, ATSP, HPP or CVRP" : std::string(type_));
     } else if (key == "CAPACITY") {
       check_first(capacity_.empty());
       capacity_ = value;
@@ -431,13 +433,15 @@ InstanceFile parse_tsplib(InputFile& file, const ReadOptions& options) {
 
 std::string write_tsplib(const InstanceBatch& instances) {
   if (instances.size() != 1 || !has_metric(problem_of(instances[0]).fields))
-    throw OutputRefused("a TSPLIB file holds one TSP, ATSP or CVRP instance; use npy, npz, json or ndjson");
+    throw OutputRefused("a TSPLIB file holds one instance with distances; use npy, npz, json or ndjson");
   const Instance& instance = instances[0];
-  const bool is_cvrp = problem_of(instance).has_depot;
+  const bool is_cvrp = problem_of(instance).has_depot, is_path = instance.problem == ProblemKind::kPath;
+  if (instance.start >= 0 || instance.end >= 0)
+    throw OutputRefused("a TSPLIB file does not hold the given ends of a path; use json");
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
   std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) +
-                    "\nTYPE : " + problem_of(instance).title + "\n";
+                    "\nTYPE : " + (is_path ? "HPP" : problem_of(instance).title) + "\n";
   if (is_scaled)
     out += "COMMENT : coordinates times 1000000, since EUC_2D rounds each distance to an integer\n";
   out += "DIMENSION : " + std::to_string(instance.n()) +
@@ -467,7 +471,7 @@ SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
   return {solution};
 }
 
-// Writes what LKH writes: cities from 1, in the canonical order.
+// Writes what LKH writes: cities from 1, a tour in its canonical order.
 std::string write_tour(const Answer& answer) {
   const Problem& problem = problem_of(answer.instances[0]);
   if (answer.solutions.size() != 1 || !problem.has_all_items || problem.has_depot)
@@ -481,7 +485,9 @@ std::string write_tour(const Answer& answer) {
       "NAME : " + printable(instance.id.empty() ? "tour" : instance.id) + "." + cost +
       ".tour\nCOMMENT : Length = " + cost + "\nCOMMENT : Found by pointsman " + answer.summary.version +
       "\nTYPE : TOUR\nDIMENSION : " + std::to_string(solution.order.size()) + "\nTOUR_SECTION\n";
-  for (const int32_t city : problem.canonical(solution.order)) out += std::to_string(city + 1) + "\n";
+  const bool has_ends = instance.problem == ProblemKind::kPath;
+  for (const int32_t city : has_ends ? solution.order : problem.canonical(solution.order))
+    out += std::to_string(city + 1) + "\n";
   return out + "-1\nEOF\n";
 }
 

@@ -15,6 +15,7 @@ struct RuleInputs {
   double capacity = 0.0;
   bool stop_at_first_misfit = false;  // Policy's
   int n = 0;
+  bool is_open = false;  // the order is a path: no way back
 };
 
 // What the prior of a step's candidates is made from.

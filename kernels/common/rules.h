@@ -28,7 +28,6 @@
 
 #include "kernels/common/cvrp.h"
 #include "kernels/common/knapsack.h"
-#include "kernels/common/path.h"
 #include "kernels/common/problem_kind.h"
 #include "kernels/common/tsp.h"
 
@@ -44,10 +43,9 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
       return f.template operator()<KnapsackRules>();
     case ProblemKind::kCvrp:
       return f.template operator()<CvrpRules>();
+    case ProblemKind::kPath:
     case ProblemKind::kAtsp:  // no network reads its instances yet
       return f.template operator()<TspRules>();
-    case ProblemKind::kPath:
-      return f.template operator()<PathRules>();
   }
   throw std::logic_error("with_rules: no such problem");
 }

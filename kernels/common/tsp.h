@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the travelling salesman problem: every city once.
+// The rules of the travelling salesman problem: every city once, and the way back unless a path is wanted.
 #pragma once
 
 #include <cmath>
@@ -20,13 +20,14 @@ POINTSMAN_HOST_DEVICE inline double euclidean_length(double dx, double dy) {
   return std::sqrt(squared);
 }
 
-// Length of the closed tour, equation (1): edges in order, the closing one last. Always double arithmetic, on
-// the kernels' float coordinates as on the validator's double ones. xy: [n][2]; order: [n], a permutation of
-// 0 .. n-1.
+// Length of the closed tour, equation (1): edges in order, the closing one last, which an open path has not.
+// Always double arithmetic, on the kernels' float coordinates as on the validator's double ones. xy: [n][2];
+// order: [n], a permutation of 0 .. n-1.
 template <typename Number>
-POINTSMAN_HOST_DEVICE inline double tour_length(const Number* xy, const int32_t* order, int n) {
+POINTSMAN_HOST_DEVICE inline double tour_length(const Number* xy, const int32_t* order, int n,
+                                                bool is_open = false) {
   double length = 0.0;
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < n - (is_open ? 1 : 0); ++i) {
     const Number* from = xy + 2 * int64_t{order[i]};
     const Number* to = xy + 2 * int64_t{order[i + 1 < n ? i + 1 : 0]};
     const double dx = static_cast<double>(to[0]) - static_cast<double>(from[0]);
@@ -54,7 +55,9 @@ struct TspRules {
   void use_words(uint32_t*) {}
   void context(float*) const {}
 
-  POINTSMAN_HOST_DEVICE static TspRules make(const RuleInputs&) { return {}; }
+  bool is_open = false;
+
+  POINTSMAN_HOST_DEVICE static TspRules make(const RuleInputs& in) { return {in.is_open}; }
 
   POINTSMAN_HOST_DEVICE bool feasible(int) const { return true; }
   POINTSMAN_HOST_DEVICE bool ends(int) const { return false; }
@@ -77,8 +80,8 @@ struct TspRules {
   static float prior_start(int, int n) { return 4.5f * std::sqrt(static_cast<float>(n)); }
 
   // What the policy minimises. xy: [n][2]; order: [n].
-  POINTSMAN_HOST_DEVICE static double cost(const float* xy, const int32_t* order, int n) {
-    return tour_length(xy, order, n);
+  POINTSMAN_HOST_DEVICE double cost(const float* xy, const int32_t* order, int n) const {
+    return tour_length(xy, order, n, is_open);
   }
 };
 

@@ -292,10 +292,11 @@ struct RuleArrays {
   const double* weights;     // [sequences][n]; null without capacities
   const double* capacities;  // [sequences]; likewise
   bool stop_at_first_misfit;
+  bool is_open = false;
 
   // Of a sequence, when `left` of its capacity is left.
   POINTSMAN_HOST_DEVICE RuleInputs inputs(int64_t sequence, int n, double left) const {
-    return {weights + sequence * n, left, stop_at_first_misfit, n};
+    return {weights + sequence * n, left, stop_at_first_misfit, n, is_open};
   }
 };
 

@@ -170,7 +170,7 @@ struct DecodeThread {
     if constexpr (Rules::kHasCapacity) {
       return Rules::make(args.rules.inputs(sequence_of(at), args.n, memory.rows[at].capacity_left));
     } else {
-      return Rules::make({});
+      return Rules::make({nullptr, 0.0, false, args.n, args.rules.is_open});
     }
   }
 
@@ -526,7 +526,9 @@ struct DecodeThread {
       const bool whole = (Rules::kDropsItems || row.taken == n) && !row.infeasible && !row.stopped;
       const float* features = args.features + 2 * int64_t{sequence_of(own_row())} * n;
       args.results.log_probs[result] = whole ? row.log_prob : nan("");
-      args.results.costs[result] = whole ? Rules::cost(features, order, n) : row.stopped ? INFINITY : nan("");
+      args.results.costs[result] = whole         ? rules_of<Rules>(own_row()).cost(features, order, n)
+                                   : row.stopped ? INFINITY
+                                                 : nan("");
     }
     if (args.record.h != nullptr) finish_record(row);
   }

@@ -35,7 +35,7 @@ struct RandomBatch {
     std::mt19937 random(seed);
     for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
     std::iota(keys.begin(), keys.end(), 0);
-    if (problem == ProblemKind::kTsp) return;
+    if (!has_capacity(problem)) return;
     const bool is_given = capacity > 0.0 && problem != ProblemKind::kCvrp;  // there every demand must fit
     capacities.assign(count, is_given ? capacity : capacity_for(problem, n));
     const size_t weight = problem == ProblemKind::kCvrp ? 2 : 0;
@@ -50,7 +50,7 @@ struct RandomBatch {
   }
 
   static double capacity_for(ProblemKind problem, int n) {
-    return problem == ProblemKind::kTsp ? 0.0 : problem == ProblemKind::kCvrp ? 16.0 : n / 6.0;
+    return !has_capacity(problem) ? 0.0 : problem == ProblemKind::kCvrp ? 16.0 : n / 6.0;
   }
   size_t width() const { return static_cast<size_t>(feature_count(problem)); }
   int steps() const { return max_steps(problem, n); }

@@ -175,7 +175,7 @@ double pair_value(const Sequence& sequence, double left, std::span<const int> ca
 std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<int>& order,
                                    std::span<const int> candidates) {
   std::vector<Vector> features;
-  if (sequence.problem == ProblemKind::kTsp) {
+  if (sequence.weights.empty()) {  // tours and paths
     for (int i : candidates) {
       const double* here = &sequence.features[2 * i];
       const double* last = order.empty() ? here : &sequence.features[2 * order.back()];
@@ -281,7 +281,7 @@ struct Decoder {
 };
 
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
-  return sequence.problem == ProblemKind::kTsp || sequence.weights[item] <= capacity_left(sequence, order);
+  return sequence.weights.empty() || sequence.weights[item] <= capacity_left(sequence, order);
 }
 
 Rollout finish(Decoder&& decoder) {
@@ -580,11 +580,12 @@ double cost(const Sequence& sequence, const std::vector<int>& order) {
     for (int item : order) total += distance(sequence, std::exchange(last, item), item);
     return total + distance(sequence, last, 0);
   }
-  for (size_t t = 0; t < order.size(); ++t) {
+  const size_t open = sequence.problem == ProblemKind::kPath ? 1 : 0;  // no way back
+  for (size_t t = 0; t + open < order.size(); ++t) {
     const double* here = &sequence.features[2 * order[t]];
     const double* next = &sequence.features[2 * order[(t + 1) % order.size()]];
-    total +=
-        sequence.problem == ProblemKind::kTsp ? std::hypot(here[0] - next[0], here[1] - next[1]) : -here[1];
+    total += sequence.problem == ProblemKind::kKnapsack ? -here[1]
+                                                        : std::hypot(here[0] - next[0], here[1] - next[1]);
   }
   return total;
 }

@@ -164,6 +164,9 @@ struct TileRollout {
   }
 
   const float* features(int piece) const { return batch.features_of(tile.pieces[piece].sequence); }
+  Rules first_rules(int piece) const {
+    return Rules::make(batch.rule_inputs(tile.pieces[piece].sequence, request.policy));
+  }
 
   Level<Rules>& level_at(size_t depth) {
     for (size_t made = levels.size(); made <= depth; ++made) {
@@ -184,8 +187,8 @@ struct TileRollout {
       for (int i = 0; i < piece.count; i += members) {
         const int row = static_cast<int>(first.groups.size());
         first.states->make_room(row + 1, n, words);
-        first.groups.push_back({Rules::make(batch.rule_inputs(piece.sequence, request.policy)), p, row, 0,
-                                static_cast<int>(first.members.size()) + i, members});
+        first.groups.push_back(
+            {first_rules(p), p, row, 0, static_cast<int>(first.members.size()) + i, members});
         Group<Rules>& group = first.groups.back();
         std::fill_n(words_of(first, row), words, 0u);
         group.rules.use_words(words_of(first, row));
@@ -505,7 +508,8 @@ struct TileRollout {
     const bool whole = complete && !std::isnan(member.log_prob);
     const double nan = std::numeric_limits<double>::quiet_NaN();
     result.log_probs[member.result] = whole ? member.log_prob : nan;
-    result.costs[member.result] = whole ? Rules::cost(features(member.piece), order, steps) : nan;
+    result.costs[member.result] =
+        whole ? first_rules(member.piece).cost(features(member.piece), order, steps) : nan;
   }
 };
 

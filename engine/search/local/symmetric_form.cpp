@@ -4,56 +4,81 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/problem/metric.h"
+
 namespace pointsman {
-namespace {
 
-Instance doubled(const Instance& instance) {
-  const DistanceMatrix& ways = *instance.matrix;
-  const int n = ways.n;
+SymmetricForm::SymmetricForm(const Instance& instance)
+    : instance_(instance),
+      cities_(instance.n() + (instance.problem == ProblemKind::kPath ? 1 : 0)),
+      is_doubled_(instance.matrix && !instance.matrix->is_symmetric()),
+      fixed_(instance.forced) {
+  if (!is_path() && !is_doubled_) return;
+  never_ = 4.0 * longest_way() + 1.0;  // a move takes away three edges
+  own_.emplace();
+  own_->metric = Metric::kExplicit;
+  own_->matrix = std::make_shared<const DistanceMatrix>(edges());
+  for (int32_t city = 0; is_doubled_ && city < cities_; ++city) fixed_.push_back({city, city + cities_});
+  const int32_t departures = is_doubled_ ? cities_ : 0;
+  if (instance.start >= 0) fixed_.push_back({instance.start, instance.n() + departures});
+  if (instance.end >= 0) fixed_.push_back({instance.end + departures, instance.n()});
+}
+
+double SymmetricForm::way(int from, int to) const {
+  const int nowhere = is_path() ? instance_.n() : -1;
+  const auto is_open = [&](int32_t given, int found) { return given < 0 || given == found; };
+  if (from == nowhere) return is_open(instance_.start, to) ? 0.0 : never_;
+  if (to == nowhere) return is_open(instance_.end, from) ? 0.0 : never_;
+  return city_distance(instance_, from, to);
+}
+
+double SymmetricForm::longest_way() const {
   double longest = 0.0;
-  for (const auto* some : {&ways.above, &ways.back})
-    for (const double way : *some) longest = std::max(longest, way);
-  // A move takes away three edges at most.
-  const double never = 4.0 * longest + 1.0;
-  DistanceMatrix edges{2 * n, {}};
-  edges.above.reserve(static_cast<size_t>(n) * (2 * static_cast<size_t>(n) - 1));
-  for (int a = 0; a < n; ++a) {
-    for (int b = a + 1; b < n; ++b) edges.above.push_back(never);  // between two arrivals
-    for (int b = 0; b < n; ++b) edges.above.push_back(ways.at(b, a));
+  for (int a = 0; a < instance_.n(); ++a) {
+    for (int b = 0; b < instance_.n(); ++b) longest = std::max(longest, city_distance(instance_, a, b));
   }
-  edges.above.resize(edges.above.capacity(), never);  // between two departures
-  Instance tsp;
-  tsp.metric = Metric::kExplicit;
-  tsp.matrix = std::make_shared<const DistanceMatrix>(std::move(edges));
-  return tsp;
+  return longest;
 }
 
-}  // namespace
-
-SymmetricForm::SymmetricForm(const Instance& instance) : instance_(instance), fixed_(instance.forced) {
-  if (instance.problem != ProblemKind::kAtsp) return;
-  doubled_ = doubled(instance);
-  for (int32_t city = 0; city < instance.n(); ++city) fixed_.push_back({city, city + instance.n()});
+DistanceMatrix SymmetricForm::edges() const {
+  const auto n = static_cast<size_t>(is_doubled_ ? 2 * cities_ : cities_);
+  DistanceMatrix edges{static_cast<int>(n), {}};
+  edges.above.reserve(n * (n - 1) / 2);
+  const auto length = [&](int a, int b) {
+    const bool is_nowhere = std::max(a, b) >= instance_.n();
+    return is_nowhere ? 0.0 : city_distance(instance_, a, b);
+  };
+  for (int a = 0; a < cities_; ++a) {
+    for (int b = a + 1; b < cities_; ++b) edges.above.push_back(is_doubled_ ? never_ : length(a, b));
+    for (int b = 0; is_doubled_ && b < cities_; ++b) edges.above.push_back(a == b ? 0.0 : length(b, a));
+  }
+  edges.above.resize(n * (n - 1) / 2, never_);  // between two departures
+  return edges;
 }
 
-std::vector<int32_t> SymmetricForm::tour_of(const std::vector<int32_t>& order) const {
-  if (!doubled_) return order;
+std::vector<int32_t> SymmetricForm::tour_of(std::vector<int32_t> order) const {
+  if (is_path()) order.push_back(instance_.n());
+  if (!is_doubled_) return order;
   std::vector<int32_t> tour;
   for (const int32_t city : order) {
     tour.push_back(city);
-    tour.push_back(city + instance_.n());
+    tour.push_back(city + cities_);
   }
   return tour;
 }
 
 std::vector<int32_t> SymmetricForm::order_of(std::vector<int32_t> tour) const {
-  if (!doubled_) return tour;
-  const int n = instance_.n();
-  if (tour[0] >= n) std::rotate(tour.begin(), tour.begin() + 1, tour.end());  // now an arrival is first
-  if (tour[1] != tour[0] + n) std::reverse(tour.begin() + 1, tour.end());
-  std::vector<int32_t> order;
-  for (size_t i = 0; i < tour.size(); i += 2) order.push_back(tour[i]);
-  return order;
+  if (is_doubled_) {
+    if (tour[0] >= cities_) std::rotate(tour.begin(), tour.begin() + 1, tour.end());  // an arrival first
+    if (tour[1] != tour[0] + cities_) std::reverse(tour.begin() + 1, tour.end());
+    for (int i = 1; i < cities_; ++i) tour[i] = tour[2 * static_cast<size_t>(i)];
+    tour.resize(static_cast<size_t>(cities_));
+  }
+  if (is_path()) {
+    std::rotate(tour.begin(), std::find(tour.begin(), tour.end(), instance_.n()), tour.end());
+    tour.erase(tour.begin());
+  }
+  return tour;
 }
 
 }  // namespace pointsman

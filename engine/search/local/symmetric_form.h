@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "engine/problem/instance.h"
@@ -13,23 +12,41 @@
 namespace pointsman {
 
 // A symmetric TSP and fixed edges such that its tours with all of these are the answers of an instance. A TSP
-// is its own. An ATSP has 2n cities (Jonker & Volgenant 1983): the arrival at city i is city i, the departure
-// n + i; a fixed edge of length 0 joins the two, the edge from n + a to b is as long as the way from a to b,
-// and all others are so long that no move to a shorter tour takes one. The instance must outlive it.
+// is its own.
+// - A path gets one city more, number n, which is nowhere: no way to or from it has a length. Where the tour
+//   passes it the path begins and ends; a given end is joined to it by a fixed edge.
+// - Ways that differ from those back are edges of twice as many cities (Jonker & Volgenant 1983): the arrival
+//   at city i is city i, the departure `cities` + i; a fixed edge of length 0 joins the two, the edge from
+//   the departure of a to the arrival at b is as long as the way, and all others are so long that no move to
+//   a shorter tour takes one.
+// The instance must outlive it.
 class SymmetricForm {
  public:
   explicit SymmetricForm(const Instance& instance);
 
-  const Instance& tsp() const { return doubled_ ? *doubled_ : instance_; }
+  const Instance& tsp() const { return own_ ? *own_ : instance_; }
   const std::vector<std::array<int32_t, 2>>& fixed() const { return fixed_; }
 
-  // An order of the instance's items as a tour of the form, and back.
-  std::vector<int32_t> tour_of(const std::vector<int32_t>& order) const;
+  // Of the instance and the one that is nowhere; `way` from one to another of them, never to or from an end
+  // that is not the given one.
+  int cities() const { return cities_; }
+  double way(int from, int to) const;
+  bool is_doubled() const { return is_doubled_; }
+
+  // An order of the instance's cities as a tour of the form, and back.
+  std::vector<int32_t> tour_of(std::vector<int32_t> order) const;
   std::vector<int32_t> order_of(std::vector<int32_t> tour) const;
 
  private:
+  bool is_path() const { return cities_ > instance_.n(); }
+  double longest_way() const;
+  DistanceMatrix edges() const;
+
   const Instance& instance_;
-  std::optional<Instance> doubled_;
+  const int cities_;
+  const bool is_doubled_;
+  double never_ = 0.0;  // longer than any way
+  std::optional<Instance> own_;
   std::vector<std::array<int32_t, 2>> fixed_;
 };
 

@@ -237,12 +237,16 @@ std::vector<int32_t> TourSearch::order_of(std::vector<int32_t> places) const {
 template <typename Length>
 std::vector<int32_t> TourSearch::shortest() const {
   const auto length = [&](double distance) { return distance_.as<Length>(distance); };
-  if (n_ > instance_.n()) {
-    std::vector<int32_t> order = ShortestPaths<Length>(instance_.n(), [&](int a, int b) {
-                                   return length(city_distance(instance_, a, b));
-                                 }).tour_backwards();
-    std::reverse(order.begin(), order.end());
-    return places_of(order);
+  if (form_.is_doubled()) {
+    const auto way = [&](int a, int b) { return a == b ? Length{0} : length(form_.way(a, b)); };
+    std::vector<int32_t> cities = ShortestPaths<Length>(form_.cities(), way).tour_backwards();
+    std::reverse(cities.begin(), cities.end());
+    std::vector<int32_t> places;
+    for (const int32_t city : cities) {
+      places.push_back(place_of_[city]);
+      places.push_back(place_of_[city + form_.cities()]);
+    }
+    return places;
   }
   if (fixed_.count() == 0)
     return ShortestPaths<Length>(n_, [&](int a, int b) { return length(distance_(a, b)); }).tour_backwards();
@@ -287,7 +291,7 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
   LinKernighan<Length> tour(distance_, neighbours_, fixed_);
   tour.load(places_of(solution.order));
   const Length before = tour.length();
-  const bool is_small = instance_.n() <= kMostExactCities;
+  const bool is_small = form_.cities() <= kMostExactCities;
   bool finished = true;
   if (kicks > 0 && is_small) {
     tour.load(shortest<Length>());

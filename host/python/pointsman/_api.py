@@ -159,7 +159,7 @@ _NUMBERS = {"tsp": "a TSP has points", "knapsack": "a KnapSack has weights and v
 class Instances:
     """Instances of one problem or several, as `read` and `generate` give them. They never change."""
     __slots__ = ("_core", )
-    problem: str = _of_core("problem", '"tsp", "knapsack" or "cvrp", of the first.')
+    problem: str = _of_core("problem", '"tsp", "knapsack", "cvrp", "atsp" or "path", of the first.')
     sizes: list[int] = _of_core("sizes", "Cities or items of each.")
     ids: list[str] = _of_core("ids", "The file's own names; empty where there are none.")
     metrics: list[str] = _of_core("metrics", "As TSPLIB names them; EUCLIDEAN is not rounded.")

@@ -25,10 +25,11 @@ inline std::unique_ptr<Backend> backend_with(const ModelConfig& config, const st
 // prefixes.
 extern const bool kIsCpuBackend;
 
-// The problems that the device has kernels for.
+// The problems that the device has kernels for. A path's are a tour's but for the cost, an ATSP has none.
 inline std::vector<ProblemKind> problems_of_backend() {
   std::vector<ProblemKind> problems;
   for_each_problem([&](ProblemKind kind) {
+    if (kind == ProblemKind::kPath || kind == ProblemKind::kAtsp) return;
     if (kIsCpuBackend || is_plain(kind)) problems.push_back(kind);
   });
   return problems;

@@ -854,7 +854,9 @@ TEST_CASE("routes that end early, repeat a customer or carry too much have log p
 }
 
 TEST_CASE("costs are those of a double recomputation") {
-  for (ProblemKind problem : problems_of_backend()) {
+  std::vector<ProblemKind> problems = problems_of_backend();
+  problems.push_back(ProblemKind::kPath);
+  for (ProblemKind problem : problems) {
     const RandomBatch all(problem, 19, 30, 17);
     const ModelConfig config = config_for(problem, 19);
     auto backend = backend_with(config, scaled_parameters(config, 1.0f), 2);

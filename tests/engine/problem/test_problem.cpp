@@ -148,7 +148,7 @@ TEST_CASE("costs are summed in double") {
   const float square[] = {0, 0, 1, 1, 1, 0, 0, 1};
   const int32_t around[] = {0, 2, 1, 3}, crossed[] = {0, 1, 2, 3}, one[] = {0};
   CHECK(tour_length(square, around, 4) == 4.0);
-  CHECK(TspRules::cost(square, crossed, 4) == 2.0 + 2.0 * std::sqrt(2.0));
+  CHECK(TspRules{}.cost(square, crossed, 4) == 2.0 + 2.0 * std::sqrt(2.0));
   CHECK(tour_length(square, one, 1) == 0.0);
   const float items[] = {9, 1, 9, 0x1p-40f, 9, 4};
   const int32_t two[] = {0, 1, -1}, all[] = {2, 0, 1};

@@ -156,9 +156,8 @@ TEST_CASE("malformed TSPLIB files are told with their line") {
        "expected one of EUC_2D, CEIL_2D, GEO, ATT, MAN_2D, MAX_2D, EXPLICIT, found \"EUC_3D\""},
       {"a.tsp", t("EDGE_WEIGHT_TYPE : EUC_2D\n", ""), 4, "expected EDGE_WEIGHT_TYPE"},
       {"a.tsp", replaced(t("EUC_2D", "GEO"), "2 30 0", "2 90.5 0"), 7, "a latitude within +-90"},
-      {"a.tsp", t("TYPE : TSP", "TYPE : ATSP"), 2,
-       "TYPE: expected TSP or CVRP, found \"ATSP\"; asymmetric instances are not supported"},
-      {"a.tsp", t("TYPE : TSP", "TYPE : TOUR"), 2, "TYPE: expected TSP or CVRP, found \"TOUR\""},
+      {"a.tsp", t("TYPE : TSP", "TYPE : ATSP"), 9, "expected EDGE_WEIGHT_TYPE EXPLICIT of an ATSP"},
+      {"a.tsp", t("TYPE : TSP", "TYPE : TOUR"), 2, "TYPE: expected TSP, ATSP, HPP or CVRP, found \"TOUR\""},
       {"a.tsp", t("NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION"), 5, "this section is not supported"},
       {"a.tsp", t("NODE_COORD_SECTION", "NODE_COORD_SECTION 1 0 0"), 5, "expected \"KEY: value\""},
       {"a.tsp", t("NAME : tiny", "tiny"), 1, "expected \"KEY: value\", found \"tiny\""},
@@ -173,10 +172,10 @@ TEST_CASE("malformed matrices of TSPLIB are told with their line, row and column
   };
   const std::string section = "EDGE_WEIGHT_SECTION: ", formats = "FULL_MATRIX, UPPER_ROW, LOWER_ROW, ";
   check({
-      {"a.tsp", t("4 0 6", "7 0 6"), 8,
-       section + "row 2, column 1: expected 4 as on the other side of the diagonal, found 7; asymmetric "
-                 "instances are not supported"},
-      {"a.tsp", t("5 6 0", "5 6.5 0"), 9, section + "row 3, column 2: expected 6 as on the other side"},
+      {"a.tsp", t("4 0 6", "7 0 6"), 10,
+       section +
+           "row 2, column 1: expected 4 as on the other side of the diagonal, found 7; TYPE ATSP takes both"},
+      {"a.tsp", t("5 6 0", "5 6.5 0"), 10, section + "row 3, column 2: expected 6 as on the other side"},
       {"a.tsp", t("0 4 5", "0 4 -5"), 7,
        section + "row 1, column 3: expected a number from 0 to 1e100, found -5"},
       {"a.tsp", t("0 4 5", "0 1e101 5"), 7, "row 1, column 2: expected a number from 0 to 1e100"},
@@ -197,9 +196,16 @@ TEST_CASE("malformed matrices of TSPLIB are told with their line, row and column
       {"a.tsp", t("EDGE_WEIGHT_TYPE : EXPLICIT\n", ""), 5, section + "expected EDGE_WEIGHT_TYPE ("},
       {"a.tsp", t("EXPLICIT", "EUC_2D"), 6,
        "\"EDGE_WEIGHT_SECTION\": this section is not supported; expected NODE_COORD_SECTION"},
-      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 2\n-1\nEOF"), 10, "expected EOF after"},
-      {"a.tsp", t("EDGE_WEIGHT_SECTION", "FIXED_EDGES_SECTION\n1 2\n-1\nEDGE_WEIGHT_SECTION"), 6,
-       "\"FIXED_EDGES_SECTION\": this section is not supported; expected EDGE_WEIGHT_SECTION"},
+      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 2\n-1\n7\nEOF"), 13, "expected EOF after"},
+      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 4\n-1\nEOF"), 11,
+       "FIXED_EDGES_SECTION: expected two ids from 1 to DIMENSION = 3 or -1, found \"4\""},
+      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 -1\nEOF"), 11, "expected two ids from 1 to DIMENSION = 3"},
+      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 2\n"), 12,
+       "expected -1 at its end, found the end of the file"},
+      {"a.tsp", t("EOF", "FIXED_EDGES_SECTION\n1 2\n2 1\n-1\nEOF"), 12,
+       "FIXED_EDGES_SECTION: expected no cycle of fewer than all cities, found 2 1"},
+      {"a.tsp", replaced(t("TYPE : TSP", "TYPE : ATSP"), "EOF", "FIXED_EDGES_SECTION\n1 2\n-1\nEOF"), 13,
+       "expected no FIXED_EDGES_SECTION of TYPE ATSP"},
   });
   ReadOptions knapsack;
   knapsack.problem = ProblemKind::kKnapsack;
@@ -213,19 +219,18 @@ TEST_CASE("malformed .npy matrices are told with their element") {
     return npy(header("<f8", "(2, 2)"), doubles({0, above, below, 0}));
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  check({{"a.npy", two(1, 2), 0,
-          "[1, 0]: expected 1 as on the other side of the diagonal, found 2; asymmetric instances"},
-         {"a.npy", two(-1, -1), 0, "[0, 1]: expected a number from 0 to 1e100, found -1"},
-         {"a.npy", two(1e101, 0), 0, "[0, 1]: expected a number from 0 to 1e100"},
-         {"a.npy", two(nan, 0), 0, "[0, 1]: expected a finite number, found nan"},
-         {"a.npy", npy(header("<f8", "(2, 1, 1)"), doubles({0, 0})) + "x", 0, "expected 16 bytes of data"},
-         {"a.npy", npy(header("<f8", "(1, 2, 2)"), doubles({0, 1, 3, 0})), 0, "[0, 1, 0]: expected 1 as"},
-         {"a.npy", kOneByTwo, 0, "expected (n, n) or (B, n, n), found (1, 2)"},
-         {"a.npy", npy(header("<f8", "(1,)"), doubles({0})), 0, "expected (n, n) or (B, n, n)"},
-         {"a.npy", npy(header("<f8", "()"), doubles({0})), 0, "expected (n, n) or (B, n, n)"},
-         {"a.npy", npy(header("<f8", "(0, 0)"), ""), 0, "expected (n, n) or (B, n, n), found (0, 0)"},
-         {"a.npy", npy(header("|b1", "(1, 1)"), "x"), 0, "expected floats or integers, found |b1"}},
-        matrix);
+  check(
+      {{"a.npy", two(-1, -1), 0, "[0, 1]: expected a number from 0 to 1e100, found -1"},
+       {"a.npy", two(1e101, 0), 0, "[0, 1]: expected a number from 0 to 1e100"},
+       {"a.npy", two(nan, 0), 0, "[0, 1]: expected a finite number, found nan"},
+       {"a.npy", npy(header("<f8", "(2, 1, 1)"), doubles({0, 0})) + "x", 0, "expected 16 bytes of data"},
+       {"a.npy", npy(header("<f8", "(1, 2, 2)"), doubles({0, 1, -3, 0})), 0, "[0, 1, 0]: expected a number"},
+       {"a.npy", kOneByTwo, 0, "expected (n, n) or (B, n, n), found (1, 2)"},
+       {"a.npy", npy(header("<f8", "(1,)"), doubles({0})), 0, "expected (n, n) or (B, n, n)"},
+       {"a.npy", npy(header("<f8", "()"), doubles({0})), 0, "expected (n, n) or (B, n, n)"},
+       {"a.npy", npy(header("<f8", "(0, 0)"), ""), 0, "expected (n, n) or (B, n, n), found (0, 0)"},
+       {"a.npy", npy(header("|b1", "(1, 1)"), "x"), 0, "expected floats or integers, found |b1"}},
+      matrix);
   check({{"a.npy", npy(header("<f8", "(1, 1)"), doubles({0})), 0,
           "expected (B, n, 2) or (n, 2) (--input-format matrix takes distances), found (1, 1)"}});
 }
@@ -288,6 +293,9 @@ TEST_CASE("malformed CSV is told with its line") {
 }
 
 TEST_CASE("malformed JSON instances are told with line and column") {
+  const auto matrix = [](const std::string& problem, const std::string& rows) {
+    return R"({"problem":")" + problem + R"(","distance_matrix":)" + rows + "}";
+  };
   const auto t = [](const std::string& what, const std::string& by) { return replaced(kTspJson, what, by); };
   const auto k = [](const std::string& what, const std::string& by) {
     return replaced(kKnapsackJson, what, by);
@@ -296,6 +304,18 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", "", 1, "unexpected end of input"},
       {"a.json", "{", 1, "unexpected end of input"},
       {"a.json", kTspJson + "x", 1, "invalid literal"},
+      {"a.json", matrix("tsp", "[[0,1],[2,0]]"), 1,
+       "row 1, column 0: expected 1 as on the other side of the diagonal, found 2; \"problem\": \"atsp\" "
+       "takes both"},
+      {"a.json", matrix("atsp", "[[0,1],[2]]"), 1, "expected a row of 2 distances"},
+      {"a.json", matrix("atsp", "[[0,1],[-2,0]]"), 1, "expected a number from 0 to 1e100, found -2"},
+      {"a.json", matrix("atsp", "[]"), 1, "expected at least one city, found none"},
+      {"a.json", t("]]", "]],\"forced\":[[0,2]]"), 1, "expected a city below 2"},
+      {"a.json", t("]]", "]],\"forced\":[[0]]"), 1, "expected a pair of cities"},
+      {"a.json", t("]]", "]],\"forced\":[[1,1]]"), 1, "expected two cities"},
+      {"a.json", replaced(t("tsp", "path"), "]]", "]],\"start\":2"), 1, "start: expected a city below 2"},
+      {"a.json", replaced(t("tsp", "path"), "]]", "]],\"start\":1,\"end\":1"), 1,
+       "end: expected another city than \"start\""},
       {"a.json", kTspJson + kTspJson, 1, "expected end of input"},
       {"a.json", "14", 1, "expected an instance, an array of them or {\"instances\":[..]}, found 14"},
       {"a.json", "\"foo\"", 1, "found the string \"foo\""},
@@ -309,7 +329,7 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", "{\n\"instances\":[" + kTspJson + ",\n 7]}", 3,
        "a.json:3:2: instances[1]: expected an instance"},
       {"a.json", t("\"tsp\"", "\"vrp\""), 1,
-       "problem: expected \"tsp\", \"knapsack\" or \"cvrp\", found the string \"vrp\""},
+       "problem: expected \"tsp\", \"knapsack\", \"cvrp\", \"atsp\" or \"path\", found the string \"vrp\""},
       {"a.json", t("\"tsp\"", "1"), 1, "a.json:1:21: problem: expected a string, found 1"},
       {"a.json", t("\"a\"", "7"), 1, "a.json:1:7: id: expected a string, found 7"},
       {"a.json", t("coordinates", "coords"), 1, "expected the key \"coordinates\", found none"},

@@ -51,8 +51,9 @@ InstanceFile read_matrix(const std::string& type, std::vector<size_t> shape,
 }
 
 // Two cities apart by `distance`: a tour costs it twice.
-Instance pair_of(double distance) {
+Instance pair_of(double distance, ProblemKind problem = ProblemKind::kTsp) {
   Instance instance;
+  instance.problem = problem;
   instance.metric = Metric::kExplicit;
   instance.matrix = std::make_shared<const DistanceMatrix>(DistanceMatrix{2, {distance}});
   return instance;
@@ -107,7 +108,76 @@ TEST_CASE("TSPLIB: a matrix is written, whole, and read back to the bit") {
   const Instance again = only(parse_instances(write_tsplib({instance}), "a.tsp"));
   CHECK(again.metric == Metric::kExplicit);
   CHECK(again.matrix->above == instance.matrix->above);
-  CHECK_THROWS_AS(write_json({instance}), OutputRefused);
+  const Instance json = only(parse_instances(write_json({instance}), "a.json"));
+  CHECK(json.problem == ProblemKind::kTsp);
+  CHECK(json.matrix->above == instance.matrix->above);
+}
+
+TEST_CASE("a matrix whose two sides differ is an ATSP, read and written by every format of matrices") {
+  const Instance instance =
+      only(read_matrix<double>("<f8", {3, 3}, {0, 0.1, 1e-7, 0.3, 0, 12345678.9, 1e-7, 2, 0}));
+  CHECK(instance.problem == ProblemKind::kAtsp);
+  CHECK(city_distance(instance, 0, 1) == 0.1);
+  CHECK(city_distance(instance, 1, 0) == 0.3);
+  CHECK(city_distance(instance, 2, 1) == 2);
+  ReadOptions atsp;
+  atsp.problem = ProblemKind::kAtsp;
+  const auto same = [&](const InstanceFile& file) {
+    const Instance again = only(file);
+    CHECK(again.problem == ProblemKind::kAtsp);
+    CHECK(again.matrix->above == instance.matrix->above);
+    CHECK(again.matrix->back == instance.matrix->back);
+    CHECK(instance_hash(again) == instance_hash(instance));
+  };
+  same(parse_instances(write_tsplib({instance}), "a.atsp"));
+  same(parse_instances(write_json({instance}), "a.json"));
+  same(parse_instances(write_npy({instance}), "a.npy", atsp));
+  // One of a batch makes all of it ATSPs, and TYPE ATSP or --problem one of a symmetric matrix.
+  const InstanceFile two = read_matrix<double>("<f8", {2, 2, 2}, {0, 1, 1, 0, 0, 1, 2, 0});
+  CHECK(two.instances[0].problem == ProblemKind::kAtsp);
+  std::string text = tsplib("UPPER_ROW", "10 20 30\n40 50\n60");
+  text.replace(text.find("TYPE : TSP"), 10, "TYPE : ATSP");
+  CHECK(only(parse_instances(text, "a.tsp")).problem == ProblemKind::kAtsp);
+  const std::string pair = write_npy({pair_of(1, ProblemKind::kAtsp)});
+  CHECK(only(parse_instances(pair, "a.npy", atsp)).problem == ProblemKind::kAtsp);
+}
+
+TEST_CASE("a path is TYPE HPP, or what --problem says, with the ends that JSON gives") {
+  const std::string text = R"({"problem":"path","coordinates":[[0,0],[3,4],[1,1]],"start":2,"end":0})"
+                           "\n";
+  const Instance path = only(parse_instances(text, "a.json"));
+  CHECK(path.start == 2);
+  CHECK(path.end == 0);
+  CHECK(write_json({path}) == text);
+  CHECK_THROWS_AS(write_tsplib({path}), OutputRefused);
+  CHECK_THROWS_AS(write_npy({path}), OutputRefused);
+  Instance any = path;
+  any.start = any.end = -1;
+  CHECK(instance_hash(any) != instance_hash(path));
+  const Instance again = only(parse_instances(write_tsplib({any}), "a.tsp"));
+  CHECK(again.problem == ProblemKind::kPath);
+  ReadOptions options;
+  options.problem = ProblemKind::kPath;
+  std::string one_way = tsplib("FULL_MATRIX", "0 1 2 3 4 0 5 6 7 8 0 9 1 2 3 0");
+  one_way.replace(one_way.find("TYPE : TSP"), 10, "TYPE : ATSP");
+  const Instance matrix = only(parse_instances(one_way, "a.atsp", options));
+  CHECK(matrix.problem == ProblemKind::kPath);
+  CHECK(city_distance(matrix, 3, 0) == 1);
+}
+
+TEST_CASE("forced edges stand before or behind the cities of a TSPLIB file, and in JSON") {
+  const std::string head = "TYPE : TSP\nDIMENSION : 4\nEDGE_WEIGHT_TYPE : EUC_2D\n";
+  const std::string fixed = "FIXED_EDGES_SECTION\n1 3 2\n4\n-1\n";
+  const std::string cities = "NODE_COORD_SECTION\n1 0 0\n2 0 1\n3 1 1\n4 1 0\n";
+  const std::vector<std::array<int32_t, 2>> edges = {{0, 2}, {1, 3}};
+  for (const std::string& text : {head + fixed + cities + "EOF\n", head + cities + fixed + "EOF\n"}) {
+    const Instance instance = only(parse_instances(text, "a.tsp"));
+    CHECK(instance.forced == edges);
+    CHECK_FALSE(instance.suits_networks());
+    CHECK(only(parse_instances(write_tsplib({instance}), "a.tsp")).forced == edges);
+    CHECK(only(parse_instances(write_json({instance}), "a.json")).forced == edges);
+    CHECK_THROWS_AS(write_npy({instance}), OutputRefused);
+  }
 }
 
 TEST_CASE("TSPLIB: a matrix of one city, and MAN_2D and MAX_2D") {
@@ -167,13 +237,9 @@ TEST_CASE("integer costs are told in digits, all of them") {
   CHECK(objective_text(euclidean, 1e5) == "100000");
 }
 
-TEST_CASE("no writer of instances but TSPLIB's takes a matrix") {
-  for (const InstanceFormat& format : instance_formats()) {
-    if (!format.write || format.kind == InputFormat::kKnapsackText || format.kind == InputFormat::kTsplib)
-      continue;
-    INFO(format.name);
-    CHECK_THROWS_AS(format.write({pair_of(1)}), OutputRefused);
-  }
+TEST_CASE("no writer of arrays or texts takes a matrix of a TSP") {
+  for (const InputFormat kind : {InputFormat::kNpy, InputFormat::kNpz, InputFormat::kKnapsackText})
+    CHECK_THROWS_AS(format_of_kind(instance_formats(), kind).write({pair_of(1)}), OutputRefused);
 }
 
 TEST_CASE("benchmark data: the matrices of TSPLIB read") {
@@ -193,5 +259,12 @@ TEST_CASE("benchmark data: the matrices of TSPLIB read") {
     CHECK(file.instances[0].n() == entry["dimension"].get<int>());
     CHECK_FALSE(file.instances[0].has_coordinates());
     CHECK(has_integer_distances(file.instances[0]));
+  }
+  const std::string asymmetric = std::string(folder) + "/tsplib_asymmetric/";
+  for (const auto& entry : nlohmann::json::parse(std::ifstream(asymmetric + "index.json"))) {
+    const Instance instance =
+        read_instances(asymmetric + entry["name"].get<std::string>() + ".atsp").instances.at(0);
+    CHECK(instance.problem == ProblemKind::kAtsp);
+    CHECK(instance.n() == entry["dimension"].get<int>());
   }
 }

@@ -338,11 +338,11 @@ TEST_CASE("what is wrong is told, and the solver goes on") {
   CHECK(pointsman_add_items(s, instances.get(), "knapsack", kSquare, 4, -1, nullptr) == POINTSMAN_INPUT);
   CHECK_THAT(told(), has_text("instances[1].capacity"));
   CHECK(pointsman_add_items(s, instances.get(), "tsp", kSquare, 0, 0, nullptr) == POINTSMAN_INPUT);
-  CHECK(pointsman_add_items(s, instances.get(), "path", kSquare, 4, 0, nullptr) == POINTSMAN_USAGE);
+  CHECK(pointsman_add_items(s, instances.get(), "atsp", kSquare, 4, 0, nullptr) == POINTSMAN_USAGE);
   CHECK(pointsman_add_items(s, instances.get(), "tsp", nullptr, 4, 0, nullptr) == POINTSMAN_USAGE);
-  const double asymmetric[] = {0, 1, 2, 0};
-  CHECK(pointsman_add_matrix(s, instances.get(), asymmetric, 2, nullptr) == POINTSMAN_INPUT);
-  CHECK_THAT(told(), has_text("instances[1].distances[1][0]: expected 1"));
+  const double negative_way[] = {0, 1, -2, 0};
+  CHECK(pointsman_add_matrix(s, instances.get(), negative_way, 2, nullptr) == POINTSMAN_INPUT);
+  CHECK_THAT(told(), has_text("instances[1].distances[1][0]: expected a number from 0 to 1e100, found -2"));
   CHECK(pointsman_instances_count(instances.get()) == 1);
 
   sandbox.write("bad.tsp", "NAME : x\nTYPE : TSP\nDIMENSION : two\n");

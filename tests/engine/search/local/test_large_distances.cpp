@@ -116,7 +116,8 @@ TEST_CASE("what Lin-Kernighan gains is exact, whatever the distances") {
     std::iota(places.begin(), places.end(), 0);
     const NeighbourLists lists(distances, places, 8, {});
     if (!distances.is_wide()) continue;  // no large entry
-    LinKernighan<WideLength> tour(distances, lists);
+    const FixedEdges none(distances.n(), {});
+    LinKernighan<WideLength> tour(distances, lists, none);
     tour.load(places);
     const auto exact_length = [&] {
       std::vector<int32_t> order;

@@ -99,7 +99,7 @@ TEST_CASE("greedy edges are the shortest that fit, one after the other") {
     const Instance instance = random_tsp(n, 5 + n);
     const Distances distances(instance, {});
     const NeighbourLists lists(distances, all_places(n), std::max(n - 1, 1), {});  // then nothing is left out
-    const std::vector<int32_t> tour = greedy_edges(distances, lists, {});
+    const std::vector<int32_t> tour = greedy_edges(distances, lists, FixedEdges(distances.n(), {}), {});
     REQUIRE(std::set<int32_t>(tour.begin(), tour.end()).size() == static_cast<size_t>(n));
     std::vector<std::vector<double>> edges;
     for (int a = 0; a < n; ++a) {
@@ -127,6 +127,6 @@ TEST_CASE("greedy edges join fragments that no list joins") {
   const Instance instance = clustered(400, 3);
   const Distances distances(instance, {});
   const NeighbourLists lists(distances, all_places(400), 3, {});
-  const std::vector<int32_t> tour = greedy_edges(distances, lists, {});
+  const std::vector<int32_t> tour = greedy_edges(distances, lists, FixedEdges(distances.n(), {}), {});
   CHECK(std::set<int32_t>(tour.begin(), tour.end()).size() == 400);
 }

@@ -281,7 +281,8 @@ TEST_CASE("what one tour's kicks changed is repeated on a copy") {
   std::vector<int32_t> order(300);
   std::iota(order.begin(), order.end(), 0);
   const NeighbourLists lists(distances, order, 8, {});
-  LinKernighan<double> one(distances, lists), other(distances, lists);
+  const FixedEdges none(300, {});
+  LinKernighan<double> one(distances, lists, none), other(distances, lists, none);
   one.load(order);
   one.descend({});
   other.load_settled(one.places());
