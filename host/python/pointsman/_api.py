@@ -153,7 +153,8 @@ def _once(name, doc) -> Any:
     return attribute
 
 
-_NUMBERS = {"tsp": "a TSP has points", "knapsack": "a KnapSack has weights and values", "cvrp": "a CVRP has points and demands"}
+_NUMBERS = {"tsp": "a TSP has points", "knapsack": "a KnapSack has weights and values", "cvrp": "a CVRP has points and demands",
+            "atsp": "an ATSP has matrices", "path": "a path has points"}
 
 
 class Instances:
@@ -185,8 +186,8 @@ class Instances:
 
     @property
     def points(self) -> Floats | list[Floats]:
-        """(B, n, 2) x and y of a TSP or CVRP; a list of (n, 2) where sizes differ."""
-        return self._items(("tsp", "cvrp"), slice(0, 2))
+        """(B, n, 2) x and y of a TSP, path or CVRP; a list of (n, 2) where sizes differ."""
+        return self._items(("tsp", "path", "cvrp"), slice(0, 2))
 
     @property
     def demands(self) -> Floats | list[Floats]:

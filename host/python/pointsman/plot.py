@@ -196,16 +196,16 @@ def _degrees(values):
     return whole + (values - whole) * 5 / 3
 
 
-def _loops(tour, routed):
-    """The round trip, or each vehicle's, as indices of points."""
-    if not routed:
-        return [[*tour, tour[0]]]
+def _loops(tour, problem):
+    """The round trip or path, or each vehicle's trip, as indices of points."""
+    if problem != "cvrp":
+        return [tour if problem == "path" else [*tour, tour[0]]]
     tour = np.asarray(tour)
     tour = tour[tour >= 0]
     return [[0, *route[route > 0], 0] for route in np.split(tour, np.flatnonzero(tour == 0))]
 
 
-def _map(ax, points, metric, tour, caption, routed):
+def _map(ax, points, metric, tour, caption, problem):
     if metric == "GEO":
         y, x = _degrees(points).T
         middle = math.radians(min(max((y.min() + y.max()) / 2, -87), 87))
@@ -214,11 +214,11 @@ def _map(ax, points, metric, tour, caption, routed):
         x, y = points.T
         ax.set(xlabel="x", ylabel="y", aspect="equal")
     size = min(max(40 / math.sqrt(len(points)), 0.8), 6)
-    ax.set_prop_cycle(color=_COLOURS if routed else _COLOURS[:1])
-    for loop in _loops(tour, routed):
+    ax.set_prop_cycle(color=_COLOURS if problem == "cvrp" else _COLOURS[:1])
+    for loop in _loops(tour, problem):
         ax.plot(x[loop], y[loop], linewidth=min(max(size / 3, 0.4), 1.6), marker="o", markersize=size,
                 markerfacecolor="#222222", markeredgewidth=0)
-    if routed:
+    if problem == "cvrp":
         ax.plot(x[0], y[0], color="#222222", marker="s", markersize=2 * size, linestyle="none")
     ax.set_title(caption, fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
@@ -226,7 +226,7 @@ def _map(ax, points, metric, tour, caption, routed):
 
 def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: Sequence[str] = (), index: int | None = None,
          ax: Axes | None = None) -> Axes | list[Axes]:
-    """The round trips of answers to TSP instances, or the routes of CVRP: a map for each instance and answer, true to scale.
+    """The round trips of answers to TSP instances, paths, or the routes of CVRP: a map for each instance and answer, true to scale.
 
     `instances`: a file, Instances or a Result, which is its own answer. `answers`: files or Results. `index`: only that
     instance, from 0. Returns Axes, of several maps a list of them; `ax` is for one.
@@ -267,9 +267,8 @@ def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: 
     else:
         all_axes = [ax]
     for one, (points, metric, order, name, cost) in zip(all_axes, maps):
-        routed = instances.problem == "cvrp"
-        what = f"{len(points) - 1} customers" if routed else f"{len(points)} cities"
-        _map(one, points, metric, order, f"{name}: {what}, length {cost:.6g}", routed)
+        what = f"{len(points) - 1} customers" if instances.problem == "cvrp" else f"{len(points)} cities"
+        _map(one, points, metric, order, f"{name}: {what}, length {cost:.6g}", instances.problem)
     return all_axes[0] if len(all_axes) == 1 else all_axes
 
 
@@ -303,7 +302,7 @@ def ratio(*answers: Path, labels: Sequence[str] = (), ax: Axes | None = None) ->
         if not ratios:
             raise make(3, f"{path}: expected at least one solution, found none", path)
         lines.append(sorted(ratios))
-    measure = {"knapsack": "packed value", "cvrp": "length of the routes"}.get(problem, "tour length")
+    measure = {"knapsack": "packed value", "cvrp": "length of the routes", "path": "path length"}.get(problem, "tour length")
     ax = _chart(ax, "share of the instances, sorted (%)", f"ratio to optimal ({measure} / reference)", reference=1.0,
                 reference_label="reference")
     for name, ratios in zip(names, lines):

@@ -12,12 +12,6 @@ using namespace pointsman;
 
 namespace {
 
-std::vector<int32_t> all_places(int n) {
-  std::vector<int32_t> places(n);
-  std::iota(places.begin(), places.end(), 0);
-  return places;
-}
-
 int quadrant(const Distances& distances, int from, int to) {
   return (distances.x(to) >= distances.x(from) ? 1 : 0) + (distances.y(to) >= distances.y(from) ? 2 : 0);
 }
