@@ -26,9 +26,8 @@ json only_solution(const Answer& answer) {
 TEST_CASE("atsp: solved, written, verified, and refused where a network would be needed") {
   const Sandbox sandbox;
   sandbox.write("a.atsp", kOneWay);
-  const json solution =
-      only_solution(sandbox.run("solve a.atsp -o a.tour -f; " + program() + " verify a.atsp a.tour"));
-  CHECK(solution["cost"] == 54);
+  REQUIRE(sandbox.run("solve a.atsp -o a.tour").code == 0);
+  CHECK(sandbox.run("verify a.atsp a.tour").code == 0);
   const json found = only_solution(sandbox.run("solve a.atsp"));
   CHECK(found["problem"] == "atsp");
   CHECK(found["tour"] == json({0, 2, 1, 3}));
