@@ -15,8 +15,7 @@ namespace {
 using Order = std::vector<int32_t>;
 
 std::vector<float> path_features(const Instance& instance, double) {
-  if (!instance.suits_networks())
-    throw std::invalid_argument("a path of more than coordinates, or of other things");
+  if (!instance.suits_networks()) throw std::invalid_argument("a path that is not just coordinates");
   std::vector<float> features(instance.values.size());
   write_unit_square(instance, features.data());
   return features;
@@ -48,8 +47,8 @@ std::string validate_path(const Instance& instance, Solution& solution) {
   const bool is_one_way = instance.matrix && !instance.matrix->is_symmetric();
   const Order path = is_one_way ? order : canonical_path(order);
   solution.objective = length_of(instance, path);
-  solution.unrounded =
-      instance.has_coordinates() ? tour_length(instance.values.data(), path.data(), n, true) : solution.objective;
+  solution.unrounded = instance.has_coordinates() ? tour_length(instance.values.data(), path.data(), n, true)
+                                                  : solution.objective;
   return "";
 }
 

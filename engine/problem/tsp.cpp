@@ -15,8 +15,7 @@ namespace pointsman {
 namespace {
 
 std::vector<float> tsp_features(const Instance& instance, double) {
-  if (!instance.suits_networks())
-    throw std::invalid_argument("a TSP instance of more than coordinates, or of other things");
+  if (!instance.suits_networks()) throw std::invalid_argument("a TSP instance that is not just coordinates");
   std::vector<float> features(instance.values.size());
   write_unit_square(instance, features.data());
   return features;

@@ -8,16 +8,18 @@
 
 namespace pointsman {
 
-SymmetricForm::SymmetricForm(const Instance& instance)
+SymmetricForm::SymmetricForm(const Instance& instance, const StopToken& stop)
     : instance_(instance),
       cities_(instance.n() + (instance.problem == ProblemKind::kPath ? 1 : 0)),
       is_doubled_(instance.matrix && !instance.matrix->is_symmetric()),
       fixed_(instance.forced) {
   if (!is_path() && !is_doubled_) return;
-  never_ = 4.0 * longest_way() + 1.0;  // a move takes away three edges
+  StopMeter meter(&stop);
+  const double longest = longest_way(meter);
+  never_ = longest > 0.0 ? 4.0 * longest : 1.0;  // a move takes away three edges
   own_.emplace();
   own_->metric = Metric::kExplicit;
-  own_->matrix = std::make_shared<const DistanceMatrix>(edges());
+  own_->matrix = std::make_shared<const DistanceMatrix>(edges(meter));
   for (int32_t city = 0; is_doubled_ && city < cities_; ++city) fixed_.push_back({city, city + cities_});
   const int32_t departures = is_doubled_ ? cities_ : 0;
   if (instance.start >= 0) fixed_.push_back({instance.start, instance.n() + departures});
@@ -32,15 +34,16 @@ double SymmetricForm::way(int from, int to) const {
   return city_distance(instance_, from, to);
 }
 
-double SymmetricForm::longest_way() const {
+double SymmetricForm::longest_way(StopMeter& meter) const {
   double longest = 0.0;
   for (int a = 0; a < instance_.n(); ++a) {
+    meter.check(instance_.n());
     for (int b = 0; b < instance_.n(); ++b) longest = std::max(longest, city_distance(instance_, a, b));
   }
   return longest;
 }
 
-DistanceMatrix SymmetricForm::edges() const {
+DistanceMatrix SymmetricForm::edges(StopMeter& meter) const {
   const auto n = static_cast<size_t>(is_doubled_ ? 2 * cities_ : cities_);
   DistanceMatrix edges{static_cast<int>(n), {}};
   edges.above.reserve(n * (n - 1) / 2);
@@ -49,6 +52,7 @@ DistanceMatrix SymmetricForm::edges() const {
     return is_nowhere ? 0.0 : city_distance(instance_, a, b);
   };
   for (int a = 0; a < cities_; ++a) {
+    meter.check(cities_);
     for (int b = a + 1; b < cities_; ++b) edges.above.push_back(is_doubled_ ? never_ : length(a, b));
     for (int b = 0; is_doubled_ && b < cities_; ++b) edges.above.push_back(a == b ? 0.0 : length(b, a));
   }

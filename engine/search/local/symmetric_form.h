@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
+#include "kernels/tools/stop_token.h"
 
 namespace pointsman {
 
@@ -19,10 +20,11 @@ namespace pointsman {
 //   at city i is city i, the departure `cities` + i; a fixed edge of length 0 joins the two, the edge from
 //   the departure of a to the arrival at b is as long as the way, and all others are so long that no move to
 //   a shorter tour takes one.
-// The instance must outlive it.
+// O(n^2) but for a TSP. The instance must outlive it.
 class SymmetricForm {
  public:
-  explicit SymmetricForm(const Instance& instance);
+  // A stop throws CallStopped.
+  SymmetricForm(const Instance& instance, const StopToken& stop);
 
   const Instance& tsp() const { return own_ ? *own_ : instance_; }
   const std::vector<std::array<int32_t, 2>>& fixed() const { return fixed_; }
@@ -39,8 +41,8 @@ class SymmetricForm {
 
  private:
   bool is_path() const { return cities_ > instance_.n(); }
-  double longest_way() const;
-  DistanceMatrix edges() const;
+  double longest_way(StopMeter& meter) const;
+  DistanceMatrix edges(StopMeter& meter) const;
 
   const Instance& instance_;
   const int cities_;

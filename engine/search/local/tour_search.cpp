@@ -212,7 +212,7 @@ template class LinKernighan<WideLength>;
 TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control)
     : instance_(instance),
       options_(options),
-      form_(instance),
+      form_(instance, control.stop()),
       distance_(form_.tsp(), control.stop()),
       n_(distance_.n()),
       place_of_(static_cast<size_t>(n_)),
