@@ -196,7 +196,8 @@ void read_npz_arrays(std::string_view bytes) {
   const auto read = [&](const std::vector<std::string>& names) {
     return [&bytes, names] { read_format<InputFormat::kNpz>(archive_of(bytes, names)); };
   };
-  any_of(read({"locs", "ids"}), read({"weights", "values", "capacity", "ids"}));
+  any_of(read({"locs", "ids"}), read({"weights", "values", "capacity", "ids"}),
+         read({"depot", "locs", "demand", "capacity", "ids"}));
 }
 
 // By an opened input, whose format the bytes tell; NDJSON line by line.
@@ -236,8 +237,8 @@ void read_packed_input(std::string_view bytes) {
 
 // ------------------------------------------------------------------ answers and rows
 
-// One instance of each problem, both of four items.
-const InstanceBatch& one_of_each() {
+// Instances of four items that answers are read for: a tour and a packing, the tour alone, routes alone.
+const InstanceBatch& tour_and_packing() {
   static const InstanceBatch instances = [] {
     Instance square, sack;
     square.values = {0, 0, 1, 0, 1, 1, 0, 1};
@@ -249,15 +250,25 @@ const InstanceBatch& one_of_each() {
   return instances;
 }
 
-const InstanceBatch& first_alone() {
-  static const InstanceBatch instances = {one_of_each()[0]};
+const InstanceBatch& tour_alone() {
+  static const InstanceBatch instances = {tour_and_packing()[0]};
+  return instances;
+}
+
+const InstanceBatch& routes_alone() {
+  static const InstanceBatch instances = [] {
+    Instance routes;
+    routes.problem = ProblemKind::kCvrp;
+    routes.capacity = 10.0;
+    routes.values = {0, 0, 0, 3, 4, 4, 6, 8, 6, -3, 4, 7};
+    return InstanceBatch{routes};
+  }();
   return instances;
 }
 
 template <OutputFormat kFormat>
-void read_answers(std::string_view bytes) {
+void read_answers_to(const InstanceBatch& instances, std::string_view bytes) {
   const AnswerFormat& format = format_of_kind(answer_formats(), kFormat);
-  const InstanceBatch& instances = kFormat == OutputFormat::kTour ? first_alone() : one_of_each();
   const std::string file = kName + std::string(format.suffixes[0]);
   InputFile input(bytes, file);
   SolutionBatch solutions = format.parse(input, instances);
@@ -267,11 +278,25 @@ void read_answers(std::string_view bytes) {
     promise(std::isfinite(solution.objective), "an answer can be measured");
 }
 
+template <OutputFormat kFormat>
+void read_answers(std::string_view bytes) {
+  const auto read = [&](const InstanceBatch& instances) {
+    return [&bytes, &instances] { read_answers_to<kFormat>(instances, bytes); };
+  };
+  if constexpr (kFormat == OutputFormat::kTour) {
+    read(tour_alone())();
+  } else if constexpr (kFormat == OutputFormat::kRoutes) {
+    read(routes_alone())();
+  } else {
+    any_of(read(tour_and_packing()), read(routes_alone()));
+  }
+}
+
 void read_npz_answer_arrays(std::string_view bytes) {
   const auto read = [&](const std::string& orders) {
     return [&bytes, orders] { read_answers<OutputFormat::kNpz>(archive_of(bytes, {orders, "costs"})); };
   };
-  any_of(read("tours"), read("selections"));
+  any_of(read("tours"), read("selections"), read("routes"));
 }
 
 void read_reference_file(std::string_view bytes) {
@@ -283,7 +308,7 @@ void read_reference_file(std::string_view bytes) {
       for (const double cost : costs) promise(std::isfinite(cost) && cost >= 0.0, "a cost is 0 or more");
     };
   };
-  any_of(read(one_of_each()), read(first_alone()));
+  any_of(read(tour_and_packing()), read(tour_alone()), read(routes_alone()));
 }
 
 // ------------------------------------------------------------------ models and checkpoints
@@ -413,7 +438,7 @@ void read_modes(std::string_view bytes) {
       }
     };
   };
-  any_of<UsageError>(read(ProblemKind::kTsp), read(ProblemKind::kKnapsack));
+  any_of<UsageError>(read(ProblemKind::kTsp), read(ProblemKind::kKnapsack), read(ProblemKind::kCvrp));
 }
 
 }  // namespace
@@ -437,6 +462,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"gzip", accepts<InputError, read_gzip>, kGzipMemory},
       {"gzip_packed", accepts<InputError, read_packed_input>},
       {"tour", accepts<InputError, read_answers<OutputFormat::kTour>>},
+      {"sol", accepts<InputError, read_answers<OutputFormat::kRoutes>>},
       {"json_answers", accepts<InputError, read_answers<OutputFormat::kJson>>},
       {"ndjson_answers", accepts<InputError, read_answers<OutputFormat::kNdjson>>},
       {"npy_answers", accepts<InputError, read_answers<OutputFormat::kNpy>>},

@@ -15,6 +15,7 @@
 #include "models/parameter_file.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
+#include "tests/engine/quick_examples.h"
 #include "tests/temporary_folder.h"
 
 namespace pointsman {
@@ -22,9 +23,12 @@ namespace {
 
 constexpr int kSteps = 40;
 
-TrainOptions small_options(const std::filesystem::path& directory, Baseline baseline) {
+TrainOptions small_options(const std::filesystem::path& directory, Baseline baseline,
+                           ProblemKind problem = ProblemKind::kTsp) {
   TrainOptions options;
+  options.model.problem = problem;
   options.model.n = 6;
+  if (problem == ProblemKind::kCvrp) options.model.capacity = 12.0;
   options.model.has_critic = baseline == Baseline::kCritic;
   options.baseline = baseline;
   options.batch = baseline == Baseline::kShared ? 4 : 8;
@@ -61,15 +65,22 @@ std::string train_to(int64_t steps, TrainOptions options, bool resume, int threa
 
 }  // namespace
 
-TEST_CASE("stopping at any step and resuming gives the same model file", "[training]") {
+TEST_CASE("stopping after a step and resuming gives the same model file", "[training]") {
   const TemporaryFolder folder;
-  const Baseline baseline = GENERATE(Baseline::kShared, Baseline::kCritic);
-  const TrainOptions options = small_options(folder.path(), baseline);
+  const auto [problem, baseline, is_supervised] =
+      GENERATE(table<ProblemKind, Baseline, bool>({{ProblemKind::kTsp, Baseline::kShared, false},
+                                                   {ProblemKind::kTsp, Baseline::kCritic, false},
+                                                   {ProblemKind::kCvrp, Baseline::kShared, false},
+                                                   {ProblemKind::kCvrp, Baseline::kShared, true}}));
+  TrainOptions options = small_options(folder.path(), baseline, problem);
+  if (is_supervised) options.examples = quick_examples(options.model, 10);
   const std::string expected = train_to(kSteps, options, false, 1);
   REQUIRE(train_to(kSteps - 1, options, false, 1) != expected);
-  for (int stop = 1; stop < kSteps; ++stop) {
+  // Beside a new learning rate (every 10), a validation (every 15) and the ends. Every step, on a backend
+  // that takes no time: test_trainer.cpp.
+  for (const int stop : {1, 9, 10, 11, 14, 15, 16, kSteps - 1}) {
     train_to(stop, options, false, 1 + stop % 3);
-    INFO("stopped after step " << stop);
+    INFO(name_of(problem) << ", supervised: " << is_supervised << ", stopped after step " << stop);
     CHECK(train_to(kSteps, options, true, 1 + (stop + 1) % 3) == expected);
   }
 }

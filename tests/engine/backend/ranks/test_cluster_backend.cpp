@@ -77,7 +77,9 @@ TEST_CASE("N ranks train the bits of one process", "[cluster]") {
       table<ProblemKind, Baseline, Encoder>({{ProblemKind::kTsp, Baseline::kShared, Encoder::kAttention},
                                              {ProblemKind::kTsp, Baseline::kCritic, Encoder::kLstm},
                                              {ProblemKind::kTsp, Baseline::kRollout, Encoder::kLstm},
-                                             {ProblemKind::kKnapsack, Baseline::kShared, Encoder::kLstm}}));
+                                             {ProblemKind::kKnapsack, Baseline::kShared, Encoder::kLstm},
+                                             {ProblemKind::kCvrp, Baseline::kShared, Encoder::kAttention},
+                                             {ProblemKind::kCvrp, Baseline::kCritic, Encoder::kLstm}}));
   TrainOptions options = options_of(problem, baseline, encoder);
   options.steps = kSteps;
   const TemporaryFolder folder;
