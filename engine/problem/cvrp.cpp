@@ -26,20 +26,20 @@ std::vector<std::vector<int32_t>> routes_of(const std::vector<int32_t>& order) {
   return routes;
 }
 
-namespace {
-
-using Order = std::vector<int32_t>;
-
-constexpr int kNumbers = CvrpRules::kFeatures;
-
-Order order_of(const std::vector<Order>& routes) {
-  Order order;
-  for (const Order& route : routes) {
+std::vector<int32_t> order_of(const std::vector<std::vector<int32_t>>& routes) {
+  std::vector<int32_t> order;
+  for (const std::vector<int32_t>& route : routes) {
     if (!order.empty()) order.push_back(0);
     order.insert(order.end(), route.begin(), route.end());
   }
   return order;
 }
+
+namespace {
+
+using Order = std::vector<int32_t>;
+
+constexpr int kNumbers = CvrpRules::kFeatures;
 
 // Places as a TSP's; demands as shares of the capacity.
 std::vector<float> cvrp_features(const Instance& instance, double) {

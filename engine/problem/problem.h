@@ -92,6 +92,8 @@ std::string validate_solution(const Instance& instance, Solution& solution);
 
 // The routes of an order that names a depot, none of which is empty.
 std::vector<std::vector<int32_t>> routes_of(const std::vector<int32_t>& order);
+// And back: 0 between two routes. None is empty.
+std::vector<int32_t> order_of(const std::vector<std::vector<int32_t>>& routes);
 
 // Of a problem with demands: what is wrong with that of item i, as in "expected ..", or empty. A depot has
 // none, and a customer's fits into a vehicle.
