@@ -13,8 +13,10 @@ for preset in tsan asan; do
 done
 cmake --preset default && cmake --build --preset default --target pointsman pointsman_bench \
   pointsman_cuda_emulated fake_driver test_cuda_races test_cuda_{arithmetic,backend,decode,precision,shapes,sums}_emulated
-for name in backend decode precision shapes; do
-  POINTSMAN_EMULATION_SCHEDULE=forward "build/tests/cuda_emulation/test_cuda_${name}_emulated"
+for schedule in forward reverse; do
+  for name in backend decode precision shapes; do
+    POINTSMAN_EMULATION_SCHEDULE=$schedule "build/tests/cuda_emulation/test_cuda_${name}_emulated"
+  done
 done
 build/tests/cuda_emulation/test_cuda_races '[race],[large]'
 build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
