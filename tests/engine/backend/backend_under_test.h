@@ -25,12 +25,16 @@ inline std::unique_ptr<Backend> backend_with(const ModelConfig& config, const st
 // prefixes.
 extern const bool kIsCpuBackend;
 
-// The problems that the device has kernels for.
-inline std::vector<ProblemKind> problems_of_backend() {
+inline std::vector<ProblemKind> all_problems() {
   std::vector<ProblemKind> problems;
-  for_each_problem([&](ProblemKind kind) {
-    if (kIsCpuBackend || is_plain(kind)) problems.push_back(kind);
-  });
+  for_each_problem([&](ProblemKind kind) { problems.push_back(kind); });
+  return problems;
+}
+
+// Those that the device can learn.
+inline std::vector<ProblemKind> learned_problems() {
+  std::vector<ProblemKind> problems = all_problems();
+  if (!kIsCpuBackend) std::erase_if(problems, [](ProblemKind kind) { return !is_plain(kind); });
   return problems;
 }
 
