@@ -201,9 +201,21 @@ DeviceInfo describe(const std::vector<std::unique_ptr<Backend>>& backends) {
   return info;
 }
 
+bool Engine::learns_on_cpu(ProblemKind problem) const {
+  return backends_[0]->info().name == "cpu" || (options_ && options_->device == "auto" && !is_plain(problem));
+}
+
+void Engine::choose_devices(bool learns, ProblemKind problem) {
+  on_fallback_ = learns && learns_on_cpu(problem) && backends_[0]->info().name != "cpu";
+  if (!on_fallback_ || !fallback_.empty()) return;
+  BackendOptions options = *options_;
+  options.learned = problem;
+  fallback_ = make_backends(options, &note_);
+}
+
 Devices Engine::devices() const {
   Devices devices;
-  for (const auto& backend : backends_) devices.push_back(backend.get());
+  for (const auto& backend : on_fallback_ ? fallback_ : backends_) devices.push_back(backend.get());
   return devices;
 }
 
@@ -241,6 +253,7 @@ SolveReport Engine::run_exact_first(const Model* model, const SolveJob& job) {
   SolutionBatch found;
   SolvePlan plan;
   plan.search = exact_search(kExactBranches);
+  choose_devices(false, job.instances[0]->problem);
   SolveJob exact = job;
   exact.sink = [&](size_t i, Solution&& solution) {
     if (model == nullptr || solution.start == Start::kExact || solution.status != Status::kDone) {
@@ -275,6 +288,7 @@ SolveReport Engine::run(const Model* model, const SolveJob& job) {
     model = &fresh;
   }
   const SolvePlan plan = make_plan(options, problem_of(*job.instances[0]), model);
+  choose_devices(std::holds_alternative<ActiveSearchOptions>(plan.search), job.instances[0]->problem);
   if (std::holds_alternative<SamplingOptions>(plan.search)) {
     load(*model);
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
@@ -292,6 +306,7 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: one solution for each instance");
   if (!(temperature > 0.0f)) throw std::invalid_argument("score: expected a temperature above 0");
+  choose_devices(false, model.config.problem);
   load(model);
   std::vector<double> log_probs(instances.size(), std::numeric_limits<double>::quiet_NaN());
   std::map<int, std::vector<size_t>> by_size;

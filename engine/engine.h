@@ -47,13 +47,18 @@ DeviceInfo describe(const std::vector<std::unique_ptr<Backend>>& backends);
 
 class Engine {
  public:
-  explicit Engine(const BackendOptions& options) : backends_(make_backends(options, &note_)) {}
+  explicit Engine(const BackendOptions& options)
+      : options_(options), backends_(make_backends(options, &note_)) {}
   // One device or several of a kind, which share the work.
   explicit Engine(std::vector<std::unique_ptr<Backend>> backends, std::string note = {})
       : note_(std::move(note)), backends_(std::move(backends)) {}
 
-  DeviceInfo device() const { return describe(backends_); }
+  // What the last call computed on; before the first one, what it was made of.
+  DeviceInfo device() const { return describe(on_fallback_ ? fallback_ : backends_); }
   const std::string& device_note() const { return note_; }  // why "auto" fell back; empty when it did not
+  // Whether active search of the problem computes on the CPU: the only device, or, of "auto", the one with
+  // gradients.
+  bool learns_on_cpu(ProblemKind problem) const;
   // The first device.
   Backend& backend() {
     loaded_.reset();  // the caller may configure it
@@ -72,12 +77,16 @@ class Engine {
 
  private:
   void load(const Model& model);
+  void choose_devices(bool learns, ProblemKind problem);
   Devices devices() const;
   SolveReport run(const Model* model, const SolveJob& job);
   SolveReport run_exact_first(const Model* model, const SolveJob& job);
 
   std::string note_;
+  std::optional<BackendOptions> options_;  // none: the devices were given
   std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<Backend>> fallback_;  // what "auto" learns with where CUDA has no gradients
+  bool on_fallback_ = false;
   std::optional<Model> loaded_;  // whose parameters are set 0 of each backend
 };
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -300,11 +301,20 @@ struct BackendOptions {
   int threads = 0;  // CPU worker threads; 0: all cores
   // Of rollouts without a tape; all else is fp32.
   Precision precision = Precision::kFp32;
+  // The problem whose gradients the backend will be asked for, if any.
+  std::optional<ProblemKind> learned = {};
+  int auto_index = 0;  // which CUDA device "auto" takes
 };
 
-// The backend of that name. "auto" is CUDA if available, else the CPU, with the reason in `note`. Throws
-// DeviceError for a named device or a precision that is not available, std::invalid_argument for an unknown
-// name.
+// CUDA computes gradients of plain problems. Throws DeviceError for others.
+inline void require_cuda_gradient(ProblemKind problem) {
+  if (is_plain(problem)) return;
+  throw DeviceError(std::string("CUDA computes no gradients for ") + name_of(problem) + "; the CPU does");
+}
+
+// The backend of that name. "auto" is CUDA if available and able to learn what is learned, else the CPU, with
+// the reason in `note`. Throws DeviceError for a named device or a precision that is not available,
+// std::invalid_argument for an unknown name.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options, std::string* note = nullptr);
 
 // The same as a list: for "cuda:all" a backend for each CUDA device of the machine.

@@ -65,6 +65,7 @@ int cuda_index(const std::string& device) {
 
 std::unique_ptr<Backend> make_cuda(const BackendOptions& options, const std::string& device) {
   try {
+    if (options.learned) require_cuda_gradient(*options.learned);
     return load_module().make(cuda_index(device), 0, options.precision);
   } catch (const DeviceError& error) {
     throw DeviceError("device " + device + ": " + error.what());
@@ -95,7 +96,8 @@ std::unique_ptr<Backend> make_named(const BackendOptions& options, const std::st
 std::unique_ptr<Backend> make_auto(const BackendOptions& options, std::string* note) {
   if (find_cuda_module().empty()) return make_cpu(options, "this build has no CUDA module");
   try {
-    return make_cuda(options, "cuda");
+    return make_cuda(options,
+                     options.auto_index == 0 ? "cuda" : "cuda:" + std::to_string(options.auto_index));
   } catch (const DeviceError& error) {
     if (note != nullptr) *note = std::string("using the CPU; ") + error.what();
     return make_cpu(options, error.what());

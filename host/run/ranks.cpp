@@ -168,6 +168,16 @@ std::string missing_device(Communicator& ranks) {
   return reason;
 }
 
+// Why "auto" trains on no CUDA devices; empty: it does.
+std::string why_not_cuda(Communicator& ranks, ProblemKind problem) {
+  try {
+    require_cuda_gradient(problem);
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return missing_device(ranks);
+}
+
 // What each rank of a training computes on: "cpu", or a CUDA device, "auto" where each has one of its own.
 // note: why "auto" is the CPU where the program was built with CUDA.
 BackendOptions training_options(Communicator& ranks, BackendOptions options, std::string& note) {
@@ -175,7 +185,7 @@ BackendOptions training_options(Communicator& ranks, BackendOptions options, std
     throw DeviceError("device " + options.device + ": training on several ranks has no two devices a rank");
   std::string reason = "device cpu was asked for";
   if (options.device == "auto") {
-    reason = missing_device(ranks);
+    reason = why_not_cuda(ranks, options.learned.value());
     options.device = reason.empty() ? "cuda" : "cpu";
     if (!reason.empty() && !find_cuda_module().empty()) note = "using the CPU; " + reason;
   }
@@ -286,7 +296,9 @@ BackendOptions options_of_rank(BackendOptions options, const Communicator& ranks
     options.threads = std::max(1, cores / ranks.local_size());
   if ((options.device == "auto" || options.device == "cuda") && !find_cuda_module().empty()) {
     const CudaStatus cuda = cuda_status();
-    if (!cuda.devices.empty()) options.device = "cuda:" + std::to_string(device_number(ranks, cuda));
+    if (cuda.devices.empty()) return options;
+    options.auto_index = static_cast<int>(device_number(ranks, cuda));
+    if (options.device == "cuda") options.device += ":" + std::to_string(options.auto_index);
   }
   return options;
 }
@@ -301,7 +313,8 @@ int32_t Ranks::number_of(const Model* model) {
 
 SolveReport Ranks::solve(Engine& own, const Model* model, const SolveJob& job) {
   if (is_alone(job.size())) {
-    if (ranks_.size() == 1 || job.options.mode != Mode::kActive || own.device().name != "cpu")
+    if (ranks_.size() == 1 || job.options.mode != Mode::kActive ||
+        !own.learns_on_cpu(job.instances[0]->problem))
       return own.solve(model, job);
     std::vector<std::unique_ptr<Backend>> all;
     all.push_back(backend_of_all(ranks_, {"cpu", options_.threads}));

@@ -54,9 +54,9 @@ struct RankedTraining {
   SharedSteps* shared = nullptr;  // of `engine`; null: it makes all steps
 };
 
-// An engine whose backend is what all ranks compute on: their CPUs, or a CUDA device each. With
-// `asynchronous`, of several ranks, it is rank 0's own, and the others train by the same options. Throws
-// DeviceError where a rank has not the device that was asked for.
+// An engine whose backend is what all ranks compute on: their CPUs, or a CUDA device each. options.learned
+// names the problem. With `asynchronous`, of several ranks, it is rank 0's own, and the others train by the
+// same options. Throws DeviceError where a rank has not the device that was asked for.
 RankedTraining ranked_training(Communicator& ranks, const BackendOptions& options,
                                const TrainOptions* asynchronous = nullptr);
 

@@ -91,7 +91,9 @@ void SolveRun::solve(const SolveJob& job) {
     part.sink = [&](size_t i, Solution&& solution) { answers.put(group.places[i], std::move(solution)); };
     work_left -= group.work;
     if (group.model != nullptr) used.add(*group.model);
+    const std::string note = engine.device_note();
     const SolveReport done = ranks_.solve(engine, group.model, part);
+    if (engine.device_note() != note) tell_device_note(engine, log_);
     add(report, done);
     if (job.options.shuffle.value_or(false) && !done.shuffle && !std::exchange(told_of_shuffle_, true))
       log_.info("--shuffle: ignored, the attention encoder reads all orders of the items alike");

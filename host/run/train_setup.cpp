@@ -118,8 +118,8 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
 
 }  // namespace
 
-std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options,
-                                    const BackendOptions& device, uint64_t seed) {
+std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options, BackendOptions& device,
+                                    uint64_t seed) {
   if (device.device == "cuda:all")
     throw UsageError("--device cuda:all: training uses one device; name it, as cuda or cuda:1");
   if (request.asynchronous && (!request.instances.empty() || request.options.baseline == Baseline::kRollout))
@@ -151,6 +151,7 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
   train.learning_rate = static_cast<float>(rate);
   if (request.init.empty()) train.model.learning_rate = rate;
   load_examples(request, options);
+  device.learned = train.model.problem;
   return initial;
 }
 

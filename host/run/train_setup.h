@@ -11,10 +11,11 @@
 
 namespace pointsman {
 
-// Completes `request.options`, reads the files that the request names, and returns the parameters to start
-// from. Throws UsageError for combinations that mean nothing and for output files that could not be written.
-std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options,
-                                    const BackendOptions& device, uint64_t seed);
+// Completes `request.options` and `device.learned`, reads the files that the request names, and returns the
+// parameters to start from. Throws UsageError for combinations that mean nothing and for output files that
+// could not be written.
+std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options, BackendOptions& device,
+                                    uint64_t seed);
 
 nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
                                      const DeviceInfo& device);

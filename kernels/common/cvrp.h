@@ -68,7 +68,7 @@ struct CvrpRules {
     served[item / 32] |= uint32_t{1} << (item % 32);
     --unserved;
   }
-  bool complete(int, int) const { return unserved == 0; }
+  POINTSMAN_HOST_DEVICE bool complete(int, int) const { return unserved == 0; }
 
   // The prior of a candidate, kPriors numbers: minus its distance from the present place; what is saved by
   // going there from here and not from the depot (Clarke and Wright 1964); and of the depot minus the share

@@ -50,14 +50,16 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
   throw std::logic_error("with_rules: no such problem");
 }
 
-// Two features an item, no context, and no item that comes back: what the CUDA kernels are written for.
+// Two features an item, no context, and no item that comes back: what CUDA's gradients and fast decode
+// kernels are written for. It decodes other problems with one general kernel
+// (kernels/cuda/decode_general.cu).
 template <typename Rules>
 inline constexpr bool kIsPlain = Rules::kFeatures == 2 && Rules::kContext == 0 && Rules::kMonotone;
 inline bool is_plain(ProblemKind kind) {
   return with_rules(kind, [&]<typename Rules>() { return kIsPlain<Rules>; });
 }
 
-// with_rules() for them; std::logic_error for other problems, which configure() has refused.
+// with_rules() for them; std::logic_error for other problems.
 template <typename F>
 decltype(auto) with_plain_rules(ProblemKind kind, F&& f) {
   using Result = decltype(f.template operator()<TspRules>());
@@ -65,7 +67,7 @@ decltype(auto) with_plain_rules(ProblemKind kind, F&& f) {
     if constexpr (kIsPlain<Rules>) {
       return f.template operator()<Rules>();
     } else {
-      throw std::logic_error("no CUDA kernels for this problem");
+      throw std::logic_error("with_plain_rules: another problem");
     }
   });
 }

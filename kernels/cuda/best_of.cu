@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(kGatherThreads) gather_best_kernel(BestOfArgs 
   const BestRow winner = has_best ? best[sequence] : BestRow{-1, INFINITY};
   const int64_t row = first + winner.key;
   const int lane = threadIdx.x % 32;
-  for (int i = lane; i < a.n; i += 32)
-    a.best_orders[sequence * a.n + i] = has_best ? a.orders[row * a.n + i] : -1;
+  for (int i = lane; i < a.steps; i += 32)
+    a.best_orders[sequence * a.steps + i] = has_best ? a.orders[row * a.steps + i] : -1;
   if (lane != 0) return;
   a.winners[sequence] = winner.key;
   a.best_costs[sequence] = winner.value;

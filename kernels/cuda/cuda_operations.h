@@ -53,7 +53,7 @@ struct SetRanges {
 // What the kernels of one LSTM read: input half folded (algebra identity 1), recurrent half transposed.
 struct PreparedLstm {
   MutableSetArray recurrent;   // [H][4H] W_hh transposed
-  MutableSetArray fold;        // [2][4H] W_ih E
+  MutableSetArray fold;        // [F + C][4H] W_ih E, then W_ih W_c of the decoder's context
   MutableSetArray bias;        // [4H]
   MutableSetArray start_bias;  // [4H] bias + W_ih start; data null without a start
 };
@@ -76,10 +76,11 @@ void prepare_matrix(SetArray parameters, int64_t offset, int columns, int depth,
 // The attention encoder's arrays are [sequences][n][width], an item a row: `items` (n) of them belong to a
 // row of the ranges. States arrays, [sequences][n + 1][width], have item i at number i + 1.
 
-// out = E features: fma(E[1], y, E[0] x).
+// out = E features: E[0] x_0, then fma(E[f], x_f, sum) upward.
 struct EmbedArgs {
-  SetArray embedding;     // [H][2] as stored
-  const float* features;  // [rows][2]
+  SetArray embedding;     // [H][width] as stored
+  const float* features;  // [rows][width]
+  int width;              // F
   float* out;             // [rows][H]
   SetRanges ranges;
   int items;
@@ -181,7 +182,7 @@ inline constexpr int kClusterBlocks = 4;
 // shared memory and registers. It starts from zeros, which it writes as state 0.
 struct LstmForwardArgs {
   SetArray recurrent, fold, bias;  // as PreparedLstm
-  const float* inputs;             // [rows][steps][2]
+  const float* inputs;             // [rows][steps][width]
   float* h;                        // [rows][steps + 1][H]
   float* c_last;                   // [rows][H] out; null: not wanted (c gives all of them)
   float* c;                        // [rows][steps + 1][H] and
@@ -191,6 +192,7 @@ struct LstmForwardArgs {
   // Tensor cores read the weights as stored; c and cells are written in kFp32 only.
   Precision precision = Precision::kFp32;
   SetArray weight_hh = {};  // [4H][H]; not for kFp32
+  int width = 2;            // F; of others in kFp32 only, and without cells
 };
 void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream);
 
@@ -338,7 +340,7 @@ struct PointerGradientArgs {
 int64_t pointer_gradient_scratch(int rows, int sequences, int n, int glimpses);  // bytes
 void pointer_gradient(const PointerGradientArgs& args, cudaStream_t stream);
 
-// ------------------------------------------------------------------------------ decode.cu, decode_cluster.cu
+// ------------------------------------------------ decode.cu, decode_cluster.cu, decode_general.cu
 
 // Consecutive rollouts that one block makes. Number r of the tile is rollout number first + r of sequence
 // `sequence` when sequence_step is 0, and rollout number first of sequence `sequence + r` when it is 1; its
@@ -352,7 +354,7 @@ struct DecodeTile {
 };
 
 struct DecodeResults {
-  int32_t* orders;               // [rollouts][n]; -1 after the end
+  int32_t* orders;               // [rollouts][Rules::max_steps(n)]; -1 after the end
   double* costs;                 // [rollouts]
   double* log_probs;             // [rollouts]
   PolicyStatistics* statistics;  // [tile_count] sums over a tile's rows
@@ -368,7 +370,8 @@ struct DecodeRecord {
                        // the steps that have a gradient; they are steps 0 .. row_steps - 1
 };
 
-// Who takes a tile: a block, or one of the kClusterBlocks blocks of a cluster, which share their products.
+// Who takes a tile: a block, or one of the kClusterBlocks blocks of a cluster, which share their products. Of
+// problems that are not plain a block, of 8 rows, whatever the load.
 struct DecodeTiling {
   int rows = 0;  // most of a tile
   bool in_clusters = false;
@@ -377,7 +380,8 @@ struct DecodeTiling {
 };
 
 // The persistent kernels: a block takes a tile of rollouts through all steps; device memory is touched only
-// for weights, references, choices and, when they are recorded, activations.
+// for weights, references, choices and, when they are recorded, activations. Of problems that are not plain
+// neither clusters, trees, records nor a precision but kFp32: std::invalid_argument.
 struct DecodeArgs {
   ProblemKind problem;
   Decode mode;
@@ -391,13 +395,13 @@ struct DecodeArgs {
   const float* start_h;     // [sequences][H] the decoder's start, rows start_stride apart
   int64_t start_stride;     // floats
   const float* start_c;     // [sequences][H]
-  const float* features;    // [sequences][n][2]
+  const float* features;    // [sequences][n][F]
   RuleArrays rules;
   const uint64_t* instance_keys;  // [sequences]; sampling
   const uint32_t* first_samples;  // [sequences]; null: 0
   uint32_t sample_stride;
   uint64_t seed;
-  const int32_t* forced;  // [rollouts][n]
+  const int32_t* forced;  // [rollouts][Rules::max_steps(n)]
   bool want_entropy;
   const DecodeTile* tiles;  // [tile_count], at most tiling.rows rows each; see tree
   int tile_count;
@@ -433,7 +437,7 @@ struct DecodeKind {
   int projections;  // Projections::count
 };
 // Tiles for instances of n items; of no rows when n is too large for the device's shared memory. may_cluster:
-// kFp32, and no tree.
+// kFp32, no tree, and a plain problem.
 DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind, bool may_cluster);
 // Most blocks with tiles of so many rows, and no cluster, that the device runs at once.
 int decode_blocks(int tile_rows);
@@ -447,13 +451,13 @@ void decode(const DecodeArgs& args, cudaStream_t stream);
 // reduction finds them, a kernel of ours gathers them.
 struct BestOfArgs {
   const int32_t* first_row;  // [sequences + 1]: rows first_row[s] .. first_row[s + 1] - 1 are sequence s's
-  const int32_t* orders;     // [rows][n]
+  const int32_t* orders;     // [rows][steps]
   const double* costs;       // [rows]; no NaN, finite ones below DBL_MAX
   const double* log_probs;   // [rows]
-  int sequences, n;
+  int sequences, steps;
   void* scratch;     // best_of_scratch(sequences) bytes
   int32_t* winners;  // [sequences] out: row inside the sequence, the lowest of equal ones
-  // Out, [sequences][n], [sequences] and [sequences]: of a sequence without a row of finite cost -1 (the
+  // Out, [sequences][steps], [sequences] and [sequences]: of a sequence without a row of finite cost -1 (the
   // winner too), infinity and -infinity.
   int32_t* best_orders;
   double *best_costs, *best_log_probs;

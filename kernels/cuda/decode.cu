@@ -13,6 +13,7 @@
 // With fewer tiles than multiprocessors a block of 8 or 16 rows has 512 threads all the same, in fp32: the
 // others take part in the attention (decode_together.cuh), which waits more than it computes. Batches smaller
 // still go to decode_cluster.cu where blocks form clusters, in fp32 and where samples share no prefixes.
+// Problems that are not plain go to decode_general.cu.
 //
 // With a precision other than fp32 the products are tile_multiply_mma.cuh's, whose header says which units of
 // which rows a thread then has; h is swizzled, quotients of scores are approximate (3.9 operations an
@@ -21,6 +22,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/cluster.cuh"
+#include "kernels/cuda/decode_general.h"
 #include "kernels/cuda/decode_group.cuh"
 #include "kernels/cuda/decode_together.cuh"
 
@@ -233,6 +235,7 @@ int best_rows(int n, const DecodeLoad& load, const DecodeKind& kind, int most) {
 // best_rows() where that would leave multiprocessors without work. n is too large where 8 rows are: how many
 // rollouts a call has makes no difference.
 DecodeTiling decode_tiling(int n, const DecodeLoad& load, const DecodeKind& kind, bool may_cluster) {
+  if (!is_plain(kind.problem)) return general_decode_tiling(kind.problem, n);
   const int64_t limit = shared_limit(), multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   int most = kMaxDecodeRows;
   while (most > 0 && block_bytes(n, most) > limit) most -= kTileRows;
@@ -258,6 +261,7 @@ int64_t decode_tree_bytes(int n, int samples) { return tree_bytes(n, samples); }
 
 void decode(const DecodeArgs& args, cudaStream_t stream) {
   if (args.tile_count == 0) return;
+  if (!is_plain(args.problem)) return decode_general(args, stream);
   if (args.precision != Precision::kFp32 && args.record.h != nullptr) {
     throw std::invalid_argument("decode: activations are recorded in fp32 only");
   }

@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(kNormThreads) embed_kernel(EmbedArgs a) {
   const HalfWarp w = this_half_warp();
   const SetRange own = own_item(a.ranges, a.items);
   if (own.rows == 0) return;
-  const float* embedding = a.embedding.data + own.set * a.embedding.stride;
   const int64_t row = own.first_row;
-  const float x = a.features[2 * row], y = a.features[2 * row + 1];
+  const float* features = a.features + row * a.width;
   float out[kOwned];
 #pragma unroll
   for (int i = 0; i < kOwned; ++i) {
-    const int d = w.lane + kHalfWarp * i;
-    out[i] = fmaf(__ldg(embedding + 2 * d + 1), y, __ldg(embedding + 2 * d) * x);
+    const float* e = a.embedding.of(own.set) + (w.lane + kHalfWarp * i) * a.width;
+    out[i] = __ldg(e) * features[0];
+    for (int f = 1; f < a.width; ++f) out[i] = fmaf(__ldg(e + f), features[f], out[i]);
   }
   store_owned(w, out, a.out + row * kHidden);
 }

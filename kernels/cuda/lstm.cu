@@ -107,6 +107,35 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
   }
 }
 
+// More than two numbers an item: 8 rows a block, which reads them where they are added. No cells.
+__global__ void __launch_bounds__(kHidden) lstm_forward_wide_kernel(LstmForwardArgs a) {
+  POINTSMAN_DYNAMIC_SHARED(float, h);
+  const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kTileRows);
+  if (tile.rows <= 0) return;
+  const LstmThread t = lstm_thread(tile);
+  const float *bias = a.bias.of(tile.set) + t.unit, *fold = a.fold.of(tile.set) + t.unit;
+  start_lstm<false>(a, t);
+  float c[kTileRows] = {};
+  for (int step = 0; step < a.steps; ++step) {
+    float sum[4][kTileRows] = {};
+    if (step > 0) tile_multiply(h, kHidden, a.recurrent.of(tile.set) + t.unit, kGates, sum);
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < kTileRows; ++r) {
+      const int64_t row = t.row + (r < t.rows ? r : 0);  // missing rows are the first one again
+      float gate[4] = {sum[0][r], sum[1][r], sum[2][r], sum[3][r]};
+      add_inputs(bias, fold, a.inputs + (row * a.steps + step) * a.width, a.width, gate);
+      const LstmUnit u = lstm_unit(gate[0], gate[1], gate[2], gate[3], c[r]);
+      c[r] = u.c;
+      h[r * kHidden + t.unit] = u.h;
+      if (r >= t.rows) continue;
+      a.h[(row * (a.steps + 1) + step + 1) * kHidden + t.unit] = u.h;
+      if (step + 1 == a.steps && a.c_last != nullptr) a.c_last[row * kHidden + t.unit] = u.c;
+    }
+    __syncthreads();
+  }
+}
+
 // ------------------------------------------------------------------------------ backward
 
 // Cells of the thread's 8 rows: gate gradients to device memory and to `dgates` (shared memory).
@@ -300,12 +329,20 @@ auto forward_kernel(const LstmForwardArgs& args) {
   });
 }
 
+void lstm_forward_wide(const LstmForwardArgs& args, cudaStream_t stream) {
+  if (args.precision != Precision::kFp32 || args.cells != nullptr) {
+    throw std::invalid_argument("lstm_forward: two numbers an item, or fp32 without cells");
+  }
+  launch_tiles(lstm_forward_wide_kernel, kTileRows, sizeof(float) * kTileRows * kHidden, args, stream);
+}
+
 }  // namespace
 
 void lstm_forward(const LstmForwardArgs& args, cudaStream_t stream) {
   if (args.precision != Precision::kFp32 && args.cells != nullptr) {
     throw std::invalid_argument("lstm_forward: cells are written in fp32 only");
   }
+  if (args.width != 2) return lstm_forward_wide(args, stream);
   const auto [in_clusters, rows] =
       choose_tiling(args.ranges, Pass::kForward, args.precision == Precision::kFp32);
   if (in_clusters) return lstm_forward_in_clusters(args, rows, stream);

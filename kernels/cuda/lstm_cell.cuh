@@ -19,6 +19,18 @@ __device__ __forceinline__ float lstm_gate(float product, float bias, float fold
   return fmaf(fold1, input.y, fmaf(fold0, input.x, product + bias));
 }
 
+// The gates of a unit with any number of inputs: bias and folded inputs are added to the product. bias, fold:
+// at the unit.
+__device__ __forceinline__ void add_inputs(const float* bias, const float* fold, const float* inputs,
+                                           int count, float (&gate)[4]) {
+#pragma unroll
+  for (int g = 0; g < 4; ++g) {
+    gate[g] += __ldg(bias + g * kHidden);
+    for (int i = 0; i < count; ++i)
+      gate[g] = fmaf(__ldg(fold + i * kGates + g * kHidden), inputs[i], gate[g]);
+  }
+}
+
 __device__ __forceinline__ float sigmoid_denominator(float x) {
   return exp_bounded_f32(0.0f - clamp_f32(x, -kSigmoidLimit, kSigmoidLimit)) + 1.0f;
 }

@@ -2,8 +2,8 @@
 // What the kernels read of a parameter set: matrices transposed, so that neighbouring threads read
 // neighbouring columns, and the LSTM's input half folded (algebra identity 1), with the CPU's bits.
 //
-// Transposition: a block moves a 32 x 32 tile. Fold: a block takes 32 of the 4H rows of W_ih, a warp each one
-// of their sums: W_ih E in two columns, W_ih start, and the bias.
+// Transposition: a block moves a 32 x 32 tile. Fold: a block takes 32 of the 4H rows of W_ih, its warps in
+// turn the sums of these rows: W_ih E and W_ih W_c column by column, the bias, and W_ih start.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 
@@ -69,20 +69,18 @@ __global__ void __launch_bounds__(kFoldThreads)
   const float* row = rows + lane * kLine;
   float* fold = prepared.fold.of(set);
   const float bias = parameters[offsets.bias + j];
-  switch (threadIdx.x / kFoldRows) {
-    case 0:
-      fold[j] = fold_row(row, parameters + offsets.embedding, 2);
-      break;
-    case 1:
-      fold[kGates + j] = fold_row(row, parameters + offsets.embedding + 1, 2);
-      break;
-    case 2:
+  const int features = offsets.features, inputs = offsets.inputs();
+  for (int task = threadIdx.x / kFoldRows; task < inputs + 2; task += kFoldThreads / kFoldRows) {
+    if (task < features) {
+      fold[task * kGates + j] = fold_row(row, parameters + offsets.embedding + task, features);
+    } else if (task < inputs) {
+      const float* context = parameters + offsets.context + (task - features);
+      fold[task * kGates + j] = fold_row(row, context, offsets.contexts);
+    } else if (task == inputs) {
       prepared.bias.of(set)[j] = bias;
-      break;
-    default:
-      if (offsets.start >= 0) {
-        prepared.start_bias.of(set)[j] = fold_row(row, parameters + offsets.start, 1) + bias;
-      }
+    } else if (offsets.start >= 0) {
+      prepared.start_bias.of(set)[j] = fold_row(row, parameters + offsets.start, 1) + bias;
+    }
   }
 }
 

@@ -36,7 +36,7 @@ struct RandomBatch {
     for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
     std::iota(keys.begin(), keys.end(), 0);
     if (!has_capacity(problem)) return;
-    const bool is_given = capacity > 0.0 && problem != ProblemKind::kCvrp;  // there every demand must fit
+    const bool is_given = capacity > (problem == ProblemKind::kCvrp ? 8.9 : 0.0);  // every demand must fit
     capacities.assign(count, is_given ? capacity : capacity_for(problem, n));
     const size_t weight = problem == ProblemKind::kCvrp ? 2 : 0;
     for (size_t i = weight; i < features.size(); i += width()) {

@@ -42,6 +42,27 @@ SolutionBatch solve(Engine& engine, const Model& model, const InstanceBatch& ins
 
 }  // namespace
 
+// engine_cuda_emulated runs it where there is CUDA.
+TEST_CASE("auto searches actively on the CPU where CUDA has no gradients, cuda does not") {
+  Instance instance;
+  instance.problem = ProblemKind::kCvrp;
+  instance.capacity = 5.0;
+  for (int i = 0; i < 4; ++i) instance.values.insert(instance.values.end(), {0.2 * i, 0.1 * i * i, 1.0 * i});
+  Model model = untrained_model(ProblemKind::kCvrp, 1);
+  model.config.capacity = 5.0;
+  SolveOptions active = with_mode(Mode::kActive);
+  active.steps = 1;
+  active.replicas = 4;
+  Engine automatic({"auto", 1});
+  const std::string before = automatic.device().name;
+  CHECK(solve(automatic, model, {instance}, active).at(0).objective > 0.0);
+  CHECK(automatic.device().name == "cpu");
+  if (before == "cpu") return;
+  CHECK(automatic.device_note().find("no gradients for cvrp") != std::string::npos);
+  Engine cuda({"cuda", 1});
+  CHECK_THROWS_AS(solve(cuda, model, {instance}, active), DeviceError);
+}
+
 TEST_CASE("score gives the log p that greedy decoding reported, bit for bit") {
   Engine engine({"cpu", 2});
   for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {

@@ -304,10 +304,10 @@ def check_failures(ranks):
 def check_devices(ranks, folder):
     environment = dict(ranks.environment, LD_LIBRARY_PATH=str(folder), POINTSMAN_CUDA_MODULE=str(folder / "libpointsman_cuda.so"),
                        POINTSMAN_EMULATION_DEVICES="2", POINTSMAN_NCCL="off")
-    train = ("train", "tsp", "-n", 5, "-b", 24, "-t", 1, "--layers", 1, "--steps", 2, "-o", "model.safetensors", "-f")
+    train = ("-n", 5, "-b", 24, "-t", 1, "--layers", 1, "--steps", 2, "-o", "model.safetensors", "-f")
 
-    def check(what, of_rank_1, flags, code, said):
-        process = ranks.run_two(of_rank_1, environment, *train, *flags)
+    def check(what, of_rank_1, flags, code, said, problem="tsp"):
+        process = ranks.run_two(of_rank_1, environment, "train", problem, *train, *flags)
         ranks.expect(process.returncode == code and all(text in process.stderr for text in said),
                      f"{what}: code {process.returncode}: {process.stderr}")
         return ranks.hash_of("model.safetensors")
@@ -320,6 +320,8 @@ def check_devices(ranks, folder):
     check("a device for two", "", (), 0, ["using the CPU; ranks 0 and 1 have one CUDA device", "on cpu"])
     environment["POINTSMAN_EMULATION_DEVICES"] = "2"
     check("asynchronous devices", "", ("--asynchronous",), 0, ["on cuda (emulated", "2 asynchronous ranks"])
+    check("no gradients", "", (), 0, ["using the CPU; CUDA computes no gradients for cvrp", "on cpu"], "cvrp")
+    check("no gradients", "", ("--device", "cuda"), 4, ["CUDA computes no gradients for cvrp"], "cvrp")
     gone = "POINTSMAN_CUDA_MODULE=/no/module.so"
     check("one device of two", gone, (), 0, ["using the CPU; rank 1: no CUDA module at /no/module.so", "on cpu"])
     check("one device of two", gone, ("--device", "cuda"), 4, ["rank 1: device cuda: no CUDA module at /no/module.so"])

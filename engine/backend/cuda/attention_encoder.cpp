@@ -51,7 +51,8 @@ struct AttentionForward {
   const ParameterLayout& layout = *stream.device.layout;
 
   void run() const {
-    embed({p.tensor(layout.embedding), inputs.features, states.layers[0].x, inputs.sequence_ranges, shape.n},
+    embed({p.tensor(layout.embedding), inputs.features, shape.width, states.layers[0].x,
+           inputs.sequence_ranges, shape.n},
           stream.get());
     const size_t layers = p.products.layers.size();
     const bool record = states.layers.size() == layers;

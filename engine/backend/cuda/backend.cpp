@@ -103,10 +103,6 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   }
 
   void configure(const ModelConfig& config, int sets) override {
-    if (!is_plain(config.problem)) {
-      throw DeviceError(std::string("CUDA: no kernels for ") + name_of(config.problem) +
-                        " yet; expected device cpu");
-    }
     device_.make_current();
     device_.parameters.reset();
     device_.memory_budget.release();
@@ -174,6 +170,7 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
     if (request.policy.noise > 0.0f)
       throw DeviceError("noise: only the CPU perturbs logits; expected device cpu");
+    if (request.tape != nullptr) require_cuda_gradient(request.sequences.problem);
     device_.make_current();
     roll_out(main_, pool_, request, result);
   }
@@ -185,12 +182,14 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   }
 
   void gradient(const GradientRequest& request) override {
+    require_cuda_gradient(request.sequences.problem);
     device_.make_current();
     add_gradient(main_, request);
   }
 
   void critic_gradient(const SequenceBatch& sequences, std::span<const float> targets, float weight,
                        std::span<float> values, const StopToken& stop) override {
+    require_cuda_gradient(sequences.problem);
     device_.make_current();
     run_critic(main_, sequences, targets, weight, values, stop);
   }
@@ -272,6 +271,7 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
 std::vector<GradientNorms> CudaBackend::learn(const LearnRequest& request, RolloutResult& result) {
   of(request.first_set);
   const RolloutRequest& rollouts = request.rollouts;
+  require_cuda_gradient(rollouts.sequences.problem);
   if (rollouts.sequences.n < 2 || request.sets == 0) return learn_in_calls(*this, request, result);
   std::vector<float> weights(count_rollouts(rollouts));  // they stay where they are, as the result does
   GradientRequest of_these;

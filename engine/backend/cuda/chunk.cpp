@@ -117,6 +117,8 @@ std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& 
 
 ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, int rows) {
   shape.n = batch.n;
+  shape.width = batch.width();
+  shape.steps = batch.steps();
   shape.sequences = sequences;
   shape.rows = rows;
   const int sets = batch.count == 0 ? 0 : batch.set_of(batch.count - 1) - batch.set_of(0) + 1;
@@ -131,14 +133,14 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
 ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   const size_t s = shape.sequences, r = shape.rows, n = shape.n, before = placement.bytes();
   block = placement.next();
-  features = placement.take<float>(s * n * 2);
+  features = placement.take<float>(s * n * shape.width);
   item_weights = placement.take<double>(shape.capacities ? s * n : 0);
   capacities = placement.take<double>(shape.capacities ? s : 0);
   first_row = placement.take<int32_t>(s + 1);
   sequence_of = placement.take<int32_t>(r);
   keys = placement.take<uint64_t>(shape.sampling ? s : 0);
   first_samples = placement.take<uint32_t>(shape.sampling ? s : 0);
-  orders = placement.take<int32_t>(shape.orders ? r * n : 0);
+  orders = placement.take<int32_t>(shape.orders ? r * shape.steps : 0);
   weights = placement.take<float>(shape.weights ? r : 0);
   sequence_ranges = {placement.take<SetRange>(shape.sequence_ranges), shape.sequence_ranges, shape.sequences};
   row_ranges = {placement.take<SetRange>(shape.row_ranges), shape.row_ranges, shape.rows};
@@ -169,7 +171,7 @@ void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
   const size_t first = chunk.first_sequence, s = plan.shape.sequences, n = plan.shape.n;
   Placement staged(stream.uploads.reserve(bytes));
   const ChunkArrays to(staged, plan.shape);
-  std::copy_n(batch.features_of(chunk.first_sequence), s * n * 2, to.features);
+  std::copy_n(batch.features_of(chunk.first_sequence), s * n * plan.shape.width, to.features);
   if (plan.shape.capacities) {
     std::copy_n(batch.weights + first * n, s * n, to.item_weights);
     std::copy_n(batch.capacities + first, s, to.capacities);

@@ -40,7 +40,8 @@ std::vector<CudaChunk> cut_into_chunks(CudaMemory& memory, const SequenceBatch& 
 
 // What a chunk's arrays are sized by; the flags tell which of its inputs the call has. decode: tiles.
 struct ChunkShape {
-  int n = 0, sequences = 0, rows = 0;
+  int n = 0, width = 0, steps = 0;  // as SequenceBatch
+  int sequences = 0, rows = 0;
   int sequence_ranges = 0, row_ranges = 0, tiles = 0;
   bool capacities = false, sampling = false, orders = false, weights = false, decode = false;
 };
@@ -51,14 +52,14 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
 // A chunk's inputs, which are copied to the device in one piece: the same in page-locked memory and there.
 struct ChunkArrays {
   ChunkArrays(Placement& placement, const ChunkShape& shape);
-  float* features;                        // [sequences][n][2]
+  float* features;                        // [sequences][n][width]
   double* item_weights;                   // [sequences][n]; of problems with capacities
   double* capacities;                     // [sequences]; likewise
   int32_t* first_row;                     // [sequences + 1]
   int32_t* sequence_of;                   // [rows]
   uint64_t* keys;                         // [sequences]; sampling
   uint32_t* first_samples;                // [sequences]; sampling
-  int32_t* orders;                        // [rows][n]; forced
+  int32_t* orders;                        // [rows][steps]; forced
   float* weights;                         // [rows]; gradient
   SetRanges sequence_ranges, row_ranges;  // parameter sets; ranges without rows left out
   DecodeTile* tiles;

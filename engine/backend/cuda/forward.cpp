@@ -31,21 +31,23 @@ Activations::Activations(Placement& placement, const ModelConfig& config, const 
   decoder.row_steps = record ? placement.take<int32_t>(r) : nullptr;
 }
 
-RolloutArrays::RolloutArrays(Placement& placement, int n, int rows, int tiles, bool best) {
+RolloutArrays::RolloutArrays(Placement& placement, int steps, int rows, int tiles, bool best) {
   block = placement.next();
   Placement packed(block, 1);  // the widest numbers first
   costs = packed.take<double>(rows);
   log_probs = packed.take<double>(rows);
   statistics = packed.take<PolicyStatistics>(tiles);
-  orders = packed.take<int32_t>(static_cast<size_t>(rows) * n);
+  orders = packed.take<int32_t>(static_cast<size_t>(rows) * steps);
   winners = packed.take<int32_t>(best ? rows : 0);
   bytes = packed.bytes();
   placement.take<std::byte>(bytes);
 }
 
-TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision precision,
+TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision wanted,
                      int most_samples) {
-  const int samples = most_samples < 2 ? 0 : std::min(most_samples, kMostTreeSamples);
+  const bool plain = is_plain(device.config.problem);
+  const Precision precision = plain ? wanted : Precision::kFp32;
+  const int samples = plain && most_samples >= 2 ? std::min(most_samples, kMostTreeSamples) : 0;
   const DecodeKind kind{device.config.problem, precision, projections_of(device.config.glimpses).count};
   const DecodeTiling tiling = decode_tiling(n, load, kind, precision == Precision::kFp32 && samples == 0);
   if (tiling.rows == 0) {
@@ -74,7 +76,7 @@ void encode(const DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays
     const PreparedLstm& lstm = parameters.encoder.prepared;
     lstm_forward({lstm.recurrent, lstm.fold, lstm.bias, inputs.features, to.encoder_h, to.start_c,
                   to.encoder_c, to.encoder_cells, inputs.sequence_ranges, n, precision,
-                  parameters.tensor(parameters.encoder.offsets.weight_hh)},
+                  parameters.tensor(parameters.encoder.offsets.weight_hh), plan.shape.width},
                  stream.get());
   } else {
     encode_by_attention(stream, plan.shape, inputs, to.attention, to.encoder_h);

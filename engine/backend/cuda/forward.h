@@ -75,15 +75,15 @@ struct Activations {
 // What a rollout answers, of all rows or (`best`) of the best row of each sequence. It is downloaded in one
 // copy, so there are no gaps between the arrays, which nobody would write.
 struct RolloutArrays : DecodeResults {
-  RolloutArrays(Placement& placement, int n, int rows, int tiles, bool best = false);
+  RolloutArrays(Placement& placement, int steps, int rows, int tiles, bool best = false);
   int32_t* winners;  // [rows]; best: row inside the sequence
   std::byte* block;  // all of it
   size_t bytes;
 };
 
-// Tiles for a call. most_samples: of a sequence, that may share prefixes; 0: none may. Throws DeviceError
-// when n is too large for the device.
-TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision precision,
+// Tiles for a call. most_samples: of a sequence, that may share prefixes; 0: none may. Of problems that are
+// not plain nothing is shared, and all is fp32. Throws DeviceError when n is too large for the device.
+TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision wanted,
                      int most_samples = 0);
 
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy);

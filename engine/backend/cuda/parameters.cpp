@@ -4,7 +4,8 @@
 namespace pointsman::cuda {
 namespace {
 
-// Of one set: encoder, decoder and critic's encoder [2][4H] each, then the decoder's start [4H].
+// Of one set: encoder, decoder and critic's encoder [2][4H] each, then the decoder's start [4H]. Problems
+// with more inputs have no gradients here.
 constexpr int64_t kFolds = 7 * kGates;
 
 // Whole lines of 128 bytes, so that every tensor of every set begins as aligned as in the layout.
@@ -47,7 +48,7 @@ void CudaParameters::place(Placement placement) {
     return MutableSetArray{folds_ == nullptr ? nullptr : folds_ + offset, kFolds};
   };
   const auto lstm = [&](const LstmOffsets& offsets, int fold_offset) {
-    const PreparedLstm prepared{matrix(kRecurrent), matrix(2 * kGates), matrix(kGates), {}};
+    const PreparedLstm prepared{matrix(kRecurrent), matrix(offsets.inputs() * kGates), matrix(kGates), {}};
     return Lstm{offsets, prepared, fold(fold_offset), {}};
   };
   if (config_.encoder == Encoder::kLstm) encoder = lstm(layout_.encoder, 0);

@@ -19,8 +19,8 @@ struct RolloutWork {
       : activations(placement, config, shape, record),
         activation_bytes(placement.bytes()),
         inputs(placement, shape),
-        answers(placement, shape.n, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
-        candidates(placement, shape.n, best_only ? shape.rows : 0, 0),
+        answers(placement, shape.steps, best_only ? shape.sequences : shape.rows, shape.tiles, best_only),
+        candidates(placement, shape.steps, best_only ? shape.rows : 0, 0),
         best_scratch(placement.take<std::byte>(best_only ? best_of_scratch(shape.sequences) : 0)) {
     candidates.statistics = answers.statistics;
     if (tiles.samples > 0) {
@@ -63,6 +63,7 @@ struct Rollouts {
   RolloutResult& result;
 
   const SequenceBatch& batch = request.sequences;
+  const int steps = batch.steps();
   const TileShape tiles = tile_shape(main.device, batch.n, decode_load(request, rollouts),
                                      request.tape == nullptr ? main.device.precision : Precision::kFp32,
                                      most_that_share(request));
@@ -182,8 +183,8 @@ struct Rollouts {
     const RolloutArrays &to = work.answers, &from = request.best_only ? work.candidates : to;
     decode(stream, request, plan, work.inputs, work.activations, from);
     if (request.best_only) {
-      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences, batch.n,
-               work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
+      best_of({work.inputs.first_row, from.orders, from.costs, from.log_probs, plan.chunk.sequences,
+               plan.shape.steps, work.best_scratch, to.winners, to.orders, to.costs, to.log_probs},
               stream.get());
     }
     stream.download(stream.downloads.reserve(to.bytes), to.block, to.bytes);
@@ -221,7 +222,7 @@ struct Rollouts {
       }
     }
     if (flags.orders) {
-      std::copy_n(request.forced + chunk.first_result * batch.n, static_cast<size_t>(chunk.rows) * batch.n,
+      std::copy_n(request.forced + chunk.first_result * steps, static_cast<size_t>(chunk.rows) * steps,
                   to.orders);
     }
   }
@@ -231,7 +232,7 @@ struct Rollouts {
     const ChunkPlan& plan = flight.plan;
     const CudaChunk& chunk = plan.chunk;
     Placement placed(stream.downloads.data());
-    const RolloutArrays from(placed, batch.n, request.best_only ? chunk.sequences : chunk.rows,
+    const RolloutArrays from(placed, steps, request.best_only ? chunk.sequences : chunk.rows,
                              plan.shape.tiles, request.best_only);
     if (request.best_only) {
       std::vector<double> costs(chunk.rows, 0.0);
@@ -260,7 +261,7 @@ struct Rollouts {
   // Entry `at` of a chunk's answers, unless a stop ended it.
   void take(const RolloutArrays& from, int64_t at, int64_t to) {
     if (std::isinf(from.costs[at])) return;
-    std::copy_n(from.orders + at * batch.n, batch.n, result.orders.begin() + to * batch.n);
+    std::copy_n(from.orders + at * steps, steps, result.orders.begin() + to * steps);
     result.costs[to] = from.costs[at];
     result.log_probs[to] = from.log_probs[at];
   }
@@ -271,7 +272,7 @@ struct Rollouts {
 void roll_out(MainStream& main, StreamPool& pool, const RolloutRequest& request, RolloutResult& result) {
   const SequenceBatch& batch = request.sequences;
   const int64_t rollouts = count_rollouts(request);
-  clear_rollouts(request.best_only ? batch.count : rollouts, batch.n, result);
+  clear_rollouts(request.best_only ? batch.count : rollouts, batch.steps(), result);
   if (request.best_only) result.winners.assign(batch.count, -1);
   if (rollouts == 0) return;
   Rollouts calls{main, request, rollouts, result};
@@ -286,7 +287,7 @@ void roll_out(MainStream& main, StreamPool& pool, const RolloutRequest& request,
 bool run_step(MainStream& main, const RolloutRequest& request, RolloutResult& result,
               const RestOfStep& rest) {
   const int64_t rollouts = count_rollouts(request);
-  clear_rollouts(rollouts, request.sequences.n, result);
+  clear_rollouts(rollouts, request.sequences.steps(), result);
   if (rollouts == 0) return false;
   struct LetGo {
     ~LetGo() { memory.let_go(); }

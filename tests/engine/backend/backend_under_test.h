@@ -25,13 +25,19 @@ inline std::unique_ptr<Backend> backend_with(const ModelConfig& config, const st
 // prefixes.
 extern const bool kIsCpuBackend;
 
-// The problems that the device has kernels for. A path's are a tour's but for the cost, an ATSP has none.
-inline std::vector<ProblemKind> problems_of_backend() {
+// A path's kernels are a tour's but for the cost, and an ATSP has none.
+inline std::vector<ProblemKind> all_problems() {
   std::vector<ProblemKind> problems;
   for_each_problem([&](ProblemKind kind) {
-    if (kind == ProblemKind::kPath || kind == ProblemKind::kAtsp) return;
-    if (kIsCpuBackend || is_plain(kind)) problems.push_back(kind);
+    if (kind != ProblemKind::kPath && kind != ProblemKind::kAtsp) problems.push_back(kind);
   });
+  return problems;
+}
+
+// Those that the device can learn.
+inline std::vector<ProblemKind> learned_problems() {
+  std::vector<ProblemKind> problems = all_problems();
+  if (!kIsCpuBackend) std::erase_if(problems, [](ProblemKind kind) { return !is_plain(kind); });
   return problems;
 }
 

@@ -69,7 +69,7 @@ void read_critic(Backend& backend, const SequenceBatch& sequences, std::span<flo
 // ------------------------------------------------------------------------------------------- gradients
 
 TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's largest element") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (int glimpses : {0, 1, 2}) {
       for (bool centre : {true, false}) {
         const RandomBatch batch(problem, 8, 3, 1);
@@ -103,7 +103,7 @@ TEST_CASE("gradients are within 1e-4 of the reference's, of each tensor's larges
 }
 
 TEST_CASE("the attention encoder's gradients and the prior's are within 1e-4 of the reference's") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (int heads : {8, 2}) {
       const int n = 19;  // no multiple of a vector
       const RandomBatch batch(problem, n, 3, 1);
@@ -130,7 +130,7 @@ TEST_CASE("the attention encoder's gradients and the prior's are within 1e-4 of 
 }
 
 TEST_CASE("rollouts of one attention encoding go onto a tape, and its gradient has the same bits") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     const RandomBatch batch(problem, 14, 7, 1);
     const ModelConfig config = with_attention(config_for(problem, 14));
     const std::vector<float> parameters = scaled_parameters(config, 1.5f);
@@ -172,7 +172,7 @@ TEST_CASE("rollouts of one attention encoding go onto a tape, and its gradient h
 }
 
 TEST_CASE("a gradient's bits do not depend on the threads") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (int glimpses : {1, 2}) {
       const RandomBatch batch(problem, 12, fewer(70), 2);
       const ModelConfig config = config_for(problem, 12, glimpses);
@@ -233,7 +233,7 @@ TEST_CASE("weight 0 gives no gradient, and one rollout's weight is a factor") {
 }
 
 TEST_CASE("nothing to choose, no gradient") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     const RandomBatch one(problem, 1, 4, 5, 2.0);
     const ModelConfig config = config_for(problem, 1);
     const std::vector<float> parameters = scaled_parameters(config, 2.0f);
@@ -283,7 +283,7 @@ struct Sampled {
 };
 
 TEST_CASE("a tape gives the same gradient, once, and not after the parameters have changed") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (int glimpses : {0, 1, 2}) {
       const ModelConfig config = config_for(problem, 11, glimpses);
       const std::vector<float> parameters = scaled_parameters(config, 2.0f);
@@ -317,7 +317,7 @@ TEST_CASE("a tape gives the same gradient, once, and not after the parameters ha
 }
 
 TEST_CASE("a gradient of the attention alone has the whole one's bits there, and zeros elsewhere") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (bool lstm : {false, true}) {
       const ModelConfig plain = config_for(problem, 11, lstm ? 1 : 0),
                         config = lstm ? plain : with_attention(plain);
@@ -461,7 +461,7 @@ double weighted_log_p(Backend& backend, const Rollouts& rollouts, const std::vec
 }
 
 TEST_CASE("the weighted log p falls along the gradient's opposite, as fast as the gradient says") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (bool centre : {true, false}) {
       const RandomBatch batch(problem, 15, fewer(20, 4), 8);
       const ModelConfig config = config_for(problem, 15, 1, centre);
@@ -635,7 +635,7 @@ TEST_CASE("an update takes effect in the next rollout") {
 // ------------------------------------------------------------------------------------------- the critic
 
 TEST_CASE("critic values: the reference's, the same bits for any batch, thread count and target") {
-  for (ProblemKind problem : problems_of_backend()) {
+  for (ProblemKind problem : learned_problems()) {
     for (int n : {1, 2, 14}) {
       const RandomBatch batch(problem, n, fewer(40, 8), 11);
       const ModelConfig config = config_for(problem, n);
@@ -742,7 +742,7 @@ bool learns_as_in_calls(Backend& at_once, Backend& in_calls, const ModelConfig& 
 }
 
 TEST_CASE("learning in one call has the bits of rollouts, gradient and update", "[race]") {
-  for (const ProblemKind problem : problems_of_backend()) {
+  for (const ProblemKind problem : learned_problems()) {
     for (const bool attention : {false, true}) {
       const ModelConfig plain = config_for(problem, 6), config = attention ? with_attention(plain, 1) : plain;
       const std::vector<float> parameters = scaled_parameters(config, 1.5f);

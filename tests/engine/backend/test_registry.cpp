@@ -83,6 +83,22 @@ TEST_CASE("auto takes the best device there is, and speaks only of a module that
   CHECK(note.find('\n') == std::string::npos);
 }
 
+// registry_cuda_emulated runs it where there is CUDA.
+TEST_CASE("auto takes the CPU for a problem without gradients on CUDA") {
+  std::string note;
+  const auto taken = [&](const std::string& device, ProblemKind problem) {
+    BackendOptions options{device, 1};
+    options.learned = problem;
+    return make_backend(options, &note)->info().name;
+  };
+  CHECK(taken("auto", ProblemKind::kCvrp) == "cpu");
+  if (!cuda_status().reason.empty()) return;
+  CHECK(note == "using the CPU; device cuda: CUDA computes no gradients for cvrp; the CPU does");
+  CHECK(taken("auto", ProblemKind::kTsp) == "cuda");
+  CHECK(note.empty());
+  CHECK_THROWS_AS(taken("cuda", ProblemKind::kCvrp), DeviceError);
+}
+
 TEST_CASE("cuda without a module, or with a file that is none, names the cause") {
   const std::string missing = "/nonexistent/libpointsman_cuda.so";
   const ModuleVariable variable(missing);

@@ -10,6 +10,7 @@
 #include "kernels/common/knapsack.h"
 #include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/stream.h"
+#include "kernels/cuda/tile_multiply.cuh"
 #include "tests/catch.h"
 #include "tests/kernels/cuda/encoded_batch.h"
 
@@ -33,6 +34,9 @@ struct Case {
   bool across_sequences = false;           // a tile's rows are of consecutive sequences; counts all 1
   std::vector<int32_t> forced;
   void (*change)(const ParameterLayout&, std::vector<float>&) = nullptr;  // of the parameters
+
+  bool is_plain() const { return pointsman::is_plain(problem); }
+  int steps() const { return max_steps(problem, n); }  // of an order
 };
 
 struct Fixture {
@@ -144,7 +148,7 @@ struct DeviceDecoder {
   void fill(const HostModel& model, float temperature, DecodeArgs& args) const {
     const int64_t size = static_cast<int64_t>(model.layout.size);
     args.recurrent = {recurrent.data(), kHidden * kGates};
-    args.fold = {fold.data(), 2 * kGates};
+    args.fold = {fold.data(), model.layout.decoder.inputs() * kGates};
     args.bias = {bias.data(), kGates};
     args.start_bias = {start_bias.data(), kGates};
     args.query = {query.data(), kHidden * kHidden};
@@ -168,6 +172,7 @@ DeviceDecode on_device(const Fixture& f, const DecodeTiling& tiling, bool record
   const HostEncoding encoding(model, f.batch, f.c.set_of);
   const DeviceDecoder decoder(model);
   const int n = f.c.n;
+  record = record && f.c.is_plain();
   const size_t rollouts = f.rollouts;
   const std::vector<DecodeTile> host_tiles = f.tiles(tiling, std::max(tiling.rows, tree_samples));
   const auto blocks = std::min<size_t>(host_tiles.size(), decode_blocks(tiling.rows));
@@ -180,7 +185,7 @@ DeviceDecode on_device(const Fixture& f, const DecodeTiling& tiling, bool record
   const DeviceArray<uint32_t> first_samples(f.first_samples);
   const DeviceArray<int32_t> forced(f.c.forced);
   const DeviceArray<DecodeTile> tiles(host_tiles);
-  DeviceArray<int32_t> orders(rollouts * n), row_steps(record ? rollouts : 0);
+  DeviceArray<int32_t> orders(rollouts * f.c.steps()), row_steps(record ? rollouts : 0);
   DeviceArray<double> costs(rollouts), log_probs(rollouts);
   const DeviceArray<int32_t> stop(std::vector<int32_t>{1});
   if (stop_at >= 0) costs.upload(std::vector<double>(rollouts, 0.0));
@@ -252,14 +257,16 @@ void check_rollouts(const RolloutResult& device, const RolloutResult& cpu, int n
 std::vector<DecodeTiling> cluster_tilings(const Case& c) {
   std::vector<DecodeTiling> tilings;
   if (device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return tilings;
-  for (const int rows : c.cluster_rows) tilings.push_back({rows, true});
+  for (const int rows : c.cluster_rows) {
+    if (c.is_plain()) tilings.push_back({rows, true});
+  }
   return tilings;
 }
 
 // A block has so many rows, by their own threads and by more of them.
 std::vector<DecodeTiling> block_tilings(const Case& c) {
   std::vector<DecodeTiling> tilings{{c.tile_rows, false}};
-  if (c.tile_rows <= 16) tilings.push_back({c.tile_rows, false, true, true});
+  if (c.tile_rows <= 16 && c.is_plain()) tilings.push_back({c.tile_rows, false, true, true});
   return tilings;
 }
 
@@ -283,7 +290,7 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
       const bool all_share =
           c.across_sequences || *std::max_element(c.counts.begin(), c.counts.end()) <= tree_samples;
       if (all_share && c.decode == Decode::kSample) CHECK(evaluations == cpu.statistics.evaluations);
-      if (c.decode != Decode::kSample) break;
+      if (c.decode != Decode::kSample || !c.is_plain()) break;
     }
   }
   return cpu;
@@ -292,21 +299,21 @@ RolloutResult expect_cpu_rollouts(const Case& c) {
 // Which rollouts a stopped launch finished: these as the CPU's, of the others nothing.
 std::vector<bool> expect_some_rollouts(const Fixture& fixture, const DecodeTiling& tiling, int stop_at,
                                        int tree_samples) {
-  const int n = fixture.c.n;
-  const bool record = tree_samples == 0;
+  const int steps = fixture.c.steps();
+  const bool record = tree_samples == 0 && fixture.c.is_plain();
   const RolloutResult cpu = fixture.on_cpu();
   const DeviceDecode device = on_device(fixture, tiling, record, stop_at, tree_samples);
   std::vector<bool> finished;
   for (int64_t r = 0; r < fixture.rollouts; ++r) {
     finished.push_back(!std::isinf(device.result.costs[r]));
-    const auto order = device.result.orders.begin() + r * n;
+    const auto order = device.result.orders.begin() + r * steps;
     if (finished.back()) {
       CHECK(device.result.costs[r] == cpu.costs[r]);
       CHECK(device.result.log_probs[r] == cpu.log_probs[r]);
-      CHECK(std::equal(order, order + n, cpu.orders.begin() + r * n));
+      CHECK(std::equal(order, order + steps, cpu.orders.begin() + r * steps));
     } else {
       CHECK(std::isnan(device.result.log_probs[r]));
-      CHECK(std::count(order, order + n, -1) == n);
+      CHECK(std::count(order, order + steps, -1) == steps);
       if (record) CHECK(device.row_steps[r] == 0);
     }
   }
@@ -393,7 +400,7 @@ int weighed_choices(const Fixture& f, const RolloutResult& result, int s) {
 
 // Not for the race check: the word that the later tiles ask is a cost that the first one writes.
 TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rollouts stay") {
-  for (ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+  for (ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack, ProblemKind::kCvrp}) {
     Case c = small_case(problem, 7);
     c.counts = {20, 3, 9};
     c.scale = 1.0f;  // more prefixes than rows: some wait when the stop comes
@@ -401,7 +408,7 @@ TEST_CASE("cuda decode: a stop ends a launch between two steps, and finished rol
       c.decode = decode;
       const Fixture fixture(c);
       for (const int tree_samples : {0, 16}) {
-        if (tree_samples > 0 && decode != Decode::kSample) continue;
+        if (tree_samples > 0 && (decode != Decode::kSample || !c.is_plain())) continue;
         for (const DecodeTiling& blocks : block_tilings(c)) {
           const std::vector<bool> none = expect_some_rollouts(fixture, blocks, kStart, tree_samples);
           CHECK(std::count(none.begin(), none.end(), true) == 0);
@@ -428,6 +435,56 @@ TEST_CASE("decode: every length") {
     expect_cpu_rollouts(small_case(ProblemKind::kTsp, n));
     expect_cpu_rollouts(small_case(ProblemKind::kKnapsack, n));
   }
+}
+
+// The least capacity that a customer may need, one for a few customers, and one for all.
+TEST_CASE("decode_general: routes of every length and capacity") {
+  for (const int n : {1, 2, 3, 16, 17, 32, 33}) {
+    for (const double capacity : {9.0, 16.0, 1000.0}) {
+      Case c = small_case(ProblemKind::kCvrp, n);
+      c.capacity = capacity;
+      expect_cpu_rollouts(c);
+      c.decode = Decode::kGreedy;
+      expect_cpu_rollouts(c);
+    }
+  }
+}
+
+TEST_CASE("decode_general: glimpses, centring, wide references") {
+  for (const int glimpses : {0, 1, 2}) {
+    for (const float scale : {4.0f, 200.0f}) {
+      Case c = small_case(ProblemKind::kCvrp, 11);
+      c.glimpses = glimpses;
+      c.centre = glimpses != 1;
+      c.scale = scale;
+      c.temperature = 0.7f;
+      CHECK((expect_cpu_rollouts(c).statistics.direct_rows > 0) == (scale > 100.0f));
+    }
+  }
+}
+
+// Rows that end at different steps, tiles that are not full, several parameter sets.
+TEST_CASE("decode_general: tiles of one sequence and of consecutive ones", "[race]") {
+  Case c = small_case(ProblemKind::kCvrp, 4);
+  c.scale = 1.0f;
+  c.counts = {9, 3};
+  c.set_of = {0, 1};
+  expect_cpu_rollouts(c);
+  c.counts.assign(11, 1);
+  c.set_of = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1};
+  c.across_sequences = true;
+  expect_cpu_rollouts(c);
+}
+
+TEST_CASE("decode_general: fp32 alone, 8 rows a block, nothing shared") {
+  const DecodeKind routes{ProblemKind::kCvrp, Precision::kFp32, 3};
+  const DecodeTiling tiling = decode_tiling(20, {1, 1, 1}, routes, true);
+  CHECK(tiling.rows == kTileRows);
+  CHECK(!tiling.in_clusters);
+  CHECK(decode_tiling(1000000, {1, 1, 1}, routes, true).rows == 0);
+  Case c = small_case(ProblemKind::kCvrp, 3);
+  CHECK_THROWS_AS(on_device(Fixture(c), {1, true}, false), std::invalid_argument);
+  CHECK_THROWS_AS(on_device(Fixture(c), {kTileRows, false}, false, kNever, 16), std::invalid_argument);
 }
 
 TEST_CASE("decode: glimpses, centring, temperature, greedy") {
@@ -541,19 +598,19 @@ TEST_CASE("decode: packings that stop at the first misfit, and empty ones", "[ra
 }
 
 TEST_CASE("decode: forced orders, whole, cut short and infeasible") {
-  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {
+  for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack, ProblemKind::kCvrp}) {
     Case c = small_case(problem, 10);
     c.counts = {6};
     const RolloutResult sampled = expect_cpu_rollouts(c);
     c.decode = Decode::kForced;
     c.forced = sampled.orders;
     CHECK(same_answers(expect_cpu_rollouts(c), sampled));
-    c.forced[1 * c.n + 1] = c.forced[1 * c.n];  // twice the same item
-    c.forced[2 * c.n + 1] = -1;                 // ends early
-    c.forced[3 * c.n] = -1;                     // never begins
+    c.forced[1 * c.steps() + 1] = c.forced[1 * c.steps()];  // twice the same item
+    c.forced[2 * c.steps() + 1] = -1;                       // ends early
+    c.forced[3 * c.steps()] = -1;                           // never begins
     const RolloutResult cut = expect_cpu_rollouts(c);
     CHECK(std::isnan(cut.log_probs[1]));
-    CHECK(std::isnan(cut.costs[2]) == (problem == ProblemKind::kTsp));
+    CHECK(std::isnan(cut.costs[2]) == (problem != ProblemKind::kKnapsack));
     c.stop_at_first_misfit = true;
     expect_cpu_rollouts(c);
   }

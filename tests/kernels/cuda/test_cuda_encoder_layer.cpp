@@ -52,28 +52,30 @@ struct Tensor {
 
 // ------------------------------------------------------------------------------ embedding and layer norm
 
-void check_embed(const std::vector<int>& lengths, int items) {
+void check_embed(const std::vector<int>& lengths, int items, int width) {
   Rows rows(lengths, items);
-  const Tensor embedding(rows.sets, 2 * kHidden, 1);
-  const std::vector<float> features = random_floats(rows.floats(2), 2);
+  const Tensor embedding(rows.sets, width * kHidden, 1);
+  const std::vector<float> features = random_floats(rows.floats(width), 2);
   const DeviceArray<float> device_features(features);
   DeviceArray<float> out(rows.floats(kHidden));
-  embed({embedding.on_device(), device_features.data(), out.data(), rows.on_device(), items}, nullptr);
+  embed({embedding.on_device(), device_features.data(), width, out.data(), rows.on_device(), items}, nullptr);
   const std::vector<float> found = out.download();
-  std::vector<float> expected(found.size()), transposed(2 * kHidden);
+  std::vector<float> expected(found.size()), transposed(width * kHidden);
   for (int row = 0; row < rows.count; ++row) {
-    for (int d = 0; d < 2 * kHidden; ++d)
-      transposed[d % 2 * kHidden + d / 2] = embedding.of(rows.set(row))[d];
-    cpu::embed(features.data() + 2 * row, 2, transposed.data(), 1, expected.data() + row * kHidden);
+    for (int d = 0; d < width * kHidden; ++d)
+      transposed[d % width * kHidden + d / width] = embedding.of(rows.set(row))[d];
+    cpu::embed(features.data() + width * row, width, transposed.data(), 1, expected.data() + row * kHidden);
   }
   INFO(rows.count << " rows");
   if (cpu_has_fma()) CHECK(same_bits(found, expected));
 }
 
 TEST_CASE("embed: the CPU's bits") {
-  check_embed({1}, 1);
-  check_embed({2, 1, 3}, 7);
-  check_embed({5, 9}, 16);
+  for (const int width : {2, 3, 5}) {
+    check_embed({1}, 1, width);
+    check_embed({2, 1, 3}, 7, width);
+  }
+  check_embed({5, 9}, 16, 2);
 }
 
 struct NormCase {

@@ -20,9 +20,12 @@ struct Parameters {
   int64_t square, size;
   std::vector<float> values;
 
-  explicit Parameters(bool start) {
+  explicit Parameters(bool start, int features = 2, int contexts = 0) {
+    offsets.features = features;
+    offsets.contexts = contexts;
     offsets.embedding = 3;
-    offsets.weight_ih = offsets.embedding + 2 * kHidden;
+    offsets.context = offsets.embedding + features * kHidden;
+    offsets.weight_ih = offsets.context + contexts * kHidden;
     offsets.weight_hh = offsets.weight_ih + kGates * kHidden + 1;
     offsets.bias = offsets.weight_hh + kGates * kHidden;
     if (start) offsets.start = offsets.bias + kGates;
@@ -46,8 +49,13 @@ void check_prepared_set(const Parameters& p, int s, const float* recurrent, cons
   int different = 0;
   for (int j = 0; j < kGates; ++j) {
     const float* w = v + p.offsets.weight_ih + j * kHidden;
-    for (int c = 0; c < 2; ++c) {
-      different += !same_bits(folded[c * kGates + j], fold(w, v + p.offsets.embedding + c, 2));
+    const int features = p.offsets.features, contexts = p.offsets.contexts;
+    for (int f = 0; f < features; ++f) {
+      different += !same_bits(folded[f * kGates + j], fold(w, v + p.offsets.embedding + f, features));
+    }
+    for (int c = 0; c < contexts; ++c) {
+      different +=
+          !same_bits(folded[(features + c) * kGates + j], fold(w, v + p.offsets.context + c, contexts));
     }
     different += !same_bits(bias[j], v[p.offsets.bias + j]);
     if (p.offsets.start >= 0) {
@@ -61,10 +69,12 @@ void check_prepared_set(const Parameters& p, int s, const float* recurrent, cons
 }
 
 TEST_CASE("prepare_lstm: the CPU's bits of every set") {
-  for (bool start : {false, true}) {
-    const Parameters p(start);
+  const Parameters cases[] = {Parameters(false), Parameters(true), Parameters(true, 3, 1),
+                              Parameters(false, 5, 2)};
+  for (const Parameters& p : cases) {
+    const bool start = p.offsets.start >= 0;
     const DeviceArray<float> parameters(p.values);
-    const int64_t recurrent_stride = kGates * kHidden + 4, fold_stride = 2 * kGates + 8,
+    const int64_t recurrent_stride = kGates * kHidden + 4, fold_stride = p.offsets.inputs() * kGates + 8,
                   bias_stride = kGates + 4;
     DeviceArray<float> recurrent(kSets * recurrent_stride), folded(kSets * fold_stride),
         bias(kSets * bias_stride);

@@ -116,6 +116,70 @@ TEST_CASE("cuda: an attention encoder and priors roll out as on the CPU, to the 
   }
 }
 
+// Problems that are not plain: the general decode kernel. Another precision than fp32 leaves them as they
+// are.
+void expect_the_cpus_routes(const ModelConfig& config, double capacity, int64_t limit = 0,
+                            Precision precision = Precision::kFp32) {
+  INFO("n = " << config.n << ", capacity " << capacity << ", " << name_of(config.encoder));
+  const RandomBatch batch(ProblemKind::kCvrp, config.n, 4, 21, capacity);
+  const auto cpu = with(make_cpu_backend(1), config),
+             cuda = with(make_cuda_backend(0, limit, precision), config);
+  const std::vector<int32_t> counts{3, 1, 0, 6};
+  RolloutRequest request = sampling(batch);
+  request.counts = counts.data();
+  request.policy.temperature = 1.5f;
+  const RolloutResult sampled = roll_out(*cuda, request);
+  CHECK(same_answers(sampled, roll_out(*cpu, request)));
+  request.decode = Decode::kForced;
+  request.forced = sampled.orders.data();
+  CHECK(same_answers(roll_out(*cuda, request), sampled));
+  request.decode = Decode::kSample;
+  request.best_only = true;
+  const RolloutResult best = roll_out(*cuda, request), expected = roll_out(*cpu, request);
+  CHECK(same_answers(best, expected));
+  CHECK(best.winners == expected.winners);
+  request.decode = Decode::kGreedy;
+  request.best_only = false;
+  CHECK(same_answers(roll_out(*cuda, request), roll_out(*cpu, request)));
+}
+
+TEST_CASE("cuda: routes are the CPU's, to the last bit") {
+  for (int n : {1, 2, 3, 21, 33}) {
+    for (const double capacity : {9.0, 1000.0}) {
+      const ModelConfig plain = config_for(ProblemKind::kCvrp, n, n == 21 ? 2 : 1);
+      expect_the_cpus_routes(plain, capacity);
+      expect_the_cpus_routes(with_attention(plain), capacity);
+    }
+  }
+  ModelConfig config = config_for(ProblemKind::kCvrp, 21);
+  config.has_prior = true;
+  expect_the_cpus_routes(config, 16.0, 0, Precision::kBf16);
+  expect_the_cpus_routes(config, 16.0, 250'000);  // a sequence takes about 70 kB
+}
+
+TEST_CASE("cuda: the CPU's routes of two customers", "[race]") {
+  expect_the_cpus_routes(config_for(ProblemKind::kCvrp, 3), 9.0);
+  expect_the_cpus_routes(with_attention(config_for(ProblemKind::kCvrp, 3), 1), 9.0);
+}
+
+TEST_CASE("cuda: routes have no gradients, which is said") {
+  const RandomBatch batch(ProblemKind::kCvrp, 4, 2, 3);
+  const ModelConfig config = config_for(ProblemKind::kCvrp, 4);
+  const auto cuda = with(make_cuda_backend(0), config);
+  RolloutRequest request = sampling(batch);
+  RolloutResult result = roll_out(*cuda, request);
+  const std::vector<float> weights = some_weights(2), targets(2, 1.0f);
+  std::vector<float> values(2);
+  CHECK_THROWS_AS(cuda->gradient(gradient_of(request, result, weights)), DeviceError);
+  CHECK_THROWS_AS(cuda->critic_gradient(batch.batch(), targets, 1.0f, values), DeviceError);
+  Tape tape;
+  request.tape = &tape;
+  CHECK_THROWS_AS(roll_out(*cuda, request), DeviceError);
+  LearnRequest learn;
+  learn.rollouts = request;
+  CHECK_THROWS_AS(cuda->learn(learn, result), DeviceError);
+}
+
 TEST_CASE("cuda: an attention encoder of seventy items, of several parameter sets, in chunks") {
   const RandomBatch batch(ProblemKind::kTsp, 70, 3, 27);
   const ModelConfig config = with_attention(config_for(ProblemKind::kTsp, 70), 2, 8);
