@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kFoldThreads)
   const float* row = rows + lane * kLine;
   float* fold = prepared.fold.of(set);
   const float bias = parameters[offsets.bias + j];
-  const int features = offsets.features, inputs = offsets.inputs();
+  const int features = offsets.features, inputs = features + offsets.contexts;
   for (int task = threadIdx.x / kFoldRows; task < inputs + 2; task += kFoldThreads / kFoldRows) {
     if (task < features) {
       fold[task * kGates + j] = fold_row(row, parameters + offsets.embedding + task, features);
