@@ -191,6 +191,12 @@ class Fragments {
 
 }  // namespace
 
+std::vector<int32_t> all_places(int n) {
+  std::vector<int32_t> places(static_cast<size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
 NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
                                const StopToken& stop) {
   const int count = std::clamp(nearest, 0, std::max(static_cast<int>(among.size()) - 1, 0));

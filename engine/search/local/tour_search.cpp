@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
-#include <numeric>
 #include <random>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "engine/problem/problem.h"
@@ -25,12 +21,6 @@ constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15;  // from one run's seed to th
 constexpr int kStretch = 500;       // cities for each of several searches of one tour, at least
 constexpr int kMostHelpers = 16;    // such searches: each has a copy of the tour
 constexpr int kCitiesPerKick = 20;  // in a round: more kicks between two comparisons fit together less often
-
-std::vector<int32_t> all_places(int n) {
-  std::vector<int32_t> places(static_cast<size_t>(n));
-  std::iota(places.begin(), places.end(), 0);
-  return places;
-}
 
 // By how much the tour may grow: uniformly distributed with a mean that falls to 0 over the kicks, or over
 // the time where that is nearer its end.
@@ -220,19 +210,13 @@ TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options, 
       distance_(instance, control.stop()),
       neighbours_(distance_, all_places(n_), options.neighbours, control.stop()) {}
 
-std::vector<int32_t> TourSearch::greedy_tour(const SearchControl& control) const {
+Solution TourSearch::start(const SearchControl& control) const {
   std::vector<int32_t> tour = greedy_edges(distance_, neighbours_, control.stop());
   for (int32_t& place : tour) place = distance_.city(place);
-  return tour;
+  return checked_solution(instance_, std::move(tour));
 }
 
 bool TourSearch::divides(int n) { return n >= 2 * kStretch; }
-
-int64_t TourSearch::kicks(const SearchControl& control) const {
-  if (options_.kicks) return *options_.kicks;
-  return control.deadline && options_.fills_limit ? std::numeric_limits<int64_t>::max()
-                                                  : int64_t{ImproveOptions::kKicksPerCity} * n_;
-}
 
 bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& control,
                      WorkerThreads* workers) const {
@@ -273,31 +257,6 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
                           : is_better(instance_.problem, improved.objective, solution.objective))
     solution = std::move(improved);
   return finished;
-}
-
-void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
-                      const SearchControl& control) {
-  if (!problem_of(instance).has_local_search) return;
-  const std::string wrong = validate_solution(instance, solution);
-  if (!wrong.empty()) throw std::invalid_argument("improve_solution: " + wrong);
-  try {
-    TourSearch(instance, options, control).improve(solution, control);
-  } catch (const CallStopped&) {  // the solution stays what it was
-  }
-}
-
-Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
-                           const SearchControl& control, WorkerThreads* workers) {
-  require_problem(problem_of(instance).has_local_search, instance, "local_search_tour");
-  try {
-    TourSearch search(instance, options, control);
-    Solution solution = checked_solution(instance, search.greedy_tour(control));
-    if (control.report.on_best) control.report.on_best(solution.objective);
-    if (!search.improve(solution, control, workers)) solution.status = control.check();
-    return solution;
-  } catch (const CallStopped&) {
-    return quick_answer(instance, control.check());
-  }
 }
 
 }  // namespace pointsman
