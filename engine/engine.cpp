@@ -100,10 +100,8 @@ InstanceSearch exact_search(int64_t most_branches) {
   };
 }
 
-SearchOptions search_options(const SolveOptions& options, const Problem& problem, const Model* model,
-                             bool improve) {
-  const Mode without_network = problem.has_depot ? Mode::kSavings : Mode::kLocal;
-  switch (options.mode == Mode::kAuto && model == nullptr ? without_network : options.mode) {
+SearchOptions search_options(const SolveOptions& options, const Model* model, bool improve) {
+  switch (options.mode == Mode::kAuto && model == nullptr ? Mode::kLocal : options.mode) {
     case Mode::kAuto:
     case Mode::kGreedy:
     case Mode::kSample:
@@ -113,7 +111,7 @@ SearchOptions search_options(const SolveOptions& options, const Problem& problem
     case Mode::kLocal:
       return [options = improve_options(options)](const Instance& instance, uint64_t,
                                                   const SearchControl& control, WorkerThreads* workers) {
-        return local_search_tour(instance, options, control, workers);
+        return local_search(instance, options, control, workers);
       };
     case Mode::kTwoOpt:
       return TwoOptOptions{options.kicks, options.seed, options.fills_limit};
@@ -141,7 +139,7 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
   const bool improve =
       samples && problem.has_local_search && options.improve.value_or(options.mode == Mode::kAuto);
   SolvePlan plan;
-  plan.search = search_options(options, problem, model, improve);
+  plan.search = search_options(options, model, improve);
   if (improve) plan.improve = improve_options(options);
   if (options.mode == Mode::kLocal || options.mode == Mode::kAuto)
     plan.start = samples ? Start::kNetwork : problem.has_depot ? Start::kSavings : Start::kGreedyEdges;
@@ -152,8 +150,8 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
 SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const Model* model) {
   SolveReport report;
   report.mode = options.mode;
-  report.improve =
-      plan.improve || plan.start == Start::kGreedyEdges || std::holds_alternative<TwoOptOptions>(plan.search);
+  report.improve = plan.improve || plan.start == Start::kGreedyEdges || plan.start == Start::kSavings ||
+                   std::holds_alternative<TwoOptOptions>(plan.search);
   report.samples = options.mode == Mode::kRandom ? options.samples.value_or(SamplingOptions().samples) : 1;
   if (const auto* sampling = std::get_if<SamplingOptions>(&plan.search)) {
     report.samples = sampling->samples;

@@ -91,6 +91,7 @@ extern const Problem kKnapsackProblem = {
     .has_symmetries = false,
     .has_all_items = false,
     .has_local_search = false,
+    .has_two_opt = false,
     .features = knapsack_features,
     .validate = validate_packing,
     .objective = value_of,

@@ -43,7 +43,8 @@ struct Problem {
   bool has_depot;         // item 0 is a depot: an order may name it again and again
   bool has_symmetries;    // the eight symmetries of the unit square leave an instance what it is
   bool has_all_items;     // an answer is an order of all items, else a choice of some
-  bool has_local_search;  // TourSearch (engine/search) can improve an answer
+  bool has_local_search;  // LocalSearch (engine/search/local) can improve an answer
+  bool has_two_opt;       // an answer is a tour, which TwoOptDevice can search
 
   // The instance as the network reads it, [n][F]; empty where it has no features that a network could read.
   // std::invalid_argument for an instance without coordinates.

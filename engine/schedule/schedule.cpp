@@ -7,6 +7,7 @@
 #include <exception>
 #include <future>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -86,9 +87,9 @@ Solution improve_candidates(const Instance& instance, std::vector<Solution> cand
   const double network_objective = candidates.front().objective;
   SearchControl to_the_end = {control.last(), control.interrupted};
   to_the_end.report.on_best = control.report.on_best;
-  std::optional<TourSearch> search;
+  std::unique_ptr<LocalSearch> search;
   try {
-    search.emplace(instance, options, to_the_end);
+    search = make_local_search(instance, options, to_the_end);
   } catch (const CallStopped&) {  // no time for a first look: the network's answer stands
     candidates.front().status = control.check();
     return std::move(candidates.front());
@@ -107,8 +108,8 @@ Solution improve_candidates(const Instance& instance, std::vector<Solution> cand
 }
 
 // How many instances the host's threads work on: one each, or all of them on each of a few large ones.
-int searched_at_once(const WorkerThreads& workers, int64_t count, int largest) {
-  return count < workers.count() && TourSearch::divides(largest) ? 1 : workers.count();
+int searched_at_once(const WorkerThreads& workers, int64_t count, const Problem& problem, int largest) {
+  return count < workers.count() && divides(problem, largest) ? 1 : workers.count();
 }
 
 // Calls work(i, threads it may use or null) for each of `count` instances.
@@ -131,7 +132,7 @@ void solve_one_by_one(int threads, const InstanceSearch& search, const SolveJob&
   }
   const auto count = static_cast<int64_t>(job.size());
   WorkerThreads workers(threads);
-  const int at_once = searched_at_once(workers, count, largest);
+  const int at_once = searched_at_once(workers, count, problem_of(*job.instances[0]), largest);
   AnswersInOrder out(job.sink);
   std::mutex mutex;
   std::vector<char> is_searched(job.size(), false);
@@ -289,10 +290,11 @@ class Scheduler {
     SearchedBatch next;
     next.number = next_++;
     next.places = std::move(cut_[next.number]);
-    const int n = job_.instances[next.places[0]]->n();
+    const Instance& first = *job_.instances[next.places[0]];
+    const int n = first.n();
     const auto count = static_cast<int64_t>(next.places.size());
     const double work = static_cast<double>(count) * rollout_work(n);
-    const int at_once = searched_at_once(workers_, count, n);
+    const int at_once = searched_at_once(workers_, count, problem_of(first), n);
     next.control =
         limit_each(share_time(job_.control, searchers_ * work, work_left_), (count + at_once - 1) / at_once);
     work_left_ -= work;
@@ -344,9 +346,10 @@ class Scheduler {
       for (const size_t place : searched.places) out.put(place, unsolved());
       return;
     }
+    const Instance& first = *searched.batch.instances[0];
     SolutionBatch answers(searched.places.size());
     const auto count = static_cast<int64_t>(answers.size());
-    const int at_once = searched_at_once(workers_, count, searched.batch.instances[0]->n());
+    const int at_once = searched_at_once(workers_, count, problem_of(first), first.n());
     for_each_instance(workers_, count, at_once, [&](int64_t i, WorkerThreads* helpers) {
       const Instance& instance = *searched.batch.instances[i];
       std::vector<Solution>& found = searched.found.candidates[i];

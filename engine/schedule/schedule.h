@@ -8,7 +8,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/schedule/solve_job.h"
-#include "engine/search/local/tour_search.h"
+#include "engine/search/local/local_search.h"
 #include "engine/search/search.h"
 #include "models/config.h"
 

@@ -28,9 +28,8 @@ struct SolveOptions {
   Policy policy;
   std::optional<int> augment;  // 1 or 8; auto, and active from a model: 8 for problems with symmetries
   std::optional<bool> shuffle, improve;  // auto: yes; else no
-  // Local search: kicks of the best tour after its local optimum; auto and local: kKicksPerCity of
-  // ImproveOptions a city, 2opt: that of TwoOptOptions, with a limit as many as it leaves time for; else
-  // none.
+  // Local search: kicks of the best tour after its local optimum; auto and local: default_kicks(),
+  // 2opt: kKicksPerCity of TwoOptOptions a city, with a limit as many as it leaves time for; else none.
   std::optional<int64_t> kicks;
   bool fills_limit = true;       // false: more instances may come before the limit, so these do not use it up
   bool network = false;          // auto: the samples of the network come first in any case

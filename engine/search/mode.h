@@ -29,17 +29,16 @@ struct ModeInfo {
 // In the order of the enumerators.
 inline constexpr ModeInfo kModes[] = {
     {Mode::kAuto, "auto",
-     "TSP as local, or with a flag of the network from its samples; KnapSack as exact, then sample; CVRP as "
-     "sample",
+     "KnapSack as exact, then sample; the rest as local, or with a flag of the network from its samples",
      true, false, true, ModeNumber::kSamples, nullptr},
     {Mode::kGreedy, "greedy", "one pass of the network", true, false, false, ModeNumber::kSamples, nullptr},
     {Mode::kSample, "sample", "the best of many samples", true, false, true, ModeNumber::kSamples, nullptr},
     {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, false, ModeNumber::kSamples,
      nullptr},
-    {Mode::kLocal, "local", "greedy edges, Lin-Kernighan moves, then kicks", false, false, false,
-     ModeNumber::kKicks, &Problem::has_local_search},
+    {Mode::kLocal, "local", "tours: greedy edges, Lin-Kernighan moves, then kicks; CVRP: savings, then kicks",
+     false, false, false, ModeNumber::kKicks, &Problem::has_local_search},
     {Mode::kTwoOpt, "2opt", "2-opt and Or-opt moves, then kicks: many instances at once, for a GPU", false,
-     false, false, ModeNumber::kKicks, &Problem::has_local_search},
+     false, false, ModeNumber::kKicks, &Problem::has_two_opt},
     {Mode::kRandom, "random", "the best of many random orders", false, true, false, ModeNumber::kSamples,
      nullptr},
     {Mode::kRatio, "ratio", "items by falling value per weight", false, true, false, ModeNumber::kNone,

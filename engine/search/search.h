@@ -94,7 +94,7 @@ struct ActiveSearchOptions {
 // Iterated 2-opt and Or-opt without a network, one tour of each instance, by TwoOptDevice::two_opt(): the
 // tours of `seed` and an instance's key, the same on every device. It measures in the plane, as the networks
 // do, also where the instance's metric rounds. Instances of fewer than kFewestTourCities cities have no room
-// for it: local_search_tour() answers these.
+// for it: local_search() answers these.
 struct TwoOptOptions {
   static constexpr int kKicksPerCity = 64;
 

@@ -60,11 +60,11 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
   options.add("--shuffle,--no-shuffle", solve.shuffle,
               "Spread the samples over random input orders; on in mode auto");
   options.add_on_off("--improve", solve.improve,
-                     "on: local search from the best tours; default: on in mode auto");
+                     "on: local search from the best tours or routes; default: on in mode auto");
   options
       .add("--kicks", solve.kicks, int64_t{-1},
-           "TSP: double-bridge kicks of the best improved tour; -1: in modes auto and local 4 a city, in "
-           "2opt 64, or until the limit; else none")
+           "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city or "
+           "1000 a customer, in 2opt 64 a city, or until the limit; else none")
       .range(-1, int64_t{1} << 40);
   options.add("--stop-at-first-misfit", solve.policy.stop_at_first_misfit,
               "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit "

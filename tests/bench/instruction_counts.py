@@ -34,7 +34,7 @@ COMMANDS = (
 )
 # The functions of kernels/cpu/cpu_operations.h, the engine's calls of them, and both local searches.
 OPERATION = re.compile(r"pointsman::(?:\(anonymous namespace\)::)?"
-                       r"(cpu::(?!instruction_set)[a-z]\w+|CpuBackend::(?:rollout|gradient)|local_search_tour|TwoOptSearcher::search)\(")
+                       r"(cpu::(?!instruction_set)[a-z]\w+|CpuBackend::(?:rollout|gradient)|local_search|TwoOptSearcher::search)\(")
 
 
 def environment():

@@ -175,10 +175,33 @@ TEST_CASE("auto answers a TSP by local search, and asks a network only when told
   for (size_t i = 0; i < instances.size(); ++i) {
     CHECK(plain[i].order == local[i].order);
     CHECK(plain[i].start == Start::kGreedyEdges);
-    CHECK(plain[i].kicks == instances[i].n() * ImproveOptions::kKicksPerCity);
+    CHECK(plain[i].kicks == instances[i].n() * TourSearch::kKicksPerCity);
     CHECK(std::isnan(plain[i].network_objective));
     CHECK(started[i].start == Start::kNetwork);
     CHECK(started[i].objective <= started[i].network_objective);
+  }
+}
+
+TEST_CASE("auto begins routes with savings, or with samples where the network is asked for") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kCvrp, 1);
+  const InstanceBatch instances = generate_instances(ProblemKind::kCvrp, 15, 3, 0, 6);
+  SolveReport report;
+  const SolutionBatch plain = solve(engine, model, instances, SolveOptions(), &report);
+  CHECK(report.improve);
+  CHECK(report.statistics.steps == 0);
+  SolveOptions sampled;
+  sampled.network = true;
+  sampled.samples = 64;
+  const SolutionBatch started = solve(engine, model, instances, sampled, &report);
+  CHECK(report.improve);
+  CHECK(report.statistics.steps > 0);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    CHECK(plain[i].start == Start::kSavings);
+    CHECK(plain[i].kicks == default_kicks(problem_of(ProblemKind::kCvrp), 15));
+    CHECK(started[i].start == Start::kNetwork);
+    CHECK(started[i].kicks == plain[i].kicks);
+    CHECK(started[i].objective < started[i].network_objective);
   }
 }
 

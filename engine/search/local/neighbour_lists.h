@@ -17,6 +17,9 @@ struct Neighbour {
   int32_t place;  // as Distances numbers the cities
 };
 
+// 0 .. n - 1: lists of all cities are among these.
+std::vector<int32_t> all_places(int n);
+
 // Lists of several cities, each nearest first, equally near ones by place.
 class NeighbourLists {
  public:

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <random>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "engine/problem/problem.h"
@@ -264,18 +261,11 @@ std::vector<int32_t> TourSearch::places_of(const std::vector<int32_t>& order) co
   return places;
 }
 
-std::vector<int32_t> TourSearch::greedy_tour(const SearchControl& control) const {
-  return order_of(greedy_edges(distance_, neighbours_, fixed_, control.stop()));
+Solution TourSearch::start(const SearchControl& control) const {
+  return checked_solution(instance_, order_of(greedy_edges(distance_, neighbours_, fixed_, control.stop())));
 }
 
 bool TourSearch::divides(int n) { return n >= 2 * kStretch; }
-
-int64_t TourSearch::kicks(const SearchControl& control) const {
-  if (n_ - fixed_.count() < 4) return 0;  // a kick cuts four
-  if (options_.kicks) return *options_.kicks;
-  return control.deadline && options_.fills_limit ? std::numeric_limits<int64_t>::max()
-                                                  : int64_t{ImproveOptions::kKicksPerCity} * n_;
-}
 
 bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& control,
                      WorkerThreads* workers) const {
@@ -300,7 +290,8 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
     finished = !tour.stopped();
   }
   if (control.report.on_best) control.report.on_best(distance_.to_double(tour.length()));
-  if (finished && kicks > 0 && !is_small) {
+  constexpr int kFewestCuts = 4;  // of a kick
+  if (finished && kicks > 0 && !is_small && n_ - fixed_.count() >= kFewestCuts) {
     Kicks<Length> all{distance_, neighbours_, fixed_, options_.seed, tour, control};
     solution.kicks = all.make(kicks, workers);
     finished = solution.kicks == kicks;
@@ -314,31 +305,6 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
                           : is_better(instance_.problem, improved.objective, solution.objective))
     solution = std::move(improved);
   return finished;
-}
-
-void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
-                      const SearchControl& control) {
-  if (!problem_of(instance).has_local_search) return;
-  const std::string wrong = validate_solution(instance, solution);
-  if (!wrong.empty()) throw std::invalid_argument("improve_solution: " + wrong);
-  try {
-    TourSearch(instance, options, control).improve(solution, control);
-  } catch (const CallStopped&) {  // the solution stays what it was
-  }
-}
-
-Solution local_search_tour(const Instance& instance, const ImproveOptions& options,
-                           const SearchControl& control, WorkerThreads* workers) {
-  require_problem(problem_of(instance).has_local_search, instance, "local_search_tour");
-  try {
-    TourSearch search(instance, options, control);
-    Solution solution = checked_solution(instance, search.greedy_tour(control));
-    if (control.report.on_best) control.report.on_best(solution.objective);
-    if (!search.improve(solution, control, workers)) solution.status = control.check();
-    return solution;
-  } catch (const CallStopped&) {
-    return quick_answer(instance, control.check());
-  }
 }
 
 }  // namespace pointsman

@@ -7,7 +7,7 @@
 
 #include "engine/problem/problem.h"
 #include "engine/search/heuristics.h"
-#include "engine/search/local/tour_search.h"
+#include "engine/search/local/local_search.h"
 #include "engine/search/search.h"
 #include "engine/search/sequence_packer.h"
 
@@ -120,7 +120,7 @@ SearchResult search_small(const SearchBatch& batch, int kicks, uint64_t seed, co
   for (const Instance* instance : batch.instances) {
     Solution solution = unsolved();
     if (!control.is_over()) {
-      solution = local_search_tour(*instance, {.kicks = kicks, .seed = seed}, control);
+      solution = local_search(*instance, {.kicks = kicks, .seed = seed}, control);
       solution.start = Start::kGreedyEdges;
     }
     result.candidates.push_back({std::move(solution)});
@@ -130,7 +130,7 @@ SearchResult search_small(const SearchBatch& batch, int kicks, uint64_t seed, co
 
 void check(const TwoOptOptions& options, const Instance& instance) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("2opt: " + what); };
-  if (!problem_of(instance).has_local_search || !instance.has_coordinates())
+  if (!problem_of(instance).has_two_opt || !instance.has_coordinates())
     refuse("needs cities with coordinates");
   if (instance.n() > kMostTourCities) {
     refuse("expected at most " + std::to_string(kMostTourCities) + " cities, found " +

@@ -149,7 +149,8 @@ typedef struct pointsman_answer {
   double weight;        // KnapSack: packed
   double log_prob;      // of the network for the order that it drew; NaN: none did
   double network_cost;  // what the network reached before any improvement; NaN: none did
-  // "greedy_edges", "nearest_neighbour", "network", "exact", "branch_and_bound"; "" where the mode tells none
+  // "greedy_edges", "nearest_neighbour", "network", "exact", "branch_and_bound", "savings"; "" where the mode
+  // tells none
   const char* start;
   int64_t kicks;     // that the local search made
   int32_t status;    // POINTSMAN_DONE .. POINTSMAN_UNSOLVED; with the last the numbers above are NaN

@@ -13,6 +13,7 @@
 #include "kernels/common/cvrp.h"
 #include "kernels/common/rules.h"
 #include "tests/catch.h"
+#include "tests/engine/shortest_routes.h"
 
 using namespace pointsman;
 
@@ -38,26 +39,6 @@ std::string verdict(const Instance& instance, Order order, double* length = null
   const std::string wrong = validate_solution(instance, solution);
   if (length != nullptr) *length = solution.objective;
   return wrong;
-}
-
-// The shortest routes, by trying all orders of the customers and all places to return.
-double shortest_routes(const Instance& instance) {
-  const int customers = instance.n() - 1;
-  Order order(customers);
-  std::iota(order.begin(), order.end(), 1);
-  double best = std::numeric_limits<double>::infinity();
-  do {
-    for (int cuts = 0; cuts < 1 << (customers - 1); ++cuts) {
-      Order routes;
-      for (int i = 0; i < customers; ++i) {
-        if (i > 0 && (cuts >> (i - 1) & 1)) routes.push_back(0);
-        routes.push_back(order[i]);
-      }
-      double length = 0.0;
-      if (verdict(instance, routes, &length).empty()) best = std::min(best, length);
-    }
-  } while (std::next_permutation(order.begin(), order.end()));
-  return best;
 }
 
 }  // namespace

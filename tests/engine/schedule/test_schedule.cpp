@@ -643,7 +643,7 @@ TEST_CASE(
                         WorkerThreads* workers) {
         most_at_once = std::max<int>(most_at_once, ++at_once);
         if (workers != nullptr) with_workers += workers->count() == threads ? 1 : 1000;
-        const Solution solution = local_search_tour(instance, {.kicks = 300}, control, workers);
+        const Solution solution = local_search(instance, {.kicks = 300}, control, workers);
         --at_once;
         return solution;
       };

@@ -73,18 +73,18 @@ std::vector<double> read_numbers(const std::string& path) {
 
 TEST_CASE("local search from greedy edges says when a limit cut it short") {
   const Instance instance = random_tsp(30, 2);
-  const Solution done = local_search_tour(instance, {8, 20, 1}, {});
+  const Solution done = local_search(instance, {8, 20, 1}, {});
   CHECK(done.status == Status::kDone);
   CHECK(done.kicks == 20);
   CHECK(done.objective < quick_answer(instance).objective);
   CHECK(std::isnan(done.log_prob));
-  const Solution stopped = local_search_tour(instance, {8, 20, 1}, expired());
+  const Solution stopped = local_search(instance, {8, 20, 1}, expired());
   CHECK(stopped.status == Status::kTimeLimit);
   CHECK(stopped.kicks == 0);
   CHECK(stopped.objective > done.objective);
   const Instance large = random_tsp(3000, 2);
-  CHECK(local_search_tour(large, {8, 20, 1}, expired()).order == quick_answer(large).order);
-  CHECK_THROWS_AS(local_search_tour(random_knapsack(5, 1, 1.0), {}, {}), std::invalid_argument);
+  CHECK(local_search(large, {8, 20, 1}, expired()).order == quick_answer(large).order);
+  CHECK_THROWS_AS(local_search(random_knapsack(5, 1, 1.0), {}, {}), std::invalid_argument);
 }
 
 TEST_CASE("exact packings are those of brute force, ratio packings never better") {

@@ -469,6 +469,45 @@ TEST_CASE("local and exact answer without a model, and as eval does") {
   }
 }
 
+TEST_CASE("routes are searched without a model, after its samples, and as eval does") {
+  const Sandbox sandbox;
+  sandbox.add_model("cvrp", 13, 20.0);
+  REQUIRE(sandbox.run("generate cvrp -n 13 -b 3 -o set.npz").code == 0);
+  const auto solved = [&](const std::string& flags) {
+    CAPTURE(flags);
+    const Answer answer = sandbox.run("solve set.npz " + flags);
+    REQUIRE(answer.code == 0);
+    sandbox.write("answer.json", answer.out);
+    CHECK(sandbox.run("verify set.npz answer.json").code == 0);
+    return answer.parsed();
+  };
+  const auto mean = [](const json& answer) { return answer.at("summary").at("mean_cost").get<double>(); };
+  const json some = solved("--mode local --kicks 50"), none = solved("--mode local --kicks 0");
+  CHECK(mean(some) < mean(none));
+  CHECK(mean(none) <= sandbox.run("eval set.npz --modes savings").parsed().at("rows").at(0).at("mean_cost"));
+  CHECK(some.at("solutions").at(0).at("start") == "savings");
+  CHECK(some.at("solutions").at(0).at("kicks") == 50);
+  CHECK(some.at("summary").at("improve") == true);
+  CHECK(mean(some) == sandbox.run("eval set.npz --modes local+50").parsed().at("rows").at(0).at("mean_cost"));
+  CHECK(solved("-t 1").at("solutions") == solved("-t 3 --mode local").at("solutions"));
+  CHECK_FALSE(solved("").at("summary").contains("model"));
+
+  const json sampled = solved("--mode sample -n 16 -m cvrp13 --improve off"),
+             improved = solved("--mode sample -n 16 -m cvrp13 --improve on"),
+             kicked = solved("--mode greedy -m cvrp13 --improve on --kicks 200"), automatic = solved("-n 16");
+  CHECK(mean(improved) < mean(sampled));
+  CHECK(mean(kicked) < mean(improved));
+  CHECK(mean(automatic) < mean(sampled));
+  CHECK(automatic.at("solutions").at(0).at("start") == "network");
+  CHECK(automatic.at("solutions").at(0).at("kicks") > 200);
+  CHECK(automatic.at("summary").at("model") == "cvrp13");
+
+  const json timed = solved("--mode local -l 0.3");
+  CHECK(timed.at("solutions").at(2).at("status") == "time_limit");
+  CHECK(timed.at("solutions").at(2).at("kicks") > 100);
+  CHECK(sandbox.run("solve --mode 2opt set.npz").code == 2);
+}
+
 TEST_CASE("a stream into a file shows its progress on a terminal, one onto the terminal does not") {
   const Sandbox sandbox;
   REQUIRE(mkfifo(sandbox.path("pipe").c_str(), 0600) == 0);

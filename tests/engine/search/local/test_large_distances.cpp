@@ -90,7 +90,7 @@ void check_shortest(int count, uint64_t seed) {
   int longer = 0;
   for (int i = 0; i < count; ++i) {
     const Instance instance = with_large_entries(4 + static_cast<int>(random() % 6), random);
-    const Solution solution = local_search_tour(instance, {.kicks = std::nullopt}, {});
+    const Solution solution = local_search(instance, {.kicks = std::nullopt}, {});
     longer += length_of(instance, solution.order) > AllTours(instance).best();
   }
   CHECK(longer == 0);
@@ -140,15 +140,15 @@ TEST_CASE("searches with kicks end where most distances are 2^63 or 1e17") {
   std::mt19937_64 random(4);
   for (const int n : {13, 14, 40, 1000}) {
     const Instance instance = with_large_entries(n, random);
-    const Solution solution = local_search_tour(instance, {.kicks = 200}, {});
+    const Solution solution = local_search(instance, {.kicks = 200}, {});
     CHECK(solution.kicks == 200);
     CHECK(solution.status == Status::kDone);
   }
   // The roads of six cities, 1e17 where there is none: the tour 0 3 .. needs none of these.
   const Instance roads = matrix_instance(
       6, {1e17, 1e17, 77.39, 1e17, 94.17, 38.18, 49.58, 40.9, 1e17, 6.07, 41.42, 63.44, 1e17, 43.19, 42.97});
-  CHECK(local_search_tour(roads, {}, {}).objective < 1e3);
-  CHECK(local_search_tour(roads, {.kicks = 24}, {}).objective == Approx(299.68));
+  CHECK(local_search(roads, {}, {}).objective < 1e3);
+  CHECK(local_search(roads, {.kicks = 24}, {}).objective == Approx(299.68));
 }
 
 TEST_CASE("a limit strikes within one city's exchanges") {

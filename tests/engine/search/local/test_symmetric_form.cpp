@@ -121,10 +121,10 @@ TEST_CASE("few cities: the answer with kicks is the shortest of all orders, for 
       const int n = 1 + i % 7;
       const Instance instance = draw(random, n);
       INFO(name << " " << i << ", n = " << n);
-      const Solution found = local_search_tour(instance, {.kicks = 1}, {});
+      const Solution found = local_search(instance, {.kicks = 1}, {});
       CHECK(found.objective == Approx(cost_of(instance, found.order)).epsilon(1e-12));
       CHECK(found.objective == Approx(shortest_of_all(instance)).epsilon(1e-12));
-      CHECK(local_search_tour(instance, {.kicks = 0}, {}).objective >= found.objective - 1e-9);
+      CHECK(local_search(instance, {.kicks = 0}, {}).objective >= found.objective - 1e-9);
       CHECK(std::isfinite(cost_of(instance, quick_answer(instance).order)));
       CHECK(std::isfinite(cost_of(instance, random_search(instance, 0, 5, 1, {}).order)));
     }
@@ -165,7 +165,7 @@ TEST_CASE("more cities: kicks find a ring that is hidden in the numbers") {
           instance.forced.push_back({ring[at], ring[(at + 1) % kCities]});
       }
       INFO(name << " " << i);
-      const Solution found = local_search_tour(instance, {.kicks = 20000}, {});
+      const Solution found = local_search(instance, {.kicks = 20000}, {});
       CHECK(found.objective == kCities - (instance.problem == ProblemKind::kPath ? 1 : 0));
     }
   }
@@ -182,10 +182,10 @@ TEST_CASE("a forced edge stays though it is long, by kicks and on large tours to
       if (!wrong_edges(n, instance.forced, at).empty()) instance.forced.pop_back();
     }
     REQUIRE(instance.forced.size() > 5);
-    const Solution found = local_search_tour(instance, {.kicks = 10 * n}, {});
+    const Solution found = local_search(instance, {.kicks = 10 * n}, {});
     CHECK(std::isfinite(cost_of(instance, found.order)));
     instance.forced.clear();
-    CHECK(local_search_tour(instance, {.kicks = 10 * n}, {}).objective < found.objective);
+    CHECK(local_search(instance, {.kicks = 10 * n}, {}).objective < found.objective);
   }
 }
 

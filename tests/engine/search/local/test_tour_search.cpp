@@ -161,7 +161,7 @@ double mean_gap(const std::string& set, int n, int count, int64_t kicks_per_city
     Instance instance;
     const auto begin = coordinates.begin() + static_cast<int64_t>(i) * n * 2;
     instance.values.assign(begin, begin + 2 * n);
-    const Solution solution = local_search_tour(instance, {.kicks = kicks_per_city * n}, {});
+    const Solution solution = local_search(instance, {.kicks = kicks_per_city * n}, {});
     sum += gap(instance.problem, solution.objective, optima[i]);
   }
   return 100.0 * sum / count;
@@ -373,11 +373,11 @@ TEST_CASE("kicks are counted, and without a number there are some a city or as m
   TourSearch(instance, {8, 33, 1}, {}).descend(none, {});
   CHECK(none.kicks == 0);
   TourSearch(instance, {8, std::nullopt, 1}, {}).improve(own, {});
-  CHECK(own.kicks == 40 * ImproveOptions::kKicksPerCity);
+  CHECK(own.kicks == 40 * TourSearch::kKicksPerCity);
   const SearchControl control = {Clock::now() + std::chrono::milliseconds(50), {}};
   TourSearch(instance, {8, std::nullopt, 1}, control).improve(timed, control);
   CHECK(Clock::now() >= *control.deadline);
-  CHECK(timed.kicks > 40 * ImproveOptions::kKicksPerCity);
+  CHECK(timed.kicks > 40 * TourSearch::kKicksPerCity);
 }
 
 TEST_CASE("improvement leaves KnapSack alone and refuses what is no tour") {

@@ -83,7 +83,7 @@ TEST_CASE("2opt makes so many kicks a city that its tours are as short as local 
   const SolutionBatch answers = search(instances);
   SolutionBatch rivals;
   for (const Instance& instance : instances)
-    rivals.push_back(local_search_tour(instance, {.kicks = std::nullopt}, {}));
+    rivals.push_back(local_search(instance, {.kicks = std::nullopt}, {}));
   CHECK(answers[0].kicks == 50 * TwoOptOptions::kKicksPerCity);
   // Of the 60 nearly all are the shortest tours; one that misses by a percent moves the mean by 1.7e-4.
   CHECK(mean(answers) <= mean(rivals) * 1.0003);
@@ -95,7 +95,7 @@ TEST_CASE("2opt answers instances of any few cities") {
     const Instance instance = random_tsp(n, static_cast<uint32_t>(n));
     const Solution answer = search({instance})[0];
     CHECK(answer.status == Status::kDone);
-    CHECK(answer.objective == Approx(local_search_tour(instance, {.kicks = std::nullopt}, {}).objective));
+    CHECK(answer.objective == Approx(local_search(instance, {.kicks = std::nullopt}, {}).objective));
   }
   Instance same;
   same.values.assign(2 * 12, 3.5);
