@@ -108,7 +108,8 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
 }
 
 // More than two numbers an item: 8 rows a block, which reads them where they are added. No cells.
-__global__ void __launch_bounds__(kHidden) lstm_forward_wide_kernel(LstmForwardArgs a) {
+__global__ void __launch_bounds__(kHidden, 1)  // 1: else nvcc spills to fit four blocks
+    lstm_forward_wide_kernel(LstmForwardArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, h);
   const SetRange tile = find_row_tile(a.ranges, blockIdx.x, kTileRows);
   if (tile.rows <= 0) return;
