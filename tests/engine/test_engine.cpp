@@ -175,7 +175,7 @@ TEST_CASE("auto answers a TSP by local search, and asks a network only when told
   for (size_t i = 0; i < instances.size(); ++i) {
     CHECK(plain[i].order == local[i].order);
     CHECK(plain[i].start == Start::kGreedyEdges);
-    CHECK(plain[i].kicks == instances[i].n() * TourSearch::kKicksPerCity);
+    CHECK(plain[i].kicks == default_kicks(problem_of(ProblemKind::kTsp), instances[i].n()));
     CHECK(std::isnan(plain[i].network_objective));
     CHECK(started[i].start == Start::kNetwork);
     CHECK(started[i].objective <= started[i].network_objective);
