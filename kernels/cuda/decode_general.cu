@@ -31,12 +31,13 @@ struct GeneralRow {
 template <typename Rules>
 struct GeneralMemory {
   static_assert(kTileRows * sizeof(GeneralRow<Rules>) % sizeof(float4) == 0);  // logits are read as float4
-  int padded, words;                                                           // a row's
-  float *h, *query;                                                            // [rows][H]
-  GeneralRow<Rules>* rows;                                                     // [rows]
-  float *logits, *prefix;                                                      // [rows][padded]
-  int32_t* items;        // [rows][padded] what may be chosen; behind it some item
-  uint32_t* rule_words;  // [rows][words]
+
+  int padded, words;        // a row's
+  float *h, *query;         // [rows][H]
+  GeneralRow<Rules>* rows;  // [rows]
+  float *logits, *prefix;   // [rows][padded]
+  int32_t* items;           // [rows][padded] what may be chosen; behind it some item
+  uint32_t* rule_words;     // [rows][words]
 
   __device__ __forceinline__ GeneralMemory(float* shared, int n)
       : padded(padded_items(n)), words(Rules::words(n)) {

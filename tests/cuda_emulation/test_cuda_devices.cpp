@@ -285,5 +285,33 @@ TEST_CASE("devices: two devices solve and score as one does") {
   emulation::set_device_count(1);
 }
 
+TEST_CASE("devices: two devices find the routes that one does") {
+  emulation::set_device_count(2);
+  Model model;
+  model.config = config_for(ProblemKind::kCvrp, 7);
+  model.parameters = initial_parameters(model.config, 1);
+  InstanceBatch instances(5);
+  for (uint32_t i = 0; i < instances.size(); ++i) {
+    instances[i].problem = ProblemKind::kCvrp;
+    instances[i].capacity = 9.0;
+    const std::vector<double> places = random_tsp(7, i).values;
+    for (int item = 0; item < 7; ++item) {
+      const double demand = item == 0 ? 0.0 : 1 + (item + i) % 9;
+      instances[i].values.insert(instances[i].values.end(), {places[2 * item], places[2 * item + 1], demand});
+    }
+  }
+  SolveOptions sample;
+  sample.mode = Mode::kSample;
+  sample.samples = 9;
+  {
+    Engine one = engine_of(1), two = engine_of(2);
+    const SolutionBatch expected = solve(one, model, instances, sample);
+    const SolutionBatch found = solve(two, model, instances, sample);
+    for (size_t i = 0; i < instances.size(); ++i) CHECK(found[i].order == expected[i].order);
+    CHECK(two.score(model, instances, expected) == one.score(model, instances, expected));
+  }
+  emulation::set_device_count(1);
+}
+
 }  // namespace
 }  // namespace pointsman
