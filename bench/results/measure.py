@@ -5,6 +5,7 @@
   measure.py service PROGRAM                 how long a line of `solve - --format ndjson` waits for its solution
   measure.py python                          what a call of the Python package costs; needs the package
   measure.py lkh PROGRAM SET.npy OPT.npy     LKH (Python package elkai), then `solve` with LKH's time and multiples of it
+  measure.py pyvrp PROGRAM SET.npz SECONDS   PyVRP with that CPU time for an instance, then `solve`; SET.npz holds a CVRP
 
 SET.npy [count][n][2], OPT.npy [count] the optima. A solution that is no tour ends the script."""
 import argparse
@@ -129,10 +130,39 @@ def lkh(options):
             print(f"  pointsman in {1e3 * multiple * spent:.1f} ms ({multiple:g} x): {ours:.4f}%", flush=True)
 
 
+# --- pyvrp ---
+
+
+def pyvrp(options):
+    import pyvrp as module  # pylint: disable=import-outside-toplevel
+
+    sets, lengths, spent = np.load(options.set), [], []
+    for depot, customers, demands, capacity in list(zip(*(sets[key] for key in ("depot", "locs", "demand", "capacity"))))[:options.count]:
+        points = np.vstack([depot, customers])
+        distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+        whole = np.rint(1e4 * distances).astype(int)  # at 1e6 its largest penalty of an overload is less than a detour
+        clients = [module.Client(i, delivery=[int(demand)]) for i, demand in enumerate(demands, 1)]
+        data = module.ProblemData([module.Location(x, y) for x, y in points], clients, [module.Depot(0)],
+                                  [module.VehicleType(len(clients), capacity=[int(capacity)])], [whole], [0 * whole])
+        begin = time.process_time()
+        stop = lambda _, end=begin + options.seconds: time.process_time() >= end
+        best = module.solve(data, stop, seed=1, collect_stats=False, display=False).best
+        spent.append(time.process_time() - begin)
+        routes = [[0] + [clients[stop.idx].location for stop in route.schedule() if stop.is_client()] for route in best.routes()]
+        length = sum(distances[route, np.roll(route, -1)].sum() for route in routes)
+        lengths.append(length if best.is_feasible() else np.nan)
+    command = [options.program, "solve", options.set, "--mode", "local", "--kicks", str(options.kicks), "-t", "1", "--format", "json", "-q"]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    solved = np.isfinite(lengths)
+    ours = np.array([solution["cost"] for solution in json.loads(answer)["solutions"]])[:len(lengths)][solved]
+    print(f"{solved.sum()} of {len(lengths)} instances: PyVRP {np.nanmean(lengths):.4f} in {1e3 * np.mean(spent):.0f} ms, "
+          f"pointsman {ours.mean():.4f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = parser.add_subparsers(dest="name", required=True)
-    for measure in service, python, lkh:
+    for measure in service, python, lkh, pyvrp:
         command = names.add_parser(measure.__name__)
         command.set_defaults(measure=measure)
         if measure is not python:
@@ -141,6 +171,11 @@ def main():
             command.add_argument("set")
             command.add_argument("optima")
             command.add_argument("--count", type=int, default=16, help="of the set's instances, the first so many")
+        if measure is pyvrp:
+            command.add_argument("set")
+            command.add_argument("seconds", type=float)
+            command.add_argument("--count", type=int, default=100, help="of the set's instances, the first so many")
+            command.add_argument("--kicks", type=int, default=-1, help="of `solve`; -1: its default")
     options = parser.parse_args()
     options.measure(options)
 

@@ -302,7 +302,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 2270, "the package and its bindings"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
-    {"bench/", 3650, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
+    {"bench/", 3680, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {

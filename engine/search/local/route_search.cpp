@@ -22,11 +22,11 @@ namespace {
 // As in the paper.
 constexpr double kMeanRemoved = 10.0;  // customers a kick, about
 constexpr double kLongestString = 10.0;
-constexpr double kSplit = 0.5;        // how many strings leave customers within where they are
-constexpr double kSplitDepth = 0.99;  // how many of these leave one more, again and again
-constexpr double kBlink = 0.01;       // how many places an insertion does not see
+constexpr double kSplit = 0.5;   // how many strings leave customers within where they are
+constexpr double kBlink = 0.01;  // how many places an insertion does not see
 
 // Measured at n = 21 to 101: docs/experiments.md, "Routes".
+constexpr double kSplitDepth = 0.99;  // how many split strings leave one more, again and again
 constexpr double kFirstHeat = 1.0, kLastHeat = 0.01;  // temperatures, in median edges of the start
 constexpr int kNeighbours = 40;  // of each customer: whom it may come beside, and who leaves with it
 
@@ -37,7 +37,6 @@ class Random {
  public:
   explicit Random(uint64_t seed) : bits_(seed) {}
 
-  uint64_t bits() { return bits_(); }
   int below(int count) { return static_cast<int>(bits_() % static_cast<uint64_t>(count)); }
   double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }  // 0 <= u < 1
   double exponential() { return -std::log(1.0 - uniform()); }                // of mean 1
