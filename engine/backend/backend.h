@@ -48,7 +48,7 @@ struct SequenceBatch {
   RuleInputs rule_inputs(int sequence, const Policy& policy) const {
     RuleInputs inputs;
     inputs.n = n;
-    inputs.is_open = problem == ProblemKind::kPath;
+    inputs.is_open = pointsman::is_open(problem);
     if (capacities == nullptr) return inputs;
     inputs.weights = weights + static_cast<size_t>(sequence) * n;
     inputs.capacity = capacities[sequence];

@@ -64,6 +64,14 @@ std::shared_ptr<const DistanceMatrix> draw_matrix(uint64_t seed, uint64_t index,
   return std::make_shared<const DistanceMatrix>(std::move(matrix));
 }
 
+// randint(1, 10): the lowest 4 bits of a word, drawn again where they are above 8.
+double numpy_demand(std::mt19937& generator) {
+  uint32_t bits = 0;
+  do bits = static_cast<uint32_t>(generator()) & 15;
+  while (bits > 8);
+  return 1.0 + bits;
+}
+
 // An instance with room for its numbers.
 Instance blank_instance(ProblemKind problem, int n) {
   Instance blank;
@@ -115,13 +123,7 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
     const auto high = static_cast<uint32_t>(generator());
     return uniform_double(high, static_cast<uint32_t>(generator()));
   };
-  // randint(1, 10): the lowest 4 bits of a word, drawn again where they are above 8.
-  const auto draw_demand = [&generator] {
-    uint32_t bits = 0;
-    do bits = static_cast<uint32_t>(generator()) & 15;
-    while (bits > 8);
-    return 1.0 + bits;
-  };
+  const auto draw_demand = [&generator] { return numpy_demand(generator); };
   const Instance blank = blank_instance(problem, n);
   InstanceBatch batch;
   batch.reserve(static_cast<size_t>(count));

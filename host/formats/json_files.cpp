@@ -136,7 +136,7 @@ Instance read_instance(const JsonValue& object) {
       } else {
         read_points(object, instance);
       }
-      if (instance.problem == ProblemKind::kPath) {
+      if (is_open(instance.problem)) {
         read_ends(object, instance);
       } else if (const std::optional<JsonValue> forced = object.find("forced")) {
         read_forced(*forced, instance);

@@ -435,7 +435,7 @@ std::string write_tsplib(const InstanceBatch& instances) {
   if (instances.size() != 1 || !has_metric(problem_of(instances[0]).fields))
     throw OutputRefused("a TSPLIB file holds one instance with distances; use npy, npz, json or ndjson");
   const Instance& instance = instances[0];
-  const bool is_cvrp = problem_of(instance).has_depot, is_path = instance.problem == ProblemKind::kPath;
+  const bool is_cvrp = problem_of(instance).has_depot, is_path = is_open(instance.problem);
   if (instance.start >= 0 || instance.end >= 0)
     throw OutputRefused("a TSPLIB file does not hold the given ends of a path; use json");
   const bool is_scaled = instance.metric == Metric::kEuclidean;
@@ -485,7 +485,7 @@ std::string write_tour(const Answer& answer) {
       "NAME : " + printable(instance.id.empty() ? "tour" : instance.id) + "." + cost +
       ".tour\nCOMMENT : Length = " + cost + "\nCOMMENT : Found by pointsman " + answer.summary.version +
       "\nTYPE : TOUR\nDIMENSION : " + std::to_string(solution.order.size()) + "\nTOUR_SECTION\n";
-  const bool has_ends = instance.problem == ProblemKind::kPath;
+  const bool has_ends = is_open(instance.problem);
   for (const int32_t city : has_ends ? solution.order : problem.canonical(solution.order))
     out += std::to_string(city + 1) + "\n";
   return out + "-1\nEOF\n";

@@ -30,6 +30,9 @@ constexpr const char* name_of(ProblemKind kind) {
   return nullptr;
 }
 
+// Whether an answer ends at its last item: there is no way back.
+constexpr bool is_open(ProblemKind kind) { return kind == ProblemKind::kPath; }
+
 // How many numbers of an item an instance holds.
 constexpr int numbers_of_item(ProblemKind kind) {
   switch (kind) {

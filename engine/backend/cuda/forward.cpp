@@ -108,7 +108,7 @@ void decode(const DeviceStream& stream, const RolloutRequest& request, const Chu
   args.start_c = activations.start_c;
   args.features = inputs.features;
   args.rules = {inputs.item_weights, inputs.capacities, request.policy.stop_at_first_misfit,
-                request.sequences.problem == ProblemKind::kPath};
+                is_open(request.sequences.problem)};
   args.instance_keys = inputs.keys;
   args.first_samples = inputs.first_samples;
   args.sample_stride = request.sample_stride;

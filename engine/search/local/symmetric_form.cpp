@@ -10,7 +10,7 @@ namespace pointsman {
 
 SymmetricForm::SymmetricForm(const Instance& instance, const StopToken& stop)
     : instance_(instance),
-      cities_(instance.n() + (instance.problem == ProblemKind::kPath ? 1 : 0)),
+      cities_(instance.n() + (is_open(instance.problem) ? 1 : 0)),
       is_doubled_(instance.matrix && !instance.matrix->is_symmetric()),
       fixed_(instance.forced) {
   if (!is_path() && !is_doubled_) return;
@@ -28,9 +28,9 @@ SymmetricForm::SymmetricForm(const Instance& instance, const StopToken& stop)
 
 double SymmetricForm::way(int from, int to) const {
   const int nowhere = is_path() ? instance_.n() : -1;
-  const auto is_open = [&](int32_t given, int found) { return given < 0 || given == found; };
-  if (from == nowhere) return is_open(instance_.start, to) ? 0.0 : never_;
-  if (to == nowhere) return is_open(instance_.end, from) ? 0.0 : never_;
+  const auto may_be = [](int32_t given, int found) { return given < 0 || given == found; };
+  if (from == nowhere) return may_be(instance_.start, to) ? 0.0 : never_;
+  if (to == nowhere) return may_be(instance_.end, from) ? 0.0 : never_;
   return city_distance(instance_, from, to);
 }
 
