@@ -37,7 +37,8 @@ class FixedEdges {
 };
 
 // Whether a tour of n cities can have all of these edges: they are paths, or one tour. Of the first edge that
-// no tour has together with those before it what is wrong, as in "expected ..", and its index; empty: nothing.
+// no tour has together with those before it what is wrong, as in "expected ..", and its index; empty:
+// nothing.
 std::string wrong_edges(int n, std::span<const std::array<int32_t, 2>> edges, size_t& index);
 
 }  // namespace pointsman

@@ -78,7 +78,11 @@ SearchControl take_limits(MessageReader& message) {
 
 MessageWriter& put(MessageWriter& message, const Instance& instance) {
   message.put(instance.id).put(instance.has_id).put(instance.problem).put(instance.metric);
-  message.put(instance.capacity).put(instance.values).put(instance.forced).put(instance.start).put(instance.end);
+  message.put(instance.capacity)
+      .put(instance.values)
+      .put(instance.forced)
+      .put(instance.start)
+      .put(instance.end);
   message.put(instance.matrix ? instance.matrix->n : -1);
   return instance.matrix ? message.put(instance.matrix->above).put(instance.matrix->back) : message;
 }
@@ -86,7 +90,11 @@ MessageWriter& put(MessageWriter& message, const Instance& instance) {
 Instance take_instance(MessageReader& message) {
   Instance instance;
   message.get(instance.id).get(instance.has_id).get(instance.problem).get(instance.metric);
-  message.get(instance.capacity).get(instance.values).get(instance.forced).get(instance.start).get(instance.end);
+  message.get(instance.capacity)
+      .get(instance.values)
+      .get(instance.forced)
+      .get(instance.start)
+      .get(instance.end);
   if (const int n = message.next<int>(); n >= 0) {
     DistanceMatrix matrix{n, {}};
     message.get(matrix.above).get(matrix.back);
