@@ -107,7 +107,7 @@ int main() {
     std::vector<std::byte> scratch(static_cast<size_t>(bytes));
     BestOfArgs args{};
     args.sequences = sequences;
-    args.n = 5;
+    args.steps = 5;
     args.scratch = scratch.data();
     best_of(args, nullptr);
     expect(launches.size() == 2, all + std::to_string(launches.size()) + " launches, 2 expected");
