@@ -139,6 +139,10 @@ struct DecoderStep {
   Step step;
 };
 
+bool is_tour_or_path(const Sequence& sequence) {
+  return sequence.problem == ProblemKind::kTsp || sequence.problem == ProblemKind::kPath;
+}
+
 // After `order`; of CVRP since the depot.
 double capacity_left(const Sequence& sequence, const std::vector<int>& order) {
   double left = sequence.capacity;
@@ -175,7 +179,7 @@ double pair_value(const Sequence& sequence, double left, std::span<const int> ca
 std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<int>& order,
                                    std::span<const int> candidates) {
   std::vector<Vector> features;
-  if (sequence.weights.empty()) {  // tours and paths
+  if (is_tour_or_path(sequence)) {
     for (int i : candidates) {
       const double* here = &sequence.features[2 * i];
       const double* last = order.empty() ? here : &sequence.features[2 * order.back()];
@@ -281,7 +285,7 @@ struct Decoder {
 };
 
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
-  return sequence.weights.empty() || sequence.weights[item] <= capacity_left(sequence, order);
+  return is_tour_or_path(sequence) || sequence.weights[item] <= capacity_left(sequence, order);
 }
 
 Rollout finish(Decoder&& decoder) {

@@ -34,7 +34,7 @@ class Failures(FolderTest):
                  (lambda: pointsman.solve(POINTS[:0]), "points: shape: expected at least one instance"),
                  (lambda: pointsman.solve(POINTS > 0.5), "points: descr: expected floats or integers"),
                  (lambda: pointsman.solve(POINTS * 1e101), "within +-1e100"),
-                 (lambda: pointsman.solve(matrix=np.arange(9).reshape(3, 3)), "matrix: [1, 0]: expected 1 as"),
+                 (lambda: pointsman.solve(matrix=-np.arange(9).reshape(3, 3)), "matrix: [0, 1]: expected a number from 0 to 1e100, found -1"),
                  (lambda: pointsman.solve(weights=[1, 2], values=[1], capacity=3), "values: shape: expected that of weights"),
                  (lambda: pointsman.solve(weights=[1, 2], values=[1, -1], capacity=3), "values: [1]: expected a number from 0"),
                  (lambda: pointsman.solve(weights=[1, 2], values=[1, 1], capacity=[3, 4]), "capacity: expected a number or 1"),
@@ -198,7 +198,7 @@ class Failures(FolderTest):
                            (pointsman.ResourceError, OSError), "/nosuch", 4)
         self.assertEqual(error.file, "/nosuch/x.tsp")
         error = self.check(lambda: pointsman.write(path, pointsman.generate("tsp", 5, 2), force=True),
-                           (pointsman.UsageError,), "one TSP or CVRP instance", 2)
+                           (pointsman.UsageError,), "one instance with distances", 2)
         self.assertIsNone(error.file)
 
     def test_a_device_that_is_not_there(self):
