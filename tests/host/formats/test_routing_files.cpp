@@ -76,7 +76,7 @@ TEST_CASE("what is wrong in a .vrp file is said with its line") {
   says(with("4 7\n", "5 7\n"), "expected an id from 1 to DIMENSION = 4, found 5");
   says(with(" 1\n -1\n", " 2\n -1\n"), "DEPOT_SECTION: expected 1 and -1");
   says(with("DEPOT_SECTION", "TOUR_SECTION"), "DEPOT_SECTION: expected it after the rows before");
-  says(with("TYPE : CVRP", "TYPE : VRP"), "TYPE: expected TSP or CVRP, found \"VRP\"");
+  says(with("TYPE : CVRP", "TYPE : VRP"), "TYPE: expected TSP, ATSP, HPP or CVRP, found \"VRP\"");
 }
 
 TEST_CASE("instances of routes are the same after each format that holds them") {
