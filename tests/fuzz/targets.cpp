@@ -13,6 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "engine/problem/fixed_edges.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "engine/training/checkpoint.h"
@@ -92,14 +93,20 @@ void check_matrix(const Instance& instance) {
   const auto n = static_cast<size_t>(instance.n());
   promise(instance.metric == Metric::kExplicit && instance.values.empty(), "a matrix stands alone");
   promise(instance.matrix->above.size() == n * (n - 1) / 2, "a matrix has all its numbers");
-  for (const double distance : instance.matrix->above)
-    promise(distance >= 0.0 && distance <= kLargestNumber, "distances are bounded");
+  for (const auto* distances : {&instance.matrix->above, &instance.matrix->back}) {
+    for (const double distance : *distances)
+      promise(distance >= 0.0 && distance <= kLargestNumber, "distances are bounded");
+  }
 }
 
 void check_instance(const Instance& instance) {
   const Problem& problem = problem_of(instance);
-  promise(instance.n() >= 1 && instance.values.size() % static_cast<size_t>(instance.width()) == 0,
+  promise(instance.n() >= 1 &&
+              (instance.matrix || instance.values.size() % static_cast<size_t>(instance.width()) == 0),
           "an instance has items with all their numbers");
+  size_t wrong = 0;
+  promise(wrong_edges(instance.n(), instance.forced, wrong).empty(), "a tour has all forced edges");
+  promise(instance.start < instance.n() && instance.end < instance.n(), "the ends are cities");
   promise(instance.has_coordinates() == (instance.metric != Metric::kExplicit), "a metric has what it needs");
   if (!instance.has_coordinates()) check_matrix(instance);
   for (size_t i = 0; i < instance.values.size(); ++i) {
