@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -16,6 +15,7 @@
 #include "engine/problem/fixed_edges.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
+#include "engine/search/heuristics.h"
 #include "engine/training/checkpoint.h"
 #include "host/command/command.h"
 #include "host/command/eval_modes.h"
@@ -124,8 +124,7 @@ void check_instance(const Instance& instance) {
     for (int32_t customer = 1; customer < instance.n(); ++customer)
       solution.order.insert(solution.order.end(), {customer, 0});
   } else if (problem.has_all_items) {
-    solution.order.resize(static_cast<size_t>(instance.n()));
-    std::iota(solution.order.begin(), solution.order.end(), 0);
+    solution.order = quick_answer(instance).order;
   }
   promise(validate_solution(instance, solution).empty(), "there is an answer");
   promise(std::isfinite(solution.objective) && solution.objective >= 0.0, "an answer can be measured");
