@@ -14,7 +14,7 @@ extern const Problem kTspProblem;       // tsp.cpp
 extern const Problem kKnapsackProblem;  // knapsack.cpp
 extern const Problem kCvrpProblem;      // cvrp.cpp
 extern const Problem kAtspProblem;      // tsp.cpp
-extern const Problem kPathProblem;      // path.cpp
+extern const Problem kPathProblem;      // tsp.cpp
 
 const Problem& problem_of(ProblemKind kind) {
   switch (kind) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The travelling salesman problem, symmetric and asymmetric, as the table of problems knows it.
+// The travelling salesman problem, symmetric and asymmetric, and the shortest Hamiltonian path, as the table
+// of problems knows them.
 #include "kernels/common/tsp.h"
 
 #include <algorithm>
@@ -15,7 +16,10 @@ namespace pointsman {
 namespace {
 
 std::vector<float> tsp_features(const Instance& instance, double) {
-  if (!instance.suits_networks()) throw std::invalid_argument("a TSP instance that is not just coordinates");
+  if (!instance.suits_networks()) {
+    throw std::invalid_argument(std::string("an instance of ") + problem_of(instance).title +
+                                " that is not just coordinates");
+  }
   std::vector<float> features(instance.values.size());
   write_unit_square(instance, features.data());
   return features;
@@ -94,58 +98,97 @@ void make_tour_example(int n, const float* features, int32_t* tour) {
   if (signed_area(n, features, tour) < 0.0) std::reverse(tour + 1, tour + n);
 }
 
+// From the end with the lower number, where the way back is as long: then a path has one cost, to the last
+// bit, whichever way it goes.
+std::vector<int32_t> canonical_path(std::vector<int32_t> order) {
+  if (!order.empty() && order.back() < order.front()) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+double path_length(const Instance& instance, const std::vector<int32_t>& order) {
+  double length = 0.0;
+  for (size_t i = 1; i < order.size(); ++i) length += city_distance(instance, order[i - 1], order[i]);
+  return length;
+}
+
+std::string validate_path(const Instance& instance, Solution& solution) {
+  std::vector<int32_t>& order = solution.order;
+  const int n = instance.n();
+  if (static_cast<int>(order.size()) != n) {
+    return "the path visits " + std::to_string(order.size()) + " of " + std::to_string(n) + " cities";
+  }
+  const auto is_at = [](int32_t wanted, int32_t found) { return wanted < 0 || wanted == found; };
+  const auto fits = [&] { return is_at(instance.start, order.front()) && is_at(instance.end, order.back()); };
+  if (!fits()) std::reverse(order.begin(), order.end());
+  if (!fits()) return "the path does not run from the given start to the given end";
+  const bool is_one_way = instance.matrix && !instance.matrix->is_symmetric();
+  const std::vector<int32_t> path = is_one_way ? order : canonical_path(order);
+  solution.objective = path_length(instance, path);
+  solution.unrounded = instance.has_coordinates() ? tour_length(instance.values.data(), path.data(), n, true)
+                                                  : solution.objective;
+  return "";
+}
+
+// From the end nearer to the corner (0, 0).
+void make_path_example(int n, const float* features, int32_t* order) {
+  const auto from_corner = [&](int32_t city) {
+    return std::hypot(features[2 * city], features[2 * city + 1]);
+  };
+  if (from_corner(order[n - 1]) < from_corner(order[0])) std::reverse(order, order + n);
+}
+
+constexpr Problem kTsp = {.kind = ProblemKind::kTsp,
+                          .title = "TSP",
+                          .model_prefix = "tsp",
+                          .item = "city",
+                          .items = "cities",
+                          .answer = "tour",
+                          .order_key = "tour",
+                          .objective_key = "cost",
+                          .measure = "length",
+                          .full_measure = "tour length",
+                          .fields = ItemFields::kCoordinates,
+                          .sense = Sense::kMinimise,
+                          .has_capacity = TspRules::kHasCapacity,
+                          .has_packing = false,
+                          .has_depot = false,
+                          .has_symmetries = true,
+                          .has_all_items = true,
+                          .has_local_search = true,
+                          .has_two_opt = true,
+                          .features = tsp_features,
+                          .validate = validate_tour,
+                          .objective = cycle_length,
+                          .canonical = canonical_tour,
+                          .make_example = make_tour_example,
+                          .default_capacity = [](int) { return 0.0; }};
+
 }  // namespace
 
-extern const Problem kTspProblem = {.kind = ProblemKind::kTsp,
-                                    .title = "TSP",
-                                    .model_prefix = "tsp",
-                                    .item = "city",
-                                    .items = "cities",
-                                    .answer = "tour",
-                                    .order_key = "tour",
-                                    .objective_key = "cost",
-                                    .measure = "length",
-                                    .full_measure = "tour length",
-                                    .fields = ItemFields::kCoordinates,
-                                    .sense = Sense::kMinimise,
-                                    .has_capacity = TspRules::kHasCapacity,
-                                    .has_packing = false,
-                                    .has_depot = false,
-                                    .has_symmetries = true,
-                                    .has_all_items = true,
-                                    .has_local_search = true,
-                                    .has_two_opt = true,
-                                    .features = tsp_features,
-                                    .validate = validate_tour,
-                                    .objective = cycle_length,
-                                    .canonical = canonical_tour,
-                                    .make_example = make_tour_example,
-                                    .default_capacity = [](int) { return 0.0; }};
+extern constinit const Problem kTspProblem = kTsp;
 
-extern const Problem kAtspProblem = {.kind = ProblemKind::kAtsp,
-                                     .title = "ATSP",
-                                     .model_prefix = "atsp",
-                                     .item = "city",
-                                     .items = "cities",
-                                     .answer = "tour",
-                                     .order_key = "tour",
-                                     .objective_key = "cost",
-                                     .measure = "length",
-                                     .full_measure = "tour length",
-                                     .fields = ItemFields::kDistances,
-                                     .sense = Sense::kMinimise,
-                                     .has_capacity = TspRules::kHasCapacity,
-                                     .has_packing = false,
-                                     .has_depot = false,
-                                     .has_symmetries = false,
-                                     .has_all_items = true,
-                                     .has_local_search = true,
-                                     .has_two_opt = false,
-                                     .features = tsp_features,
-                                     .validate = validate_tour,
-                                     .objective = cycle_length,
-                                     .canonical = canonical_circuit,
-                                     .make_example = make_tour_example,
-                                     .default_capacity = [](int) { return 0.0; }};
+extern constinit const Problem kAtspProblem = [] {
+  Problem atsp = kTsp;
+  atsp.kind = ProblemKind::kAtsp;
+  atsp.title = "ATSP";
+  atsp.model_prefix = "atsp";
+  atsp.fields = ItemFields::kDistances;
+  atsp.has_symmetries = atsp.has_two_opt = false;
+  atsp.canonical = canonical_circuit;
+  return atsp;
+}();
+
+extern constinit const Problem kPathProblem = [] {
+  Problem path = kTsp;
+  path.kind = ProblemKind::kPath;
+  path.title = path.model_prefix = path.answer = path.order_key = "path";
+  path.full_measure = "path length";
+  path.has_two_opt = false;
+  path.validate = validate_path;
+  path.objective = path_length;
+  path.canonical = canonical_path;
+  path.make_example = make_path_example;
+  return path;
+}();
 
 }  // namespace pointsman

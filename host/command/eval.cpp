@@ -40,7 +40,8 @@ A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (th
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
 greedy edges, Lin-Kernighan moves, +NUMBER kicks; CVRP: savings, +NUMBER kicks), 2opt (TSP: 2-opt and Or-opt
 moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and exact (KnapSack: greedy by
-value/weight; branch and bound) and savings (CVRP: Clarke and Wright). The default is greedy, greedy+x8 and sample+x8; greedy and sample for KnapSack.)";
+value/weight; branch and bound) and savings (CVRP: Clarke and Wright). The default is greedy, greedy+x8 and
+sample+x8; greedy and sample for KnapSack; random and local for ATSP.)";
 
 struct EvalFlags {
   Words files;

@@ -81,14 +81,15 @@ void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix
 }
 
 std::string asymmetry_text(const DistanceMatrix& matrix, int first, const std::string& takes) {
-  size_t at = 0;
-  while (matrix.above[at] == matrix.back[at]) ++at;
-  int row = 0;
-  while (row + 2 < matrix.n && matrix.place(row + 1, row + 2) <= at) ++row;
-  const int column = row + 1 + static_cast<int>(at - matrix.place(row, row + 1));
-  return "row " + std::to_string(column + first) + ", column " + std::to_string(row + first) + ": expected " +
-         number_text(matrix.above[at]) + " as on the other side of the diagonal, found " +
-         number_text(matrix.back[at]) + "; " + takes + " takes both";
+  int row = 1, column = 0;
+  while (matrix.at(row, column) == matrix.at(column, row)) {
+    if (++column < row) continue;
+    ++row;
+    column = 0;
+  }
+  return "row " + std::to_string(row + first) + ", column " + std::to_string(column + first) + ": expected " +
+         number_text(matrix.at(column, row)) + " as on the other side of the diagonal, found " +
+         number_text(matrix.at(row, column)) + "; " + takes + " takes both";
 }
 
 std::string MatrixBuilder::refusal(double value) {

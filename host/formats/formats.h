@@ -86,7 +86,7 @@ template <typename Format>
 const Format* format_by_suffix(std::span<const Format> formats, const std::string& path) {
   const std::string suffix = file_suffix(path);
   return find_format(formats, [&](const Format& format) {
-    return !suffix.empty() && (std::ranges::find(format.suffixes, suffix) != format.suffixes.end());
+    return !suffix.empty() && std::ranges::find(format.suffixes, suffix) != format.suffixes.end();
   });
 }
 

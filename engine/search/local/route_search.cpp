@@ -289,13 +289,11 @@ Solution RouteSearch::start(const SearchControl& control) const { return savings
 
 bool RouteSearch::descend(Solution& solution, const SearchControl& control) const {
   bool finished = true;
-  std::vector<int32_t> order;
-  for (std::vector<int32_t>& route : routes_of(solution.order)) {
+  std::vector<std::vector<int32_t>> routes = routes_of(solution.order);
+  for (std::vector<int32_t>& route : routes) {
     if (finished && route.size() > 2) finished = shorten(route, control);
-    if (!order.empty()) order.push_back(0);
-    order.insert(order.end(), route.begin(), route.end());
   }
-  replace_if_better(instance_, solution, std::move(order));
+  replace_if_better(instance_, solution, order_of(routes));
   if (control.report.on_best) control.report.on_best(solution.objective);
   return finished;
 }
