@@ -60,8 +60,14 @@ struct Instance {
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
   // False where only distances are known: then there are no values.
   bool has_coordinates() const { return matrix == nullptr; }
-  // Networks read no matrix, no forced edges and no given ends.
-  bool suits_networks() const { return has_coordinates() && forced.empty() && start < 0 && end < 0; }
+  // What no network reads, for a message; null: nothing.
+  const char* beyond_networks() const {
+    return matrix                   ? "only distances"
+           : !forced.empty()        ? "forced edges"
+           : start >= 0 || end >= 0 ? "given ends"
+                                    : nullptr;
+  }
+  bool suits_networks() const { return beyond_networks() == nullptr; }
   const double* item(int i) const { return values.data() + static_cast<size_t>(width()) * i; }
   double first(int i) const { return item(i)[0]; }   // x or weight
   double second(int i) const { return item(i)[1]; }  // y or value

@@ -167,7 +167,7 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
   const bool in_plane = options.mode == Mode::kTwoOpt;
   if ((needs_network(options) || in_plane) && !instance.suits_networks()) {
     return name + "--mode " + mode.name + ": reads coordinates, and the instance has " +
-           (instance.has_coordinates() ? "forced edges" : "only distances") + "; use local";
+           instance.beyond_networks() + "; use local";
   }
   if (in_plane && instance.n() > kMostTourCities) {
     return name + "--mode " + mode.name + ": expected at most " + std::to_string(kMostTourCities) +

@@ -20,9 +20,10 @@ InstanceBatch load_instances(const std::string& path, const InstanceOptions& opt
 void require_coordinates(const InstanceBatch& instances, const std::string& path, const std::string& who) {
   for (size_t i = 0; i < instances.size(); ++i) {
     if (instances[i].suits_networks()) continue;
-    throw UsageError(who + ": " + path + ": instance " + std::to_string(i) +
-                     (instances[i].has_coordinates() ? " has forced edges, which no network reads"
-                                                     : " has no coordinates, only distances"));
+    const std::string what = instances[i].beyond_networks();
+    throw UsageError(
+        who + ": " + path + ": instance " + std::to_string(i) + " has " +
+        (instances[i].has_coordinates() ? what + ", which no network reads" : "no coordinates, " + what));
   }
 }
 
