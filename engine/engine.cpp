@@ -265,7 +265,7 @@ SolveReport Engine::run_exact_first(const Model* model, const SolveJob& job) {
   if (open.empty()) return report_of(plan, job.options, nullptr);
   SolveJob sampled = job.part(open);
   sampled.sink = [&](size_t i, Solution&& solution) {
-    const bool is_worse = solution.status == Status::kUnsolved ||
+    const bool is_worse = !has_answer(solution) ||
                           !is_better(sampled.instances[i]->problem, solution.objective, found[i].objective);
     if (is_worse) {  // also where the network was cut short before it found a better one
       found[i].status = solution.status == Status::kUnsolved ? stopped_status(job.control) : solution.status;

@@ -23,7 +23,8 @@ enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt, kMan2d, kMax2d, kEx
 // Distances of n cities, 0 from a city to itself.
 struct DistanceMatrix {
   int n = 0;
-  // [n (n - 1) / 2] the strict upper triangle by rows: (0, 1) .. (0, n - 1), (1, 2) ..; finite, 0 or more.
+  // [n (n - 1) / 2] the strict upper triangle by rows: (0, 1) .. (0, n - 1), (1, 2) ..; 0 or more, infinite
+  // where there is no way.
   std::vector<double> above;
   // The way back of each; empty where it is as long.
   std::vector<double> back = {};
@@ -54,6 +55,8 @@ struct Instance {
   std::shared_ptr<const DistanceMatrix> matrix;
   // Pairs of cities that every tour must join (TSP): paths, or one tour of all cities.
   std::vector<std::array<int32_t, 2>> forced = {};
+  // Pairs a < b, ascending, of cities that no tour or path may join, beside those of a matrix.
+  std::vector<std::array<int32_t, 2>> forbidden = {};
   int32_t start = -1, end = -1;  // the path's given first and last city; -1: any
 
   int width() const { return numbers_of_item(problem); }
@@ -64,6 +67,7 @@ struct Instance {
   const char* beyond_networks() const {
     return matrix                   ? "only distances"
            : !forced.empty()        ? "forced edges"
+           : !forbidden.empty()     ? "forbidden edges"
            : start >= 0 || end >= 0 ? "given ends"
                                     : nullptr;
   }
@@ -84,12 +88,13 @@ inline InstancePointers pointers_to(std::span<const Instance> instances) {
   return pointers;
 }
 
-// kUnsolved: a limit or a signal came first; there is no order and no objective.
-enum class Status { kDone, kTimeLimit, kInterrupted, kUnsolved };
+// kUnsolved: a limit or a signal came first. kInfeasible: every order found takes ways that are forbidden.
+// Neither has an order and an objective.
+enum class Status { kDone, kTimeLimit, kInterrupted, kUnsolved, kInfeasible };
 
 // As the JSON says it.
 inline const char* name_of(Status status) {
-  constexpr const char* kNames[] = {"done", "time_limit", "interrupted", "unsolved"};
+  constexpr const char* kNames[] = {"done", "time_limit", "interrupted", "unsolved", "infeasible"};
   return kNames[static_cast<int>(status)];
 }
 
@@ -109,6 +114,7 @@ struct Solution {
   // order, 0 between two routes
   std::vector<int32_t> order;
   double objective = 0.0;  // TSP, CVRP: length under the instance's metric; KnapSack: packed value
+  int64_t violation = 0;   // how many forbidden ways the order takes, which make its length infinite
   double unrounded = 0.0;  // the Euclidean length, which no metric rounds; without coordinates the objective
   double weight = 0.0;     // packed by KnapSack
   double log_prob = 0.0;   // of the network for the order it drew; NaN when no network did
@@ -120,12 +126,24 @@ struct Solution {
 
 using SolutionBatch = std::vector<Solution>;
 
+inline bool has_answer(const Solution& solution) {
+  return solution.status != Status::kUnsolved && solution.status != Status::kInfeasible;
+}
+
 // Of an instance that no search came to.
 inline Solution unsolved() {
   Solution solution;
   solution.objective = solution.unrounded = solution.weight = std::numeric_limits<double>::quiet_NaN();
   solution.log_prob = solution.network_objective = std::numeric_limits<double>::quiet_NaN();
   solution.status = Status::kUnsolved;
+  return solution;
+}
+
+// Of one whose best order takes so many forbidden ways.
+inline Solution infeasible(int64_t violation) {
+  Solution solution = unsolved();
+  solution.violation = violation;
+  solution.status = Status::kInfeasible;
   return solution;
 }
 
@@ -146,6 +164,10 @@ inline uint64_t instance_hash(const Instance& instance) {
   add(instance.matrix ? instance.matrix->above : instance.values);
   if (instance.matrix) add(instance.matrix->back);
   add(instance.forced);
+  if (!instance.forbidden.empty()) {
+    hash = fnv1a("forbidden", hash);
+    add(instance.forbidden);
+  }
   if (instance.start >= 0 || instance.end >= 0) add(std::array{instance.start, instance.end});
   return hash;
 }

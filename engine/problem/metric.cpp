@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/problem/metric.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
 namespace pointsman {
 namespace {
 
@@ -32,6 +37,9 @@ double geographic_distance(const Instance& instance, int a, int b) {
 
 double city_distance(const Instance& instance, int a, int b) {
   if (a == b) return 0.0;
+  if (!instance.forbidden.empty() && std::binary_search(instance.forbidden.begin(), instance.forbidden.end(),
+                                                        std::array{std::min(a, b), std::max(a, b)}))
+    return std::numeric_limits<double>::infinity();
   if (instance.metric == Metric::kExplicit) return instance.matrix->at(a, b);
   if (instance.metric == Metric::kGeo) return geographic_distance(instance, a, b);
   const double *const from = instance.item(a), *const to = instance.item(b);
@@ -75,6 +83,13 @@ void write_unit_square(const Instance& instance, float* features) {
     write(instance.first(item), 0, features[0]);
     write(instance.second(item), 1, features[1]);
   }
+}
+
+bool forbids_ways(const Instance& instance) {
+  if (!instance.matrix) return !instance.forbidden.empty();
+  const auto is_infinite = [](double way) { return std::isinf(way); };
+  return std::ranges::any_of(instance.matrix->above, is_infinite) ||
+         std::ranges::any_of(instance.matrix->back, is_infinite);
 }
 
 bool has_integer_distances(const Instance& instance) {

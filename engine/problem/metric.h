@@ -33,7 +33,7 @@ struct Box {
 inline double plain_distance(double dx, double dy) { return euclidean_length<double>(dx, dy); }
 
 // Under the instance's metric: nint, ceil, pseudo-Euclidean, great circle, Manhattan, maximum, the matrix's
-// own number, or the plain Euclidean length.
+// own number, or the plain Euclidean length; infinite for a forbidden way.
 double city_distance(const Instance& instance, int a, int b);
 
 // The places as a network reads them: inside [0,1]^2 unchanged; otherwise the bounding box's corner is moved
@@ -41,7 +41,11 @@ double city_distance(const Instance& instance, int a, int b);
 // numbers are written.
 void write_unit_square(const Instance& instance, float* features);
 
-// Whether every distance is an integer, so that a tour's length is one too. Looks at all numbers of a matrix.
+// Whether some way is infinite: forbidden, or none.
+bool forbids_ways(const Instance& instance);
+
+// Whether every distance is an integer or infinite, so that a tour's length is one too. Looks at all numbers
+// of a matrix.
 bool has_integer_distances(const Instance& instance);
 
 }  // namespace pointsman

@@ -86,9 +86,9 @@ bool is_better(ProblemKind kind, double a, double b);
 double gap(ProblemKind kind, double objective, double reference);
 
 // The last word on every answer, recomputed on the host in double from the user's own numbers. Fills
-// objective, unrounded and weight from `order`. Returns an empty string when the order is a permutation of
-// all cities, a set of distinct items within the capacity, or routes within it that serve all customers; else
-// what is wrong with it, for a person.
+// objective, unrounded, weight and violation from `order`. Returns an empty string when the order is a
+// permutation of all cities that takes no forbidden way, a set of distinct items within the capacity, or
+// routes within it that serve all customers; else what is wrong with it, for a person.
 std::string validate_solution(const Instance& instance, Solution& solution);
 
 // The routes of an order that names a depot, none of which is empty.
@@ -100,7 +100,8 @@ std::vector<int32_t> order_of(const std::vector<std::vector<int32_t>>& routes);
 // none, and a customer's fits into a vehicle.
 std::string wrong_demand(const Instance& instance, size_t i);
 
-// The same of an answer of our own: an invalid one is a defect of the program, std::logic_error `what` + why.
+// The same of an answer of our own: one that is invalid but for forbidden ways is a defect of the program,
+// std::logic_error `what` + why.
 void require_valid(const Instance& instance, Solution& solution, const char* what);
 
 // How many items an order of the instance may have.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -51,6 +52,24 @@ std::string lost_edge(const Instance& instance, const std::vector<int32_t>& orde
   return "";
 }
 
+// Counts the forbidden ways of an order, and says what is wrong with the first.
+std::string count_forbidden(const Instance& instance, Solution& solution) {
+  const std::vector<int32_t>& order = solution.order;
+  std::string wrong;
+  solution.violation = 0;
+  if (instance.forbidden.empty() && !instance.matrix) return wrong;
+  for (size_t i = is_open(instance.problem) ? 1 : 0; i < order.size(); ++i) {
+    const int32_t from = i > 0 ? order[i - 1] : order.back();
+    if (!std::isinf(city_distance(instance, from, order[i]))) continue;
+    if (solution.violation++ > 0) continue;
+    wrong = std::string("the ") + problem_of(instance).answer + " takes the forbidden way from " +
+            std::to_string(from) + " to " + std::to_string(order[i]);
+  }
+  if (solution.violation > 0)
+    solution.objective = solution.unrounded = std::numeric_limits<double>::infinity();
+  return wrong;
+}
+
 std::string validate_tour(const Instance& instance, Solution& solution) {
   const std::vector<int32_t>& order = solution.order;
   const int n = instance.n();
@@ -67,7 +86,7 @@ std::string validate_tour(const Instance& instance, Solution& solution) {
       solution.objective += city_distance(instance, cycle[i], cycle[i + 1 < n ? i + 1 : 0]);
   }
   if (!instance.has_coordinates()) solution.unrounded = solution.objective;
-  return "";
+  return count_forbidden(instance, solution);
 }
 
 double cycle_length(const Instance& instance, const std::vector<int32_t>& order) {
@@ -126,7 +145,7 @@ std::string validate_path(const Instance& instance, Solution& solution) {
   solution.objective = path_length(instance, path);
   solution.unrounded = instance.has_coordinates() ? tour_length(instance.values.data(), path.data(), n, true)
                                                   : solution.objective;
-  return "";
+  return count_forbidden(instance, solution);
 }
 
 // From the end nearer to the corner (0, 0).

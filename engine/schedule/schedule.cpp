@@ -83,7 +83,7 @@ struct SearchedBatch {
 Solution improve_candidates(const Instance& instance, std::vector<Solution> candidates,
                             const ImproveOptions& options, const SearchControl& control,
                             WorkerThreads* workers) {
-  if (candidates.front().status == Status::kUnsolved) return std::move(candidates.front());
+  if (!has_answer(candidates.front())) return std::move(candidates.front());
   const double network_objective = candidates.front().objective;
   SearchControl to_the_end = {control.last(), control.interrupted};
   to_the_end.report.on_best = control.report.on_best;
@@ -392,8 +392,9 @@ PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& conf
         answer = quick_answer(*job.instances[i], Status::kTimeLimit);
     };
     answer_quickly(job.control.each && !told.control.is_over());  // only its own limit was too short
-    if (plan.start != Start::kNone && answer.status != Status::kUnsolved) answer.start = plan.start;
+    if (plan.start != Start::kNone && has_answer(answer)) answer.start = plan.start;
     answer_quickly(is_alone && job.control.check() == Status::kTimeLimit);
+    if (answer.violation > 0) answer = infeasible(answer.violation);
     job.sink(i, std::move(answer));
   };
   const auto* const one_by_one = std::get_if<InstanceSearch>(&plan.search);

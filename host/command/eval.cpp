@@ -68,9 +68,9 @@ struct Answers {
   ProgressLine line{};
 
   void add(size_t i, const Solution& solution) {
-    status = std::max(status, solution.status);
+    if (solution.status != Status::kInfeasible) status = std::max(status, solution.status);
     ++seen;
-    if (solution.status == Status::kUnsolved) return;
+    if (!has_answer(solution)) return;
     double& best = objectives[i];
     if (std::isnan(best) || is_better(instances[i].problem, solution.objective, best))
       best = solution.objective;

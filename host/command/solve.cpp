@@ -190,7 +190,7 @@ SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& inst
 // In the place of an answer that is worse or missing.
 void keep_incumbent(const Instance& instance, Solution&& incumbent, const SearchControl& control,
                     Solution& found) {
-  const bool is_solved = found.status != Status::kUnsolved;
+  const bool is_solved = has_answer(found);
   if (is_solved && !is_better(instance.problem, incumbent.objective, found.objective)) return;
   incumbent.status = is_solved ? found.status : control.check();
   incumbent.network_objective = found.network_objective;
@@ -239,7 +239,7 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
       if (control.report.on_best) control.report.on_best(at.best);
     };
     job.sink = [&](size_t i, Solution&& found) {
-      const bool is_solved = found.status != Status::kUnsolved;
+      const bool is_solved = has_answer(found);
       if (is_solved && control.report.on_best) control.report.on_best(found.objective);
       if (!incumbents.empty()) keep_incumbent(instances[i], std::move(incumbents[i]), control, found);
       solutions[i] = std::move(found);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/formats/formats.h"
 
+#include <cmath>
+
 #include "host/formats/npy_array.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
@@ -69,7 +71,8 @@ MatrixBuilder::MatrixBuilder(int n, size_t most_numbers) {
 
 bool MatrixBuilder::add(int i, int j, double value) {
   if (i == j) return true;
-  if (!is_distance(value)) return false;
+  if (std::isnan(value)) value = kNoWay;
+  if (!is_distance(value) && value != kNoWay) return false;
   (i < j ? matrix_.above : below_).push_back(value);
   return true;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -163,8 +164,10 @@ class MatrixBuilder {
 
   int n() const { return matrix_.n; }
 
-  // Adds the number of row i, column j, counted from 0; the diagonal is ignored. False if the number is
-  // invalid: refusal() returns why ("expected .., found ..").
+  static constexpr double kNoWay = std::numeric_limits<double>::infinity();
+
+  // Adds the number of row i, column j, counted from 0, or kNoWay or NaN, a missing one; the diagonal is
+  // ignored. False if the number is invalid: refusal() returns why ("expected .., found ..").
   bool add(int i, int j, double value);
   static std::string refusal(double value);
 

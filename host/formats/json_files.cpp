@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instances, solutions and errors in JSON and NDJSON (docs/file-formats.md). Unknown keys are ignored.
+#include <algorithm>
 #include <cmath>
 
 #include "engine/problem/fixed_edges.h"
@@ -57,18 +58,46 @@ void read_points(const JsonValue& object, Instance& instance) {
   }
 }
 
-// [n][n], the diagonal ignored.
+// A pair [a, b] of n cities, from 0.
+std::array<int32_t, 2> read_pair(const JsonValue& pair, int n) {
+  const std::vector<JsonValue> ends = pair.elements();
+  if (ends.size() != 2) pair.fail_expected("a pair of cities");
+  for (const JsonValue& end : ends) {
+    if (end.index() >= n) end.fail_expected("a city below " + std::to_string(n));
+  }
+  return {ends[0].index(), ends[1].index()};
+}
+
+// "forbidden": of an ATSP the ways from the first to the second, else those back too. Ascending.
+std::vector<std::array<int32_t, 2>> read_forbidden(const JsonValue& object, int n, bool is_one_way) {
+  std::vector<std::array<int32_t, 2>> ways;
+  const std::optional<JsonValue> given = object.find("forbidden");
+  if (!given) return ways;
+  for (const JsonValue& pair : given->elements()) {
+    const auto [from, to] = read_pair(pair, n);
+    if (from == to) pair.fail_expected("two cities");
+    ways.push_back({from, to});
+    if (!is_one_way) ways.push_back({to, from});
+  }
+  std::ranges::sort(ways);
+  return ways;
+}
+
+// [n][n], the diagonal ignored; null where there is no way.
 void read_matrix(const JsonValue& object, Instance& instance) {
   const JsonValue matrix = object.get("distance_matrix");
   const std::vector<JsonValue> rows = matrix.elements();
   check_size(matrix, rows.size(), instance);
   const int n = static_cast<int>(rows.size());
+  const auto forbidden = read_forbidden(object, n, instance.problem == ProblemKind::kAtsp);
   MatrixBuilder builder(n, rows.size() * rows.size());
   for (int i = 0; i < n; ++i) {
     const std::vector<JsonValue> row = rows[i].elements();
     if (row.size() != rows.size()) rows[i].fail_expected("a row of " + std::to_string(n) + " distances");
     for (int j = 0; j < n; ++j) {
-      const double distance = i == j ? 0.0 : row[j].number();
+      const bool is_way = i != j && row[j].kind() != JsonValue::Kind::kNull &&
+                          !std::ranges::binary_search(forbidden, std::array{i, j});
+      const double distance = is_way ? row[j].number() : MatrixBuilder::kNoWay;
       if (!builder.add(i, j, distance)) row[j].fail(MatrixBuilder::refusal(distance));
     }
   }
@@ -79,12 +108,9 @@ void read_matrix(const JsonValue& object, Instance& instance) {
 void read_forced(const JsonValue& edges, Instance& instance) {
   const std::vector<JsonValue> pairs = edges.elements();
   for (const JsonValue& pair : pairs) {
-    const std::vector<JsonValue> ends = pair.elements();
-    if (ends.size() != 2) pair.fail_expected("a pair of cities");
-    for (const JsonValue& end : ends) {
-      if (end.index() >= instance.n()) end.fail_expected("a city below " + std::to_string(instance.n()));
-    }
-    instance.forced.push_back({ends[0].index(), ends[1].index()});
+    instance.forced.push_back(read_pair(pair, instance.n()));
+    const auto& [a, b] = instance.forced.back();
+    if (std::isinf(city_distance(instance, a, b))) pair.fail_expected("an edge that is not forbidden");
   }
   size_t at = 0;
   if (const std::string wrong = wrong_edges(instance.n(), instance.forced, at); !wrong.empty())
@@ -135,6 +161,9 @@ Instance read_instance(const JsonValue& object) {
           object.get("distance_matrix").fail(asymmetry_text(*instance.matrix, 0, "\"problem\": \"atsp\""));
       } else {
         read_points(object, instance);
+        for (const auto& [a, b] : read_forbidden(object, instance.n(), false)) {
+          if (a < b) instance.forbidden.push_back({a, b});
+        }
       }
       if (is_open(instance.problem)) {
         read_ends(object, instance);
@@ -164,7 +193,7 @@ JsonText if_known(bool is_known, const Value& value, const JsonText& otherwise =
 std::string instance_json(const Instance& instance) {
   const Problem& problem = problem_of(instance);
   const auto n = static_cast<size_t>(instance.n());
-  JsonText points, matrix, forced, demands, weights, values;
+  JsonText points, matrix, forced, forbidden, demands, weights, values;
   const auto number = [&](size_t i, size_t field) { return instance.values[instance.width() * i + field]; };
   const auto column = [&](size_t field) { return json_array(n, [&](size_t i) { return number(i, field); }); };
   switch (problem.fields) {
@@ -186,11 +215,12 @@ std::string instance_json(const Instance& instance) {
     matrix =
         json_array(n, [&](int a) { return json_array(n, [&](int b) { return instance.matrix->at(a, b); }); });
   }
-  if (!instance.forced.empty()) {
-    forced = json_array(instance.forced.size(), [&](size_t i) {
-      return json_array(2, [&](size_t k) { return instance.forced[i][k]; });
-    });
-  }
+  const auto pairs = [](const std::vector<std::array<int32_t, 2>>& edges) {
+    return json_array(edges.size(),
+                      [&](size_t i) { return json_array(2, [&](size_t k) { return edges[i][k]; }); });
+  };
+  if (!instance.forced.empty()) forced = pairs(instance.forced);
+  if (!instance.forbidden.empty()) forbidden = pairs(instance.forbidden);
   const bool has_metric = instance.metric != Metric::kEuclidean && !instance.matrix;
   return json_object({{"id", if_known(instance.has_id, instance.id)},
                       {"problem", name_of(instance.problem)},
@@ -199,6 +229,7 @@ std::string instance_json(const Instance& instance) {
                       {"coordinates", points},
                       {"distance_matrix", matrix},
                       {"forced", forced},
+                      {"forbidden", forbidden},
                       {"start", if_known(instance.start >= 0, instance.start)},
                       {"end", if_known(instance.end >= 0, instance.end)},
                       {"demands", demands},
@@ -273,7 +304,8 @@ std::string start_of(int64_t index, const Instance& instance, const std::string&
 // The remaining members.
 std::string found_json(const Instance& instance, const Solution& solution, double gap) {
   const Problem& problem = problem_of(instance);
-  const bool is_solved = solution.status != Status::kUnsolved;
+  const bool is_solved = has_answer(solution);
+  const bool is_infeasible = solution.status == Status::kInfeasible;
   const bool has_length = is_solved && has_metric(problem.fields) && instance.has_coordinates();
   const JsonText objective = objective_json(instance, solution.objective);
   const bool has_network = std::isfinite(solution.network_objective);
@@ -282,6 +314,7 @@ std::string found_json(const Instance& instance, const Solution& solution, doubl
   const JsonText order = order_json(problem, solution.order);
   const JsonText found = json_object(
       {{"status", name_of(solution.status)},
+       {"violation", if_known(is_infeasible, solution.violation)},
        {problem.objective_key, if_known(is_solved, objective)},
        {"cost_euclidean", if_known(has_length, solution.unrounded)},
        {"weight", if_known(is_solved && problem.has_packing, solution.weight)},
@@ -300,6 +333,7 @@ std::string summary_json(const SolveSummary& s) {
   return json_object(
              {{"instances", s.instances},
               {"unsolved", if_known(s.unsolved > 0, s.unsolved)},
+              {"infeasible", if_known(s.infeasible > 0, s.infeasible)},
               {"mean_cost", s.mean_cost},
               {"mean_network_cost", if_known(std::isfinite(s.mean_network_cost), s.mean_network_cost)},
               {"gap", s.gap},

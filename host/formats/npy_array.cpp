@@ -199,11 +199,15 @@ std::string NpyArray::index_text(size_t i) const {
   return "[" + text + "]";
 }
 
-double NpyArray::number(size_t i) const {
+double NpyArray::any_number(size_t i) const {
   if (!header_.is_float()) return static_cast<double>(integer(i));
   const std::string_view bytes = element(i);
-  const double value = header_.item_size == 8 ? load_bytes<double>(bytes, 0)
-                                              : static_cast<double>(load_bytes<float>(bytes, 0));
+  return header_.item_size == 8 ? load_bytes<double>(bytes, 0)
+                                : static_cast<double>(load_bytes<float>(bytes, 0));
+}
+
+double NpyArray::number(size_t i) const {
+  const double value = any_number(i);
   if (!std::isfinite(value))
     fail_at(i, std::string("expected a finite number, found ") + (std::isnan(value) ? "nan" : "inf"));
   return value;

@@ -69,7 +69,8 @@ class NpyArray {
   const std::vector<int64_t>& shape() const { return header_.shape; }
   bool is_packed() const { return is_packed_; }  // check_input_size() limits what is made of it, too
 
-  double number(size_t i) const;  // of an f, i, u or b array; always finite
+  double number(size_t i) const;      // of an f, i, u or b array; always finite
+  double any_number(size_t i) const;  // as it stands
   void numbers(size_t first, std::span<double> to) const;
   int64_t integer(size_t i) const;   // of an i, u or b array
   std::string text(size_t i) const;  // of a U or S array, as UTF-8

@@ -121,7 +121,7 @@ void check_uniform(const InstanceBatch& instances) {
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
   if (!std::ranges::all_of(instances, &Instance::suits_networks))
-    throw OutputRefused("an array of coordinates holds no matrix and no forced edges; use json or tsplib");
+    throw OutputRefused("an array of coordinates holds no matrix and no forced or forbidden edges; use json");
   const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };
   if (!std::ranges::all_of(instances, is_euclidean))
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
@@ -200,7 +200,7 @@ InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<Problem
     for (int i = 0; i < builder.n(); ++i) {
       watch.after(n);
       for (int j = 0; j < builder.n(); ++j, ++next) {
-        const double distance = i == j ? 0.0 : array.number(next);
+        const double distance = i == j ? 0.0 : array.any_number(next);
         if (!builder.add(i, j, distance)) array.fail_at(next, MatrixBuilder::refusal(distance));
       }
     }
@@ -423,7 +423,7 @@ std::string write_npy_answers(const Answer& answer) {
   const bool has_all_items = problem.has_all_items;
   std::string out = npy_header(has_all_items ? "<i4" : "|u1", {answer.solutions.size(), n});
   for (const Solution& solution : answer.solutions) {
-    if (solution.status == Status::kUnsolved) {  // a row of -1
+    if (!has_answer(solution)) {  // a row of -1
       out.append(n * (has_all_items ? sizeof(int32_t) : 1), '\xFF');
       continue;
     }

@@ -438,6 +438,7 @@ std::string write_tsplib(const InstanceBatch& instances) {
   const bool is_cvrp = problem_of(instance).has_depot, is_path = is_open(instance.problem);
   if (instance.start >= 0 || instance.end >= 0)
     throw OutputRefused("a TSPLIB file does not hold the given ends of a path; use json");
+  if (forbids_ways(instance)) throw OutputRefused("a TSPLIB file does not hold forbidden edges; use json");
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
   std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) +
@@ -478,8 +479,9 @@ std::string write_tour(const Answer& answer) {
     throw OutputRefused("a .tour file holds one TSP tour; use json, ndjson, npy or npz");
   const Instance& instance = answer.instances[0];
   const Solution& solution = answer.solutions[0];
-  if (solution.status == Status::kUnsolved)
-    throw OutputRefused("no tour was found before the run was stopped");
+  if (!has_answer(solution))
+    throw OutputRefused(solution.status == Status::kUnsolved ? "no tour was found before the run was stopped"
+                                                             : "every tour found takes a forbidden way");
   const std::string cost = objective_text(instance, solution.objective);
   std::string out =
       "NAME : " + printable(instance.id.empty() ? "tour" : instance.id) + "." + cost +
@@ -527,8 +529,7 @@ std::string write_routes(const Answer& answer) {
   if (answer.solutions.size() != 1 || !problem_of(answer.instances[0]).has_depot)
     throw OutputRefused("a .sol file holds the routes of one CVRP; use json, ndjson, npy or npz");
   const Solution& solution = answer.solutions[0];
-  if (solution.status == Status::kUnsolved)
-    throw OutputRefused("no routes were found before the run was stopped");
+  if (!has_answer(solution)) throw OutputRefused("no routes were found before the run was stopped");
   std::string out;
   int number = 0;
   for (const std::vector<int32_t>& route : routes_of(solution.order)) {

@@ -48,8 +48,9 @@ std::string short_objective_text(const Instance& instance, double objective) {
 }
 
 std::string summary_text(const SolveSummary& s) {
-  return std::to_string(s.instances - s.unsolved) + " solved" +
+  return std::to_string(s.instances - s.unsolved - s.infeasible) + " solved" +
          (s.unsolved > 0 ? ", " + std::to_string(s.unsolved) + " not" : "") +
+         (s.infeasible > 0 ? ", " + std::to_string(s.infeasible) + " infeasible" : "") +
          mean_and_gap(s.mean_cost, s.gap) +
          (std::isfinite(s.mean_network_cost) ? ", the network alone " + short_number(s.mean_network_cost)
                                              : "") +

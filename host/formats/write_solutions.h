@@ -28,8 +28,8 @@ struct SummaryGroup {
 
 // "summary" of the JSON answer (docs/file-formats.md).
 struct SolveSummary {
-  int code = 0;                         // the exit code: 0, or 128 + the signal that ended the run
-  int64_t instances = 0, unsolved = 0;  // unsolved: instances without a solution, which the means leave out
+  int code = 0;  // the exit code: 0, or 128 + the signal that ended the run
+  int64_t instances = 0, unsolved = 0, infeasible = 0;  // the latter two: without a solution, in no mean
   double mean_cost = kNoNumber;
   double mean_network_cost = kNoNumber;  // before any improvement, if known
   double gap = kNoNumber;                // the mean over the instances, as a fraction

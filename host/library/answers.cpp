@@ -14,6 +14,7 @@ static_assert(static_cast<int>(Status::kDone) == POINTSMAN_DONE);
 static_assert(static_cast<int>(Status::kTimeLimit) == POINTSMAN_TIME_LIMIT);
 static_assert(static_cast<int>(Status::kInterrupted) == POINTSMAN_INTERRUPTED);
 static_assert(static_cast<int>(Status::kUnsolved) == POINTSMAN_UNSOLVED);
+static_assert(static_cast<int>(Status::kInfeasible) == POINTSMAN_INFEASIBLE);
 
 // As the file of this format has them.
 std::string formatted(const AnswerFormat& format, const pointsman_instances* instances,
@@ -33,7 +34,7 @@ void require_answers_to(const InstanceBatch& instances, const SolutionBatch& sol
                                 std::to_string(solutions.size()));
   }
   for (size_t i = 0; i < solutions.size(); ++i) {
-    if (solutions[i].status == Status::kUnsolved) continue;
+    if (!has_answer(solutions[i])) continue;
     Solution measured = solutions[i];
     const std::string wrong = validate_solution(instances[i], measured);
     const std::string at = "[" + std::to_string(i) + "]";
@@ -69,7 +70,7 @@ int pointsman_answers_get(const pointsman_answers* answers, size_t index, points
   if (index >= pointsman_answers_count(answers) || answer == nullptr) return POINTSMAN_USAGE;
   const Solution& own = answers->solutions[index];
   pointsman_answer view = {};
-  view.order = own.status == Status::kUnsolved ? nullptr : own.order.data();
+  view.order = has_answer(own) ? own.order.data() : nullptr;
   view.length = own.order.size();
   view.cost = own.objective;
   view.unrounded = own.unrounded;

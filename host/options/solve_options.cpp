@@ -63,8 +63,8 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
                      "on: local search from the best tours or routes; default: on in mode auto");
   options
       .add("--kicks", solve.kicks, int64_t{-1},
-           "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city or "
-           "1000 a customer, in 2opt 64 a city, or until the limit; else none")
+           "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city, "
+           "7 of a path, or 1000 a customer, in 2opt 64 a city, or until the limit; else none")
       .range(-1, int64_t{1} << 40);
   options.add("--stop-at-first-misfit", solve.policy.stop_at_first_misfit,
               "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit "

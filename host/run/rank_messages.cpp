@@ -81,6 +81,7 @@ MessageWriter& put(MessageWriter& message, const Instance& instance) {
   message.put(instance.capacity)
       .put(instance.values)
       .put(instance.forced)
+      .put(instance.forbidden)
       .put(instance.start)
       .put(instance.end);
   message.put(instance.matrix ? instance.matrix->n : -1);
@@ -93,6 +94,7 @@ Instance take_instance(MessageReader& message) {
   message.get(instance.capacity)
       .get(instance.values)
       .get(instance.forced)
+      .get(instance.forbidden)
       .get(instance.start)
       .get(instance.end);
   if (const int n = message.next<int>(); n >= 0) {
@@ -105,6 +107,7 @@ Instance take_instance(MessageReader& message) {
 
 MessageWriter& put(MessageWriter& message, const Solution& solution) {
   message.put(solution.order).put(solution.objective).put(solution.unrounded).put(solution.weight);
+  message.put(solution.violation);
   message.put(solution.log_prob).put(solution.network_objective);
   return message.put(solution.status).put(solution.start).put(solution.kicks);
 }
@@ -112,6 +115,7 @@ MessageWriter& put(MessageWriter& message, const Solution& solution) {
 Solution take_solution(MessageReader& message) {
   Solution solution;
   message.get(solution.order).get(solution.objective).get(solution.unrounded).get(solution.weight);
+  message.get(solution.violation);
   message.get(solution.log_prob).get(solution.network_objective);
   message.get(solution.status).get(solution.start).get(solution.kicks);
   return solution;

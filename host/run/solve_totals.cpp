@@ -27,8 +27,8 @@ SolutionSums& SolveTotals::group_of(const Instance& instance) {
 void SolveTotals::add(const Instance& instance, const Solution& solution, double solution_gap) {
   SolutionSums::add(instance, solution, solution_gap);
   group_of(instance).add(instance, solution, solution_gap);
-  cut_short += solution.status != Status::kDone;
-  if (solution.status == Status::kUnsolved) return;
+  cut_short += solution.status != Status::kDone && solution.status != Status::kInfeasible;
+  if (!has_answer(solution)) return;
   kicks += solution.kicks;
   start = solved() == 1 || start == name_of(solution.start) ? name_of(solution.start) : "mixed";
   if (!std::isnan(solution.network_objective))
@@ -40,6 +40,7 @@ SolveSummary summarise(SolveRun& run, const SolveTotals& totals, const SolveOpti
   SolveSummary summary;
   summary.instances = totals.instances;
   summary.unsolved = totals.unsolved;
+  summary.infeasible = totals.infeasible;
   summary.mean_cost = totals.mean_objective();
   summary.gap = totals.mean_gap();
   if (run.report.improve) summary.mean_network_cost = totals.mean_network_objective();

@@ -17,7 +17,7 @@ namespace pointsman {
 
 // Sums over the solutions of some instances.
 struct SolutionSums {
-  int64_t instances = 0, unsolved = 0;  // of all instances, unsolved ones included
+  int64_t instances = 0, unsolved = 0, infeasible = 0;  // of all instances, these included
   double objective = 0, gap = 0;
   int64_t with_gap = 0;
   std::optional<ProblemKind> problem;  // of all; none: several
@@ -27,11 +27,12 @@ struct SolutionSums {
     ++instances;
     problem = instances == 1 || problem == instance.problem ? std::optional(instance.problem) : std::nullopt;
     if (solution.status == Status::kUnsolved) return void(++unsolved);
+    if (solution.status == Status::kInfeasible) return void(++infeasible);
     objective += solution.objective;
     if (!std::isnan(solution_gap)) gap += solution_gap, ++with_gap;
   }
 
-  int64_t solved() const { return instances - unsolved; }
+  int64_t solved() const { return instances - unsolved - infeasible; }
   // NaN when there is nothing to average, and for a mix of lengths and values.
   double mean_objective() const {
     return problem && solved() > 0 ? objective / static_cast<double>(solved()) : std::nan("");

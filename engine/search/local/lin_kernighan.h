@@ -68,11 +68,16 @@ class LinKernighan {
     for (int i = 0; i < n_; ++i) length += distance(tour_.at(i), tour_.at(tour_.after(i)));
     return length;
   }
+  // Of those that are not fixed.
   double median_edge() const {
     std::vector<double> edges;
-    for (int i = 0; i < n_; ++i) edges.push_back(distances_(tour_.at(i), tour_.at(tour_.after(i))));
-    std::nth_element(edges.begin(), edges.begin() + n_ / 2, edges.end());
-    return edges[n_ / 2];
+    for (int i = 0; i < n_; ++i) {
+      const int32_t a = tour_.at(i), b = tour_.at(tour_.after(i));
+      if (!fixed_.has(a, b)) edges.push_back(distances_(a, b));
+    }
+    const auto middle = edges.begin() + static_cast<ptrdiff_t>(edges.size() / 2);
+    std::nth_element(edges.begin(), middle, edges.end());
+    return *middle;
   }
   // Whether a change of the length, of a kick and its repair, may be nothing but rounding.
   bool is_negligible(Length change) const {

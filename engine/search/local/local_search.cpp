@@ -20,8 +20,8 @@ std::unique_ptr<LocalSearch> make_local_search(const Instance& instance, const I
 }
 
 int64_t default_kicks(const Problem& problem, int n) {
-  return problem.has_depot ? int64_t{RouteSearch::kKicksPerCustomer} * (n - 1)
-                           : int64_t{TourSearch::kKicksPerCity} * n;
+  if (problem.has_depot) return int64_t{RouteSearch::kKicksPerCustomer} * (n - 1);
+  return int64_t{is_open(problem.kind) ? TourSearch::kKicksPerCityOfPath : TourSearch::kKicksPerCity} * n;
 }
 
 int64_t kicks_of(const Instance& instance, const ImproveOptions& options, const SearchControl& control) {
@@ -48,7 +48,7 @@ Solution local_search(const Instance& instance, const ImproveOptions& options, c
   try {
     const auto search = make_local_search(instance, options, control);
     Solution solution = search->start(control);
-    if (control.report.on_best) control.report.on_best(solution.objective);
+    if (control.report.on_best && solution.violation == 0) control.report.on_best(solution.objective);
     if (!search->improve(solution, control, workers)) solution.status = control.check();
     return solution;
   } catch (const CallStopped&) {

@@ -27,10 +27,10 @@ class LocalSearch {
  public:
   virtual ~LocalSearch() = default;
 
-  // A solution without a network, to improve. Throws CallStopped.
+  // A solution without a network, to improve; where ways are forbidden it may take some. Throws CallStopped.
   virtual Solution start(const SearchControl& control) const = 0;
 
-  // Both replace the order of a valid solution by one that is never longer under the instance's own metric,
+  // Both replace the order of such a solution by one that is never longer under the instance's own metric,
   // and revalidate it. They return false if a limit cut them short; if the clock set the schedule of the
   // kicks, the status becomes kTimeLimit. descend() goes to the next local optimum; improve() goes on by
   // kicks. Deterministic, whatever the number of `workers`, unless a limit strikes.

@@ -2,21 +2,29 @@
 #include "engine/search/local/symmetric_form.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
 #include <memory>
 
 #include "engine/problem/metric.h"
 
 namespace pointsman {
+namespace {
+
+constexpr int kNowhereRank = 10;  // nowhere is as far as a city's nearest of this rank, in the median
+
+}  // namespace
 
 SymmetricForm::SymmetricForm(const Instance& instance, const StopToken& stop)
     : instance_(instance),
       cities_(instance.n() + (is_open(instance.problem) ? 1 : 0)),
       is_doubled_(instance.matrix && !instance.matrix->is_symmetric()),
+      has_forbidden_(forbids_ways(instance)),
       fixed_(instance.forced) {
-  if (!is_path() && !is_doubled_) return;
+  if (!is_path() && !is_doubled_ && !has_forbidden_) return;
   StopMeter meter(&stop);
-  const double longest = longest_way(meter);
-  never_ = longest > 0.0 ? 4.0 * longest : 1.0;  // a move takes away three edges
+  measure_ways(meter);
   own_.emplace();
   own_->metric = Metric::kExplicit;
   own_->matrix = std::make_shared<const DistanceMatrix>(edges(meter));
@@ -29,18 +37,45 @@ SymmetricForm::SymmetricForm(const Instance& instance, const StopToken& stop)
 double SymmetricForm::way(int from, int to) const {
   const int nowhere = is_path() ? instance_.n() : -1;
   const auto may_be = [](int32_t given, int found) { return given < 0 || given == found; };
-  if (from == nowhere) return may_be(instance_.start, to) ? 0.0 : never_;
-  if (to == nowhere) return may_be(instance_.end, from) ? 0.0 : never_;
-  return city_distance(instance_, from, to);
+  if (from == nowhere) return may_be(instance_.start, to) ? nowhere_ : never_;
+  if (to == nowhere) return may_be(instance_.end, from) ? nowhere_ : never_;
+  return own_way(from, to);
 }
 
-double SymmetricForm::longest_way(StopMeter& meter) const {
+double SymmetricForm::own_way(int from, int to) const {
+  const double length = city_distance(instance_, from, to);
+  return std::isinf(length) ? forbidden_ : length;
+}
+
+double SymmetricForm::answer_length(double tour) const {
+  if (has_forbidden_ && tour >= forbidden_) return std::numeric_limits<double>::infinity();
+  return is_path() ? tour - 2.0 * nowhere_ : tour;
+}
+
+void SymmetricForm::measure_ways(StopMeter& meter) {
+  const int n = instance_.n();
+  std::vector<double> ways, ranked;
   double longest = 0.0;
-  for (int a = 0; a < instance_.n(); ++a) {
-    meter.check(instance_.n());
-    for (int b = 0; b < instance_.n(); ++b) longest = std::max(longest, city_distance(instance_, a, b));
+  for (int a = 0; a < n; ++a) {
+    meter.check(n);
+    ways.clear();
+    for (int b = 0; b < n; ++b) {
+      const double way = b == a ? 0.0 : city_distance(instance_, a, b);
+      if (b != a && std::isfinite(way)) ways.push_back(way);
+    }
+    if (ways.empty()) continue;
+    longest = std::max(longest, *std::max_element(ways.begin(), ways.end()));
+    const auto ranked_way = ways.begin() + std::min<ptrdiff_t>(kNowhereRank, std::ssize(ways)) - 1;
+    std::nth_element(ways.begin(), ranked_way, ways.end());
+    ranked.push_back(*ranked_way);
   }
-  return longest;
+  const double unit = longest > 0.0 ? longest : 1.0;
+  forbidden_ = (cities_ + 1) * unit;
+  never_ = has_forbidden_ ? cities_ * forbidden_ : 4.0 * unit;  // a move takes away three edges
+  if (!is_path() || ranked.empty()) return;
+  const auto middle = ranked.begin() + std::ssize(ranked) / 2;
+  std::nth_element(ranked.begin(), middle, ranked.end());
+  nowhere_ = *middle;
 }
 
 DistanceMatrix SymmetricForm::edges(StopMeter& meter) const {
@@ -49,7 +84,7 @@ DistanceMatrix SymmetricForm::edges(StopMeter& meter) const {
   edges.above.reserve(n * (n - 1) / 2);
   const auto length = [&](int a, int b) {
     const bool is_nowhere = std::max(a, b) >= instance_.n();
-    return is_nowhere ? 0.0 : city_distance(instance_, a, b);
+    return is_nowhere ? nowhere_ : own_way(a, b);
   };
   for (int a = 0; a < cities_; ++a) {
     meter.check(cities_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -45,6 +46,7 @@ struct Kicks {
   const uint64_t seed;
   LinKernighan<Length>& tour;
   const SearchControl& control;
+  const SymmetricForm& form;
   const int n = distances.n();
   std::atomic<bool> hurried{false};  // the time limit set the schedule
 
@@ -180,8 +182,9 @@ struct Kicks {
   // A few edges so long that nothing else is seen beside them say nothing of how much a kick may cost, nor do
   // fixed edges.
   Cooling cooling(int64_t kicks, int helpers) {
-    const double edge =
-        distances.is_wide() ? tour.median_edge() : distances.to_double(tour.length()) / (n - fixed.count());
+    const double edge = distances.is_wide() || form.has_forbidden()
+                            ? tour.median_edge()
+                            : distances.to_double(tour.length()) / (n - fixed.count());
     return {kHeat * edge, Clock::now(), 0.0, static_cast<double>(helpers) / static_cast<double>(kicks),
             hurried};
   }
@@ -197,7 +200,8 @@ struct Kicks {
   }
 
   void report(Length length) const {
-    if (control.report.on_best) control.report.on_best(distances.to_double(length));
+    const double answer = form.answer_length(distances.to_double(length));
+    if (control.report.on_best && std::isfinite(answer)) control.report.on_best(answer);
   }
 };
 
@@ -289,10 +293,10 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
     tour.descend(control);
     finished = !tour.stopped();
   }
-  if (control.report.on_best) control.report.on_best(distance_.to_double(tour.length()));
+  Kicks<Length> all{distance_, neighbours_, fixed_, options_.seed, tour, control, form_};
+  all.report(tour.length());
   constexpr int kFewestCuts = 4;  // of a kick
   if (finished && kicks > 0 && !is_small && n_ - fixed_.count() >= kFewestCuts) {
-    Kicks<Length> all{distance_, neighbours_, fixed_, options_.seed, tour, control};
     solution.kicks = all.make(kicks, workers);
     finished = solution.kicks == kicks;
     if (finished && all.hurried && solution.status == Status::kDone) solution.status = Status::kTimeLimit;
@@ -300,9 +304,11 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
   Solution improved = solution;
   improved.order = order_of(tour.places());
   require_valid(instance_, improved, "local search left no tour: ");
-  // The objective is a double, which may not show what a WideLength has gained.
-  if (distance_.is_wide() ? tour.length() < before
-                          : is_better(instance_.problem, improved.objective, solution.objective))
+  // The objective is a double, which may not show what a WideLength has gained, and infinite with one
+  // forbidden way as with many.
+  if (distance_.is_wide() || form_.has_forbidden()
+          ? tour.length() < before
+          : is_better(instance_.problem, improved.objective, solution.objective))
     solution = std::move(improved);
   return finished;
 }

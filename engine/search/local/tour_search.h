@@ -27,7 +27,7 @@ namespace pointsman {
 // strikes. The instance must outlive it. Throws CallStopped when `control` says so before it is ready.
 class TourSearch final : public LocalSearch {
  public:
-  static constexpr int kKicksPerCity = 4;
+  static constexpr int kKicksPerCity = 4, kKicksPerCityOfPath = 7;
 
   TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
 

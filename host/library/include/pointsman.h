@@ -56,7 +56,8 @@ enum {
   POINTSMAN_DONE = 0,
   POINTSMAN_TIME_LIMIT = 1,   // the best when the limit came
   POINTSMAN_INTERRUPTED = 2,  // the best when the progress callback cancelled
-  POINTSMAN_UNSOLVED = 3      // the limit or the cancel came before any answer
+  POINTSMAN_UNSOLVED = 3,     // the limit or the cancel came before any answer
+  POINTSMAN_INFEASIBLE = 4    // every tour or path found takes a forbidden way
 };
 
 typedef struct pointsman_solver pointsman_solver;        // a device, its threads, the models that were read
@@ -141,7 +142,8 @@ typedef struct pointsman_instance {
 // One answer, as its owner holds it. Costs and weights are in the instance's own units.
 typedef struct pointsman_answer {
   size_t size;
-  // [length] the tour, open and from 0, or the items taken in the order they were found; NULL when unsolved.
+  // [length] the tour, open and from 0, or the items taken in the order they were found; NULL when unsolved or
+  // infeasible.
   const int32_t* order;
   size_t length;
   double cost;          // TSP: the length under the instance's metric; KnapSack: the packed value
@@ -153,7 +155,7 @@ typedef struct pointsman_answer {
   // tells none
   const char* start;
   int64_t kicks;     // that the local search made
-  int32_t status;    // POINTSMAN_DONE .. POINTSMAN_UNSOLVED; with the last the numbers above are NaN
+  int32_t status;    // POINTSMAN_DONE ..; when unsolved or infeasible the numbers above are NaN
   int32_t reserved;  // 0
 } pointsman_answer;
 

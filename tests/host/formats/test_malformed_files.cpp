@@ -218,11 +218,11 @@ TEST_CASE("malformed .npy matrices are told with their element") {
   const auto two = [](double above, double below) {
     return npy(header("<f8", "(2, 2)"), doubles({0, above, below, 0}));
   };
-  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
   check(
       {{"a.npy", two(-1, -1), 0, "[0, 1]: expected a number from 0 to 1e100, found -1"},
        {"a.npy", two(1e101, 0), 0, "[0, 1]: expected a number from 0 to 1e100"},
-       {"a.npy", two(nan, 0), 0, "[0, 1]: expected a finite number, found nan"},
+       {"a.npy", two(-inf, 0), 0, "[0, 1]: expected a number from 0 to 1e100, found -inf"},
        {"a.npy", npy(header("<f8", "(2, 1, 1)"), doubles({0, 0})) + "x", 0, "expected 16 bytes of data"},
        {"a.npy", npy(header("<f8", "(1, 2, 2)"), doubles({0, 1, -3, 0})), 0, "[0, 1, 0]: expected a number"},
        {"a.npy", kOneByTwo, 0, "expected (n, n) or (B, n, n), found (1, 2)"},
@@ -313,6 +313,10 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", t("]]", "]],\"forced\":[[0,2]]"), 1, "expected a city below 2"},
       {"a.json", t("]]", "]],\"forced\":[[0]]"), 1, "expected a pair of cities"},
       {"a.json", t("]]", "]],\"forced\":[[1,1]]"), 1, "expected two cities"},
+      {"a.json", t("]]", "]],\"forbidden\":[[0,2]]"), 1, "expected a city below 2"},
+      {"a.json", t("]]", "]],\"forbidden\":[[1,1]]"), 1, "expected two cities"},
+      {"a.json", t("]]", "]],\"forbidden\":[[0,1]],\"forced\":[[1,0]]"), 1,
+       "expected an edge that is not forbidden"},
       {"a.json", replaced(t("tsp", "path"), "]]", "]],\"start\":2"), 1, "start: expected a city below 2"},
       {"a.json", replaced(t("tsp", "path"), "]]", "]],\"start\":1,\"end\":1"), 1,
        "end: expected another city than \"start\""},

@@ -40,6 +40,11 @@ void check_four(const Instance& instance) {
   CHECK(instance.matrix->above == kAbove);
 }
 
+// The text with its last `what` replaced.
+std::string with(std::string text, const std::string& what, const std::string& by) {
+  return text.replace(text.rfind(what), what.size(), by);
+}
+
 template <typename T>
 InstanceFile read_matrix(const std::string& type, std::vector<size_t> shape,
                          std::initializer_list<T> values) {
@@ -178,6 +183,46 @@ TEST_CASE("forced edges stand before or behind the cities of a TSPLIB file, and 
     CHECK(only(parse_instances(write_json({instance}), "a.json")).forced == edges);
     CHECK_THROWS_AS(write_npy({instance}), OutputRefused);
   }
+}
+
+TEST_CASE("forbidden edges of cities, and ways of a matrix that are not there") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::string cities =
+      "{\"problem\":\"tsp\",\"coordinates\":[[0,0],[0,1],[1,1]],\"forbidden\":[[0,2],[1,2]]}\n";
+  const Instance points = only(parse_instances(cities, "a.json"));
+  CHECK(city_distance(points, 2, 0) == inf);
+  CHECK(city_distance(points, 0, 1) == 1);
+  CHECK_FALSE(points.suits_networks());
+  CHECK(write_json({points}) == cities);
+  CHECK_THROWS_AS(write_npy({points}), OutputRefused);
+  CHECK_THROWS_AS(write_tsplib({points}), OutputRefused);
+  Instance others = points;
+  others.forbidden.pop_back();
+  CHECK(instance_hash(others) != instance_hash(points));
+  const std::string swapped = with(cities, "[[0,2],[1,2]]", "[[2,1],[2,0],[0,2]]");
+  CHECK(only(parse_instances(swapped, "a.json")).forbidden ==
+        std::vector<std::array<int32_t, 2>>{{0, 2}, {0, 2}, {1, 2}});
+
+  const std::string ways = "{\"problem\":\"atsp\",\"distance_matrix\":[[0,1,null],[1,0,1],[1,1,0]]}\n";
+  const Instance one_way = only(parse_instances(ways, "a.json"));
+  CHECK(city_distance(one_way, 0, 2) == inf);
+  CHECK(city_distance(one_way, 2, 0) == 1);
+  CHECK(write_json({one_way}) == ways);
+  CHECK_THROWS_AS(write_tsplib({one_way}), OutputRefused);
+  const std::string named =
+      "{\"problem\":\"atsp\",\"forbidden\":[[0,2]],\"distance_matrix\":[[0,1,1],[1,0,1],[1,1,0]]}\n";
+  CHECK(write_json({only(parse_instances(named, "a.json"))}) == ways);
+  const Instance both = only(parse_instances(with(named, "atsp", "tsp"), "a.json"));
+  CHECK(both.matrix->is_symmetric());
+  CHECK(city_distance(both, 2, 0) == inf);
+  ReadOptions options;
+  options.format = InputFormat::kMatrix;
+  const Instance array = only(read_matrix<double>("<f8", {2, 2}, {0, inf, std::nan(""), 0}));
+  CHECK(array.matrix->above == std::vector<double>{inf});
+  Instance one_of = array;  // arrays hold matrices of an ATSP only
+  one_of.problem = ProblemKind::kAtsp;
+  options.problem = ProblemKind::kAtsp;
+  CHECK(only(parse_instances(write_npy({one_of}), "a.npy", options)).matrix->above == array.matrix->above);
 }
 
 TEST_CASE("TSPLIB: a matrix of one city, and MAN_2D and MAX_2D") {

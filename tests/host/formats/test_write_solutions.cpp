@@ -206,6 +206,25 @@ TEST_CASE("an unsolved instance has no cost, and null or -1 for its answer") {
   CHECK_THROWS_AS(format(OutputFormat::kTour, square(), unsolved()), OutputRefused);
 }
 
+TEST_CASE("an infeasible instance is told with its least violation, and counted") {
+  SolveSummary one_left = summary();
+  one_left.infeasible = 1;
+  const auto written = [&](const char* name) {
+    return format_solutions(format_named(answer_formats(), name)->kind, {square()}, {infeasible(2)}, {},
+                            one_left);
+  };
+  const nlohmann::json json = nlohmann::json::parse(written("json"));
+  CHECK(json.at("summary").at("infeasible") == 1);
+  const nlohmann::json& left = json.at("solutions").at(0);
+  CHECK(left.at("status") == "infeasible");
+  CHECK(left.at("violation") == 2);
+  CHECK(left.at("tour").is_null());
+  CHECK_FALSE(left.contains("cost"));
+  CHECK(written("npy").ends_with(std::string(16, '\xFF')));
+  CHECK(written("text").find("0 solved, 1 infeasible, ") != std::string::npos);
+  CHECK_THROWS_AS(format(OutputFormat::kTour, square(), infeasible(2)), OutputRefused);
+}
+
 TEST_CASE("every output format that holds answers reads back to them") {
   const TemporaryFolder folder;
   for (const char* name : {"json", "ndjson", "npy", "npz"}) {

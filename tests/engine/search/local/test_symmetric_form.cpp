@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local search of what is no plain TSP: ways that differ from those back, open paths, forced edges.
+// Local search of what is no plain TSP: ways that differ from those back, open paths, forced and forbidden
+// edges.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -20,6 +21,7 @@ using namespace pointsman;
 namespace {
 
 using Order = std::vector<int32_t>;
+using Draw = Instance (*)(std::mt19937&, int);
 
 int drawn(std::mt19937& random, int below) {
   return static_cast<int>(random() % static_cast<uint32_t>(below));
@@ -77,6 +79,31 @@ Instance draw_forced(std::mt19937& random, int n) {
   return instance;
 }
 
+// Half of the ways are forbidden, in the matrix or beside the points, of a tour some of what is left forced.
+Instance draw_forbidden(std::mt19937& random, int n) {
+  constexpr Draw kDraws[] = {draw_atsp, draw_path, draw_forced};
+  Instance instance = kDraws[drawn(random, 3)](random, n);
+  const auto is_forced = [&](int32_t a, int32_t b) {
+    return std::ranges::find(instance.forced, std::array{a, b}) != instance.forced.end() ||
+           std::ranges::find(instance.forced, std::array{b, a}) != instance.forced.end();
+  };
+  DistanceMatrix matrix = instance.matrix ? *instance.matrix : DistanceMatrix();
+  for (int32_t a = 0; a < n; ++a) {
+    for (int32_t b = a + 1; b < n; ++b) {
+      if (drawn(random, 2) == 0 || is_forced(a, b)) continue;
+      if (!instance.matrix) {
+        instance.forbidden.push_back({a, b});
+      } else if (matrix.is_symmetric() || drawn(random, 2) == 0) {
+        matrix.above[matrix.place(a, b)] = INFINITY;
+      } else {
+        matrix.back[matrix.place(a, b)] = INFINITY;
+      }
+    }
+  }
+  if (instance.matrix) instance.matrix = std::make_shared<const DistanceMatrix>(std::move(matrix));
+  return instance;
+}
+
 // Infinite where the order is no answer.
 double cost_of(const Instance& instance, const Order& order) {
   const int n = instance.n();
@@ -99,6 +126,20 @@ double cost_of(const Instance& instance, const Order& order) {
   return cost + city_distance(instance, order[n - 1], order[0]);
 }
 
+// Of the orders that are answers but for forbidden ways, the fewest of these.
+int64_t fewest_forbidden(const Instance& instance) {
+  Order order(static_cast<size_t>(instance.n()));
+  std::iota(order.begin(), order.end(), 0);
+  int64_t fewest = instance.n() + 1;
+  do {
+    Solution solution;
+    solution.order = order;
+    const bool is_valid = validate_solution(instance, solution).empty() || solution.violation > 0;
+    if (is_valid) fewest = std::min(fewest, solution.violation);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return fewest;
+}
+
 double shortest_of_all(const Instance& instance) {
   Order order(static_cast<size_t>(instance.n()));
   std::iota(order.begin(), order.end(), 0);
@@ -108,7 +149,6 @@ double shortest_of_all(const Instance& instance) {
   return best;
 }
 
-using Draw = Instance (*)(std::mt19937&, int);
 constexpr std::pair<const char*, Draw> kKinds[] = {
     {"atsp", draw_atsp}, {"path", draw_path}, {"forced", draw_forced}};
 
@@ -129,6 +169,69 @@ TEST_CASE("few cities: the answer with kicks is the shortest of all orders, for 
       CHECK(std::isfinite(cost_of(instance, random_search(instance, 0, 5, 1, {}).order)));
     }
   }
+}
+
+TEST_CASE("few cities: the answer takes as few forbidden ways as any order, and none if that can be") {
+  std::mt19937 random(4);
+  int infeasible = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const int n = 1 + i % 7;
+    const Instance instance = draw_forbidden(random, n);
+    INFO(i << ", n = " << n);
+    const Solution found = local_search(instance, {.kicks = 1}, {});
+    const double shortest = shortest_of_all(instance);
+    CHECK(found.violation == fewest_forbidden(instance));
+    CHECK((found.violation > 0) == std::isinf(shortest));
+    CHECK((found.violation > 0 || found.objective == Approx(shortest).epsilon(1e-12)));
+    infeasible += found.violation > 0 ? 1 : 0;
+    CHECK(local_search(instance, {.kicks = 0}, {}).violation >= found.violation);
+    quick_answer(instance);
+    random_search(instance, 0, 5, 1, {});
+  }
+  CHECK(infeasible > 100);
+  CHECK(infeasible < 1400);
+}
+
+// A random tour is all that is left, or nearly.
+TEST_CASE("more cities: kicks find the only tour whose ways are not forbidden") {
+  std::mt19937 random(5);
+  for (const bool is_open : {false, true}) {
+    for (int i = 0; i < 5; ++i) {
+      constexpr int n = 30;
+      Instance instance = generate_instances(is_open ? ProblemKind::kPath : ProblemKind::kTsp, n, i, 0, 1)[0];
+      Order ring(static_cast<size_t>(n));
+      std::iota(ring.begin(), ring.end(), 0);
+      std::shuffle(ring.begin(), ring.end(), random);
+      std::vector<int32_t> place(ring.size());
+      for (int at = 0; at < n; ++at) place[ring[at]] = at;
+      for (int32_t a = 0; a < n; ++a) {
+        for (int32_t b = a + 1; b < n; ++b) {
+          const int apart = std::abs(place[a] - place[b]);
+          const bool is_of_ring = apart == 1 || (apart == n - 1 && !is_open);
+          if (!is_of_ring && drawn(random, 4) > 0) instance.forbidden.push_back({a, b});
+        }
+      }
+      std::vector<double> reports;
+      SearchControl control;
+      control.report.on_best = [&](double best) { reports.push_back(best); };
+      const Solution found = local_search(instance, {.kicks = 3000}, control);
+      INFO(is_open << " " << i);
+      CHECK(found.violation == 0);
+      REQUIRE_FALSE(reports.empty());
+      CHECK(std::ranges::all_of(reports, [](double best) { return best < 1.5 * n; }));
+      CHECK(reports.back() == Approx(found.objective).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("an order with a forbidden way is never reported as the best so far") {
+  Instance instance = generate_instances(ProblemKind::kTsp, 30, 1, 0, 1)[0];
+  for (int32_t city = 2; city < 30; ++city) instance.forbidden.push_back({0, city});  // one way to city 0
+  SearchControl control;
+  int reports = 0;
+  control.report.on_best = [&](double) { ++reports; };
+  CHECK(local_search(instance, {.kicks = 300}, control).violation == 1);
+  CHECK(reports == 0);
 }
 
 // Beyond the sizes that are solved exactly. One way along a ring is short: the tour along it is the shortest,
