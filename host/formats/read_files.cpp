@@ -44,7 +44,7 @@ std::optional<InstanceLine> take_line(InputFile& file, const ReadOptions& option
   out.line = file.line();
   try {
     Instance instance = parse_json_instance(text, file.name(), out.line);
-    check_problem(instance, options, file.name(), out.line);
+    complete_instance(instance, options, file.name(), out.line);
     out.instance = std::move(instance);
   } catch (const InputError& error) {
     out.error = error;
@@ -79,6 +79,28 @@ std::optional<std::vector<double>> listed_costs(std::string_view bytes, const st
 
 }  // namespace
 
+void complete_instance(Instance& instance, const ReadOptions& options, const std::string& name,
+                       int64_t line) {
+  check_problem(instance, options, name, line);
+  if (options.start < 0 && options.end < 0) return;
+  if (!is_open(instance.problem)) {
+    throw InputError(name, line,
+                     std::string("expected a path to start and end, found a ") + problem_of(instance).title +
+                         "; --problem path reads it as one");
+  }
+  if (instance.start >= 0 || instance.end >= 0) return;
+  for (const int32_t end : {options.start, options.end}) {
+    if (end < instance.n()) continue;
+    throw InputError(name, line,
+                     "has no city " + std::to_string(end) + " to start or end at: expected one below " +
+                         std::to_string(instance.n()));
+  }
+  if (options.start == options.end && instance.n() > 1)
+    throw InputError(name, line, "expected an end that is not the start");
+  instance.start = options.start;
+  instance.end = options.end;
+}
+
 InstanceInput::InstanceInput(std::unique_ptr<InputFile> file, const ReadOptions& options)
     : options_(options), file_(std::move(file)) {
   if (options_.format == InputFormat::kAuto) options_.format = detect_format(*file_);
@@ -93,7 +115,7 @@ std::optional<InstanceLine> InstanceInput::next_line() {
 InstanceFile InstanceInput::read_all() {
   const std::unique_ptr<InputFile> file = std::move(file_);  // its bytes go with it
   InstanceFile out = format_of_kind(instance_formats(), options_.format).parse(*file, options_);
-  for (const Instance& instance : out.instances) check_problem(instance, options_, file->name(), 0);
+  for (Instance& instance : out.instances) complete_instance(instance, options_, file->name(), 0);
   return out;
 }
 

@@ -25,8 +25,12 @@ struct ReadOptions {
   // file is TSP or KnapSack, by its numbers; .npy is TSP.
   std::optional<ProblemKind> problem;
   std::optional<double> capacity;  // of files that have none
+  int32_t start = -1, end = -1;    // of paths that have none of their own; -1: any
   std::function<bool()> stop;      // beside the run's (input_file.h); may be empty
 };
+
+// Checks an instance's problem against that of the options, and gives a path their ends. Throws InputError.
+void complete_instance(Instance& instance, const ReadOptions& options, const std::string& file, int64_t line);
 
 struct InstanceFile {
   InstanceBatch instances;            // at least one

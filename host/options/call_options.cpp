@@ -46,6 +46,13 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
         double capacity = 0.0;
         return parse_number(text, capacity) ? lost_digits(text, capacity) : "";
       });
+  for (const auto& [name, what, city] :
+       {std::tuple("--start", "first", &instances.start), std::tuple("--end", "last", &instances.end)}) {
+    options
+        .add(name, *city,
+             std::string("Path: its ") + what + " city, from 0, where the file has none; -1: any")
+        .range(-1, kLargestSize - 1);
+  }
 }
 
 ReadOptions read_options(const InstanceOptions& instances) {
@@ -54,6 +61,8 @@ ReadOptions read_options(const InstanceOptions& instances) {
     options.format = format->kind;
   if (!instances.problem.empty()) options.problem = find_problem(instances.problem);
   if (instances.capacity > 0) options.capacity = instances.capacity;
+  options.start = instances.start;
+  options.end = instances.end;
   return options;
 }
 

@@ -14,7 +14,8 @@ namespace pointsman {
 
 struct InstanceOptions {
   std::string format = "auto", problem;
-  double capacity = 0;  // 0: the file's own
+  double capacity = 0;           // 0: the file's own
+  int32_t start = -1, end = -1;  // of a path; -1: the file's own, or any
 };
 
 void add_instance_options(OptionSet& options, InstanceOptions& instances);

@@ -91,10 +91,13 @@ void append(InstanceBatch& all, InstanceBatch some) {
 
 // Those that read(array) makes of each array.
 template <typename Read>
-Instances together(const std::vector<AnyArray>& arrays, const std::string& name, Read read) {
+Instances together(const std::vector<AnyArray>& arrays, const std::string& name, const ReadOptions& options,
+                   Read read) {
   InstanceBatch all;
   for (size_t i = 0; i < arrays.size(); ++i)
     append(all, read(npy_of(arrays[i], element_name(name, i, arrays.size()))));
+  for (size_t i = 0; i < all.size(); ++i)
+    complete_instance(all[i], options, element_name(name, i, all.size()), 0);
   return Instances(std::move(all));
 }
 
@@ -106,12 +109,16 @@ void write_file(const std::string& path, bool force, const std::string& bytes) {
   file.commit();
 }
 
-Instances instances_from_points(const std::vector<AnyArray>& points) {
-  return together(points, "points", [](const NpyArray& array) { return instances_of_points(array, {}); });
+Instances instances_from_points(const std::vector<AnyArray>& points, const Keywords& keywords) {
+  const ReadOptions options = read_options(read_request(keywords));
+  return together(points, "points", options,
+                  [&](const NpyArray& array) { return instances_of_points(array, options); });
 }
 
-Instances instances_from_matrices(const std::vector<AnyArray>& matrices) {
-  return together(matrices, "matrix", [](const NpyArray& array) { return instances_of_matrices(array); });
+Instances instances_from_matrices(const std::vector<AnyArray>& matrices, const Keywords& keywords) {
+  const ReadOptions options = read_options(read_request(keywords));
+  return together(matrices, "matrix", options,
+                  [&](const NpyArray& array) { return instances_of_matrices(array, options.problem); });
 }
 
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,

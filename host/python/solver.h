@@ -36,8 +36,9 @@ struct Instances {
 };
 
 // As the functions of host/formats/formats.h, of one array or of several.
-Instances instances_from_points(const std::vector<AnyArray>& points);
-Instances instances_from_matrices(const std::vector<AnyArray>& matrices);
+// The options' problem, and the ends of a path.
+Instances instances_from_points(const std::vector<AnyArray>& points, const Keywords& keywords);
+Instances instances_from_matrices(const std::vector<AnyArray>& matrices, const Keywords& keywords);
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,
                                const AnyArray& capacity);
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         weights: Arrays | None
         values: Arrays | None
         capacity: ArrayLike | None
+        problem: str | None
+        start: int | None
+        end: int | None
 
     class GivenToAny(Given, DeviceOptions, total=False):
         """With what a Solver is made of."""
@@ -57,6 +60,7 @@ def _names(call):
 _DEVICE, _READ, _GENERATE = _names("device"), _names("read"), _names("generate")
 _SOLVE = _names("solve") - {"model"}  # of the Solver
 _TRAIN = _names("train")
+_KIND = frozenset(("problem", "start", "end"))  # of arrays, which do not say what they are
 _PLAIN = frozenset((float, int))  # in a list of nothing else no entry is masked
 
 
@@ -118,11 +122,14 @@ def _arrays(value, name, axes):
     return [_numbers(value, name)]
 
 
-def _instances(points, matrix=None, weights=None, values=None, capacity=None):
+def _instances(points, matrix=None, weights=None, values=None, capacity=None, **kind):
     items = (weights, values, capacity)
+    keywords = _keywords("solve", _KIND, kind)
     given = [points is not None, matrix is not None, any(item is not None for item in items)]
     if sum(given) != 1:
         raise argument_error("expected one of points, matrix=, or weights=, values= and capacity=")
+    if keywords and (isinstance(points, Instances) or any(item is not None for item in items)):
+        raise argument_error("problem, start and end: go with an array of points, or matrix=")
     if isinstance(points, Instances):
         return points
     if given[0]:
@@ -131,9 +138,9 @@ def _instances(points, matrix=None, weights=None, values=None, capacity=None):
             if len(shape) > 1 and shape[-1] == shape[-2] != 2:
                 raise make(3, f"points: expected (n, 2) or (B, n, 2), found {shape}; "
                            "distances are asked for by name, matrix=")
-        return Instances(_core.from_points(arrays))
+        return Instances(_core.from_points(arrays, keywords))
     if given[1]:
-        return Instances(_core.from_matrices(_arrays(matrix, "matrix", 2)))
+        return Instances(_core.from_matrices(_arrays(matrix, "matrix", 2), keywords))
     if any(item is None for item in items):
         raise argument_error("expected weights=, values= and capacity= together")
     return Instances(
@@ -276,13 +283,14 @@ class Solver:
         return self._core.device
 
     def solve(self, points: Arrays | Instances | None = None, *, matrix: Arrays | None = None, weights: Arrays | None = None,
-              values: Arrays | None = None, capacity: ArrayLike | None = None, first_row: int = 0,
-              **options: Unpack[SolveOptions]) -> Result:
+              values: Arrays | None = None, capacity: ArrayLike | None = None, problem: str | None = None, start: int | None = None,
+              end: int | None = None, first_row: int = 0, **options: Unpack[SolveOptions]) -> Result:
         """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
 
         An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the
-        place of the first; the answers are then those of the whole batch."""
-        instances = _instances(points, matrix, weights, values, capacity)
+        place of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path" or
+        "atsp"; start, end: a path's first and last city."""
+        instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end)
         if options.get("init") not in (None, "random"):
             raise make(2, f"init: expected \"random\", found {options['init']!r}")
         if isinstance(first_row, bool) or not isinstance(first_row, (int, np.integer)) or not 0 <= first_row < 1 << 63:
@@ -296,9 +304,9 @@ class Solver:
 
     def score(self, points: Arrays | Instances | None = None, solutions: Arrays | None = None, *, matrix: Arrays | None = None,
               weights: Arrays | None = None, values: Arrays | None = None, capacity: ArrayLike | None = None,
-              temperature: float = 1.0) -> Floats:
+              problem: str | None = None, start: int | None = None, end: int | None = None, temperature: float = 1.0) -> Floats:
         """(B,) log p of the solutions under the model, NaN where it reaches none. As `pointsman score`."""
-        instances = _instances(points, matrix, weights, values, capacity)
+        instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end)
         if solutions is None:
             raise argument_error("expected solutions")
         if isinstance(temperature, (bool, np.bool_)) or not isinstance(temperature, (int, float, np.number)):
@@ -339,9 +347,10 @@ def score(points: Arrays | Instances | None = None, solutions: Arrays | None = N
     return _for_solver(options).score(points, solutions, **options)
 
 
-def read(path: Path, *, input_format: str = "auto", problem: str | None = None, capacity: float | None = None) -> Instances:
+def read(path: Path, *, input_format: str = "auto", problem: str | None = None, capacity: float | None = None,
+         start: int | None = None, end: int | None = None) -> Instances:
     """The instances of a file, in any format that the program reads."""
-    options = {"input_format": input_format, "problem": problem, "capacity": capacity}
+    options = {"input_format": input_format, "problem": problem, "capacity": capacity, "start": start, "end": end}
     return Instances(_core.read(path_of(path, "path"), _keywords("read", _READ, options)))
 
 

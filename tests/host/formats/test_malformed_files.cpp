@@ -574,6 +574,14 @@ TEST_CASE("an archive has at most 256 entries") {
 TEST_CASE("a problem that was not asked for is refused") {
   ReadOptions options;
   options.problem = ProblemKind::kKnapsack;
+  ReadOptions ends;
+  ends.start = 2;
+  check({{"a.tsp", kTsp, 0, "expected a path to start and end, found a TSP; --problem path reads it as one"}},
+        ends);
+  ends.problem = ProblemKind::kPath;
+  check({{"a.json", replaced(kTspJson, "tsp", "path"), 0,
+          "has no city 2 to start or end at: expected one below 2"}},
+        ends);
   check({{"a.tsp", kTsp, 0, "expected a KnapSack instance, found a TSP one"},
          {"a.json", kTspJson, 0, "expected a KnapSack instance, found a TSP one"}},
         options);

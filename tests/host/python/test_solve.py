@@ -38,11 +38,11 @@ class SameAsTheProgram(FolderTest):
     def check(self, result, expected):
         rows = expected["solutions"]
         self.assertEqual(len(result), len(rows))
-        is_tsp = result.instances.problem == "tsp"
-        orders = result.tours if is_tsp else result.items
+        key = {"tsp": "tour", "path": "path", "knapsack": "items"}[result.instances.problem]
+        orders = result.items if key == "items" else result.tours
         for order, row in zip(orders, rows):
-            self.assertEqual(order.tolist(), row["tour" if is_tsp else "items"])
-        np.testing.assert_array_equal(result.costs, [row["cost" if is_tsp else "value"] for row in rows])
+            self.assertEqual(order.tolist(), row[key])
+        np.testing.assert_array_equal(result.costs, [row["value" if key == "items" else "cost"] for row in rows])
         np.testing.assert_array_equal(result.log_prob, nan_where_none([row["log_prob"] for row in rows]))
         np.testing.assert_array_equal(result.network_costs,
                                       nan_where_none([row.get("network_cost") for row in rows]))
@@ -50,7 +50,7 @@ class SameAsTheProgram(FolderTest):
         self.assertEqual(result.start, [row.get("start", "") for row in rows])
         for kicks, row in zip(result.kicks.tolist(), rows):  # JSON has those of some modes only
             self.assertEqual(kicks, row.get("kicks", kicks))
-        if not is_tsp:
+        if key == "items":
             np.testing.assert_array_equal(result.weights, [row["weight"] for row in rows])
         for name in ("mode", "samples", "augment", "shuffle", "improve", "seed", "version", "groups"):
             self.assertEqual(result.summary[name], expected["summary"][name])
@@ -81,6 +81,35 @@ class SameAsTheProgram(FolderTest):
             with self.subTest(options):
                 self.check(pointsman.solve(matrix=upper + upper.T, **options),
                            answers(path, "--input-format", "matrix", *flags(options)))
+
+    def test_paths_with_given_ends(self):
+        path = self.folder / "set.npy"
+        points = np.random.RandomState(6).uniform(size=(3, 14, 2))
+        np.save(path, points)
+        result = pointsman.solve(points, problem="path", start=3, end=0)
+        self.check(result, answers(path, "--problem", "path", "--start", 3, "--end", 0))
+        np.testing.assert_array_equal(result.tours[:, [0, -1]], [[3, 0]] * 3)
+        self.check(pointsman.solve(pointsman.read(path, problem="path", start=3)),
+                   answers(path, "--problem", "path", "--start", 3))
+        for options, said in (({"start": 3}, "found a TSP"), ({"problem": "path", "end": 14}, "below 14"),
+                              ({"problem": "path", "start": 2, "end": 2}, "not the start"), ({"problem": "cvrp"}, "no demands")):
+            with self.subTest(options), self.assertRaisesRegex(pointsman.InputError, said):
+                pointsman.solve(points, **options)
+        with self.assertRaisesRegex(pointsman.ArgumentError, "go with an array"):
+            pointsman.solve(pointsman.read(path), problem="path")
+
+    def test_infeasible_instances_have_their_rows(self):
+        ways = np.ones((2, 13, 13))
+        ways[0, 0, 1:] = np.inf
+        ways[1, 1:, 0] = np.nan
+        ways[1, 2, 0] = 1
+        result = pointsman.solve(matrix=ways)
+        self.assertEqual(result.status, ["infeasible", "done"])
+        np.testing.assert_array_equal(result.costs, [np.nan, 13])
+        np.testing.assert_array_equal(result.tours[0], -1)
+        tour = result.tours[1].tolist()
+        self.assertEqual(tour[tour.index(0) - 1], 2)  # the only way to city 0
+        self.assertEqual(result.summary["infeasible"], 1)
 
     def test_a_model_by_name_and_by_path(self):
         path = self.folder / "set.npy"
