@@ -5,7 +5,8 @@
   measure.py service PROGRAM                 how long a line of `solve - --format ndjson` waits for its solution
   measure.py python                          what a call of the Python package costs; needs the package
   measure.py lkh PROGRAM SET.npy OPT.npy     LKH (Python package elkai), then `solve` with LKH's time and multiples of it
-  measure.py pyvrp PROGRAM SET.npz SECONDS   PyVRP with that CPU time for an instance, then `solve`; SET.npz holds a CVRP
+  measure.py pyvrp PROGRAM SET SECONDS       PyVRP with that CPU time for an instance, then `solve`; SET is an .npz of CVRPs,
+                                             or an .ndjson of ones whose distances are rounded (uchoa.py)
 
 SET.npy [count][n][2], OPT.npy [count] the optima. A solution that is no tour ends the script."""
 import argparse
@@ -133,14 +134,26 @@ def lkh(options):
 # --- pyvrp ---
 
 
+def routing_instances(name):
+    """Points, the depot first, demands of the customers, capacity, and whether distances are rounded."""
+    if name.endswith(".npz"):
+        columns = (np.load(name)[key] for key in ("depot", "locs", "demand", "capacity"))
+        return [(np.vstack([depot, locs]), demands, capacity, False) for depot, locs, demands, capacity in zip(*columns)]
+    with open(name, encoding="utf-8") as lines:
+        instances = [json.loads(line) for line in lines]
+    return [(np.array(one["coordinates"]), one["demands"][1:], one["capacity"], True) for one in instances]
+
+
 def pyvrp(options):
     import pyvrp as module  # pylint: disable=import-outside-toplevel
 
-    sets, lengths, spent = np.load(options.set), [], []
-    for depot, customers, demands, capacity in list(zip(*(sets[key] for key in ("depot", "locs", "demand", "capacity"))))[:options.count]:
-        points = np.vstack([depot, customers])
+    lengths, spent = [], []
+    for points, demands, capacity, is_rounded in routing_instances(options.set)[:options.count]:
         distances = np.linalg.norm(points[:, None] - points[None], axis=2)
-        whole = np.rint(1e4 * distances).astype(int)  # at 1e6 its largest penalty of an overload is less than a detour
+        if is_rounded:
+            distances = np.floor(distances + 0.5)
+        # At 1e6 its largest penalty of an overload is less than a detour.
+        whole = np.rint((1 if is_rounded else 1e4) * distances).astype(int)
         clients = [module.Client(i, delivery=[int(demand)]) for i, demand in enumerate(demands, 1)]
         data = module.ProblemData([module.Location(x, y) for x, y in points], clients, [module.Depot(0)],
                                   [module.VehicleType(len(clients), capacity=[int(capacity)])], [whole], [0 * whole])
