@@ -45,6 +45,7 @@ double gap(ProblemKind kind, double objective, double reference) {
 }
 
 std::string validate_solution(const Instance& instance, Solution& solution) {
+  solution.violation = 0;
   const std::string what = problem_of(instance).item;
   std::vector<bool> seen(instance.n(), false);
   for (const int32_t item : solution.order) {

@@ -56,7 +56,6 @@ std::string lost_edge(const Instance& instance, const std::vector<int32_t>& orde
 std::string count_forbidden(const Instance& instance, Solution& solution) {
   const std::vector<int32_t>& order = solution.order;
   std::string wrong;
-  solution.violation = 0;
   if (instance.forbidden.empty() && !instance.matrix) return wrong;
   for (size_t i = is_open(instance.problem) ? 1 : 0; i < order.size(); ++i) {
     const int32_t from = i > 0 ? order[i - 1] : order.back();

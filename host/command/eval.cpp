@@ -63,23 +63,36 @@ struct Answers {
   std::string name;
   std::vector<double> objectives = std::vector<double>(instances.size(), std::nan(""));
   Status status = Status::kDone;
-  size_t seen = 0;  // by this model, and the sum of their objectives
+  std::vector<bool> infeasible = std::vector<bool>(instances.size());
+  size_t seen = 0, solved = 0;  // by this model, and the sum of their objectives
   double sum = 0;
   ProgressLine line{};
 
   void add(size_t i, const Solution& solution) {
-    if (solution.status != Status::kInfeasible) status = std::max(status, solution.status);
+    infeasible[i] = solution.status == Status::kInfeasible;
+    if (!infeasible[i]) status = std::max(status, solution.status);
     ++seen;
-    if (!has_answer(solution)) return;
-    double& best = objectives[i];
-    if (std::isnan(best) || is_better(instances[i].problem, solution.objective, best))
-      best = solution.objective;
-    sum += solution.objective;
+    if (has_answer(solution)) {
+      double& best = objectives[i];
+      if (std::isnan(best) || is_better(instances[i].problem, solution.objective, best))
+        best = solution.objective;
+      sum += solution.objective;
+      ++solved;
+    }
     if (seen < instances.size() && line.due()) {
       line.update(name + ": " + std::to_string(seen) + "/" + std::to_string(instances.size()) +
-                  ", mean cost " + std::to_string(sum / static_cast<double>(seen)));
+                  ", mean cost " + std::to_string(sum / static_cast<double>(solved)));
     }
-    if (seen == instances.size()) seen = 0, sum = 0;  // the next model's turn
+    if (seen == instances.size()) seen = solved = 0, sum = 0;  // the next model's turn
+  }
+
+  // The means leave infeasible instances out.
+  std::vector<double> counted() const {
+    std::vector<double> some;
+    for (size_t i = 0; i < objectives.size(); ++i) {
+      if (!infeasible[i]) some.push_back(objectives[i]);
+    }
+    return some;
   }
 };
 
@@ -117,21 +130,25 @@ void add_mean(Json& row, const std::string& key, const std::vector<double>& valu
 }
 
 // The figures that need a reference; null without one.
-void add_quality(Json& row, const EvalSet& set, const std::vector<double>& objectives) {
+void add_quality(Json& row, const EvalSet& set, const Answers& answers) {
+  const std::vector<double>& objectives = answers.objectives;
   std::vector<double> gaps, shortfalls;
   double optimal = 0;
+  size_t counted = 0;
   for (size_t i = 0; i < set.reference.size(); ++i) {
+    if (answers.infeasible[i]) continue;
+    ++counted;
     const double own = gap(set.instances[i].problem, objectives[i], set.reference[i]);
     if (!std::isnan(own) || std::isnan(objectives[i])) gaps.push_back(own);
     shortfalls.push_back(set.reference[i] - objectives[i]);
     if (std::abs(own) < kOptimalGap) ++optimal;
   }
-  if (const size_t without = set.reference.size() - gaps.size(); without > 0) {
+  if (const size_t without = counted - gaps.size(); without > 0) {
     log_warning("--ref: a reference of 0, or nearly 0, gives no gap; instances left out of the mean gap: " +
                 std::to_string(without));
   }
   add_mean(row, "gap", gaps);
-  row["optimal"] = optimal / static_cast<double>(set.reference.size());
+  row["optimal"] = optimal / static_cast<double>(counted);
   if (!set.reference.empty() && problem_of(set.instances.front()).sense == Sense::kMaximise) {
     add_mean(row, "shortfall", shortfalls);
   }
@@ -148,7 +165,8 @@ Json eval_row(SolveRun& run, const Words& models, const EvalMode& mode, const Ev
   const SolveReport report = run_models(run, rival ? Words{""} : models, mode, set, control, answers);
   const double seconds = milliseconds_since(start) / 1000;
   const auto count = static_cast<double>(set.instances.size());
-  const double sum = std::accumulate(answers.objectives.begin(), answers.objectives.end(), 0.0);
+  const std::vector<double> counted = answers.counted();
+  const double sum = std::accumulate(counted.begin(), counted.end(), 0.0);
   Json row = json_of({{"name", mode.name},
                       {"mode", info_of(mode.options.mode).name},
                       {"problem", name_of(set.instances.front().problem)},
@@ -158,9 +176,10 @@ Json eval_row(SolveRun& run, const Words& models, const EvalMode& mode, const Ev
                       {"improve", report.improve},
                       {"samples", report.samples ? Json(*report.samples) : Json()},
                       {"temperature", mode.temperature},
-                      {"mean_cost", sum / count}});
-  add_quality(row, set, answers.objectives);
+                      {"mean_cost", sum / static_cast<double>(counted.size())}});
+  add_quality(row, set, answers);
   row["instances"] = set.instances.size();
+  if (counted.size() < set.instances.size()) row["infeasible"] = set.instances.size() - counted.size();
   row["seconds"] = seconds;
   row["ms_per_instance"] = 1000 * seconds / count;
   // A limit leaves fewer samples than were asked for.

@@ -72,7 +72,7 @@ std::array<int32_t, 2> read_pair(const JsonValue& pair, int n) {
 std::vector<std::array<int32_t, 2>> read_forbidden(const JsonValue& object, int n, bool is_one_way) {
   std::vector<std::array<int32_t, 2>> ways;
   const std::optional<JsonValue> given = object.find("forbidden");
-  if (!given) return ways;
+  if (!given || given->kind() == JsonValue::Kind::kNull) return ways;
   for (const JsonValue& pair : given->elements()) {
     const auto [from, to] = read_pair(pair, n);
     if (from == to) pair.fail_expected("two cities");
@@ -80,6 +80,7 @@ std::vector<std::array<int32_t, 2>> read_forbidden(const JsonValue& object, int 
     if (!is_one_way) ways.push_back({to, from});
   }
   std::ranges::sort(ways);
+  ways.erase(std::ranges::unique(ways).begin(), ways.end());
   return ways;
 }
 
@@ -106,6 +107,7 @@ void read_matrix(const JsonValue& object, Instance& instance) {
 
 // [[a, b], ..] from 0.
 void read_forced(const JsonValue& edges, Instance& instance) {
+  if (edges.kind() == JsonValue::Kind::kNull) return;
   const std::vector<JsonValue> pairs = edges.elements();
   for (const JsonValue& pair : pairs) {
     instance.forced.push_back(read_pair(pair, instance.n()));
@@ -142,6 +144,13 @@ void read_weights_and_values(const JsonValue& object, Instance& instance) {
   }
 }
 
+// A wish that would not be met.
+void refuse(const JsonValue& object, const char* key, const Problem& problem) {
+  const std::optional<JsonValue> given = object.find(key);
+  if (given && given->kind() != JsonValue::Kind::kNull)
+    given->fail(std::string("\"") + key + "\" is not for " + problem.title);
+}
+
 Instance read_instance(const JsonValue& object) {
   Instance instance;
   if (!object.is_object()) object.fail_expected("an instance (an object)");
@@ -152,6 +161,8 @@ Instance read_instance(const JsonValue& object) {
   if (!kind) name.fail_expected(problem_names("\""));
   instance.problem = *kind;
   const Problem& problem = problem_of(instance);
+  if (*kind != ProblemKind::kTsp) refuse(object, "forced", problem);
+  if (problem.has_capacity) refuse(object, "forbidden", problem);
   if (problem.has_capacity) instance.capacity = non_negative(object.get("capacity"));
   switch (problem.fields) {
     case ItemFields::kCoordinates:

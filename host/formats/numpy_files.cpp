@@ -121,7 +121,8 @@ void check_uniform(const InstanceBatch& instances) {
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
   if (!std::ranges::all_of(instances, &Instance::suits_networks))
-    throw OutputRefused("an array of coordinates holds no matrix and no forced or forbidden edges; use json");
+    throw OutputRefused(
+        "an array of coordinates holds no matrix, forced or forbidden edges or ends; use json");
   const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };
   if (!std::ranges::all_of(instances, is_euclidean))
     throw OutputRefused("an array holds no edge weight type; use json, ndjson or tsplib");
@@ -175,6 +176,8 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   Instance pattern;
   pattern.problem = options.problem.value_or(problem_with(ItemFields::kCoordinates, options));
   const Problem& problem = problem_of(pattern);
+  if (problem.fields == ItemFields::kDistances)
+    array.fail(std::string("points are no ") + problem.title + "; expected a matrix of distances");
   if (problem.has_depot)
     array.fail(std::string("an .npy has no demands; expected an .npz or JSON of ") + problem.title);
   if (problem.has_capacity && !options.capacity)

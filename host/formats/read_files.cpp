@@ -81,24 +81,27 @@ std::optional<std::vector<double>> listed_costs(std::string_view bytes, const st
 
 void complete_instance(Instance& instance, const ReadOptions& options, const std::string& name,
                        int64_t line) {
+  const bool is_tour = instance.problem == ProblemKind::kTsp || instance.problem == ProblemKind::kAtsp;
+  if (options.problem == ProblemKind::kPath && is_tour && instance.forced.empty())
+    instance.problem = ProblemKind::kPath;
   check_problem(instance, options, name, line);
   if (options.start < 0 && options.end < 0) return;
   if (!is_open(instance.problem)) {
     throw InputError(name, line,
-                     std::string("expected a path to start and end, found a ") + problem_of(instance).title +
-                         "; --problem path reads it as one");
+                     std::string("expected a path to start and end, found a ") + problem_of(instance).title);
   }
-  if (instance.start >= 0 || instance.end >= 0) return;
-  for (const int32_t end : {options.start, options.end}) {
-    if (end < instance.n()) continue;
-    throw InputError(name, line,
-                     "has no city " + std::to_string(end) + " to start or end at: expected one below " +
-                         std::to_string(instance.n()));
+  for (const auto& [end, given] :
+       {std::pair(&instance.start, options.start), std::pair(&instance.end, options.end)}) {
+    if (*end >= 0 || given < 0) continue;  // the file's own stays
+    *end = given;
+    if (given >= instance.n()) {
+      throw InputError(name, line,
+                       "expected a city below " + std::to_string(instance.n()) +
+                           " to start or end at, found " + std::to_string(given));
+    }
   }
-  if (options.start == options.end && instance.n() > 1)
+  if (instance.start == instance.end && instance.n() > 1)
     throw InputError(name, line, "expected an end that is not the start");
-  instance.start = options.start;
-  instance.end = options.end;
 }
 
 InstanceInput::InstanceInput(std::unique_ptr<InputFile> file, const ReadOptions& options)

@@ -76,7 +76,8 @@ reference::Sequence sequence_of(const Instance& instance, double trained_capacit
   reference::Sequence sequence;
   sequence.problem = instance.problem;
   sequence.capacity = instance.capacity;
-  for (const float feature : problem.features(instance, trained_capacity)) sequence.features.push_back(feature);
+  for (const float feature : problem.features(instance, trained_capacity))
+    sequence.features.push_back(feature);
   const int weight = problem.has_depot ? 2 : 0;
   for (int i = 0; i < instance.n() && problem.has_capacity; ++i)
     sequence.weights.push_back(instance.item(i)[weight]);
@@ -140,7 +141,8 @@ TEST_CASE("log p of shipped models' answers is within 1e-5 of double", "[models]
     double worst = 0.0;
     for (size_t i = 0; i < instances.size(); ++i) {
       const std::vector<int> order(solutions[i].order.begin(), solutions[i].order.end());
-      const double expected = reference::forced(network, sequence_of(instances[i], model.config.capacity), order).log_prob;
+      const double expected =
+          reference::forced(network, sequence_of(instances[i], model.config.capacity), order).log_prob;
       worst = worse(worst, std::abs((solutions[i].log_prob - expected) / expected));
     }
     INFO(shipped.name);

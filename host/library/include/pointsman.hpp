@@ -84,7 +84,7 @@ struct Instances : Handle<pointsman_instances, pointsman_instances_free> {
 
 // An answer that stands for itself: as pointsman_answer, with the order as a vector.
 struct Answer : pointsman_answer {
-  std::vector<int32_t> items;  // the tour or the items taken; empty when unsolved
+  std::vector<int32_t> items;  // the tour or the items taken; empty when unsolved or infeasible
 };
 
 // The answers to a series.

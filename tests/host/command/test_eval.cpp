@@ -64,6 +64,22 @@ TEST_CASE("a reference of 0 or nearly 0 gives no gap") {
   CHECK(none.out.find("nan") == std::string::npos);
 }
 
+TEST_CASE("eval's means leave infeasible instances out, and its row counts them") {
+  const Sandbox sandbox;
+  sandbox.write("set.ndjson",
+                R"({"problem":"tsp","coordinates":[[0,0],[0,1],[1,1],[1,0]]})"
+                "\n"
+                R"({"problem":"tsp","coordinates":[[0,0],[0,1],[1,1]],"forbidden":[[0,1]]})"
+                "\n");
+  const json row = sandbox.run("eval set.ndjson --ref 2 --modes local").parsed().at("rows")[0];
+  CHECK(row.at("mean_cost") == 4.0);
+  CHECK(row.at("gap") == 1.0);
+  CHECK(row.at("optimal") == 0.0);
+  CHECK(row.at("instances") == 2);
+  CHECK(row.at("infeasible") == 1);
+  CHECK(row.at("status") == "done");
+}
+
 TEST_CASE("eval's rows hold what a table of results needs") {
   const Sandbox sandbox;
   REQUIRE(sandbox.run("generate tsp -n 10 -b 6 -o set.npy").code == 0);

@@ -576,11 +576,10 @@ TEST_CASE("a problem that was not asked for is refused") {
   options.problem = ProblemKind::kKnapsack;
   ReadOptions ends;
   ends.start = 2;
-  check({{"a.tsp", kTsp, 0, "expected a path to start and end, found a TSP; --problem path reads it as one"}},
-        ends);
+  check({{"a.tsp", kTsp, 0, "expected a path to start and end, found a TSP"}}, ends);
   ends.problem = ProblemKind::kPath;
   check({{"a.json", replaced(kTspJson, "tsp", "path"), 0,
-          "has no city 2 to start or end at: expected one below 2"}},
+          "expected a city below 2 to start or end at, found 2"}},
         ends);
   check({{"a.tsp", kTsp, 0, "expected a KnapSack instance, found a TSP one"},
          {"a.json", kTspJson, 0, "expected a KnapSack instance, found a TSP one"}},

@@ -156,6 +156,13 @@ TEST_CASE("a path is TYPE HPP, or what --problem says, with the ends that JSON g
   CHECK(write_json({path}) == text);
   CHECK_THROWS_AS(write_tsplib({path}), OutputRefused);
   CHECK_THROWS_AS(write_npy({path}), OutputRefused);
+  ReadOptions given;
+  given.start = 1;  // the file's own stays
+  CHECK(write_json({only(parse_instances(text, "a.json", given))}) == text);
+  const std::string tour = with(with(text, "\"path\"", "\"tsp\""), ",\"start\":2,\"end\":0", "");
+  given.problem = ProblemKind::kPath;
+  CHECK(only(parse_instances(tour, "a.json", given)).start == 1);
+  CHECK(only(parse_instances(with(text, "\"start\":2", "\"start\":null"), "a.json", given)).start == 1);
   Instance any = path;
   any.start = any.end = -1;
   CHECK(instance_hash(any) != instance_hash(path));
@@ -201,7 +208,7 @@ TEST_CASE("forbidden edges of cities, and ways of a matrix that are not there") 
   CHECK(instance_hash(others) != instance_hash(points));
   const std::string swapped = with(cities, "[[0,2],[1,2]]", "[[2,1],[2,0],[0,2]]");
   CHECK(only(parse_instances(swapped, "a.json")).forbidden ==
-        std::vector<std::array<int32_t, 2>>{{0, 2}, {0, 2}, {1, 2}});
+        std::vector<std::array<int32_t, 2>>{{0, 2}, {1, 2}});
 
   const std::string ways = "{\"problem\":\"atsp\",\"distance_matrix\":[[0,1,null],[1,0,1],[1,1,0]]}\n";
   const Instance one_way = only(parse_instances(ways, "a.json"));

@@ -92,7 +92,7 @@ class SameAsTheProgram(FolderTest):
         self.check(pointsman.solve(pointsman.read(path, problem="path", start=3)),
                    answers(path, "--problem", "path", "--start", 3))
         for options, said in (({"start": 3}, "found a TSP"), ({"problem": "path", "end": 14}, "below 14"),
-                              ({"problem": "path", "start": 2, "end": 2}, "not the start"), ({"problem": "cvrp"}, "no demands")):
+                              ({"problem": "path", "start": 2, "end": 2}, "not the start"), ({"problem": "cvrp"}, "no demands"), ({"problem": "atsp"}, "points are no ATSP")):
             with self.subTest(options), self.assertRaisesRegex(pointsman.InputError, said):
                 pointsman.solve(points, **options)
         with self.assertRaisesRegex(pointsman.ArgumentError, "go with an array"):
@@ -110,6 +110,9 @@ class SameAsTheProgram(FolderTest):
         tour = result.tours[1].tolist()
         self.assertEqual(tour[tour.index(0) - 1], 2)  # the only way to city 0
         self.assertEqual(result.summary["infeasible"], 1)
+        # Not after a search that a limit cut short, but after one that had its number of kicks.
+        self.assertEqual(pointsman.solve(matrix=ways[0], time_limit=1e-9).status, ["unsolved"])
+        self.assertEqual(pointsman.solve(matrix=ways[0], time_limit=1).status, ["infeasible"])
 
     def test_a_model_by_name_and_by_path(self):
         path = self.folder / "set.npy"
