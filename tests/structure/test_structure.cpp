@@ -295,14 +295,14 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"engine/training/", 1400, "trainer, baselines, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
     {"engine/engine.", 450, "the facade"},
-    {"host/formats/", 4020, "a reader and a writer for each of a dozen formats"},
+    {"host/formats/", 4040, "a reader and a writer for each of a dozen formats"},
     {"host/options/", 1120, "the table of options and its types"},
     {"host/run/", 1930, "what the program and the libraries share"},
     {"host/library/", 1350, "the C interface, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 2280, "the package and its bindings"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
-    {"bench/", 3680, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
+    {"bench/", 3740, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {

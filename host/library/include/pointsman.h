@@ -142,8 +142,8 @@ typedef struct pointsman_instance {
 // One answer, as its owner holds it. Costs and weights are in the instance's own units.
 typedef struct pointsman_answer {
   size_t size;
-  // [length] the tour, open and from 0, or the items taken in the order they were found; NULL when unsolved or
-  // infeasible.
+  // [length] the tour, open and from 0, or the items taken in the order they were found; NULL when unsolved
+  // or infeasible.
   const int32_t* order;
   size_t length;
   double cost;          // TSP: the length under the instance's metric; KnapSack: the packed value

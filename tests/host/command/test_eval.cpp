@@ -66,11 +66,10 @@ TEST_CASE("a reference of 0 or nearly 0 gives no gap") {
 
 TEST_CASE("eval's means leave infeasible instances out, and its row counts them") {
   const Sandbox sandbox;
-  sandbox.write("set.ndjson",
-                R"({"problem":"tsp","coordinates":[[0,0],[0,1],[1,1],[1,0]]})"
-                "\n"
-                R"({"problem":"tsp","coordinates":[[0,0],[0,1],[1,1]],"forbidden":[[0,1]]})"
-                "\n");
+  sandbox.write("set.ndjson", R"({"problem":"tsp","coordinates":[[0,0],[0,1],[1,1],[1,0]]})"
+                              "\n"
+                              R"({"problem":"tsp","coordinates":[[0,0],[0,1],[1,1]],"forbidden":[[0,1]]})"
+                              "\n");
   const json row = sandbox.run("eval set.ndjson --ref 2 --modes local").parsed().at("rows")[0];
   CHECK(row.at("mean_cost") == 4.0);
   CHECK(row.at("gap") == 1.0);
