@@ -95,7 +95,8 @@ void check_matrix(const Instance& instance) {
   promise(instance.matrix->above.size() == n * (n - 1) / 2, "a matrix has all its numbers");
   for (const auto* distances : {&instance.matrix->above, &instance.matrix->back}) {
     for (const double distance : *distances)
-      promise(distance >= 0.0 && distance <= kLargestNumber, "distances are bounded");
+      promise(distance >= 0.0 && (distance <= kLargestNumber || distance == MatrixBuilder::kNoWay),
+              "distances are bounded");
   }
 }
 
@@ -107,6 +108,9 @@ void check_instance(const Instance& instance) {
   size_t wrong = 0;
   promise(wrong_edges(instance.n(), instance.forced, wrong).empty(), "a tour has all forced edges");
   promise(instance.start < instance.n() && instance.end < instance.n(), "the ends are cities");
+  promise(std::ranges::is_sorted(instance.forbidden), "forbidden edges ascend");
+  for (const auto& [a, b] : instance.forbidden)
+    promise(0 <= a && a < b && b < instance.n(), "forbidden edges have two cities");
   promise(instance.has_coordinates() == (instance.metric != Metric::kExplicit), "a metric has what it needs");
   if (!instance.has_coordinates()) check_matrix(instance);
   for (size_t i = 0; i < instance.values.size(); ++i) {
@@ -126,8 +130,10 @@ void check_instance(const Instance& instance) {
   } else if (problem.has_all_items) {
     solution.order = quick_answer(instance).order;
   }
-  promise(validate_solution(instance, solution).empty(), "there is an answer");
-  promise(std::isfinite(solution.objective) && solution.objective >= 0.0, "an answer can be measured");
+  const bool is_valid = validate_solution(instance, solution).empty();
+  promise(is_valid || solution.violation > 0, "there is an answer");
+  promise(std::isfinite(solution.objective) == is_valid && solution.objective >= 0.0,
+          "an answer can be measured");
 }
 
 void check_instances(const InstanceBatch& instances) {
@@ -139,7 +145,8 @@ void check_instances(const InstanceBatch& instances) {
   const InstanceBatch again = parse_instances(write_json(instances), kName, json).instances;
   const auto same = [](const Instance& a, const Instance& b) {
     return a.problem == b.problem && a.metric == b.metric && a.values == b.values && a.has_id == b.has_id &&
-           (!a.has_id || a.id == b.id) && (!problem_of(a).has_capacity || a.capacity == b.capacity);
+           (!a.has_id || a.id == b.id) && (!problem_of(a).has_capacity || a.capacity == b.capacity) &&
+           a.forced == b.forced && a.forbidden == b.forbidden && a.start == b.start && a.end == b.end;
   };
   promise(std::equal(instances.begin(), instances.end(), again.begin(), again.end(), same),
           "an instance written as JSON is read back");

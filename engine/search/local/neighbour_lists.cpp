@@ -112,15 +112,16 @@ class PointTree {
   std::vector<Neighbour> found_;
 };
 
-// The `count` cities of `among` that are nearest to `place`.
+// The at most `count` cities of `among` that are nearest to `place`.
 void scan(const Distances& distances, std::span<const int32_t> among, int place, int count,
           std::vector<Neighbour>& list) {
   list.clear();
   for (const int32_t other : among) {
     if (other != place) list.push_back({distances(place, other), other});
   }
-  std::partial_sort(list.begin(), list.begin() + count, list.end(), is_nearer);
-  list.resize(static_cast<size_t>(count));
+  const size_t found = std::min(static_cast<size_t>(count), list.size());
+  std::partial_sort(list.begin(), list.begin() + static_cast<ptrdiff_t>(found), list.end(), is_nearer);
+  list.resize(found);
 }
 
 struct Edge {
@@ -200,11 +201,11 @@ std::vector<int32_t> all_places(int n) {
   return places;
 }
 
-NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
-                               const StopToken& stop) {
+NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32_t> of,
+                               std::span<const int32_t> among, int nearest, const StopToken& stop) {
   const int count = std::clamp(nearest, 0, std::max(static_cast<int>(among.size()) - 1, 0));
   if (count == 0) {
-    begins_.resize(among.size() + 1, 0);
+    begins_.resize(of.size() + 1, 0);
     return;
   }
   std::optional<PointTree> tree;
@@ -212,7 +213,7 @@ NeighbourLists::NeighbourLists(const Distances& distances, std::span<const int32
   const int looks = tree ? kLooksPerQuery : static_cast<int>(among.size());
   StopMeter meter(&stop);
   std::vector<Neighbour> list;
-  for (const int32_t place : among) {
+  for (const int32_t place : of) {
     meter.check(looks);
     if (tree) {
       tree->find_neighbours(place, count, list);

@@ -17,19 +17,19 @@ struct Neighbour {
   int32_t place;  // as Distances numbers the cities
 };
 
-// 0 .. n - 1: lists of all cities are among these.
-std::vector<int32_t> all_places(int n);
-
 // Lists of several cities, each nearest first, equally near ones by place.
 class NeighbourLists {
  public:
-  // For each of the cities `among` its `nearest` nearest others of `among`; in the plane also the nearest of
+  // For each of the cities `of` its `nearest` nearest others of `among`; in the plane also the nearest of
   // each quadrant that has none of them (Johnson & McGeoch 1997), so that clusters stay tied to each other.
   // O(n log n) in the plane, by a k-d tree (Bentley 1990), else O(n^2). A stop throws CallStopped.
+  NeighbourLists(const Distances& distances, std::span<const int32_t> of, std::span<const int32_t> among,
+                 int nearest, const StopToken& stop);
   NeighbourLists(const Distances& distances, std::span<const int32_t> among, int nearest,
-                 const StopToken& stop);
+                 const StopToken& stop)
+      : NeighbourLists(distances, among, among, nearest, stop) {}
 
-  // Of among[i].
+  // Of of[i].
   std::span<const Neighbour> operator[](size_t i) const {
     return std::span(entries_).subspan(begins_[i], begins_[i + 1] - begins_[i]);
   }

@@ -217,9 +217,9 @@ TourSearch::TourSearch(const Instance& instance, const ImproveOptions& options, 
       distance_(form_.tsp(), control.stop()),
       n_(distance_.n()),
       place_of_(static_cast<size_t>(n_)),
-      neighbours_(distance_, all_places(n_), options.neighbours + (n_ > instance.n() ? 1 : 0),
-                  control.stop()),
-      fixed_(n_, fixed_places()) {}
+      fixed_(n_, fixed_places()),
+      neighbours_(distance_, all_places(n_), places_with_a_choice(),
+                  options.neighbours + (n_ > instance.n() ? 1 : 0), control.stop()) {}
 
 // Fills place_of_ too.
 std::vector<std::array<int32_t, 2>> TourSearch::fixed_places() {
@@ -227,6 +227,13 @@ std::vector<std::array<int32_t, 2>> TourSearch::fixed_places() {
   std::vector<std::array<int32_t, 2>> edges = form_.fixed();
   for (std::array<int32_t, 2>& edge : edges) edge = {place_of_[edge[0]], place_of_[edge[1]]};
   return edges;
+}
+
+// Those of which not both edges are fixed: only these are candidates.
+std::vector<int32_t> TourSearch::places_with_a_choice() const {
+  std::vector<int32_t> places = all_places(n_);
+  if (fixed_.count() > 0) std::erase_if(places, [&](int32_t place) { return fixed_.at(place)[1] >= 0; });
+  return places;
 }
 
 std::vector<int32_t> TourSearch::order_of(std::vector<int32_t> places) const {

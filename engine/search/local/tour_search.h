@@ -47,6 +47,7 @@ class TourSearch final : public LocalSearch {
 
  private:
   std::vector<std::array<int32_t, 2>> fixed_places();
+  std::vector<int32_t> places_with_a_choice() const;
   std::vector<int32_t> places_of(const std::vector<int32_t>& order) const;
   std::vector<int32_t> order_of(std::vector<int32_t> places) const;
   template <typename Length>
@@ -61,8 +62,8 @@ class TourSearch final : public LocalSearch {
   const Distances distance_;
   const int n_;                    // of the form
   std::vector<int32_t> place_of_;  // [n_] of its cities
-  const NeighbourLists neighbours_;
   const FixedEdges fixed_;
+  const NeighbourLists neighbours_;
 };
 
 }  // namespace pointsman

@@ -224,6 +224,19 @@ TEST_CASE("more cities: kicks find the only tour whose ways are not forbidden") 
   }
 }
 
+// The nearest of each end are cities amid its own path.
+TEST_CASE("ends of long forced paths find each other where the shortest way is forbidden") {
+  Instance instance;
+  for (int32_t city = 0; city < 26; ++city) {
+    instance.values.insert(instance.values.end(), {1.0 * city, 0.0});
+    if (city != 0 && city != 13) instance.forced.push_back({city - 1, city});
+  }
+  instance.forbidden = {{0, 25}};
+  const Solution found = local_search(instance, {.kicks = 100}, {});
+  CHECK(found.violation == 0);
+  CHECK(found.objective == 24 + 13 + 13);
+}
+
 TEST_CASE("an order with a forbidden way is never reported as the best so far") {
   Instance instance = generate_instances(ProblemKind::kTsp, 30, 1, 0, 1)[0];
   for (int32_t city = 2; city < 30; ++city) instance.forbidden.push_back({0, city});  // one way to city 0
