@@ -394,11 +394,13 @@ PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& conf
     answer_quickly(job.control.each && !told.control.is_over());  // only its own limit was too short
     if (plan.start != Start::kNone && has_answer(answer)) answer.start = plan.start;
     answer_quickly(is_alone && job.control.check() == Status::kTimeLimit);
-    // Infeasible is said after a search that was not cut short, or not before the kicks that it would get.
-    const int64_t wanted = default_kicks(problem_of(*job.instances[i]), job.instances[i]->n());
-    const bool was_searched =
-        answer.status == Status::kDone || (answer.status == Status::kTimeLimit && answer.kicks >= wanted);
-    if (answer.violation > 0) answer = was_searched ? infeasible(answer.violation) : unsolved();
+    if (answer.violation > 0) {
+      // Infeasible is said after a search that was not cut short, or not before its default number of kicks.
+      const int64_t wanted = default_kicks(problem_of(*job.instances[i]), job.instances[i]->n());
+      const bool was_searched =
+          answer.status == Status::kDone || (answer.status == Status::kTimeLimit && answer.kicks >= wanted);
+      answer = was_searched ? infeasible(answer.violation) : unsolved();
+    }
     job.sink(i, std::move(answer));
   };
   const auto* const one_by_one = std::get_if<InstanceSearch>(&plan.search);

@@ -58,6 +58,12 @@ void read_points(const JsonValue& object, Instance& instance) {
   }
 }
 
+// A member that may be missing; null is as good.
+std::optional<JsonValue> find_given(const JsonValue& object, const char* key) {
+  const std::optional<JsonValue> value = object.find(key);
+  return value && value->kind() != JsonValue::Kind::kNull ? value : std::nullopt;
+}
+
 // A pair [a, b] of n cities, from 0.
 std::array<int32_t, 2> read_pair(const JsonValue& pair, int n) {
   const std::vector<JsonValue> ends = pair.elements();
@@ -71,8 +77,8 @@ std::array<int32_t, 2> read_pair(const JsonValue& pair, int n) {
 // "forbidden": of an ATSP the ways from the first to the second, else those back too. Ascending.
 std::vector<std::array<int32_t, 2>> read_forbidden(const JsonValue& object, int n, bool is_one_way) {
   std::vector<std::array<int32_t, 2>> ways;
-  const std::optional<JsonValue> given = object.find("forbidden");
-  if (!given || given->kind() == JsonValue::Kind::kNull) return ways;
+  const std::optional<JsonValue> given = find_given(object, "forbidden");
+  if (!given) return ways;
   for (const JsonValue& pair : given->elements()) {
     const auto [from, to] = read_pair(pair, n);
     if (from == to) pair.fail_expected("two cities");
@@ -107,7 +113,6 @@ void read_matrix(const JsonValue& object, Instance& instance) {
 
 // [[a, b], ..] from 0.
 void read_forced(const JsonValue& edges, Instance& instance) {
-  if (edges.kind() == JsonValue::Kind::kNull) return;
   const std::vector<JsonValue> pairs = edges.elements();
   for (const JsonValue& pair : pairs) {
     instance.forced.push_back(read_pair(pair, instance.n()));
@@ -122,8 +127,8 @@ void read_forced(const JsonValue& edges, Instance& instance) {
 // A path's first and last city, from 0, where they are given.
 void read_ends(const JsonValue& object, Instance& instance) {
   for (const auto& [key, end] : {std::pair("start", &instance.start), std::pair("end", &instance.end)}) {
-    const std::optional<JsonValue> given = object.find(key);
-    if (!given || given->kind() == JsonValue::Kind::kNull) continue;
+    const std::optional<JsonValue> given = find_given(object, key);
+    if (!given) continue;
     *end = given->index();
     if (*end >= instance.n()) given->fail_expected("a city below " + std::to_string(instance.n()));
     if (instance.start == instance.end && instance.n() > 1)
@@ -146,8 +151,7 @@ void read_weights_and_values(const JsonValue& object, Instance& instance) {
 
 // A wish that would not be met.
 void refuse(const JsonValue& object, const char* key, const Problem& problem) {
-  const std::optional<JsonValue> given = object.find(key);
-  if (given && given->kind() != JsonValue::Kind::kNull)
+  if (const std::optional<JsonValue> given = find_given(object, key))
     given->fail(std::string("\"") + key + "\" is not for " + problem.title);
 }
 
@@ -178,7 +182,7 @@ Instance read_instance(const JsonValue& object) {
       }
       if (is_open(instance.problem)) {
         read_ends(object, instance);
-      } else if (const std::optional<JsonValue> forced = object.find("forced")) {
+      } else if (const std::optional<JsonValue> forced = find_given(object, "forced")) {
         read_forced(*forced, instance);
       }
       break;

@@ -60,8 +60,9 @@ void SymmetricForm::measure_ways(StopMeter& meter) {
     meter.check(n);
     ways.clear();
     for (int b = 0; b < n; ++b) {
-      const double way = b == a ? 0.0 : city_distance(instance_, a, b);
-      if (b != a && std::isfinite(way)) ways.push_back(way);
+      if (b == a) continue;
+      const double way = city_distance(instance_, a, b);
+      if (std::isfinite(way)) ways.push_back(way);
     }
     if (ways.empty()) continue;
     longest = std::max(longest, *std::max_element(ways.begin(), ways.end()));

@@ -92,7 +92,8 @@ class SameAsTheProgram(FolderTest):
         self.check(pointsman.solve(pointsman.read(path, problem="path", start=3)),
                    answers(path, "--problem", "path", "--start", 3))
         for options, said in (({"start": 3}, "found a TSP"), ({"problem": "path", "end": 14}, "below 14"),
-                              ({"problem": "path", "start": 2, "end": 2}, "not the start"), ({"problem": "cvrp"}, "no demands"), ({"problem": "atsp"}, "points are no ATSP")):
+                              ({"problem": "path", "start": 2, "end": 2}, "not the start"),
+                              ({"problem": "cvrp"}, "no demands"), ({"problem": "atsp"}, "points are no ATSP")):
             with self.subTest(options), self.assertRaisesRegex(pointsman.InputError, said):
                 pointsman.solve(points, **options)
         with self.assertRaisesRegex(pointsman.ArgumentError, "go with an array"):
