@@ -45,6 +45,13 @@ ProblemKind problem_with(ItemFields fields, const ReadOptions& options) {
   return first.value();
 }
 
+Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options) {
+  Instance instance;
+  instance.id = file_stem(file);
+  instance.problem = problem_with(fields, options);
+  return instance;
+}
+
 std::string solutions_wanted(const InstanceBatch& instances) {
   return std::to_string(instances.size()) + (instances.size() == 1 ? " solution" : " solutions");
 }

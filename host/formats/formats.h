@@ -149,6 +149,9 @@ class TextReader : public LineScanner {
 // fields, else the first problem whose items have them.
 ProblemKind problem_with(ItemFields fields, const ReadOptions& options);
 
+// An instance that is named after the file, of the problem above.
+Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options);
+
 // As parse_json(), for a text that comes in pieces; an empty piece is the end.
 InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file);
 // Parses one line of NDJSON; `line` is its number in the file.

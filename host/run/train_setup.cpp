@@ -15,6 +15,7 @@
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
+#include "kernels/common/rules.h"
 #include "models/parameter_layout.h"
 #include "models/tools/atomic_file.h"
 
@@ -23,6 +24,15 @@ namespace pointsman {
 namespace fs = std::filesystem;
 
 namespace {
+
+// Whether a model can start a training for a problem, its own or another: both networks read the same
+// numbers.
+bool can_start(ProblemKind problem, const ModelConfig& model) {
+  ModelConfig wanted = model;
+  wanted.problem = problem;
+  return problem_of(problem).fields == problem_of(model.problem).fields &&
+         context_count(problem) == context_count(model.problem) && priors_of(wanted) == priors_of(model);
+}
 
 // The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
 // says.
@@ -33,7 +43,7 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
   if (request.init.empty()) return initial_parameters(config, config.seed);
   const Model model = load_model(find_model(request.init), run_log());
-  if (model.config.problem != config.problem) {
+  if (!can_start(config.problem, model.config)) {
     throw UsageError("--init " + request.init + ": is a model for " + name_of(model.config.problem) +
                      ", not " + name_of(config.problem));
   }

@@ -139,6 +139,22 @@ TEST_CASE("train goes on from a model, with another clip where told") {
   CHECK(sandbox.run(train + "--init first.safetensors --glimpses 2 -o x.safetensors").code == 2);
 }
 
+TEST_CASE("train starts from a model of another problem whose network reads the same numbers") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o tour.safetensors").code == 0);
+  REQUIRE(sandbox.run("train path -n 8 --steps 1 -b 2 -q --init tour.safetensors -o path.safetensors").code ==
+          0);
+  const json model = sandbox.run("info path.safetensors").parsed().at("model");
+  CHECK(model.at("problem") == "path");
+  CHECK(model.at("training_tours") == 32);
+  for (const char* other : {"cvrp -n 9", "knapsack -n 8"}) {
+    const auto refused =
+        sandbox.run(std::string("train ") + other + " --init tour.safetensors -o x.safetensors");
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("is a model for tsp") != std::string::npos);
+  }
+}
+
 TEST_CASE("train goes on with the glimpses of a model") {
   const Sandbox sandbox;
   const std::string train = "train tsp -n 8 --steps 1 -b 2 -q ";
