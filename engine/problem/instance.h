@@ -16,9 +16,22 @@
 
 namespace pointsman {
 
-// How a TSP tour is measured (TSPLIB95, section 2). kEuclidean is the plain, unrounded length; kExplicit
-// takes the distances of a matrix as they are.
-enum class Metric { kEuclidean, kEuc2d, kCeil2d, kGeo, kAtt, kMan2d, kMax2d, kExplicit };
+// How a tour is measured: kEuclidean is the plain, unrounded length; kExplicit takes the distances of a
+// matrix as they are; kGeom is Concorde's great circle between decimal degrees, in whole metres; kHaversine
+// and kHaversineKm are unrounded ones, in metres and kilometres. The others are TSPLIB95's, section 2.
+enum class Metric {
+  kEuclidean,
+  kEuc2d,
+  kCeil2d,
+  kGeo,
+  kAtt,
+  kMan2d,
+  kMax2d,
+  kExplicit,
+  kGeom,
+  kHaversine,
+  kHaversineKm
+};
 
 // Distances of n cities, 0 from a city to itself.
 struct DistanceMatrix {
@@ -58,6 +71,11 @@ struct Instance {
   // Pairs a < b, ascending, of cities that no tour or path may join, beside those of a matrix.
   std::vector<std::array<int32_t, 2>> forbidden = {};
   int32_t start = -1, end = -1;  // the path's given first and last city; -1: any
+  // [n] what the file calls its items; null: it counts them from first_id.
+  std::shared_ptr<const std::vector<std::string>> names = nullptr;
+  int32_t first_id = 0;
+  int32_t first_city = -1;        // where the tours of its answers begin; -1: anywhere
+  bool is_metric_chosen = false;  // by the user, not by the file
 
   int width() const { return numbers_of_item(problem); }
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
@@ -168,6 +186,7 @@ inline uint64_t instance_hash(const Instance& instance) {
     hash = fnv1a("forbidden", hash);
     add(instance.forbidden);
   }
+  if (instance.first_city >= 0) add(std::array{instance.first_city});
   if (instance.start >= 0 || instance.end >= 0) add(std::array{instance.start, instance.end});
   return hash;
 }

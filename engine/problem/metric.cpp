@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace pointsman {
 namespace {
@@ -20,8 +21,10 @@ double geographic_radians(double degrees_minutes) {
   return kPi * (degrees + 5.0 * minutes / 3.0) / 180.0;
 }
 
+constexpr double kGeoRadius = 6378.388;       // TSPLIB95, in km
+constexpr double kEarthRadius = 6'371'008.8;  // the mean radius (IUGG 1980), in metres
+
 double geographic_distance(const Instance& instance, int a, int b) {
-  constexpr double kRadius = 6378.388;
   const double latitude_a = geographic_radians(instance.first(a));
   const double latitude_b = geographic_radians(instance.first(b));
   const double longitude_a = geographic_radians(instance.second(a));
@@ -30,7 +33,24 @@ double geographic_distance(const Instance& instance, int a, int b) {
   const double q2 = std::cos(latitude_a - latitude_b);
   const double q3 = std::cos(latitude_a + latitude_b);
   const double cosine = 0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3);
-  return std::floor(kRadius * std::acos(std::clamp(cosine, -1.0, 1.0)) + 1.0);
+  return std::floor(kGeoRadius * std::acos(std::clamp(cosine, -1.0, 1.0)) + 1.0);
+}
+
+// The angle between two places in decimal degrees; the haversine formula keeps its digits for close ones.
+double central_angle(const Instance& instance, int a, int b) {
+  constexpr double kRadians = std::numbers::pi / 180.0;
+  const double latitude_a = kRadians * instance.first(a), latitude_b = kRadians * instance.first(b);
+  const double north = std::sin((latitude_b - latitude_a) / 2.0);
+  const double east = std::sin(kRadians * (instance.second(b) - instance.second(a)) / 2.0);
+  const double haversine = north * north + std::cos(latitude_a) * std::cos(latitude_b) * (east * east);
+  return 2.0 * std::asin(std::min(1.0, std::sqrt(haversine)));
+}
+
+double sphere_distance(const Instance& instance, int a, int b) {
+  if (instance.metric == Metric::kGeo) return geographic_distance(instance, a, b);
+  const double angle = central_angle(instance, std::min(a, b), std::max(a, b));  // the same bits both ways
+  if (instance.metric == Metric::kGeom) return std::floor(1000.0 * kGeoRadius * angle + 1.0);
+  return (instance.metric == Metric::kHaversine ? kEarthRadius : kEarthRadius / 1000.0) * angle;
 }
 
 }  // namespace
@@ -41,7 +61,7 @@ double city_distance(const Instance& instance, int a, int b) {
                                                         std::array{std::min(a, b), std::max(a, b)}))
     return std::numeric_limits<double>::infinity();
   if (instance.metric == Metric::kExplicit) return instance.matrix->at(a, b);
-  if (instance.metric == Metric::kGeo) return geographic_distance(instance, a, b);
+  if (is_on_sphere(instance.metric)) return sphere_distance(instance, a, b);
   const double *const from = instance.item(a), *const to = instance.item(b);
   const double dx = to[0] - from[0], dy = to[1] - from[1];
   const double squared = dx * dx + dy * dy;
@@ -62,6 +82,12 @@ double city_distance(const Instance& instance, int a, int b) {
     default:
       return plain_distance(dx, dy);
   }
+}
+
+double longest_on_sphere(Metric metric) {
+  if (metric == Metric::kHaversine) return std::numbers::pi * kEarthRadius;
+  if (metric == Metric::kHaversineKm) return std::numbers::pi * kEarthRadius / 1000.0;
+  return std::ceil(std::numbers::pi * kGeoRadius * (metric == Metric::kGeom ? 1000.0 : 1.0)) + 1.0;
 }
 
 void write_unit_square(const Instance& instance, float* features) {
@@ -93,7 +119,10 @@ bool forbids_ways(const Instance& instance) {
 }
 
 bool has_integer_distances(const Instance& instance) {
-  if (instance.metric != Metric::kExplicit) return instance.metric != Metric::kEuclidean;
+  if (instance.metric != Metric::kExplicit) {
+    return instance.metric != Metric::kEuclidean && instance.metric != Metric::kHaversine &&
+           instance.metric != Metric::kHaversineKm;
+  }
   const auto are_integers = [](const std::vector<double>& distances) {
     return std::all_of(distances.begin(), distances.end(), [](double d) { return d == std::floor(d); });
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distances between cities as TSPLIB95, section 2, defines them.
+// Distances between cities: those of TSPLIB95, section 2, and great circles between decimal degrees.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,12 @@
 
 namespace pointsman {
 
-// What Metric::kGeo can measure: degrees, within +-90 and +-360.
+// Whether items are latitude and longitude, in degrees.
+inline bool is_on_sphere(Metric metric) {
+  return metric == Metric::kGeo || metric == Metric::kGeom || metric == Metric::kHaversine ||
+         metric == Metric::kHaversineKm;
+}
+// What these metrics can measure: degrees, within +-90 and +-360.
 inline bool is_geographic(double latitude, double longitude) {
   return std::abs(latitude) <= 90.0 && std::abs(longitude) <= 360.0;
 }
@@ -35,6 +40,9 @@ inline double plain_distance(double dx, double dy) { return euclidean_length<dou
 // Under the instance's metric: nint, ceil, pseudo-Euclidean, great circle, Manhattan, maximum, the matrix's
 // own number, or the plain Euclidean length; infinite for a forbidden way.
 double city_distance(const Instance& instance, int a, int b);
+
+// No two places are farther apart under a metric on the sphere.
+double longest_on_sphere(Metric metric);
 
 // The places as a network reads them: inside [0,1]^2 unchanged; otherwise the bounding box's corner is moved
 // to 0 and both axes are divided by its longer side. features: [n][instance.width()], of which the first two

@@ -70,12 +70,13 @@ std::string count_forbidden(const Instance& instance, Solution& solution) {
 }
 
 std::string validate_tour(const Instance& instance, Solution& solution) {
-  const std::vector<int32_t>& order = solution.order;
+  std::vector<int32_t>& order = solution.order;
   const int n = instance.n();
   if (static_cast<int>(order.size()) != n) {
     return "the tour visits " + std::to_string(order.size()) + " of " + std::to_string(n) + " cities";
   }
   if (std::string lost = lost_edge(instance, order); !lost.empty()) return lost;
+  if (instance.first_city >= 0) std::ranges::rotate(order, std::ranges::find(order, instance.first_city));
   const std::vector<int32_t> cycle = problem_of(instance).canonical(order);
   if (instance.has_coordinates())
     solution.objective = solution.unrounded = tour_length(instance.values.data(), cycle.data(), n);

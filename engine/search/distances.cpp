@@ -45,10 +45,10 @@ Distances::Distances(const Instance& instance, const StopToken& stop)
       points_.push_back(instance.first(city));
       points_.push_back(instance.second(city));
     }
-    is_planar_ = instance.metric != Metric::kGeo;
+    is_planar_ = !is_on_sphere(instance.metric);
   }
   choose_lengths();
-  if (n_ > (instance.metric == Metric::kGeo ? kGeographicMatrixCities : kMatrixCities)) return;
+  if (n_ > (is_on_sphere(instance.metric) ? kGeographicMatrixCities : kMatrixCities)) return;
   std::vector<double> matrix(static_cast<size_t>(n_) * n_);
   StopMeter meter(&stop);
   for (int a = 0; a < n_; ++a) {
@@ -76,9 +76,9 @@ void Distances::find_range(double& least, double& largest) const {
     const double distance = (*this)(place, place + 1 < n_ ? place + 1 : 0);
     if (distance > 0.0) least = std::min(least, distance);
   }
-  // In the plane the way along both axes, rounded up, is the longest; a great circle has 20,040 km at most.
-  largest = instance_.metric == Metric::kGeo ? 20'040.0
-                                             : (box.high[0] - box.low[0]) + (box.high[1] - box.low[1]) + 1.0;
+  // In the plane the way along both axes, rounded up, is the longest.
+  largest = is_on_sphere(instance_.metric) ? longest_on_sphere(instance_.metric)
+                                           : (box.high[0] - box.low[0]) + (box.high[1] - box.low[1]) + 1.0;
 }
 
 void Distances::choose_lengths() {

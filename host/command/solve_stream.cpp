@@ -313,6 +313,7 @@ class SolveStream {
     InstanceBatch instances;
     std::vector<int64_t> indices;
     for (InstanceLine& line : lines) {
+      if (!line.warning.empty()) log_warning(line.warning);
       const int64_t index = next_index_++;
       if (!is_in_part(index)) continue;
       if (const Failure failure = check(line); failure.code != kExitDone) {

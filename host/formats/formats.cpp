@@ -19,7 +19,8 @@ std::span<const InstanceFormat> instance_formats() {
       {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_ndjson, write_ndjson, "NDJSON"},
       {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"},
       {kCsv, "csv", {".csv"}, "", parse_csv, nullptr, "CSV"},
-      {kMatrix, "matrix", {}, "", parse_matrix, nullptr, ".npy of a matrix"}};
+      {kMatrix, "matrix", {}, "", parse_matrix, nullptr, ".npy of a matrix"},
+      {kTourLines, "lines", {}, "", parse_tour_lines, nullptr, "lines \"x y .. output tour\""}};
   return formats;
 }
 
@@ -84,8 +85,29 @@ bool MatrixBuilder::add(int i, int j, double value) {
   return true;
 }
 
-void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix) {
+// With the means of both ways where they differ by rounding; null where one differs by more.
+static std::shared_ptr<const DistanceMatrix> evened(const DistanceMatrix& matrix) {
+  DistanceMatrix even{matrix.n, matrix.above};
+  for (size_t i = 0; i < even.above.size(); ++i) {
+    const double to = matrix.above[i], back = matrix.back[i];
+    if (to == back) continue;
+    const bool is_same =
+        std::isfinite(to + back) && std::fabs(to - back) <= kSameDistance * std::max(to, back);
+    if (!is_same) return nullptr;
+    even.above[i] = to + (back - to) / 2.0;
+  }
+  return std::make_shared<const DistanceMatrix>(std::move(even));
+}
+
+void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix, std::string& note) {
   instance.metric = Metric::kExplicit;
+  if (!matrix->is_symmetric() && instance.problem != ProblemKind::kAtsp) {
+    if (std::shared_ptr<const DistanceMatrix> even = evened(*matrix)) {
+      matrix = std::move(even);
+      note =
+          "the two sides of the matrix differ by rounding, at most 1e-9 of a distance; their means are taken";
+    }
+  }
   if (!matrix->is_symmetric() && instance.problem == ProblemKind::kTsp) instance.problem = ProblemKind::kAtsp;
   instance.matrix = std::move(matrix);
 }

@@ -23,6 +23,17 @@ namespace pointsman {
 
 class NpyArray;
 
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as spreadsheets write it
+
+// Of a file whose points are named so, where nothing says how to measure them.
+inline constexpr const char* kDegreesWarning =
+    "latitudes and longitudes are measured as coordinates of a plane; --metric haversine_km (or haversine, "
+    "in "
+    "metres) measures great circles, --metric euclidean says that the plane is meant";
+
+// Between the coordinates and the tour of a line "x y .. output tour" (Joshi et al. 2019).
+inline constexpr std::string_view kOutputWord = " output ";
+
 // Cities or items of one instance: 2n must fit an int.
 inline constexpr int64_t kLargestSize = int64_t{1} << 29;
 
@@ -41,7 +52,7 @@ using ParseInstances = InstanceFile(InputFile& file, const ReadOptions& options)
 using WriteInstances = std::string(const InstanceBatch& instances);
 using InstanceFormat = FileFormat<InputFormat, ParseInstances, WriteInstances>;
 ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text, parse_csv,
-    parse_matrix;
+    parse_matrix, parse_tour_lines;
 WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
 
 // The result of a run. gaps: [instances], or empty without a reference.
@@ -122,8 +133,9 @@ std::vector<std::string> suffixes_of(std::span<const Format> formats, const std:
 // A text file, line by line. Errors and warnings name the file and the line last read.
 class TextReader : public LineScanner {
  public:
-  // `file` must outlive the reader.
-  TextReader(std::string_view text, const std::string& file) : LineScanner(text), file_(file), watch_(file) {}
+  // `file` must outlive the reader. before: how many lines of it come before the text.
+  TextReader(std::string_view text, const std::string& file, int64_t before = 0)
+      : LineScanner(text, before), file_(file), watch_(file) {}
 
   // The next line that is not blank; false at the end. Throws InputStopped when the run is over.
   bool next_row(std::string_view& line) {
@@ -153,9 +165,12 @@ ProblemKind problem_with(ItemFields fields, const ReadOptions& options);
 Instance unnamed_instance(const std::string& file, ItemFields fields, const ReadOptions& options);
 
 // As parse_json(), for a text that comes in pieces; an empty piece is the end.
-InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file);
-// Parses one line of NDJSON; `line` is its number in the file.
-Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line);
+InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file,
+                       const ReadOptions& options);
+// Parses one line of NDJSON; `line` is its number in the file. `warning` is what to tell of it; empty:
+// nothing.
+Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line,
+                             const ReadOptions& options, std::string& warning);
 // Whether a file of our own solutions is NDJSON: by its suffix, else by its first line.
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
@@ -182,8 +197,10 @@ class MatrixBuilder {
   std::vector<double> below_;  // the strict lower triangle row by row
 };
 
-// Gives an instance its matrix. One that is not symmetric makes a TSP an ATSP.
-void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix);
+// Gives an instance its matrix. One that is not symmetric makes a TSP an ATSP; but of sides that differ by
+// rounding, at most kSameDistance of the longer, it takes the means and says so in `note`.
+inline constexpr double kSameDistance = 1e-9;
+void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix, std::string& note);
 // What is said of one that had to be symmetric, rows counted from `first`; `takes` names what takes it.
 std::string asymmetry_text(const DistanceMatrix& matrix, int first, const std::string& takes);
 
@@ -191,7 +208,9 @@ std::string asymmetry_text(const DistanceMatrix& matrix, int first, const std::s
 // points: (B, n, 2) or (n, 2), the two numbers of each item.
 InstanceBatch instances_of_points(const NpyArray& points, const ReadOptions& options);
 // matrices: (B, n, n) or (n, n). Of an ATSP where one of them is not symmetric, or `problem` says so.
-InstanceBatch instances_of_matrices(const NpyArray& matrices, std::optional<ProblemKind> problem = {});
+// `note` as set_matrix().
+InstanceBatch instances_of_matrices(const NpyArray& matrices, std::optional<ProblemKind> problem,
+                                    std::string& note);
 // weights, values: (B, n) or (n,). Call set_capacities() afterwards.
 InstanceBatch instances_of_items(const NpyArray& weights, const NpyArray& values,
                                  const ReadOptions& options = {});
@@ -201,9 +220,11 @@ void set_capacities(const NpyArray& capacity, InstanceBatch& instances);
 SolutionBatch solutions_of_rows(const NpyArray& rows, const InstanceBatch& instances,
                                 const std::string& name);
 
-// TSPLIB's name of a metric; "EUCLIDEAN" is the unrounded metric, which TSPLIB does not have.
+// TSPLIB's name of a metric; EUCLIDEAN, GEOM, HAVERSINE and HAVERSINE_KM are ours.
 const char* metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
+// Those of coordinates, as a message lists them.
+std::string metric_names();
 
 // "2 solutions", for two instances.
 std::string solutions_wanted(const InstanceBatch& instances);

@@ -8,7 +8,9 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
+#include <limits>
 #include <new>
+#include <utility>
 
 #include "host/formats/input_file.h"
 #include "host/formats/json_document.h"
@@ -47,18 +49,21 @@ void parse_type(const JsonValue& descr, NpyHeader& header) {
   if (descr.is_array()) descr.fail("structured types are not supported");
   const std::string_view type = descr.text();
   if (type.size() < 2) descr.fail_expected("a type such as \"<f8\"");
-  if (type[0] == '>') descr.fail_expected("little-endian numbers");
-  if (type[1] == 'O') descr.fail("Python objects are not supported");
+  if (type[1] == 'O')
+    descr.fail(
+        "Python objects are not read; np.stack makes one array of instances of one size, and NDJSON holds "
+        "several sizes");
   int64_t size = 0;
   const char kind = type[1];
-  if (std::string_view("<|=").find(type[0]) == std::string_view::npos ||
+  if (std::string_view("<|=>").find(type[0]) == std::string_view::npos ||
       std::string_view("fiubUS").find(kind) == std::string_view::npos ||
       !parse_integer(type.substr(2), size) || size < 1 || size > 65536)
     descr.fail_expected("numbers or strings");
   const bool is_number = kind != 'U' && kind != 'S';
-  const int64_t least = kind == 'f' ? 4 : 1, most = kind == 'b' ? 1 : 8;
+  const int64_t least = kind == 'f' ? 2 : 1, most = kind == 'b' ? 1 : 8;
   if (is_number && (size < least || size > most || !std::has_single_bit(static_cast<uint64_t>(size))))
-    descr.fail_expected("floats of 4 or 8 bytes or integers of 1 to 8");
+    descr.fail_expected("floats of 2, 4 or 8 bytes or integers of 1 to 8");
+  header.is_swapped = type[0] == '>' && kind != 'S' && (kind == 'U' || size > 1);
   header.kind = kind;
   header.item_size = static_cast<size_t>(kind == 'U' ? 4 * size : size);
 }
@@ -70,15 +75,25 @@ NpyHeader parse_dictionary(std::string_view text) {
   const JsonValue root = document.root(), shape = root.get("shape"), order = root.get("fortran_order");
   NpyHeader header;
   parse_type(root.get("descr"), header);
-  if (order.boolean()) order.fail("expected False (C order), found True");
   for (const JsonValue& size : shape.elements()) {
     const double value = size.number();
     if (value < 0.0 || value > kLargestExact || value != std::floor(value))
       size.fail_expected("an integer from 0 to 2^53");
     header.shape.push_back(static_cast<int64_t>(value));
   }
+  header.is_fortran = order.boolean() && header.shape.size() > 1;
   if (header.shape.size() > kMostAxes) shape.fail("more than " + std::to_string(kMostAxes) + " axes");
   return header;
+}
+
+// IEEE 754's 16 bits: sign, 5 of the exponent, 10 of the fraction.
+double half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double value = std::ldexp(fraction + (exponent > 0 ? 1024 : 0), std::max(exponent, 1) - 25);
+  if (exponent == 31)
+    value =
+        fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  return bits >> 15 ? -value : value;
 }
 
 std::string as_utf8(uint32_t code) {
@@ -154,6 +169,7 @@ NpyArray::NpyArray(InputFile& file) : file_(file.name()) {
   header_ = parse_npy_header(bytes, file_);
   data_ = bytes.substr(header_.data_offset);
   if (data_.size() != header_.data_size) fail(header_.wrong_size(data_.size()));
+  if (header_.is_swapped || header_.is_fortran) reorder();
 }
 
 NpyArray::NpyArray(NpyHeader header, std::function<std::string()> next_piece, std::string file,
@@ -162,10 +178,44 @@ NpyArray::NpyArray(NpyHeader header, std::function<std::string()> next_piece, st
       place_(std::move(place)),
       header_(std::move(header)),
       is_packed_(is_packed),
-      next_piece_(std::move(next_piece)) {}
+      next_piece_(std::move(next_piece)) {
+  if (!header_.is_swapped && !header_.is_fortran) return;
+  for (std::string piece; !(piece = next_piece_()).empty();) pieces_ += piece;
+  if (pieces_.size() != header_.data_size) fail(header_.wrong_size(pieces_.size()));
+  data_ = pieces_;
+  reorder();
+}
 
 NpyArray::NpyArray(NpyHeader header, std::string_view elements, std::string name)
     : file_(std::move(name)), header_(std::move(header)), is_file_(false), data_(elements) {}
+
+void NpyArray::reorder() {
+  const size_t size = header_.item_size, unit = header_.kind == 'U' ? 4 : size;
+  if (is_packed_) check_input_size(2 * header_.data_size, file_, place_ + header_.shape_text() + " takes");
+  std::vector<size_t> steps, place(header_.shape.size(), 0);  // of each axis, in elements; in C order
+  size_t step = 1;
+  for (const int64_t axis : header_.shape)
+    steps.push_back(std::exchange(step, step * static_cast<size_t>(axis)));
+  std::string ordered;
+  ordered.reserve(header_.data_size);
+  LoadingWatch watch(file_);
+  for (size_t i = 0, from = 0; i < header_.count; ++i) {
+    watch.after(1);
+    ordered.append(data_, (header_.is_fortran ? from : i) * size, size);
+    for (size_t at = ordered.size() - size; header_.is_swapped && at < ordered.size(); at += unit)
+      std::reverse(ordered.begin() + static_cast<int64_t>(at),
+                   ordered.begin() + static_cast<int64_t>(at + unit));
+    for (size_t axis = place.size(); axis-- > 0; place[axis] = 0) {
+      from += steps[axis];
+      if (++place[axis] < static_cast<size_t>(header_.shape[axis])) break;
+      from -= steps[axis] * place[axis];
+    }
+  }
+  pieces_ = std::move(ordered);
+  data_ = pieces_;
+  next_piece_ = nullptr;
+  header_.is_swapped = header_.is_fortran = false;
+}
 
 std::string_view NpyArray::element(size_t i) const {
   const size_t size = header_.item_size, at = i * size;
@@ -202,6 +252,7 @@ std::string NpyArray::index_text(size_t i) const {
 double NpyArray::any_number(size_t i) const {
   if (!header_.is_float()) return static_cast<double>(integer(i));
   const std::string_view bytes = element(i);
+  if (header_.item_size == 2) return half(load_bytes<uint16_t>(bytes, 0));
   return header_.item_size == 8 ? load_bytes<double>(bytes, 0)
                                 : static_cast<double>(load_bytes<float>(bytes, 0));
 }
@@ -298,6 +349,15 @@ bool NpzFile::has(const std::string& name) const {
   const bool is_there = zip_name_locate(archive_.get(), (name + ".npy").c_str(), 0) >= 0;
   if (!is_there && errno == ENOMEM) throw std::bad_alloc();
   return is_there;
+}
+
+std::vector<std::string> NpzFile::keys() const {
+  std::vector<std::string> keys;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive_.get(), 0); ++i) {
+    const std::string name = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
+    if (name.ends_with(".npy")) keys.push_back(name.substr(0, name.size() - 4));
+  }
+  return keys;
 }
 
 std::string NpzFile::names() const {

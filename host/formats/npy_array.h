@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's formats: .npy (versions 1.0 to 3.0, with little-endian numbers and strings in C order) and .npz (a
-// zip archive of .npy arrays, stored or deflated).
+// NumPy's formats: .npy (versions 1.0 to 3.0, numbers and strings in either byte order and in C or Fortran
+// order) and .npz (a zip archive of .npy arrays, stored or deflated).
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,10 @@ T load_bytes(std::string_view bytes, size_t at) {
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct NpyHeader {
-  char kind = 'f';       // f float, i signed, u unsigned, b boolean, U UTF-32 string, S byte string
-  size_t item_size = 8;  // bytes
+  char kind = 'f';          // f float, i signed, u unsigned, b boolean, U UTF-32 string, S byte string
+  size_t item_size = 8;     // bytes
+  bool is_swapped = false;  // big-endian
+  bool is_fortran = false;  // the first axis runs fastest
   std::vector<int64_t> shape;
   size_t count = 0;        // elements
   size_t data_offset = 0;  // where the elements start
@@ -82,6 +84,8 @@ class NpyArray {
 
  private:
   std::string_view element(size_t i) const;
+  // Turns elements in another order into little-endian ones in C order.
+  void reorder();
 
   std::string file_, place_;
   NpyHeader header_;
@@ -104,7 +108,8 @@ class NpzFile {
   explicit NpzFile(InputFile& file);
 
   bool has(const std::string& name) const;
-  std::string names() const;  // for messages
+  std::vector<std::string> keys() const;  // the arrays, without ".npy"
+  std::string names() const;              // for messages
 
   // The archive must outlive the array, whose elements must be read in order. Throws InputError if the array
   // is missing, damaged or of another size than its header says, and InputTooLarge, before it takes memory.

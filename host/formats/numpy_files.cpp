@@ -187,7 +187,8 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   return read_items({&array}, static_cast<size_t>(2 * size_from_end(array, 1)), pattern);
 }
 
-InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<ProblemKind> problem) {
+InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<ProblemKind> problem,
+                                    std::string& note) {
   check_shape(array, 3, are_square(array), kMatrices);
   const auto n = static_cast<size_t>(array.shape().back());
   Instance pattern;
@@ -207,7 +208,7 @@ InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<Problem
         if (!builder.add(i, j, distance)) array.fail_at(next, MatrixBuilder::refusal(distance));
       }
     }
-    set_matrix(instance, builder.finish());
+    set_matrix(instance, builder.finish(), note);
   }
   const auto is_atsp = [](const Instance& instance) { return instance.problem == ProblemKind::kAtsp; };
   if (std::ranges::any_of(instances, is_atsp)) {
@@ -241,7 +242,10 @@ InstanceFile parse_npy(InputFile& file, const ReadOptions& options) {
 }
 
 InstanceFile parse_matrix(InputFile& file, const ReadOptions& options) {
-  return {instances_of_matrices(NpyArray(file), options.problem), {}};
+  std::string note;
+  InstanceFile out{instances_of_matrices(NpyArray(file), options.problem, note), {}};
+  if (!note.empty()) out.warnings.push_back(file.name() + ": " + note);
+  return out;
 }
 
 static void read_capacities(const NpzFile& npz, const std::string& file, const ReadOptions& options,
@@ -292,21 +296,39 @@ static InstanceFile parse_routing(const NpzFile& npz, const std::string& file, c
   return out;
 }
 
+// The array of coordinates: by one of its usual names, else the only one of pairs, whatever its name, where
+// nothing has the name of another array.
+static std::string name_of_pairs(const NpzFile& npz) {
+  for (const char* name : {"locs", "coords", "loc", "coordinates"}) {
+    if (npz.has(name)) return name;
+  }
+  std::string found;
+  for (const std::string& key : npz.keys()) {
+    if (key == "weights" || key == "values" || key == "profits") return "";
+    if (key == "ids" || !are_pairs(npz.array(key)) || npz.array(key).shape().size() < 2) continue;
+    if (!found.empty()) return "";
+    found = key;
+  }
+  return found;
+}
+
 InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
   const NpzFile npz(file);
   if (npz.has("depot")) return parse_routing(npz, file.name(), options);
-  const bool has_pairs = npz.has("locs"), has_columns = npz.has("weights") || npz.has("values");
+  const std::string pairs = name_of_pairs(npz);
+  const bool has_pairs = !pairs.empty(), has_columns = npz.has("weights") || npz.has("values");
   if (has_pairs == has_columns)
     throw InputError(file.name(), 0, "expected `locs`, or `weights` and `values`; found " + npz.names());
   InstanceFile out;
   if (has_pairs) {
-    const NpyArray locs = npz.array("locs");
+    const NpyArray locs = npz.array(pairs);
     check_shape(locs, 3, are_pairs(locs), kPairs);
     Instance pattern;
     pattern.problem = problem_with(ItemFields::kCoordinates, options);
     out.instances = read_items({&locs}, static_cast<size_t>(2 * size_from_end(locs, 1)), pattern);
   } else {
-    const NpyArray weights = npz.array("weights"), values = npz.array("values");
+    const bool has_profits = npz.has("profits") && !npz.has("values");
+    const NpyArray weights = npz.array("weights"), values = npz.array(has_profits ? "profits" : "values");
     out.instances = instances_of_items(weights, values, options);
   }
   if (problem_of(out.instances[0]).has_capacity) read_capacities(npz, file.name(), options, out.instances);

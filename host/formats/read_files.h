@@ -17,7 +17,18 @@
 
 namespace pointsman {
 
-enum class InputFormat { kAuto, kTsplib, kNpy, kNpz, kJson, kNdjson, kKnapsackText, kCsv, kMatrix };
+enum class InputFormat {
+  kAuto,
+  kTsplib,
+  kNpy,
+  kNpz,
+  kJson,
+  kNdjson,
+  kKnapsackText,
+  kCsv,
+  kMatrix,
+  kTourLines
+};
 
 struct ReadOptions {
   InputFormat format = InputFormat::kAuto;
@@ -26,11 +37,17 @@ struct ReadOptions {
   std::optional<ProblemKind> problem;
   std::optional<double> capacity;  // of files that have none
   int32_t start = -1, end = -1;    // of paths that have none of their own; -1: any
-  std::function<bool()> stop;      // beside the run's (input_file.h); may be empty
+  std::optional<Metric> metric;    // in place of the file's own
+  std::string first_city;          // its id: where tours begin; empty: anywhere
+  std::string columns;         // of a CSV, "x,y"; "none": the first line is a row; empty: as they are named
+  std::function<bool()> stop;  // beside the run's (input_file.h); may be empty
 };
 
-// Checks an instance's problem against that of the options, and gives a path their ends. Throws InputError.
-void complete_instance(Instance& instance, const ReadOptions& options, const std::string& file, int64_t line);
+// Checks an instance's problem against that of the options, gives it their metric, a tour the city that it
+// begins at and a path its ends. Returns a warning where its numbers hardly mean what its metric reads;
+// empty: none. Throws InputError.
+std::string complete_instance(Instance& instance, const ReadOptions& options, const std::string& file,
+                              int64_t line);
 
 struct InstanceFile {
   InstanceBatch instances;            // at least one
@@ -42,6 +59,7 @@ struct InstanceLine {
   int64_t line = 0;  // in the file, from 1
   std::optional<Instance> instance;
   std::optional<InputError> error;
+  std::string warning = {};  // of the first line that has one
 };
 
 // An open input file. Its format is the one in the options, else follows from the first bytes (npy, npz), the
@@ -69,6 +87,7 @@ class InstanceInput {
  private:
   ReadOptions options_;
   std::unique_ptr<InputFile> file_;
+  bool has_warned_ = false;
 };
 
 InstanceFile read_instances(const std::string& path, const ReadOptions& options = {});

@@ -92,6 +92,14 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
 std::string_view take_word(std::string_view& line) {
   const auto start = std::find_if_not(line.begin(), line.end(), is_space);
   const auto end = std::find_if(start, line.end(), is_space);

@@ -17,17 +17,19 @@ inline constexpr double kLargestNumber = 1e100;
 // Iterates over the lines of a text, without LF and CR LF.
 class LineScanner {
  public:
-  explicit LineScanner(std::string_view text) : text_(text) {}
+  // before: how many lines of the file come before the text.
+  explicit LineScanner(std::string_view text, int64_t before = 0) : text_(text), number_(before) {}
 
   bool next(std::string_view& line);
   bool next_filled(std::string_view& line);   // skips blank lines
   int64_t number() const { return number_; }  // of the last line returned, from 1
+  std::string_view rest() const { return text_; }
   // False if the last line returned had no newline: the file may have been cut short.
   bool last_line_whole() const { return last_line_whole_; }
 
  private:
   std::string_view text_;  // what is left
-  int64_t number_ = 0;
+  int64_t number_;
   bool last_line_whole_ = true;
 };
 
@@ -36,6 +38,7 @@ constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' &&
 
 std::string_view trim(std::string_view text);
 std::string lower_case(std::string_view text);  // of ASCII letters
+std::string upper_case(std::string_view text);
 
 // Splits the first word off a line; empty if there is none.
 std::string_view take_word(std::string_view& line);

@@ -79,7 +79,8 @@ Instance matrix_instance(const pointsman_instances& instances, const double* dis
                 MatrixBuilder::refusal(distances[at]));
   }
   Instance instance;
-  set_matrix(instance, builder.finish());
+  std::string note;  // callers hand over numbers that they know
+  set_matrix(instance, builder.finish(), note);
   return instance;
 }
 
@@ -94,6 +95,10 @@ ReadOptions read_options(const pointsman_read_options* given) {
                                 number_text(own.capacity));
   }
   if (own.capacity > 0.0) options.capacity = own.capacity;
+  if (own.metric != nullptr) options.metric = find_metric(upper_case(own.metric));
+  if (own.metric != nullptr && !options.metric)
+    throw std::invalid_argument("metric: expected " + metric_names() + ", found " + shown(own.metric));
+  if (own.columns != nullptr) options.columns = own.columns;
   return options;
 }
 

@@ -26,6 +26,16 @@ std::string wrong_device(const std::string& device) {
   return "expected auto, cpu, cuda, cuda:NUMBER or cuda:all, found \"" + device + "\"";
 }
 
+// Metrics of coordinates, in lower case.
+std::vector<std::string> metric_choices() {
+  std::vector<std::string> choices;
+  for (int metric = 0; metric <= static_cast<int>(Metric::kHaversineKm); ++metric) {
+    if (static_cast<Metric>(metric) != Metric::kExplicit)
+      choices.push_back(lower_case(metric_name(static_cast<Metric>(metric))));
+  }
+  return choices;
+}
+
 }  // namespace
 
 void add_problem(OptionSet& options, std::string& problem) {
@@ -53,6 +63,20 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
              std::string("Path: its ") + what + " city, from 0, where the file has none; -1: any")
         .range(-1, kLargestSize - 1);
   }
+  options
+      .add("--metric", instances.metric,
+           "How coordinates are measured, in place of the file's own metric. haversine (metres) and "
+           "haversine_km "
+           "take latitude and longitude in decimal degrees. Named, it silences warnings about the metric")
+      .choices(metric_choices());
+  options.add(
+      "--columns", instances.columns,
+      "CSV: the two columns to read, by names or by numbers from 0, such as x,y; none: the first line "
+      "is a row");
+  options.add(
+      "--first-city", instances.first_city,
+      "The city, by the file's id of it, that the tour of an answer begins at; cities without ids count "
+      "from 0");
 }
 
 ReadOptions read_options(const InstanceOptions& instances) {
@@ -61,6 +85,9 @@ ReadOptions read_options(const InstanceOptions& instances) {
     options.format = format->kind;
   if (!instances.problem.empty()) options.problem = find_problem(instances.problem);
   if (instances.capacity > 0) options.capacity = instances.capacity;
+  if (!instances.metric.empty()) options.metric = find_metric(upper_case(instances.metric));
+  options.columns = instances.columns;
+  options.first_city = instances.first_city;
   options.start = instances.start;
   options.end = instances.end;
   return options;

@@ -16,6 +16,8 @@ struct InstanceOptions {
   std::string format = "auto", problem;
   double capacity = 0;           // 0: the file's own
   int32_t start = -1, end = -1;  // of a path; -1: the file's own, or any
+  // Empty: the file's own; as they are named; any.
+  std::string metric = {}, columns = {}, first_city = {};
 };
 
 void add_instance_options(OptionSet& options, InstanceOptions& instances);

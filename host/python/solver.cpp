@@ -96,8 +96,12 @@ Instances together(const std::vector<AnyArray>& arrays, const std::string& name,
   InstanceBatch all;
   for (size_t i = 0; i < arrays.size(); ++i)
     append(all, read(npy_of(arrays[i], element_name(name, i, arrays.size()))));
-  for (size_t i = 0; i < all.size(); ++i)
-    complete_instance(all[i], options, element_name(name, i, all.size()), 0);
+  std::string warning;  // the first says enough
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::string own = complete_instance(all[i], options, element_name(name, i, all.size()), 0);
+    if (warning.empty()) warning = std::move(own);
+  }
+  if (!warning.empty()) log_warning(warning);
   return Instances(std::move(all));
 }
 
@@ -117,8 +121,12 @@ Instances instances_from_points(const std::vector<AnyArray>& points, const Keywo
 
 Instances instances_from_matrices(const std::vector<AnyArray>& matrices, const Keywords& keywords) {
   const ReadOptions options = read_options(read_request(keywords));
-  return together(matrices, "matrix", options,
-                  [&](const NpyArray& array) { return instances_of_matrices(array, options.problem); });
+  return together(matrices, "matrix", options, [&](const NpyArray& array) {
+    std::string note;
+    InstanceBatch batch = instances_of_matrices(array, options.problem, note);
+    if (!note.empty()) log_warning("matrix: " + note);
+    return batch;
+  });
 }
 
 Instances instances_from_items(const std::vector<AnyArray>& weights, const std::vector<AnyArray>& values,

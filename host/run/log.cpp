@@ -95,7 +95,7 @@ void log_info(const std::string& message) { write_line(Level::kInfo, message); }
 void log_warning(const std::string& message) { write_line(Level::kWarning, message); }
 void log_error(const std::string& message) { write_line(Level::kError, message); }
 
-RunLog run_log() { return {log_info, log_debug}; }
+RunLog run_log() { return {log_info, log_debug, log_warning}; }
 
 void log_out_of_memory() noexcept {
   if (!reader_takes(STDERR_FILENO)) return;

@@ -26,7 +26,7 @@ double seconds_now();  // since the program began
 // Who is told, a line at a time, what a run does.
 struct RunLog {
   static void nobody(const std::string&) {}
-  std::function<void(const std::string&)> info = nobody, debug = nobody;
+  std::function<void(const std::string&)> info = nobody, debug = nobody, warn = nobody;
 };
 
 void log_debug(const std::string& message);  // only with -v

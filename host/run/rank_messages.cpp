@@ -83,7 +83,8 @@ MessageWriter& put(MessageWriter& message, const Instance& instance) {
       .put(instance.forced)
       .put(instance.forbidden)
       .put(instance.start)
-      .put(instance.end);
+      .put(instance.end)
+      .put(instance.first_city);
   message.put(instance.matrix ? instance.matrix->n : -1);
   return instance.matrix ? message.put(instance.matrix->above).put(instance.matrix->back) : message;
 }
@@ -96,7 +97,8 @@ Instance take_instance(MessageReader& message) {
       .get(instance.forced)
       .get(instance.forbidden)
       .get(instance.start)
-      .get(instance.end);
+      .get(instance.end)
+      .get(instance.first_city);
   if (const int n = message.next<int>(); n >= 0) {
     DistanceMatrix matrix{n, {}};
     message.get(matrix.above).get(matrix.back);

@@ -3,9 +3,11 @@
 
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "engine/search/limits.h"
+#include "host/formats/formats.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {
@@ -79,6 +81,21 @@ std::vector<SolveRun::Group> SolveRun::groups_of(const SolveJob& job) {
   return groups;
 }
 
+void SolveRun::tell_of_rounding(const Instance& instance, const Solution& solution) {
+  constexpr double kMuch = 0.05;  // of the length; of the files of TSPLIB it is at most a hundredth
+  const bool rounds = instance.metric == Metric::kEuc2d || instance.metric == Metric::kCeil2d;
+  if (!rounds || instance.is_metric_chosen || !has_answer(solution) ||
+      std::abs(solution.objective - solution.unrounded) <= kMuch * solution.unrounded ||
+      std::exchange(told_of_rounding_, true))
+    return;
+  const std::string metric = metric_name(instance.metric);
+  log_.warn((instance.id.empty() ? "" : printable(instance.id) + ": ") + metric +
+            " rounds each distance to an integer: the answer's cost is " +
+            short_objective_text(instance, solution.objective) + ", its length in the plane " +
+            number_text(solution.unrounded) + "; --metric euclidean does not round, --metric " +
+            lower_case(metric) + " says that rounding is meant");
+}
+
 void SolveRun::solve(const SolveJob& job) {
   const std::vector<Group> groups = groups_of(job);
   double work_left = 0.0;
@@ -88,7 +105,10 @@ void SolveRun::solve(const SolveJob& job) {
     SolveJob part = job.part(group.places);
     part.control = share_time(job.control, group.work, work_left);
     if (groups.size() > 1 && !part.control.end) part.control.end = part.control.deadline;  // none is alone
-    part.sink = [&](size_t i, Solution&& solution) { answers.put(group.places[i], std::move(solution)); };
+    part.sink = [&](size_t i, Solution&& solution) {
+      tell_of_rounding(*job.instances[group.places[i]], solution);
+      answers.put(group.places[i], std::move(solution));
+    };
     work_left -= group.work;
     if (group.model != nullptr) used.add(*group.model);
     const std::string note = engine.device_note();

@@ -50,7 +50,10 @@ struct SolveRun {
 
   Ranks ranks_;
   RunLog log_;
-  bool told_of_shuffle_ = false, told_of_size_ = false;
+  // Warns, once, of a tour whose length is that of its rounded distances rather than its own.
+  void tell_of_rounding(const Instance& instance, const Solution& solution);
+
+  bool told_of_shuffle_ = false, told_of_size_ = false, told_of_rounding_ = false;
 };
 
 }  // namespace pointsman

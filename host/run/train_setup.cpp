@@ -15,7 +15,6 @@
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
 #include "host/run/solve_totals.h"
-#include "kernels/common/rules.h"
 #include "models/parameter_layout.h"
 #include "models/tools/atomic_file.h"
 
@@ -31,7 +30,7 @@ bool can_start(ProblemKind problem, const ModelConfig& model) {
   ModelConfig wanted = model;
   wanted.problem = problem;
   return problem_of(problem).fields == problem_of(model.problem).fields &&
-         context_count(problem) == context_count(model.problem) && priors_of(wanted) == priors_of(model);
+         ParameterLayout(wanted).size == ParameterLayout(model).size;
 }
 
 // The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag

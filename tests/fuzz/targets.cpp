@@ -121,8 +121,11 @@ void check_instance(const Instance& instance) {
   if (problem.has_capacity)
     promise(instance.capacity >= 0.0 && instance.capacity <= kLargestNumber, "a capacity is bounded");
   promise(!instance.has_id || !instance.id.empty(), "an id has characters");
-  for (int i = 0; instance.metric == Metric::kGeo && i < instance.n(); ++i)
-    promise(is_geographic(instance.first(i), instance.second(i)), "GEO has latitudes and longitudes");
+  for (int i = 0; is_on_sphere(instance.metric) && i < instance.n(); ++i)
+    promise(is_geographic(instance.first(i), instance.second(i)), "the sphere has latitudes and longitudes");
+  promise(!instance.names || std::cmp_equal(instance.names->size(), instance.n()),
+          "all items have names, or none");
+  promise(instance.first_city < instance.n(), "tours begin at a city");
   Solution solution;
   if (problem.has_depot) {  // a vehicle for each customer
     for (int32_t customer = 1; customer < instance.n(); ++customer)
@@ -146,6 +149,7 @@ void check_instances(const InstanceBatch& instances) {
   const auto same = [](const Instance& a, const Instance& b) {
     return a.problem == b.problem && a.metric == b.metric && a.values == b.values && a.has_id == b.has_id &&
            (!a.has_id || a.id == b.id) && (!problem_of(a).has_capacity || a.capacity == b.capacity) &&
+           (a.names == nullptr) == (b.names == nullptr) && (!a.names || *a.names == *b.names) &&
            a.forced == b.forced && a.forbidden == b.forbidden && a.start == b.start && a.end == b.end;
   };
   promise(std::equal(instances.begin(), instances.end(), again.begin(), again.end(), same),
@@ -159,6 +163,22 @@ void read_format(std::string_view bytes) {
   check_instances(parse_instances(bytes, kName, options).instances);
 }
 
+// With what the user says of a table.
+void read_csv_columns(std::string_view bytes) {
+  ReadOptions options;
+  options.format = InputFormat::kCsv;
+  for (const char* columns : {"x,y", "1,2", "none"}) {
+    options.columns = columns;
+    options.metric = Metric::kHaversine;
+    options.first_city = "1";
+    try {
+      check_instances(parse_instances(bytes, kName, options).instances);
+    } catch (const InputError& error) {
+      check_message(error.what());
+    }
+  }
+}
+
 // Whole and in pieces of seven bytes.
 void read_json_text(std::string_view bytes) {
   bool is_taken = true;
@@ -170,7 +190,7 @@ void read_json_text(std::string_view bytes) {
   };
   InstanceBatch in_pieces;
   try {
-    in_pieces = read_json(next_piece, kName).instances;
+    in_pieces = read_json(next_piece, kName, {}).instances;
   } catch (const InputError&) {
     is_taken = false;
   }
@@ -470,7 +490,9 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"npz", accepts<InputError, read_format<InputFormat::kNpz>>},
       {"npz_arrays", accepts<InputError, read_npz_arrays>},
       {"csv", accepts<InputError, read_format<InputFormat::kCsv>>},
+      {"csv_columns", accepts<InputError, read_csv_columns>},
       {"matrix", accepts<InputError, read_format<InputFormat::kMatrix>>},
+      {"lines", accepts<InputError, read_format<InputFormat::kTourLines>>},
       {"input", accepts<InputError, read_input>},
       {"gzip", accepts<InputError, read_gzip>, kGzipMemory},
       {"gzip_packed", accepts<InputError, read_packed_input>},

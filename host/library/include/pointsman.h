@@ -122,10 +122,14 @@ typedef struct pointsman_solve_options {
 // How a file of instances is read.
 typedef struct pointsman_read_options {
   size_t size;
-  // "tsplib", "npy", "npz", "json", "ndjson", "kp", "csv", "matrix"; NULL: what the file tells.
+  // "tsplib", "npy", "npz", "json", "ndjson", "kp", "csv", "matrix", "lines"; NULL: what the file tells.
   const char* format;
   const char* problem;  // "tsp", "knapsack": what the instances are or must be; NULL: what the file says
   double capacity;      // KnapSack: where the file has none; 0: none
+  // "euclidean", "euc_2d", "haversine", "haversine_km" ..: how coordinates are measured; NULL: as the file
+  // says
+  const char* metric;
+  const char* columns;  // of a CSV, "x,y": names, or numbers from 0; NULL: as they are named
 } pointsman_read_options;
 
 // One instance, as its owner holds it.

@@ -67,15 +67,15 @@ TEST_CASE("what is wrong in a .vrp file is said with its line") {
     INFO(error_of(text, "a.vrp"));
     CHECK(error_of(text, "a.vrp").find(expected) != std::string::npos);
   };
-  says(with("CAPACITY : 10\n", ""), "expected CAPACITY before it, found none");
+  says(with("CAPACITY : 10\n", ""), "expected CAPACITY, found none");
   says(with("CAPACITY : 10", "CAPACITY : -1"), "a.vrp:6: CAPACITY: expected a number from 0 to 1e100");
-  says(with("3 6\n4 7\n", "3 6\n"), "a.vrp:16: DEMAND_SECTION: expected \"id demand\"");
+  says(with("3 6\n4 7\n", "3 6\n"), "a.vrp:15: DEMAND_SECTION: expected DIMENSION = 4 rows, found 3");
   says(with("4 7\n", "4 11\n"), "a.vrp:16: DEMAND_SECTION: expected at most the capacity, found 11");
   says(with("1 0\n2 4", "1 1\n2 4"), "expected 0, the demand of the depot, found 1");
   says(with("4 7\n", "3 7\n"), "expected a new id, found 3 again");
   says(with("4 7\n", "5 7\n"), "expected an id from 1 to DIMENSION = 4, found 5");
   says(with(" 1\n -1\n", " 2\n -1\n"), "DEPOT_SECTION: expected 1 and -1");
-  says(with("DEPOT_SECTION", "TOUR_SECTION"), "DEPOT_SECTION: expected it after the rows before");
+  says(with("DEPOT_SECTION", "TOUR_SECTION"), "a.vrp:17: \"TOUR_SECTION\": this section is not supported");
   says(with("TYPE : CVRP", "TYPE : VRP"), "TYPE: expected TSP, ATSP, HPP or CVRP, found \"VRP\"");
 }
 

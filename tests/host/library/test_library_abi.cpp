@@ -62,11 +62,13 @@ AT(pointsman_solve_options, learn, 148, int32_t);
 AT(pointsman_solve_options, progress, 152, int (*)(void*, const pointsman_progress*));
 AT(pointsman_solve_options, progress_user, 160, void*);
 
-static_assert(sizeof(pointsman_read_options) == 32);
+static_assert(sizeof(pointsman_read_options) == 48);
 AT(pointsman_read_options, size, 0, size_t);
 AT(pointsman_read_options, format, 8, const char*);
 AT(pointsman_read_options, problem, 16, const char*);
 AT(pointsman_read_options, capacity, 24, double);
+AT(pointsman_read_options, metric, 32, const char*);
+AT(pointsman_read_options, columns, 40, const char*);
 
 static_assert(sizeof(pointsman_instance) == 56);
 AT(pointsman_instance, size, 0, size_t);
