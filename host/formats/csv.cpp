@@ -10,8 +10,6 @@
 namespace pointsman {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as spreadsheets write it
-
 // The field without surrounding blanks and quotes.
 std::string_view content(std::string_view field) {
   field = trim(field);
@@ -41,10 +39,8 @@ bool is_column_name(std::string_view field) {
 }  // namespace
 
 InstanceFile parse_csv(InputFile& file, const ReadOptions& options) {
-  std::string_view bytes = file.read_rest();
-  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   Instance instance = unnamed_instance(file.name(), ItemFields::kCoordinates, options);
-  TextReader lines(bytes, file.name());
+  TextReader lines(file.read_rest(), file.name());
   std::string_view line;
   std::array<std::string_view, 2> fields;
   for (bool is_first = true; lines.next_row(line); is_first = false) {

@@ -145,16 +145,16 @@ InstanceFile parse_instances(std::string_view bytes, const std::string& name, co
 SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,
                               const InstanceBatch& instances) {
   if (instances.empty()) return {};
-  const AnswerFormat* format = format_by_magic(answer_formats(), bytes);
+  InputFile file(bytes, name);
+  const AnswerFormat* format = format_by_magic(answer_formats(), file.peek_line(kNpyMagic.size()));
   if (!format) {
-    const std::string_view text = trim(bytes.substr(0, bytes.find('\n')));
+    const std::string_view text = trim(file.peek_line());
     const bool is_tour = !text.empty() && text.front() >= 'A' && text.front() <= 'Z';
     const bool is_routes = text.starts_with("Route") || text.starts_with("Cost");
     format = &format_of_kind(answer_formats(), is_routes ? OutputFormat::kRoutes
                                                : is_tour ? OutputFormat::kTour
                                                          : OutputFormat::kJson);
   }
-  InputFile file(bytes, name);
   return format->parse(file, instances);
 }
 

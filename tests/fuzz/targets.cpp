@@ -162,7 +162,8 @@ void read_format(std::string_view bytes) {
 // Whole and in pieces of seven bytes.
 void read_json_text(std::string_view bytes) {
   bool is_taken = true;
-  std::string_view rest = bytes;
+  InputFile opened(bytes, kName);
+  std::string_view rest = opened.read_rest();  // without a byte order mark
   const auto next_piece = [&] {
     const std::string piece(rest.substr(0, 7));
     rest.remove_prefix(piece.size());
