@@ -288,7 +288,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7010, "the same on batches, for two families of GPUs and four precisions"},
     {"models/", 1510, "model files, their checks and the cards of the shipped models"},
-    {"engine/problem/", 1530, "five problems: generators, metrics, validation"},
+    {"engine/problem/", 1550, "five problems: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
     {"engine/backend/", 7030, "every call twice, for CPU and CUDA, and of several ranks"},
     {"engine/search/", 4010, "sampling, active search, local search of tours and of routes, exact searches"},
