@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CSV (RFC 4180): lines "x,y", with or without a header.
+// CSV (RFC 4180): lines "x,y", with or without a header; or Pisinger's blocks of KnapSacks.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 
-#include "host/formats/formats.h"
+#include "host/formats/knapsack_text.h"
 
 namespace pointsman {
 namespace {
@@ -39,8 +39,11 @@ bool is_column_name(std::string_view field) {
 }  // namespace
 
 InstanceFile parse_csv(InputFile& file, const ReadOptions& options) {
+  const std::string_view bytes = file.read_rest();
+  if (options.layout == KnapsackLayout::kPisinger || is_pisinger(bytes))
+    return parse_pisinger(bytes, file.name(), options);
   Instance instance = unnamed_instance(file.name(), ItemFields::kCoordinates, options);
-  TextReader lines(file.read_rest(), file.name());
+  TextReader lines(bytes, file.name());
   std::string_view line;
   std::array<std::string_view, 2> fields;
   for (bool is_first = true; lines.next_row(line); is_first = false) {
@@ -56,7 +59,7 @@ InstanceFile parse_csv(InputFile& file, const ReadOptions& options) {
     instance.values.insert(instance.values.end(), point.begin(), point.end());
   }
   if (instance.n() == 0) throw InputError(file.name(), 0, "expected at least one line \"x,y\", found none");
-  return lines.finish(std::move(instance));
+  return lines.finish({std::move(instance)});
 }
 
 }  // namespace pointsman

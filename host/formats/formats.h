@@ -44,6 +44,13 @@ ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, par
     parse_matrix;
 WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
 
+// The name of a layout on the command line; "auto" is the first.
+struct LayoutName {
+  KnapsackLayout layout;
+  const char* name;
+};
+std::span<const LayoutName> knapsack_layouts();
+
 // The result of a run. gaps: [instances], or empty without a reference.
 struct Answer {
   const InstanceBatch& instances;
@@ -134,10 +141,10 @@ class TextReader : public LineScanner {
   std::string warning(const std::string& message) const {
     return file_ + ":" + std::to_string(number()) + ": " + message;
   }
-  // The instance of a whole file, with a warning if the file may have been cut short.
-  InstanceFile finish(Instance&& instance) const {
-    if (last_line_whole()) return {{std::move(instance)}, {}};
-    return {{std::move(instance)}, {warning("the last line has no newline; was the file cut short?")}};
+  // The instances of a whole file, with a warning if the file may have been cut short.
+  InstanceFile finish(InstanceBatch instances) const {
+    if (last_line_whole()) return {std::move(instances), {}};
+    return {std::move(instances), {warning("the last line has no newline; was the file cut short?")}};
   }
 
  private:

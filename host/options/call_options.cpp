@@ -38,6 +38,10 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
   formats.insert(formats.begin(), "auto");
   options.add("--input-format", instances.format, "Format of the input; auto: told by suffix and first bytes")
       .choices(formats);
+  OptionSet::Words<KnapsackLayout> layouts;
+  for (const auto& [layout, name] : knapsack_layouts()) layouts.emplace_back(name, layout);
+  options.add_words("--layout", instances.layout, layouts,
+                    "KnapSack text: how its numbers stand in the lines; auto: as they are counted");
   options.add("--problem", instances.problem, "What the instances are, where the format does not say (.npy)")
       .choices(problem_choices());
   options.add("--capacity", instances.capacity, "Capacity, where the file has none; 0: the file's own")
@@ -61,6 +65,7 @@ ReadOptions read_options(const InstanceOptions& instances) {
     options.format = format->kind;
   if (!instances.problem.empty()) options.problem = find_problem(instances.problem);
   if (instances.capacity > 0) options.capacity = instances.capacity;
+  options.layout = instances.layout;
   options.start = instances.start;
   options.end = instances.end;
   return options;

@@ -16,6 +16,7 @@ struct InstanceOptions {
   std::string format = "auto", problem;
   double capacity = 0;           // 0: the file's own
   int32_t start = -1, end = -1;  // of a path; -1: the file's own, or any
+  KnapsackLayout layout = KnapsackLayout::kAuto;
 };
 
 void add_instance_options(OptionSet& options, InstanceOptions& instances);

@@ -349,9 +349,10 @@ def score(points: Arrays | Instances | None = None, solutions: Arrays | None = N
 
 
 def read(path: Path, *, input_format: str = "auto", problem: str | None = None, capacity: float | None = None,
-         start: int | None = None, end: int | None = None) -> Instances:
-    """The instances of a file, in any format that the program reads."""
-    options = {"input_format": input_format, "problem": problem, "capacity": capacity, "start": start, "end": end}
+         start: int | None = None, end: int | None = None, layout: str | None = None) -> Instances:
+    """The instances of a file, in any format that the program reads. layout: of KnapSack text, as --layout."""
+    options = {"input_format": input_format, "problem": problem, "capacity": capacity, "start": start, "end": end,
+               "layout": layout}
     return Instances(_core.read(path_of(path, "path"), _keywords("read", _READ, options)))
 
 
