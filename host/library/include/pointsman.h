@@ -28,7 +28,7 @@
 // Of the binary interface. The major version changes when programs must be built anew, and with it the
 // soname; the minor one when functions or members are added.
 #define POINTSMAN_ABI_MAJOR 1
-#define POINTSMAN_ABI_MINOR 1
+#define POINTSMAN_ABI_MINOR 2
 
 #if defined(__GNUC__)
 #define POINTSMAN_API __attribute__((visibility("default")))
@@ -126,6 +126,9 @@ typedef struct pointsman_read_options {
   const char* format;
   const char* problem;  // "tsp", "knapsack": what the instances are or must be; NULL: what the file says
   double capacity;      // KnapSack: where the file has none; 0: none
+  // Since 1.2, of KnapSack text: "pairs", "two-lines", "solution", "capacity-last", "lists", "pisinger",
+  // "rows"; NULL: the one that the file fits.
+  const char* layout;
 } pointsman_read_options;
 
 // One instance, as its owner holds it.
@@ -157,6 +160,9 @@ typedef struct pointsman_answer {
   int64_t kicks;     // that the local search made
   int32_t status;    // POINTSMAN_DONE ..; when unsolved or infeasible the numbers above are NaN
   int32_t reserved;  // 0
+  // Since 1.2, KnapSack: no packing's value is above it; NaN: the value is proved to be the best, or nothing
+  // is known.
+  double bound;
 } pointsman_answer;
 
 // "0.2.0": of the program that gives these answers.
