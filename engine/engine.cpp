@@ -271,6 +271,8 @@ SolveReport Engine::run_exact_first(const Model* model, const SolveJob& job) {
       found[i].status = solution.status == Status::kUnsolved ? stopped_status(job.control) : solution.status;
       found[i].network_objective = solution.network_objective;
       solution = std::move(found[i]);
+    } else {
+      solution.bound = found[i].bound;
     }
     answers.put(open[i], std::move(solution));
   };

@@ -137,6 +137,9 @@ struct Solution {
   double weight = 0.0;     // packed by KnapSack
   double log_prob = 0.0;   // of the network for the order it drew; NaN when no network did
   double network_objective = 0.0;  // what the network reached before any improvement; NaN when none did
+  // KnapSack: no packing's value is above it; NaN where the value is proved to be the best, or nothing is
+  // known
+  double bound = std::numeric_limits<double>::quiet_NaN();
   Status status = Status::kDone;
   Start start = Start::kNone;
   int64_t kicks = 0;  // that local search made

@@ -24,6 +24,9 @@ double weight_of(const Instance& instance, int item) {
 
 bool is_integer(double number) { return number == std::floor(number); }
 
+// Whether sum_of() adds it without rounding.
+bool adds_exactly(double number) { return is_integer(number) && number < 0x1p90; }
+
 // m where `number` is the double next to m / 10^places; -1: it is next to none.
 double decimal_units(double number, int places) {
   const double ten = kPowersOfTen[places], near = std::nearbyint(number * ten);
@@ -80,18 +83,30 @@ WeightUnits weight_units(const Instance& instance) {
   return out;
 }
 
-std::vector<int64_t> value_units(const Instance& instance, const WeightUnits& packing) {
+ValueUnits value_units(const Instance& instance, const WeightUnits& packing) {
   std::vector<double> numbers{0.0};
   for (int item = 0; item < instance.n(); ++item) {
     if (packing.weights[item] <= packing.room) numbers.push_back(instance.second(item));
   }
-  const Unit unit = unit_of(numbers);
-  std::vector<int64_t> values(packing.weights.size(), 0);
+  ValueUnits out{unit_of(numbers), std::vector<int64_t>(packing.weights.size(), 0),
+                 std::all_of(numbers.begin(), numbers.end(), adds_exactly)};
   for (int item = 0; item < instance.n(); ++item) {
     if (packing.weights[item] > packing.room) continue;
-    values[item] = static_cast<int64_t>(std::ceil(unit.in_units(instance.second(item))));
+    out.values[item] = static_cast<int64_t>(std::ceil(out.unit.in_units(instance.second(item))));
   }
-  return values;
+  return out;
+}
+
+double value_above(const ValueUnits& values, Int128 sum) {
+  const Unit& unit = values.unit;
+  auto above = static_cast<double>(sum);
+  if (static_cast<Int128>(above) < sum) above = std::nextafter(above, HUGE_VAL);
+  above = unit.places >= 0 ? above / kPowersOfTen[unit.places] : std::ldexp(above, -unit.exponent);
+  if (values.add_exactly) return above;  // as sum_of() adds them: exactly, then rounded once
+  // Each value may be 2^-53 of itself above its units, sum_of() may add as much with each of n - 1 additions,
+  // and the division above may have lost as much: (1 + 2^-53)^(n + 1) in all. For n < 2^50 that is less than
+  // 1 + (n + 1) 2^-52, and the product and its factor round by less than the other 3 times 2^-52.
+  return above * (1.0 + (static_cast<double>(values.values.size()) + 4.0) * 0x1p-52);
 }
 
 RuleNumbers rule_numbers(const Instance& instance) {
@@ -120,7 +135,7 @@ double sum_of(const Instance& instance, const std::vector<int32_t>& items, int f
   for (const int32_t item : items) {
     const double number = instance.values[2 * static_cast<size_t>(item) + static_cast<size_t>(field)];
     sum += number;
-    all_integers = all_integers && is_integer(number) && number < 0x1p90;
+    all_integers = all_integers && adds_exactly(number);
     if (all_integers) exact += static_cast<Int128>(number);
   }
   return all_integers ? static_cast<double>(exact) : sum;

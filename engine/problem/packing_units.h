@@ -30,8 +30,17 @@ struct WeightUnits {
 inline constexpr int64_t kTooHeavy = int64_t{1} << 62;
 
 WeightUnits weight_units(const Instance& instance);
-// [n] rounded up; 0 of items that do not fit.
-std::vector<int64_t> value_units(const Instance& instance, const WeightUnits& packing);
+
+struct ValueUnits {
+  Unit unit;
+  std::vector<int64_t> values;  // [n] rounded up; 0 of items that do not fit
+  bool add_exactly = true;      // those of items that fit, in the user's own units
+};
+
+ValueUnits value_units(const Instance& instance, const WeightUnits& packing);
+// A sum of values in the user's units, rounded up: no packing that is worth at most `sum` in units has a
+// larger objective. Of integers it is `sum` itself where a double holds it, as one below 2^53 does.
+double value_above(const ValueUnits& values, Int128 sum);
 
 // What KnapsackRules are made from, who subtract weights in double: what they let through never weighs more
 // than WeightUnits::room. Where the unit is exact, so are their differences.

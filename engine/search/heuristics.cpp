@@ -45,7 +45,9 @@ Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order
 
 Order packing_by_ratio(const Instance& instance) {
   Order order;
-  for (const RatioItem& item : items_by_ratio(instance, weight_units(instance))) order.push_back(item.number);
+  const WeightUnits packing = weight_units(instance);
+  for (const RatioItem& item : items_by_ratio(packing, value_units(instance, packing)))
+    order.push_back(item.number);
   return feasible_part(instance.problem, rule_numbers(instance), order);
 }
 
@@ -92,12 +94,13 @@ Solution checked_solution(const Instance& instance, Order order) {
   return solution;
 }
 
-std::vector<RatioItem> items_by_ratio(const Instance& instance, const WeightUnits& packing) {
-  const std::vector<int64_t> values = value_units(instance, packing);
+std::vector<RatioItem> items_by_ratio(const WeightUnits& packing, const ValueUnits& values) {
   std::vector<RatioItem> items;
-  items.reserve(values.size());
-  for (int32_t item = 0; item < instance.n(); ++item)
-    items.push_back({packing.weights[item], values[item], item});
+  items.reserve(values.values.size());
+  for (const int64_t value : values.values) {
+    const size_t item = items.size();
+    items.push_back({packing.weights[item], value, static_cast<int32_t>(item)});
+  }
   std::stable_sort(items.begin(), items.end(), [](const RatioItem& a, const RatioItem& b) {
     if (a.weight == 0 || b.weight == 0) return a.weight == 0 && b.weight != 0;
     return static_cast<Int128>(a.value) * b.weight > static_cast<Int128>(b.value) * a.weight;

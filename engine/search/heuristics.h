@@ -32,7 +32,7 @@ struct RatioItem {
 };
 
 // KnapSack: by falling ratio of value to weight. What weighs nothing comes first; ties by number.
-std::vector<RatioItem> items_by_ratio(const Instance& instance, const WeightUnits& packing);
+std::vector<RatioItem> items_by_ratio(const WeightUnits& packing, const ValueUnits& values);
 
 // The best of `samples` (1 to 2^32 - 1) uniformly random orders, of which every item is taken that is
 // feasible in its turn. Sample s is input_order(seed, key, s), with key from instance_key(). Its status says

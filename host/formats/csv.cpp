@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CSV (RFC 4180) of one instance: a line for each city or item, or a matrix of distances. Fields are
 // separated by commas, semicolons or tabs and may be quoted; the first line may name the columns.
+// Or Pisinger's blocks of KnapSacks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
+#include "host/formats/knapsack_text.h"
 
 namespace pointsman {
 namespace {
@@ -83,7 +85,7 @@ class CsvReader {
     }
     if (!names_.empty()) instance.names = std::make_shared<const std::vector<std::string>>(std::move(names_));
     if (!note_.empty()) warn(note_);
-    InstanceFile out = lines_.finish(std::move(instance));
+    InstanceFile out = lines_.finish({std::move(instance)});
     out.warnings.insert(out.warnings.begin(), warnings_.begin(), warnings_.end());
     return out;
   }
@@ -300,8 +302,9 @@ class CsvReader {
 }  // namespace
 
 InstanceFile parse_csv(InputFile& file, const ReadOptions& options) {
-  std::string_view bytes = file.read_rest();
-  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  const std::string_view bytes = file.read_rest();
+  if (options.layout == KnapsackLayout::kPisinger || is_pisinger(bytes))
+    return parse_pisinger(bytes, file.name(), options);
   return CsvReader(bytes, file.name(), options).read();
 }
 

@@ -23,8 +23,6 @@ namespace pointsman {
 
 class NpyArray;
 
-inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as spreadsheets write it
-
 // Of a file whose points are named so, where nothing says how to measure them.
 inline constexpr const char* kDegreesWarning =
     "latitudes and longitudes are measured as coordinates of a plane; --metric haversine_km (or haversine, "
@@ -54,6 +52,13 @@ using InstanceFormat = FileFormat<InputFormat, ParseInstances, WriteInstances>;
 ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text, parse_csv,
     parse_matrix, parse_tour_lines;
 WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
+
+// The name of a layout on the command line; "auto" is the first.
+struct LayoutName {
+  KnapsackLayout layout;
+  const char* name;
+};
+std::span<const LayoutName> knapsack_layouts();
 
 // The result of a run. gaps: [instances], or empty without a reference.
 struct Answer {
@@ -146,10 +151,10 @@ class TextReader : public LineScanner {
   std::string warning(const std::string& message) const {
     return file_ + ":" + std::to_string(number()) + ": " + message;
   }
-  // The instance of a whole file, with a warning if the file may have been cut short.
-  InstanceFile finish(Instance&& instance) const {
-    if (last_line_whole()) return {{std::move(instance)}, {}};
-    return {{std::move(instance)}, {warning("the last line has no newline; was the file cut short?")}};
+  // The instances of a whole file, with a warning if the file may have been cut short.
+  InstanceFile finish(InstanceBatch instances) const {
+    if (last_line_whole()) return {std::move(instances), {}};
+    return {std::move(instances), {warning("the last line has no newline; was the file cut short?")}};
   }
 
  private:

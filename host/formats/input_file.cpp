@@ -35,6 +35,9 @@ constexpr size_t kHeadBytes = 4;
 constexpr std::string_view kArrays[] = {"\x93NUM", "PK\x03\x04"};  // the first bytes of .npy and .npz
 constexpr uint64_t kBytesPerValue = 24;  // at most, of a parsed value of a text format beside its text
 
+// The byte order marks of UTF-8, as spreadsheets and editors write it, and of UTF-16.
+constexpr std::string_view kMark = "\xEF\xBB\xBF", kLittleMark = "\xFF\xFE", kBigMark = "\xFE\xFF";
+
 std::atomic<uint64_t> limit{0};  // 0: not set
 std::function<bool()> waiting_stop, loading_stop;
 
@@ -189,7 +192,21 @@ bool InputFile::fill() {
   }
 }
 
+// No format begins with one of the marks: arrays and archives have first bytes of their own.
+void InputFile::begin() {
+  if (std::exchange(has_begun_, true)) return;
+  const auto may_become = [&](std::string_view mark) {
+    return unread().size() < mark.size() && mark.starts_with(unread());
+  };
+  while ((may_become(kMark) || may_become(kLittleMark) || may_become(kBigMark)) && fill()) {
+  }
+  if (unread().starts_with(kMark)) start_ += kMark.size();
+  if (unread().starts_with(kLittleMark) || unread().starts_with(kBigMark))
+    throw InputError(name_, 1, "expected UTF-8, found UTF-16; save it as UTF-8");
+}
+
 std::string_view InputFile::peek_line(size_t enough) {
+  begin();
   size_t searched = 0, end;
   while ((end = unread().find('\n', searched)) == std::string_view::npos) {
     searched = unread().size();
@@ -215,6 +232,7 @@ void InputFile::watch_loading() const {
 }
 
 std::string InputFile::read_piece() {
+  begin();
   watch_loading();
   if (unread().empty() && !fill()) return {};
   std::string piece(unread());
@@ -227,6 +245,7 @@ std::string_view InputFile::read_rest() {
   struct stat status {};
   if (descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode))
     buffer_.reserve(static_cast<size_t>(status.st_size) + kBlockBytes);
+  begin();
   while (fill()) watch_loading();
   const std::string_view rest = unread();
   start_ += rest.size();

@@ -104,9 +104,10 @@ class GzipUnpacker {
   bool is_between_ = true;  // between two members, where the file may end
 };
 
-// A file, pipe or standard input, or bytes in memory. All reading functions throw InputStopped, InputError
-// for damaged gzip, InputTooLarge, and std::system_error when the disk fails. The end of the run interrupts
-// waiting for input, lines beyond a megabyte, and documents beyond a megabyte.
+// A file, pipe or standard input, or bytes in memory, without the byte order mark of UTF-8. All reading
+// functions throw InputStopped, InputError for damaged gzip and for UTF-16, InputTooLarge, and
+// std::system_error when the disk fails. The end of the run interrupts waiting for input, lines beyond a
+// megabyte, and documents beyond a megabyte.
 class InputFile {
  public:
   // path "-" is standard input. `stop` may be empty; it is called about 50 times a second while no input
@@ -133,6 +134,7 @@ class InputFile {
 
  private:
   bool fill();                       // false at the end
+  void begin();                      // called before all reading
   bool read_block(std::string& to);  // appends raw bytes of the file; false at the end
   void watch_loading() const;
   std::string_view unread() const {
@@ -145,6 +147,7 @@ class InputFile {
   std::string_view memory_;
   std::string buffer_;
   size_t start_ = 0;  // what is before it was read
+  bool has_begun_ = false;
   size_t read_bytes_ = 0;
   int64_t line_ = 0;
   std::optional<GzipUnpacker> unpacker_;

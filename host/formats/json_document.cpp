@@ -10,7 +10,6 @@
 #include <streambuf>
 #include <utility>
 
-#include "host/formats/formats.h"
 #include "host/formats/input_file.h"
 #include "host/formats/text_scan.h"
 #include "models/tools/json_text.h"
@@ -159,6 +158,7 @@ struct JsonDocument::Builder : std::streambuf, nlohmann::json_sax<nlohmann::json
   }
 
   void parse() {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     while (document.text_.size() < kByteOrderMark.size() && fetch()) {
     }
     if (document.text_.starts_with(kByteOrderMark))

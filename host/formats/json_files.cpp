@@ -120,6 +120,10 @@ JsonText order_json(const Problem& problem, const std::vector<int32_t>& order, I
   return json_array(routes.size(), [&](size_t i) { return items(routes[i]); });
 }
 
+double gap_to_bound(const Solution& solution) {
+  return solution.bound == 0.0 ? 0.0 : 1.0 - solution.objective / solution.bound;
+}
+
 // The members that identify the instance. An empty hash is left out.
 std::string start_of(int64_t index, const Instance& instance, const std::string& hash) {
   std::string start = json_object({{"index", index},
@@ -141,6 +145,7 @@ std::string found_json(const Instance& instance, const Solution& solution, doubl
   const JsonText objective = objective_json(instance, solution.objective);
   const bool has_network = std::isfinite(solution.network_objective);
   const bool has_start = solution.start != Start::kNone;
+  const bool has_bound = is_solved && std::isfinite(solution.bound);
   const bool has_kicks = has_start && is_solved && problem.has_local_search;
   const JsonText order = order_json(problem, solution.order, [](int32_t item) { return item; });
   JsonText names;
@@ -152,6 +157,8 @@ std::string found_json(const Instance& instance, const Solution& solution, doubl
        {problem.objective_key, if_known(is_solved, objective)},
        {"cost_euclidean", if_known(has_length, solution.unrounded)},
        {"weight", if_known(is_solved && problem.has_packing, solution.weight)},
+       {"bound", if_known(has_bound, objective_json(instance, solution.bound))},
+       {"gap_to_bound", if_known(has_bound, gap_to_bound(solution))},
        {"gap", gap},
        {"log_prob", solution.log_prob},
        {"network_cost", if_known(has_network, objective_json(instance, solution.network_objective))},

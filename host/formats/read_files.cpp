@@ -30,8 +30,7 @@ InputFormat detect_format(InputFile& file) {
   const std::string suffix = file_suffix(unpacked_name(file.name()));
   const InstanceFormat* const told = format_by_suffix(formats, unpacked_name(file.name()));
   if (told && suffix != ".txt") return told->kind;
-  std::string_view line = file.peek_line(), text = trim(line);
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::string_view line = file.peek_line(), text = trim(line);
   const char first = text.empty() ? '\0' : text.front();
   if (first == '{' || first == '[') {
     const bool has_comma = text.ends_with(',');  // one too many, which is that line's error
@@ -241,16 +240,16 @@ InstanceFile parse_instances(std::string_view bytes, const std::string& name, co
 SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,
                               const InstanceBatch& instances) {
   if (instances.empty()) return {};
-  const AnswerFormat* format = format_by_magic(answer_formats(), bytes);
+  InputFile file(bytes, name);
+  const AnswerFormat* format = format_by_magic(answer_formats(), file.peek_line(kNpyMagic.size()));
   if (!format) {
-    const std::string_view text = trim(bytes.substr(0, bytes.find('\n')));
+    const std::string_view text = trim(file.peek_line());
     const bool is_tour = !text.empty() && (is_letter(text.front()) || is_digit(text.front()));
     const bool is_routes = text.starts_with("Route") || text.starts_with("Cost");
     format = &format_of_kind(answer_formats(), is_routes ? OutputFormat::kRoutes
                                                : is_tour ? OutputFormat::kTour
                                                          : OutputFormat::kJson);
   }
-  InputFile file(bytes, name);
   return format->parse(file, instances);
 }
 

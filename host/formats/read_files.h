@@ -30,8 +30,12 @@ enum class InputFormat {
   kTourLines
 };
 
+// How the numbers of a KnapSack text stand in its lines (docs/file-formats.md).
+enum class KnapsackLayout { kAuto, kPairs, kTwoLines, kSolution, kCapacityLast, kLists, kPisinger, kRows };
+
 struct ReadOptions {
   InputFormat format = InputFormat::kAuto;
+  KnapsackLayout layout = KnapsackLayout::kAuto;  // of KnapSack text; kAuto: the one that the file fits
   // The problem that the instances must have, and the one of files that do not name it. Without it such a
   // file is TSP or KnapSack, by its numbers; .npy is TSP.
   std::optional<ProblemKind> problem;

@@ -79,6 +79,7 @@ int pointsman_answers_get(const pointsman_answers* answers, size_t index, points
   view.network_cost = own.network_objective;
   view.start = name_of(own.start);
   view.kicks = own.kicks;
+  view.bound = own.bound;
   view.status = static_cast<int32_t>(own.status);
   return give(view, answer, answer->size);
 }

@@ -16,6 +16,15 @@ ProblemKind problem_named(const char* name) {
   return *kind;
 }
 
+KnapsackLayout layout_named(const std::string& name) {
+  const std::span<const LayoutName> layouts = knapsack_layouts();
+  const auto found = std::ranges::find(layouts, name, &LayoutName::name);
+  if (found == layouts.end())
+    throw std::invalid_argument("layout: expected one of " + joined(layouts, ", ", &LayoutName::name) +
+                                ", found " + shown(name));
+  return found->layout;
+}
+
 // A number that is not what an instance may hold. `place` follows the instance's own.
 [[noreturn]] void fail_number(const pointsman_instances& instances, const std::string& place,
                               const std::string& message) {
@@ -89,6 +98,7 @@ ReadOptions read_options(const pointsman_read_options* given) {
   ReadOptions options;
   if (own.format != nullptr)
     options.format = chosen_format(instance_formats(), own.format, "", &InstanceFormat::parse).kind;
+  if (own.layout != nullptr) options.layout = layout_named(own.layout);
   if (own.problem != nullptr) options.problem = problem_named(own.problem);
   if (!is_allowed(own.capacity, false)) {
     throw std::invalid_argument("capacity: expected a number from 0 to 1e100, found " +

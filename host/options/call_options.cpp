@@ -48,6 +48,10 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
   formats.insert(formats.begin(), "auto");
   options.add("--input-format", instances.format, "Format of the input; auto: told by suffix and first bytes")
       .choices(formats);
+  OptionSet::Words<KnapsackLayout> layouts;
+  for (const auto& [layout, name] : knapsack_layouts()) layouts.emplace_back(name, layout);
+  options.add_words("--layout", instances.layout, layouts,
+                    "KnapSack text: how its numbers stand in the lines; auto: as they are counted");
   options.add("--problem", instances.problem, "What the instances are, where the format does not say (.npy)")
       .choices(problem_choices());
   options.add("--capacity", instances.capacity, "Capacity, where the file has none; 0: the file's own")
@@ -88,6 +92,7 @@ ReadOptions read_options(const InstanceOptions& instances) {
   if (!instances.metric.empty()) options.metric = find_metric(upper_case(instances.metric));
   options.columns = instances.columns;
   options.first_city = instances.first_city;
+  options.layout = instances.layout;
   options.start = instances.start;
   options.end = instances.end;
   return options;

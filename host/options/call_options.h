@@ -18,6 +18,7 @@ struct InstanceOptions {
   int32_t start = -1, end = -1;  // of a path; -1: the file's own, or any
   // Empty: the file's own; as they are named; any.
   std::string metric = {}, columns = {}, first_city = {};
+  KnapsackLayout layout = KnapsackLayout::kAuto;
 };
 
 void add_instance_options(OptionSet& options, InstanceOptions& instances);

@@ -205,6 +205,7 @@ void bind_answers(nb::module_& module) {
       .def_prop_ro("costs", column(&Solution::objective))
       .def_prop_ro("euclidean", column(&Solution::unrounded))
       .def_prop_ro("weights", column(&Solution::weight))
+      .def_prop_ro("bounds", column(&Solution::bound))
       .def_prop_ro("log_prob", column(&Solution::log_prob))
       .def_prop_ro("network_costs", column(&Solution::network_objective))
       .def_prop_ro("kicks", column(&Solution::kicks))

@@ -259,13 +259,33 @@ TEST_CASE("auto answers a KnapSack by branch and bound, and samples what that do
   CHECK(with[1].start != Start::kExact);
   CHECK(std::isfinite(with[1].network_objective));
   CHECK(with[1].objective >= with[1].network_objective);
+  CHECK(std::isnan(with[0].bound));
+  CHECK(with[1].bound == instances[1].capacity);  // each item is worth what it weighs
 
   SolutionBatch without(3);
   engine.solve(nullptr, SolveJob(instances, 0, {}, {},
                                  [&](size_t i, Solution&& solution) { without[i] = std::move(solution); }));
   CHECK(without[0].order == exact[0].order);
   CHECK(without[1].start == Start::kBranchAndBound);
+  CHECK(without[1].bound == with[1].bound);
   CHECK(with[1].objective >= without[1].objective);
+}
+
+TEST_CASE("a packing of the network has the bound of the branch and bound that it beats") {
+  // The item of the best ratio leaves room for hard_knapsack() alone, where branch and bound gets lost; two
+  // of the next twenty are worth more.
+  Instance instance = hard_knapsack(60, 3);
+  instance.capacity = 100'000'001;
+  instance.values.insert(instance.values.end(), {51e6, 52e6});
+  for (int i = 0; i < 20; ++i) instance.values.insert(instance.values.end(), {50e6, 50.6e6});
+  Engine engine({"cpu", 2});
+  const InstanceBatch instances = {instance};
+  const Solution found =
+      solve(engine, untrained_model(ProblemKind::kKnapsack, 1), instances, SolveOptions())[0];
+  CHECK(found.start == Start::kNetwork);
+  CHECK(found.objective == 2 * 50.6e6);
+  // Dantzig's: the best item, and the rest of the capacity of the next.
+  CHECK(found.bound == std::floor(52e6 + 50.6e6 * 49'000'001 / 50e6));
 }
 
 TEST_CASE("each instance has its own limit, and the next one begins with a whole one") {

@@ -163,6 +163,27 @@ void read_format(std::string_view bytes) {
   check_instances(parse_instances(bytes, kName, options).instances);
 }
 
+// As its numbers tell, and in every layout; what they tell is one that can be named.
+void read_knapsack_text(std::string_view bytes) {
+  std::vector<std::string> readings;  // [layouts] as JSON; empty: refused
+  for (const LayoutName& name : knapsack_layouts()) {
+    ReadOptions options;
+    options.format = InputFormat::kKnapsackText;
+    options.layout = name.layout;
+    readings.emplace_back();
+    try {
+      const InstanceBatch instances = parse_instances(bytes, kName, options).instances;
+      check_instances(instances);
+      readings.back() = write_json(instances);
+    } catch (const InputError& error) {
+      check_message(error.what());
+    }
+  }
+  const std::string& told = readings[0];
+  if (told.empty()) throw InputError(kName, 0, "no layout");
+  promise(std::find(readings.begin() + 1, readings.end(), told) != readings.end(), "the layout has a name");
+}
+
 // With what the user says of a table.
 void read_csv_columns(std::string_view bytes) {
   ReadOptions options;
@@ -182,7 +203,8 @@ void read_csv_columns(std::string_view bytes) {
 // Whole and in pieces of seven bytes.
 void read_json_text(std::string_view bytes) {
   bool is_taken = true;
-  std::string_view rest = bytes;
+  InputFile opened(bytes, kName);
+  std::string_view rest = opened.read_rest();  // without a byte order mark
   const auto next_piece = [&] {
     const std::string piece(rest.substr(0, 7));
     rest.remove_prefix(piece.size());
@@ -482,7 +504,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
   set_input_limit(kMaxInput);
   static const std::vector<FuzzTarget> targets = {
       {"tsplib", accepts<InputError, read_format<InputFormat::kTsplib>>},
-      {"knapsack_text", accepts<InputError, read_format<InputFormat::kKnapsackText>>},
+      {"knapsack_text", accepts<InputError, read_knapsack_text>},
       {"json", accepts<InputError, read_json_text>},
       {"ndjson", accepts<InputError, read_format<InputFormat::kNdjson>>},
       {"npy", accepts<InputError, read_format<InputFormat::kNpy>>},

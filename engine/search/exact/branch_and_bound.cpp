@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/search/exact/branch_and_bound.h"
 
+#include <limits>
 #include <vector>
 
 #include "engine/problem/packing_units.h"
@@ -22,10 +23,12 @@ class BranchAndBound {
     room_ = packing.room;
     std::vector<bool> is_packed(packing.weights.size(), false);
     for (const int32_t item : best_.order) is_packed[item] = true;
-    for (const RatioItem& item : items_by_ratio(instance, packing)) {
+    const ValueUnits values = value_units(instance, packing);
+    for (const RatioItem& item : items_by_ratio(packing, values)) {
       if (is_packed[item.number]) best_value_ += item.value;
       if (item.value > 0) items_.push_back(item);  // what does not fit alone has none
     }
+    best_.bound = value_above(values, bound(0));
   }
 
   Solution run(const SearchControl& control, int64_t most_branches) {
@@ -46,6 +49,7 @@ class BranchAndBound {
         taken_.pop_back();
       } else {
         best_.start = Start::kExact;
+        best_.bound = std::numeric_limits<double>::quiet_NaN();
         break;
       }
     }

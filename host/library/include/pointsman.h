@@ -28,7 +28,7 @@
 // Of the binary interface. The major version changes when programs must be built anew, and with it the
 // soname; the minor one when functions or members are added.
 #define POINTSMAN_ABI_MAJOR 1
-#define POINTSMAN_ABI_MINOR 1
+#define POINTSMAN_ABI_MINOR 2
 
 #if defined(__GNUC__)
 #define POINTSMAN_API __attribute__((visibility("default")))
@@ -126,10 +126,13 @@ typedef struct pointsman_read_options {
   const char* format;
   const char* problem;  // "tsp", "knapsack": what the instances are or must be; NULL: what the file says
   double capacity;      // KnapSack: where the file has none; 0: none
-  // "euclidean", "euc_2d", "haversine", "haversine_km" ..: how coordinates are measured; NULL: as the file
-  // says
+  // Since 1.2, of KnapSack text: "pairs", "two-lines", "solution", "capacity-last", "lists", "pisinger",
+  // "rows"; NULL: the one that the file fits.
+  const char* layout;
+  // Since 1.2: "euclidean", "euc_2d", "haversine", "haversine_km" ..: how coordinates are measured; NULL: as
+  // the file says.
   const char* metric;
-  const char* columns;  // of a CSV, "x,y": names, or numbers from 0; NULL: as they are named
+  const char* columns;  // since 1.2, of a CSV, "x,y": names, or numbers from 0; NULL: as they are named
 } pointsman_read_options;
 
 // One instance, as its owner holds it.
@@ -161,6 +164,9 @@ typedef struct pointsman_answer {
   int64_t kicks;     // that the local search made
   int32_t status;    // POINTSMAN_DONE ..; when unsolved or infeasible the numbers above are NaN
   int32_t reserved;  // 0
+  // Since 1.2, KnapSack: no packing's value is above it; NaN: the value is proved to be the best, or nothing
+  // is known.
+  double bound;
 } pointsman_answer;
 
 // "0.2.0": of the program that gives these answers.

@@ -226,6 +226,7 @@ class Result:
     costs: Floats = _once("costs", "(B,) lengths under the instance's own metric, or packed values; NaN where there is no answer.")
     euclidean: Floats = _once("euclidean", "(B,) lengths that no metric rounds.")
     weights: Floats = _once("weights", "(B,) packed weights.")
+    bounds: Floats = _once("bounds", "(B,) KnapSack: no packing's value is above it; NaN where the answer is proved optimal or none is known.")
     status: list[str] = _once("status", "B words: done, time_limit, interrupted, unsolved or infeasible.")
     log_prob: Floats = _once("log_prob", "(B,) of the network for the order that it drew; NaN where none did.")
     network_costs: Floats = _once("network_costs", "(B,) what the network reached before any improvement; NaN where none did.")
@@ -348,9 +349,10 @@ def score(points: Arrays | Instances | None = None, solutions: Arrays | None = N
 
 
 def read(path: Path, *, input_format: str = "auto", problem: str | None = None, capacity: float | None = None,
-         start: int | None = None, end: int | None = None) -> Instances:
-    """The instances of a file, in any format that the program reads."""
-    options = {"input_format": input_format, "problem": problem, "capacity": capacity, "start": start, "end": end}
+         start: int | None = None, end: int | None = None, layout: str | None = None) -> Instances:
+    """The instances of a file, in any format that the program reads. layout: of KnapSack text, as --layout."""
+    options = {"input_format": input_format, "problem": problem, "capacity": capacity, "start": start, "end": end,
+               "layout": layout}
     return Instances(_core.read(path_of(path, "path"), _keywords("read", _READ, options)))
 
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <random>
 #include <regex>
 #include <thread>
 #include <utility>
@@ -720,6 +721,42 @@ TEST_CASE("sums of a matrix that holds fractions may differ in the last bits") {
                 "EDGE_WEIGHT_SECTION\n400000.25\n400000.25 500000.5\nEOF\n");
   sandbox.write("claim.json", "{\"solutions\":[{\"cost\":1300001.001,\"tour\":[0,1,2]}]}");
   CHECK(sandbox.run("verify far.tsp claim.json").code == 0);
+}
+
+TEST_CASE("the flag --layout chooses where two layouts of a KnapSack text fit") {
+  const Sandbox sandbox;
+  sandbox.write("both.kp", "2 10\n4 6\n5 7\n");
+  const Answer refused = sandbox.run("solve both.kp");
+  CHECK(refused.code == 3);
+  CHECK_THAT(refused.err, has_text("pass --layout pairs or --layout lists"));
+  CHECK(sandbox.run("solve --layout pairs both.kp").parsed().at("solutions")[0].at("value") == 5);
+  CHECK(sandbox.run("solve --layout lists both.kp").parsed().at("solutions")[0].at("value") == 12);
+  CHECK(sandbox.run("solve both.kp --layout list").code == 2);
+}
+
+TEST_CASE("a KnapSack that branch and bound does not finish has a bound") {
+  const Sandbox sandbox;
+  // Strongly correlated, with large coefficients (Pisinger 2005): n = 100, values 10^6 above the weights.
+  std::mt19937 random(5);
+  std::string text;
+  double all = 0.0;
+  for (int i = 0; i < 100; ++i) {
+    const auto weight = static_cast<int>(1 + random() % 10'000'000);
+    text += std::to_string(weight + 1'000'000) + " " + std::to_string(weight) + "\n";
+    all += weight;
+  }
+  sandbox.write("hard.kp", "100 " + std::to_string(static_cast<int64_t>(all / 2)) + "\n" + text);
+  sandbox.write("easy.kp", "3 10\n5 4\n4 6\n3 5\n");
+  const json found = sandbox.run("solve hard.kp").parsed().at("solutions")[0];
+  const double bound = found.at("bound"), value = found.at("value");
+  CHECK(found.at("start") != "exact");
+  CHECK(bound > value);
+  CHECK(bound < 1.1 * value);
+  CHECK(found.at("gap_to_bound") == 1.0 - value / bound);
+  const json proved = sandbox.run("solve easy.kp").parsed().at("solutions")[0];
+  CHECK(proved.at("start") == "exact");
+  CHECK_FALSE(proved.contains("bound"));
+  CHECK_FALSE(proved.contains("gap_to_bound"));
 }
 
 TEST_CASE("CSV, matrices and packed files are read, and generate writes neither") {

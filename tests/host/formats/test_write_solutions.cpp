@@ -116,6 +116,22 @@ TEST_CASE("KnapSack has value, weight and items, and what is not known is null o
         "\"gap\":null,\"log_prob\":null,\"network_cost\":20,\"items\":[1,0]}");
 }
 
+TEST_CASE("a value that is not proved has its bound beside it") {
+  const auto parsed = [](double bound, double objective) {
+    Solution solution = sack_items();
+    solution.bound = bound;
+    solution.objective = objective;
+    return nlohmann::json::parse(solution_json(0, sack(), solution, kNoNumber));
+  };
+  CHECK(parsed(40, 30)["bound"] == 40);
+  CHECK(parsed(40, 30)["gap_to_bound"] == 0.25);
+  CHECK(parsed(30, 30)["gap_to_bound"] == 0);
+  CHECK(parsed(0, 0)["bound"] == 0);
+  CHECK(parsed(0, 0)["gap_to_bound"] == 0);
+  CHECK_FALSE(parsed(kNoNumber, 30).contains("bound"));
+  CHECK_FALSE(parsed(kNoNumber, 30).contains("gap_to_bound"));
+}
+
 TEST_CASE("an id that is not UTF-8 still makes valid JSON") {
   Instance instance = square();
   instance.id = "Z\xFCrich";

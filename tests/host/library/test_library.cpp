@@ -610,3 +610,45 @@ TEST_CASE("an active search tells its steps") {
   const Answers answers(raw);
   CHECK(step >= 2);
 }
+
+TEST_CASE("a KnapSack text is read in the layout that is named") {
+  const Solver solver = new_solver();
+  const std::string both = "2 10\n4 6\n5 7\n";
+  const auto parse = [&](const char* layout, pointsman_instances*& parsed) {
+    pointsman_read_options options;
+    REQUIRE(pointsman_read_options_init(&options, sizeof options) == POINTSMAN_OK);
+    options.layout = layout;
+    return pointsman_parse_instances(solver.get(), both.data(), both.size(), "a.kp", &options, &parsed);
+  };
+  for (const auto& [layout, weight] : {std::pair("pairs", 6.0), std::pair("lists", 4.0)}) {
+    pointsman_instances* parsed = nullptr;
+    REQUIRE_OK(solver, parse(layout, parsed));
+    const Instances owner(parsed);
+    pointsman_instance instance;
+    REQUIRE(pointsman_instance_init(&instance, sizeof instance) == POINTSMAN_OK);
+    REQUIRE(pointsman_instances_get(parsed, 0, &instance) == POINTSMAN_OK);
+    CHECK(instance.items[0] == weight);
+  }
+  pointsman_instances* none = nullptr;
+  CHECK(parse(nullptr, none) == POINTSMAN_INPUT);
+  CHECK_THAT(pointsman_last_error(solver.get()), has_text("pass --layout pairs or --layout lists"));
+  CHECK(parse("list", none) == POINTSMAN_USAGE);
+  CHECK_THAT(pointsman_last_error(solver.get()), has_text("layout: expected one of auto, pairs"));
+}
+
+TEST_CASE("a packing that is not proved has a bound") {
+  const Sandbox sandbox;
+  const Models models(sandbox);
+  const Solver solver = new_solver();
+  const Instances instances = empty(solver);
+  std::vector<double> items;  // each worth its even weight, and an odd capacity: no packing fills it
+  for (int i = 0; i < 60; ++i) items.insert(items.end(), 2, 1e6 + 2.0 * (i * 7919 % 499979));
+  REQUIRE_OK(solver, pointsman_add_items(solver.get(), instances.get(), "knapsack", items.data(), 60,
+                                         30000001, nullptr));
+  REQUIRE_OK(solver,
+             pointsman_add_items(solver.get(), instances.get(), "knapsack", items.data(), 2, 1, nullptr));
+  const Answers answers = solve(solver, instances, solve_options(nullptr));
+  CHECK(answer_of(answers, 0).bound == 30000001);
+  CHECK(answer_of(answers, 0).cost < 30000001);
+  CHECK(std::isnan(answer_of(answers, 1).bound));
+}

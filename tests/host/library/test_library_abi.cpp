@@ -62,13 +62,14 @@ AT(pointsman_solve_options, learn, 148, int32_t);
 AT(pointsman_solve_options, progress, 152, int (*)(void*, const pointsman_progress*));
 AT(pointsman_solve_options, progress_user, 160, void*);
 
-static_assert(sizeof(pointsman_read_options) == 48);
+static_assert(sizeof(pointsman_read_options) == 56);
 AT(pointsman_read_options, size, 0, size_t);
 AT(pointsman_read_options, format, 8, const char*);
 AT(pointsman_read_options, problem, 16, const char*);
 AT(pointsman_read_options, capacity, 24, double);
-AT(pointsman_read_options, metric, 32, const char*);
-AT(pointsman_read_options, columns, 40, const char*);
+AT(pointsman_read_options, layout, 32, const char*);
+AT(pointsman_read_options, metric, 40, const char*);
+AT(pointsman_read_options, columns, 48, const char*);
 
 static_assert(sizeof(pointsman_instance) == 56);
 AT(pointsman_instance, size, 0, size_t);
@@ -79,7 +80,7 @@ AT(pointsman_instance, items, 32, const double*);
 AT(pointsman_instance, n, 40, size_t);
 AT(pointsman_instance, capacity, 48, double);
 
-static_assert(sizeof(pointsman_answer) == 88);
+static_assert(sizeof(pointsman_answer) == 96);
 AT(pointsman_answer, size, 0, size_t);
 AT(pointsman_answer, order, 8, const int32_t*);
 AT(pointsman_answer, length, 16, size_t);
@@ -92,6 +93,7 @@ AT(pointsman_answer, start, 64, const char*);
 AT(pointsman_answer, kicks, 72, int64_t);
 AT(pointsman_answer, status, 80, int32_t);
 AT(pointsman_answer, reserved, 84, int32_t);
+AT(pointsman_answer, bound, 88, double);
 
 static_assert(POINTSMAN_OK == 0 && POINTSMAN_INTERNAL == 1 && POINTSMAN_USAGE == 2 && POINTSMAN_INPUT == 3);
 static_assert(POINTSMAN_RESOURCE == 4 && POINTSMAN_CANCELLED == 130);

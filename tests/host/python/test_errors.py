@@ -153,7 +153,7 @@ class Failures(FolderTest):
     def test_how_a_file_is_read(self):
         path = self.folder / "map.json"
         pointsman.write(path, POINTS)
-        cases = ({"input_format": "jsn"}, {"input_format": ""}, {"problem": "tps"}, {"problem": ""}, {"capacity": 0},
+        cases = ({"input_format": "jsn"}, {"input_format": ""}, {"layout": "list"}, {"problem": "tps"}, {"problem": ""}, {"capacity": 0},
                  {"capacity": -1}, {"capacity": float("nan")}, {"capacity": float("inf")}, {"capacity": 1e101},
                  {"capacity": True})
         for options in cases:

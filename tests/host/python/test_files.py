@@ -65,6 +65,14 @@ class Files(FolderTest):
                          ([[1.0, 2.0]], [[5.0, 6.0]]))
         self.assertEqual(pointsman.solve(instances).items[0].tolist(), [1])
 
+    def test_the_layout_of_a_knapsack(self):
+        path = self.folder / "both.kp"
+        path.write_text("2 10\n4 6\n5 7\n")
+        self.assertEqual(pointsman.read(path, layout="pairs").weights.tolist(), [[6.0, 7.0]])
+        self.assertEqual(pointsman.read(path, layout="lists").weights.tolist(), [[4.0, 6.0]])
+        with self.assertRaisesRegex(pointsman.InputError, "pass --layout pairs or --layout lists"):
+            pointsman.read(path)
+
     def test_answers(self):
         for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")),
                                   ("knapsack", ("json", "npy", "npz"))):

@@ -46,6 +46,7 @@ class SameAsTheProgram(FolderTest):
         np.testing.assert_array_equal(result.log_prob, nan_where_none([row["log_prob"] for row in rows]))
         np.testing.assert_array_equal(result.network_costs,
                                       nan_where_none([row.get("network_cost") for row in rows]))
+        np.testing.assert_array_equal(result.bounds, nan_where_none([row.get("bound") for row in rows]))
         self.assertEqual(result.status, [row["status"] for row in rows])
         self.assertEqual(result.start, [row.get("start", "") for row in rows])
         for kicks, row in zip(result.kicks.tolist(), rows):  # JSON has those of some modes only
@@ -145,6 +146,14 @@ class SameAsTheProgram(FolderTest):
         for options in ({}, {"mode": "sample", "samples": 16}):
             with self.subTest(options):
                 self.check(pointsman.solve(maps, **options), answers(path, *flags(options)))
+
+    def test_bounds_of_knapsacks_that_are_not_proved(self):
+        # Each item is worth its even weight, and the capacity is odd: no packing fills it.
+        weights = 1e6 + 2.0 * np.random.RandomState(3).randint(0, 500000, 60)
+        result = pointsman.solve(weights=[weights, weights[:3]], values=[weights, weights[:3]], capacity=30000001)
+        self.assertEqual(result.bounds[0], 30000001)
+        self.assertLess(result.costs[0], 30000001)
+        self.assertTrue(np.isnan(result.bounds[1]))
 
     def test_knapsacks_of_mixed_sizes(self):
         random = np.random.RandomState(3)

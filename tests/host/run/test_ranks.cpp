@@ -38,8 +38,8 @@ bool same(double a, double b) {
 bool same(const Solution& a, const Solution& b) {
   return a.order == b.order && same(a.objective, b.objective) && same(a.unrounded, b.unrounded) &&
          same(a.weight, b.weight) && same(a.log_prob, b.log_prob) &&
-         same(a.network_objective, b.network_objective) && a.status == b.status && a.start == b.start &&
-         a.kicks == b.kicks;
+         same(a.network_objective, b.network_objective) && same(a.bound, b.bound) && a.status == b.status &&
+         a.start == b.start && a.kicks == b.kicks;
 }
 
 bool same(const SolutionBatch& a, const SolutionBatch& b) {

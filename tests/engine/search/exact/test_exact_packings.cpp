@@ -256,3 +256,58 @@ TEST_CASE("other numbers may exceed the capacity by their roundings, and the rul
   CHECK(best_items(sack(0.3, {0.1 + 0.2}, {1})).size() == 1);
   CHECK(best_items(sack(0.3, {0.3 + 1e-12}, {1})).empty());
 }
+
+TEST_CASE("a search that was cut short has a bound: no packing is above it, the best close below") {
+  std::mt19937_64 random(7);
+  int cut = 0;
+  for (int row = 0; row < 400; ++row) {
+    const bool is_large = row % 2 == 0;
+    const Task task = is_large ? large_numbers(random) : many_items(random);
+    const Int128 best = is_large ? best_of_all_choices(task) : best_by_programming(task);
+    const Instance instance = instance_of(task);
+    const Solution first = exact_packing(instance, {}, 1);
+    if (first.start == Start::kExact) {
+      CHECK(std::isnan(first.bound));
+      continue;
+    }
+    ++cut;
+    CHECK(first.start == Start::kBranchAndBound);
+    CHECK(static_cast<Int128>(first.bound) >= best);
+    CHECK(first.bound == std::floor(first.bound));
+    const int64_t largest = *std::max_element(task.values.begin(), task.values.end());
+    if (first.bound < 0x1p53) CHECK(static_cast<Int128>(first.bound) < best + largest);
+  }
+  CHECK(cut > 200);
+}
+
+// Not 0.1 + 0.2 = 0.3 alone: the value of a packing is a sum of doubles that rounded.
+TEST_CASE("a bound is above a sum of values however that was rounded") {
+  std::mt19937_64 random(8);
+  for (int row = 0; row < 600; ++row) {
+    INFO("row " << row);
+    const size_t n = 1 + random() % (row % 3 == 0 ? 1000 : 8);
+    std::vector<double> values;
+    for (size_t i = 0; i < n; ++i) {
+      const auto number = static_cast<double>(up_to(random, int64_t{1} << (1 + random() % 40)));
+      const double kinds[] = {number / 10.0, std::sqrt(number), number * 0x1p30, number * 0x1p60,
+                              number * 1e-320};
+      values.push_back(kinds[row % 5]);
+    }
+    const Instance all = sack(1.0, std::vector<double>(n, 0.0), values);
+    const ValueUnits units = value_units(all, weight_units(all));
+    Items items;
+    Int128 sum = 0;
+    for (size_t i = 0; i < n; ++i) {
+      items.push_back(static_cast<int32_t>(i));
+      sum += units.values[i];
+    }
+    const double objective = sum_of(all, items, 1), bound = value_above(units, sum);
+    CHECK(bound >= objective);
+    CHECK(bound <= objective * (1.0 + (static_cast<double>(n) + 8.0) * 0x1p-51));
+    if (row % 5 == 2 && objective < 0x1p53) CHECK(bound == objective);
+  }
+  const Instance odd = sack(1.0, {0, 0}, {0x1p53, 1});
+  const ValueUnits units = value_units(odd, weight_units(odd));
+  CHECK(value_above(units, static_cast<Int128>(1) << 53) == 0x1p53);
+  CHECK(value_above(units, (static_cast<Int128>(1) << 53) + 1) == 0x1p53 + 2);
+}
