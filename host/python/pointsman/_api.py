@@ -17,6 +17,7 @@ from . import _core
 from ._errors import argument_error, bool_of, make, path_of
 
 if TYPE_CHECKING:
+    import pandas
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Unpack
 
@@ -176,6 +177,9 @@ class Instances:
     def __init__(self, core):
         self._core = core
 
+    def __reduce__(self):
+        return _restored_instances, self._core.state()
+
     def __len__(self) -> int:
         return len(self._core)
 
@@ -221,6 +225,10 @@ class Instances:
         self._core.write(path_of(path, "path"), bool_of(force, "force"))
 
 
+def _restored_instances(*state):
+    return Instances(_core.instances_of_state(*state))
+
+
 class Result:
     """The answers to B instances, in their order. What is asked for becomes an array once."""
     costs: Floats = _once("costs", "(B,) lengths under the instance's own metric, or packed values; NaN where there is no answer.")
@@ -235,6 +243,9 @@ class Result:
 
     def __init__(self, core):
         self._core = core
+
+    def __reduce__(self):
+        return _restored_result, (self.instances, *self._core.state())
 
     def __len__(self) -> int:
         return len(self._core)
@@ -264,9 +275,27 @@ class Result:
             raise AttributeError("a TSP has tours")
         return self._core.items()
 
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row for each instance: index, id, n, status, cost (of KnapSack value) and order.
+
+        `order` is the tour, the routes with 0 between two, or the items, as a list; None where there is no solution."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_dataframe() needs pandas: pip install pandas", name="pandas") from error
+        solved = [word not in ("unsolved", "infeasible") for word in self.status]
+        orders = [order.tolist() if known else None for order, known in zip(self._core.items(), solved)]
+        objective = "value" if self.instances.problem == "knapsack" else "cost"
+        return pandas.DataFrame({"index": range(len(self)), "id": self.instances.ids, "n": self.instances.sizes,
+                                 "status": self.status, objective: self.costs, "order": orders})
+
     def write(self, path: Path, *, force: bool = False) -> None:
         """Writes them in the format that the suffix tells, as the program does."""
         self._core.write(path_of(path, "path"), bool_of(force, "force"))
+
+
+def _restored_result(instances, *state):
+    return Result(_core.answers_of_state(instances._core, *state))
 
 
 class Solver:
