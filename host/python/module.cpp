@@ -233,4 +233,5 @@ NB_MODULE(_core, module) {
   module.def("find_model", [](const std::string& name) { return find_model(name).string(); });
   module.def("read_tensors", read_tensors);
   module.def("write_tensors", write_tensors);
+  module.def("write_text", write_file);
 }
