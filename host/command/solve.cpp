@@ -12,6 +12,7 @@
 #include "host/command/process.h"
 #include "host/formats/formats.h"
 #include "host/formats/read_files.h"
+#include "host/run/incumbents.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
 #include "host/run/solve_run.h"
@@ -171,30 +172,12 @@ void check_format(OutputFormat format, const InstanceBatch& instances) {
     throw UsageError("--format npy: holds one problem and one size; use json or ndjson");
 }
 
-// Solutions of --init, ready to answer with: checked, and improved where the run improves.
-SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& instances,
-                              const SearchControl& control) {
+// Solutions of --init, to start from; none without it.
+SolutionBatch load_incumbents(const SolveFlags& flags, const InstanceBatch& instances, const SolveJob& job) {
   if (flags.request.init.empty() || flags.request.options.untrained) return {};
   SolutionBatch incumbents = load_solutions(flags.request.init, instances);
-  for (size_t i = 0; i < incumbents.size(); ++i) {
-    if (improves(flags.request.options)) {
-      improve_solution(instances[i], incumbents[i],
-                       {.kicks = flags.request.options.kicks.value_or(0), .seed = flags.request.options.seed},
-                       control);
-    }
-    if (control.report.on_best) control.report.on_best(incumbents[i].objective);
-  }
+  improve_incumbents(incumbents, job);
   return incumbents;
-}
-
-// In the place of an answer that is worse or missing.
-void keep_incumbent(const Instance& instance, Solution&& incumbent, const SearchControl& control,
-                    Solution& found) {
-  const bool is_solved = has_answer(found);
-  if (is_solved && !is_better(instance.problem, incumbent.objective, found.objective)) return;
-  incumbent.status = is_solved ? found.status : control.check();
-  incumbent.network_objective = found.network_objective;
-  found = std::move(incumbent);
 }
 
 // A limit holds for the search, so what writing took behind it is told apart.
@@ -227,11 +210,11 @@ int run_document(SolveRun& run, const SolveFlags& flags, const CommonOptions& co
   BestLines best(instances.front(), reference.empty() ? std::nan("") : reference.front());
   if (instances.size() == 1 && flags.request.options.mode != Mode::kGreedy && is_log_on_terminal())
     best.follow(control);
-  SolutionBatch incumbents = load_incumbents(flags, instances, control);
   SolutionBatch solutions(instances.size());
   std::vector<double> gaps;
   SolveTotals totals;
   SolveJob job(instances, first_row, flags.request.options, control);
+  SolutionBatch incumbents = load_incumbents(flags, instances, job);
   {
     ProgressLine line;
     job.options.on_step = [&](const ActiveSearchProgress& at) {

@@ -45,7 +45,10 @@ struct JsonDocument::Builder : std::streambuf, nlohmann::json_sax<nlohmann::json
 
   bool null() override { return add_scalar(Kind::kNull, 0.0); }
   bool boolean(bool value) override { return add_scalar(Kind::kBoolean, value); }
-  bool number_integer(number_integer_t value) override { return add_scalar(Kind::kNumber, value); }
+  // Of a number with a sign, so that a 0 was -0.
+  bool number_integer(number_integer_t value) override {
+    return add_scalar(Kind::kNumber, value == 0 ? -0.0 : static_cast<double>(value));
+  }
   bool number_unsigned(number_unsigned_t value) override { return add_scalar(Kind::kNumber, value); }
   bool number_float(number_float_t value, const string_t&) override {
     return add_scalar(Kind::kNumber, value);

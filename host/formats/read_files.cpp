@@ -42,7 +42,10 @@ InputFormat detect_format(InputFile& file) {
   if (line.find(kOutputWord) != std::string_view::npos) return InputFormat::kTourLines;
   if (text.find_first_of(",;") != std::string_view::npos && text.find(':') == std::string_view::npos)
     return InputFormat::kCsv;
-  if (is_letter(first)) return InputFormat::kTsplib;
+  const bool is_name = text.find_first_of(": \t") == std::string_view::npos &&
+                       !upper_case(text).ends_with("_SECTION");  // of a KnapSack of Pisinger's
+  if (is_letter(first) && !is_name) return InputFormat::kTsplib;
+  if (is_letter(first)) return InputFormat::kKnapsackText;
   if (is_digit(first) || told) return InputFormat::kKnapsackText;
   throw InputError(file.name(), 1,
                    "expected " + joined(formats, ", ", &InstanceFormat::title, " or ") + ", found " +

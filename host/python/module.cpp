@@ -16,8 +16,10 @@
 #include "engine/problem/problem.h"
 #include "host/formats/formats.h"
 #include "host/options/did_you_mean.h"
+#include "host/python/arrays.h"
 #include "host/python/call.h"
 #include "host/python/solver.h"
+#include "host/python/state.h"
 #include "host/run/load.h"
 #include "host/run/log.h"
 #include "host/run/model_lookup.h"
@@ -30,21 +32,6 @@ using namespace nb::literals;
 namespace pointsman {
 
 namespace {
-
-// An array of numpy that owns `values`, which are as many as `shape` says.
-template <typename Number>
-nb::object numpy_array(std::vector<Number> values, std::initializer_list<size_t> shape) {
-  auto* const owned = new std::vector<Number>(std::move(values));
-  const nb::capsule owner(owned,
-                          [](void* memory) noexcept { delete static_cast<std::vector<Number>*>(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, Number>(owned->data(), shape, owner));
-}
-
-template <typename Number>
-nb::object numpy_array(std::vector<Number> values) {
-  const size_t count = values.size();
-  return numpy_array(std::move(values), {count});
-}
 
 // of(instance) of each.
 template <typename Of>
@@ -188,7 +175,10 @@ void bind_instances(nb::module_& module) {
       .def_prop_ro("capacities", each(&Instance::capacity))
       .def_prop_ro("matrices", each(matrix_of))
       .def("items", items_of)
+      .def("state", [](const Instances& instances) { return state_of(instances); })
       .def("write", &Instances::write);
+  module.def("instances_of_state", instances_of_state);
+  module.def("instances_of_lines", instances_of_lines);
   module.def("from_points", instances_from_points);
   module.def("from_matrices", instances_from_matrices);
   module.def("from_items", instances_from_items);
@@ -212,7 +202,9 @@ void bind_answers(nb::module_& module) {
       .def_prop_ro("status", words(&Solution::status))
       .def_prop_ro("start", words(&Solution::start))
       .def_prop_ro("summary", [](const Answers& answers) { return summary_dict(answers.summary); })
+      .def("state", [](const Answers& answers) { return state_of(answers); })
       .def("write", &Answers::write, nb::call_guard<Unlocked>());
+  module.def("answers_of_state", answers_of_state);
   module.def("read_answers", read_answers, nb::call_guard<Unlocked>());
 }
 
@@ -242,4 +234,5 @@ NB_MODULE(_core, module) {
   module.def("find_model", [](const std::string& name) { return find_model(name).string(); });
   module.def("read_tensors", read_tensors);
   module.def("write_tensors", write_tensors);
+  module.def("write_text", write_file);
 }

@@ -72,14 +72,16 @@ Solution solution_of(const NpyArray& array, const Instance& instance, const std:
   return solution;
 }
 
-SolutionBatch solutions_of(const std::vector<AnyArray>& arrays, const InstanceBatch& instances) {
+// `name` is that of all arrays in messages.
+SolutionBatch solutions_of(const std::vector<AnyArray>& arrays, const InstanceBatch& instances,
+                           const std::string& name) {
   if (arrays.size() == 1 && !are_items(npy_of(arrays[0], ""), instances.at(0)))
-    return solutions_of_rows(npy_of(arrays[0], "solutions"), instances, "solutions");
-  check_count(arrays.size(), instances, "solutions");
+    return solutions_of_rows(npy_of(arrays[0], name), instances, name);
+  check_count(arrays.size(), instances, name);
   SolutionBatch solutions;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const std::string name = element_name("solutions", i, arrays.size());
-    solutions.push_back(solution_of(npy_of(arrays[i], name), instances[i], name));
+    const std::string element = element_name(name, i, arrays.size());
+    solutions.push_back(solution_of(npy_of(arrays[i], element), instances[i], element));
   }
   return solutions;
 }
@@ -194,10 +196,14 @@ SolveRequest Solver::request_of(const Keywords& keywords) {
   return solve_request(calls_, all);
 }
 
-Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint64_t first_row) {
+Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint64_t first_row,
+                      const std::vector<AnyArray>& init) {
   const Clock::time_point start = Clock::now();
   const bool in_handler = is_in_handler();
   require_own_process();
+  SolutionBatch incumbents;
+  if (!init.empty())
+    incumbents = measured_answers(solutions_of(init, instances.all(), "init"), instances.all(), "init");
   SolvedBatch solved;
   run_stoppable([&](const std::function<bool()>& stopped) {
     const SolveRequest request = request_of(keywords);
@@ -206,7 +212,8 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
     control.report.warn = log_warning;
     const auto held = turn(control, in_handler);
     run_->models.request(model_, request.options.untrained);
-    solved = solve_batch(*run_, SolveJob(instances.all(), first_row, request.options, control));
+    solved = solve_batch(*run_, SolveJob(instances.all(), first_row, request.options, control), {},
+                         std::move(incumbents));
   });
   return {instances, std::move(solved.solutions), std::move(solved.summary)};
 }
@@ -214,7 +221,7 @@ Answers Solver::solve(const Instances& instances, const Keywords& keywords, uint
 std::vector<double> Solver::score(const Instances& instances, const std::vector<AnyArray>& solutions,
                                   float temperature) {
   require_own_process();
-  SolutionBatch orders = solutions_of(solutions, instances.all());
+  SolutionBatch orders = solutions_of(solutions, instances.all(), "solutions");
   check_solutions(orders, instances.all(), "solutions");
   const bool in_handler = is_in_handler();
   std::vector<double> log_probs;

@@ -63,8 +63,10 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // first_row: of the first instance, in the run that these are a part of.
-  Answers solve(const Instances& instances, const Keywords& keywords, uint64_t first_row);
+  // first_row: of the first instance, in the run that these are a part of. init: solutions to start from, as
+  // those of score(); empty: none.
+  Answers solve(const Instances& instances, const Keywords& keywords, uint64_t first_row,
+                const std::vector<AnyArray>& init);
   // solutions: of the instances, (B, n) or a list of one row each. [instances]
   std::vector<double> score(const Instances& instances, const std::vector<AnyArray>& solutions,
                             float temperature);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/options/solve_options.h"
+#include "host/run/incumbents.h"
 
 namespace pointsman {
 
@@ -79,14 +80,17 @@ SolveSummary summary_of_given(const InstanceBatch& instances, const SolutionBatc
   return summary;
 }
 
-SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer) {
+SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer,
+                        SolutionBatch incumbents) {
   check_instances(job.options, job.instances);
+  improve_incumbents(incumbents, job);
   run.used = {};
   run.report = {};
   SolvedBatch solved;
   solved.solutions.resize(job.size());
   SolveTotals totals;
   job.sink = [&](size_t i, Solution&& found) {
+    if (!incumbents.empty()) keep_incumbent(*job.instances[i], std::move(incumbents[i]), job.control, found);
     totals.add(*job.instances[i], found, kNoNumber);
     solved.solutions[i] = std::move(found);
     if (on_answer) on_answer();

@@ -88,7 +88,9 @@ struct SolvedBatch {
 
 // The job needs no sink. The run's models are those of its request; what it used and reported before is
 // forgotten. `on_answer` may be empty; it is called once an answer, in input order, by any thread of the
-// host, by one at a time. Throws std::invalid_argument where the options cannot solve an instance.
-SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer = {});
+// host, by one at a time. incumbents: of a warm start, measured; empty: none. Throws std::invalid_argument
+// where the options cannot solve an instance.
+SolvedBatch solve_batch(SolveRun& run, SolveJob job, const std::function<void()>& on_answer = {},
+                        SolutionBatch incumbents = {});
 
 }  // namespace pointsman

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made in Python: pictures by matplotlib, and models as PyTorch's files."""
+"""What is made in Python: pictures by matplotlib, models as PyTorch's files, and instances of files of others."""
 import argparse
 import io
 import os
@@ -48,7 +48,23 @@ def load(path):
     return state_dict
 
 
-def convert(arguments):
+def convert_command(arguments):
+    """Instances where a suffix is one of theirs, else a model."""
+    from .convert import INPUTS, OUTPUTS, convert
+    is_data = arguments.input.endswith(INPUTS) or arguments.output.endswith(OUTPUTS)
+    is_model = arguments.output.endswith(".safetensors") or not is_data
+    for flag, value, belongs in (("--like", arguments.like, is_model), ("--key", arguments.key, not is_model)):
+        if value is not None and not belongs:
+            raise make(2, f"{flag}: is not for {arguments.output}")
+    if is_model:
+        convert_model(arguments)
+    elif os.path.lexists(arguments.output) and not arguments.force:
+        raise make(2, f"{arguments.output}: is there already; --force replaces it", arguments.output)
+    else:
+        convert(arguments.input, arguments.output, arguments.key, arguments.force)
+
+
+def convert_model(arguments):
     import torch
 
     if arguments.output.endswith(".safetensors"):
@@ -138,12 +154,16 @@ def add_plot(commands):
 
 
 def add_convert(commands):
-    command = commands.add_parser("convert", help="a model's file to PyTorch's, or back where OUTPUT is .safetensors")
+    command = commands.add_parser(
+        "convert", help="a model's file to PyTorch's or back; test sets in .pkl, GeoJSON and tables of road services to instances")
     command.add_argument("input", metavar="INPUT")
-    command.add_argument("output", metavar="OUTPUT")
+    command.add_argument("output", metavar="OUTPUT",
+                         help="a model for PyTorch, .safetensors from it, or instances as .npy, .npz, .json or .ndjson")
     command.add_argument("--like", help="the model whose metadata a plain state dict gets")
+    command.add_argument("--key", choices=("durations", "distances"),
+                         help="which of the tables of a road service; default: durations where both are there")
     command.add_argument("-f", "--force", action="store_true", help="replace an existing OUTPUT")
-    command.set_defaults(run=convert)
+    command.set_defaults(run=convert_command)
 
 
 def main():

@@ -17,6 +17,7 @@ from . import _core
 from ._errors import argument_error, bool_of, make, path_of
 
 if TYPE_CHECKING:
+    import pandas
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Unpack
 
@@ -39,14 +40,18 @@ if TYPE_CHECKING:
         """With what a Solver is made of."""
         model: Path | None
 
-    class SolveArguments(SolveOptions, GivenToAny, total=False):
+    class Start(TypedDict, total=False):
         first_row: int
+        init: Literal["random"] | Result | Arrays | None
 
-    class SampleArguments(SampleOptions, GivenToAny, total=False):
-        first_row: int
+    class SolveArguments(SolveOptions, GivenToAny, Start, total=False):
+        pass
 
-    class SolversSampleArguments(SampleOptions, Given, total=False):
-        first_row: int
+    class SampleArguments(SampleOptions, GivenToAny, Start, total=False):
+        pass
+
+    class SolversSampleArguments(SampleOptions, Given, Start, total=False):
+        pass
 
     class ScoreArguments(GivenToAny, total=False):
         temperature: float
@@ -58,7 +63,7 @@ def _names(call):
 
 
 _DEVICE, _READ, _GENERATE = _names("device"), _names("read"), _names("generate")
-_SOLVE = _names("solve") - {"model"}  # of the Solver
+_SOLVE = _names("solve") - {"model", "init"}  # the Solver's own; a parameter, which may be solutions
 _TRAIN = _names("train")
 _KIND = frozenset(("problem", "start", "end"))  # of arrays, which do not say what they are
 _PLAIN = frozenset((float, int))  # in a list of nothing else no entry is masked
@@ -97,9 +102,25 @@ def _array(value, name):
         raise make(2, f"{name}: expected numbers, found a masked array with masked entries; "
                    "leave them out, or fill them (numpy.ma.filled)")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError as error:  # lists of several lengths
         raise make(3, f"{name}: {error}") from None
+    except (TypeError, RuntimeError) as error:  # a tensor that NumPy has no type for, or that it cannot reach
+        found = f"{type(value).__name__} of {getattr(value, 'dtype', 'unknown type')}"
+        raise argument_error(f"{name}: expected an array that NumPy can read, found a {found} ({error}); "
+                             "of a PyTorch tensor pass .detach().cpu().float()") from None
+    return _without_nullable(value, array) if array.dtype == object else array
+
+
+def _without_nullable(value, array):
+    """The columns of pandas that NumPy makes objects of, such as Int64, as floats: NaN where an entry is missing."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(value, (pandas.DataFrame, pandas.Series)):
+        return array
+    types = value.dtypes if value.ndim == 2 else [value.dtype]
+    if not all(map(pandas.api.types.is_numeric_dtype, types)):
+        return array
+    return value.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _numbers(value, name):
@@ -109,7 +130,7 @@ def _numbers(value, name):
     if kind == "f" and size not in (4, 8):
         array = array.astype(np.float64)
     elif kind not in "biuf":
-        raise argument_error(f"{name}: expected an array of numbers, found {array.dtype}")
+        raise argument_error(f"{name}: expected an array of numbers, found {array.dtype}; convert it, such as by .astype(float)")
     elif not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array)
@@ -120,6 +141,28 @@ def _arrays(value, name, axes):
     if isinstance(value, (list, tuple)) and len(value) > 0 and _array(value[0], name).ndim == axes:
         return [_numbers(one, f"{name}[{i}]") for i, one in enumerate(value)]
     return [_numbers(value, name)]
+
+
+def _coordinates(value):
+    """x and y of a data frame that has columns of these names, or of a list of such frames."""
+    if isinstance(value, (list, tuple)) and len(value) > 0 and hasattr(value[0], "columns"):
+        return [_coordinates(one) for one in value]
+    columns = getattr(value, "columns", None)
+    return value[["x", "y"]] if hasattr(columns, "__iter__") and {"x", "y"}.issubset(columns) else value
+
+
+def _given_solutions(init):
+    """The arrays of solutions to start from; none where there are none."""
+    if init is None or (isinstance(init, str) and init == "random"):
+        return []
+    if isinstance(init, (str, bytes, os.PathLike)):
+        raise make(2, f"init: expected \"random\", an array of solutions or a Result, found {init!r}; read_answers() reads files")
+    if not isinstance(init, Result):
+        return _arrays(init, "init", 1)
+    for i, word in enumerate(init.status):
+        if word in ("unsolved", "infeasible"):
+            raise make(3, f"init: expected a solution to each instance, found none to instance {i} ({word})")
+    return _arrays(init._orders, "init", 1)
 
 
 def _instances(points, matrix=None, weights=None, values=None, capacity=None, **kind):
@@ -133,7 +176,7 @@ def _instances(points, matrix=None, weights=None, values=None, capacity=None, **
     if isinstance(points, Instances):
         return points
     if given[0]:
-        arrays = _arrays(points, "points", 2)
+        arrays = _arrays(_coordinates(points), "points", 2)
         for shape in (array.shape for array in arrays):
             if len(shape) > 1 and shape[-1] == shape[-2] != 2:
                 raise make(3, f"points: expected (n, 2) or (B, n, 2), found {shape}; "
@@ -175,6 +218,9 @@ class Instances:
 
     def __init__(self, core):
         self._core = core
+
+    def __reduce__(self):
+        return _restored_instances, self._core.state()
 
     def __len__(self) -> int:
         return len(self._core)
@@ -221,6 +267,10 @@ class Instances:
         self._core.write(path_of(path, "path"), bool_of(force, "force"))
 
 
+def _restored_instances(*state):
+    return Instances(_core.instances_of_state(*state))
+
+
 class Result:
     """The answers to B instances, in their order. What is asked for becomes an array once."""
     costs: Floats = _once("costs", "(B,) lengths under the instance's own metric, or packed values; NaN where there is no answer.")
@@ -236,6 +286,9 @@ class Result:
 
     def __init__(self, core):
         self._core = core
+
+    def __reduce__(self):
+        return _restored_result, (self.instances, *self._core.state())
 
     def __len__(self) -> int:
         return len(self._core)
@@ -265,9 +318,31 @@ class Result:
             raise AttributeError("a TSP has tours")
         return self._core.items()
 
+    @property
+    def _orders(self):
+        return self.tours if self.instances._core.has_all_items else self.items
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row for each instance: index, id, n, status, cost (of KnapSack value) and order.
+
+        `order` is the tour, the routes with 0 between two, or the items, as a list; None where there is no solution."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_dataframe() needs pandas: pip install pandas", name="pandas") from error
+        solved = [word not in ("unsolved", "infeasible") for word in self.status]
+        orders = [order.tolist() if known else None for order, known in zip(self._core.items(), solved)]
+        objective = "value" if self.instances.problem == "knapsack" else "cost"
+        return pandas.DataFrame({"index": range(len(self)), "id": self.instances.ids, "n": self.instances.sizes,
+                                 "status": self.status, objective: self.costs, "order": orders})
+
     def write(self, path: Path, *, force: bool = False) -> None:
         """Writes them in the format that the suffix tells, as the program does."""
         self._core.write(path_of(path, "path"), bool_of(force, "force"))
+
+
+def _restored_result(instances, *state):
+    return Result(_core.answers_of_state(instances._core, *state))
 
 
 class Solver:
@@ -285,18 +360,22 @@ class Solver:
 
     def solve(self, points: Arrays | Instances | None = None, *, matrix: Arrays | None = None, weights: Arrays | None = None,
               values: Arrays | None = None, capacity: ArrayLike | None = None, problem: str | None = None, start: int | None = None,
-              end: int | None = None, first_row: int = 0, **options: Unpack[SolveOptions]) -> Result:
+              end: int | None = None, first_row: int = 0, init: Literal["random"] | Result | Arrays | None = None,
+              **options: Unpack[SolveOptions]) -> Result:
         """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
 
         An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the
         place of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path" or
-        "atsp"; start, end: a path's first and last city."""
+        "atsp"; start, end: a path's first and last city. init: "random", active search from fresh parameters; or a
+        solution to each instance, than which none of the answers is worse: as score() takes them, or a Result."""
         instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end)
-        if options.get("init") not in (None, "random"):
-            raise make(2, f"init: expected \"random\", found {options['init']!r}")
+        given = _given_solutions(init)
         if isinstance(first_row, bool) or not isinstance(first_row, (int, np.integer)) or not 0 <= first_row < 1 << 63:
             raise make(2, f"first_row: expected a whole number from 0, found {first_row!r}")
-        return Result(self._core.solve(instances._core, _keywords("solve", _SOLVE, options), int(first_row)))
+        keywords = _keywords("solve", _SOLVE, options)
+        if init is not None and not given:
+            keywords["init"] = init
+        return Result(self._core.solve(instances._core, keywords, int(first_row), given))
 
     def sample(self, points: Arrays | Instances | None = None, samples: int | None = None,
                **options: Unpack[SolversSampleArguments]) -> Result:

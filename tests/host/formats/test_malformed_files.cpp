@@ -608,7 +608,7 @@ std::vector<ValidFile> valid_files() {
   return {{"a.tsp", kTsp},
           {"b.tsp", kMatrixTsp},
           {"a.csv", "x,y\n1,2\n3.5,-4\n"},
-          {"a.kp", kKnapsackText},
+          {"a.kp", "3 12.5\n3 1.25\n4 2.5\n5 1\n"},
           {"a.json", kTspJson},
           {"b.json", kKnapsackJson},
           {"a.ndjson", kTspJson + "\n" + kTspJson + "\n"},

@@ -39,14 +39,14 @@ def make_environment(folder):
 
 
 def install_examples(python, folder):
-    """What examples of docs/python.md and the test of Dask need, for the numpy that is there. Their tests pass over what pip
-    cannot get."""
+    """What examples of docs/python.md and the tests of other libraries need, for the numpy that is there. Their tests pass
+    over what pip cannot get."""
     command = [python, "-c", "import numpy; print(numpy.__version__)"]
     version = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     constraint = folder / "constraint.txt"
     constraint.write_text("numpy==" + version.decode())
     command = [*pip_install(python), "--constraint", constraint]
-    groups = (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"])
+    groups = (["networkx", "pandas"], ["matplotlib"], ["dask", "distributed"], ["joblib"])
     if subprocess.run(command + sum(groups, [])).returncode != 0:
         for packages in groups:
             subprocess.run(command + packages)

@@ -44,6 +44,36 @@ class Failures(FolderTest):
             with self.subTest(text):
                 self.check(call, (pointsman.InputError, pointsman.Error, ValueError), text, 3)
 
+    def test_solutions_to_start_from(self):
+        tour = list(range(6))
+        infeasible = pointsman.solve(matrix=np.full((6, 6), np.inf))
+        self.assertEqual(infeasible.status, ["infeasible"])
+        cases = ((tour[:5], "init: shape: expected"), ([0, *tour[:5]], "init: solution 0: city 0 occurs twice"), ([tour, tour], "init: expected 1 solution"),
+                 (np.array(tour) + 1, "init: solution 0: "), ([-1, *tour[1:]], "init: [0]: expected a city, from 0, found -1"),
+                 (np.array(tour, float), "init: descr: expected integers, found"), (5, "init: shape: expected"),
+                 (infeasible, "init: expected a solution to each instance, found none to instance 0 (infeasible)"))
+        for init, text in cases:
+            with self.subTest(text):
+                self.check(lambda: pointsman.solve(POINTS, init=init), (pointsman.InputError, ValueError), text, 3)
+        for init in ("x.tour", self.folder / "x.tour"):
+            text = 'init: expected "random", an array of solutions or a Result, found '
+            self.check(lambda: pointsman.solve(POINTS, init=init), (pointsman.UsageError, ), text, 2)
+        self.check(lambda: pointsman.solve(POINTS, init=["a"]), (pointsman.ArgumentError, ), "init: expected an array of numbers", 2)
+
+    def test_arrays_that_numpy_cannot_read(self):
+
+        class Tensor:
+            dtype = "torch.bfloat16"
+
+            def __array__(self, *_, **__):
+                raise TypeError("Got unsupported ScalarType BFloat16")
+
+        text = "points: expected an array that NumPy can read, found a Tensor of torch.bfloat16 (Got unsupported ScalarType BFloat16)"
+        error = self.check(lambda: pointsman.solve(Tensor()), (pointsman.ArgumentError, TypeError), text, 2)
+        self.assertIn(".float()", str(error))
+        self.check(lambda: pointsman.solve([POINTS, Tensor()]), (pointsman.ArgumentError, ), "points[1]: expected an array", 2)
+        self.check(lambda: pointsman.solve(POINTS.astype(complex)), (pointsman.ArgumentError, ), "found complex128; convert it", 2)
+
     def test_a_matrix_is_asked_for_by_name(self):
         self.check(lambda: pointsman.solve(np.zeros((5, 5))), (pointsman.InputError, ValueError), "matrix=", 3)
 

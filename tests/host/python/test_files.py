@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""read, write, generate, score and train: what the program does with files, byte for byte."""
+"""read, write, generate, score and train: what the program does with files, byte for byte. What pickle and copy keep."""
+import copy
 import json
+import multiprocessing
+import pickle
 import re
+import subprocess
+import sys
+import unittest
 
 import numpy as np
 import pointsman
@@ -70,8 +76,6 @@ class Files(FolderTest):
         path.write_text("2 10\n4 6\n5 7\n")
         self.assertEqual(pointsman.read(path, layout="pairs").weights.tolist(), [[6.0, 7.0]])
         self.assertEqual(pointsman.read(path, layout="lists").weights.tolist(), [[4.0, 6.0]])
-        with self.assertRaisesRegex(pointsman.InputError, "pass --layout pairs or --layout lists"):
-            pointsman.read(path)
 
     def test_answers(self):
         for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")),
@@ -147,6 +151,149 @@ class Files(FolderTest):
         np.testing.assert_array_equal(pointsman.score(instances, choices), expected)
 
 
+try:
+    import joblib
+except ImportError:
+    joblib = None
+
+LINES = (
+    '{"id": "a", "problem": "tsp", "edge_weight_type": "CEIL_2D", "coordinates": [[0, -0.0], [1e-300, 3], [4, 0.1], [5e99, 2]]}',
+    '{"problem": "tsp", "coordinates": [[0, 0], [3, 1], [4, 2], [1, 7]], "forced": [[0, 2]], "forbidden": [[1, 3]]}',
+    '{"problem": "tsp", "distance_matrix": [[0, 2, null], [2, 0, 0.1], [null, 0.1, 0]]}',
+    '{"id": "p", "problem": "path", "coordinates": [[0, 0], [3, 1], [4, 2]], "start": 2, "end": 1}',
+    '{"problem": "path", "distance_matrix": [[0, 2, 7], [3, 0, null], [1, 4, 0]]}',
+    '{"problem": "atsp", "distance_matrix": [[0, 2, 2], [2, 0, 2], [2, 2, 0]]}',
+    '{"problem": "cvrp", "capacity": 2.5, "edge_weight_type": "EUC_2D", "coordinates": [[0, 0], [3, 1], [4, 2]], "demands": [0, 2.5, 1]}',
+    '{"problem": "knapsack", "capacity": 9007199254740994, "weights": [9007199254740992, 1e22, 0.1], "values": [1e21, 2, 0.3]}')
+
+
+def copies(value):
+    yield copy.copy(value)
+    yield copy.deepcopy(value)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        yield pickle.loads(pickle.dumps(value, protocol))
+
+
+class Copies(FolderTest):
+
+    def setUp(self):
+        super().setUp()
+        path = self.folder / "all.ndjson"
+        path.write_text("\n".join(LINES))
+        self.instances = pointsman.read(path)
+
+    def written(self, what):
+        """All that JSON and NDJSON hold, and so the 64-bit hash of each instance where these are of a Result."""
+        path, texts = self.folder / "written", []
+        for suffix in (".json", ".ndjson"):
+            what.write(path.with_suffix(suffix), force=True)
+            texts.append(path.with_suffix(suffix).read_bytes())
+        return texts
+
+    def test_instances(self):
+        for again in copies(self.instances):
+            self.assertEqual(self.written(again), self.written(self.instances))
+            self.assertEqual((again.ids, again.metrics), (self.instances.ids, self.instances.metrics))
+            self.assertEqual([len(matrix) for matrix in again.matrices if matrix is not None], [3, 3, 3])
+
+    def test_names_that_are_not_the_files_own(self):
+        path = self.folder / "map.csv"
+        path.write_text("0,0\n1,2\n3,4\n")
+        instances = pointsman.read(path)
+        self.assertTrue(instances.ids[0])
+        for again in copies(instances):
+            self.assertEqual(again.ids, instances.ids)
+            self.assertEqual(self.written(again), self.written(instances))
+
+    def check_result(self, result):
+        for again in copies(result):
+            self.assertEqual(self.written(again), self.written(result))
+            self.assertEqual(again.summary, result.summary)
+            self.assertEqual((again.status, again.start), (result.status, result.start))
+            for name in ("costs", "euclidean", "weights", "log_prob", "network_costs", "kicks"):
+                np.testing.assert_array_equal(getattr(again, name), getattr(result, name))
+
+    def test_results(self):
+        self.check_result(pointsman.solve(self.instances))
+        self.check_result(pointsman.solve(pointsman.generate("cvrp", 8, 2), mode="sample", samples=16, seed=2**64 - 1))
+        self.check_result(pointsman.solve(pointsman.generate("tsp", 8, 2), samples=16))
+        self.check_result(pointsman.solve(pointsman.generate("knapsack", 30, 2)))
+
+    def test_results_without_solutions(self):
+        ways = np.ones((2, 13, 13))
+        ways[0, 0, 1:] = np.inf
+        for result in (pointsman.solve(matrix=ways), pointsman.solve(matrix=ways, time_limit=1e-9)):
+            self.assertNotEqual(result.status[0], "done")
+            self.check_result(result)
+
+    def test_a_copys_state_is_checked(self):
+        function, (instances, solutions, summary) = pointsman.solve(np.eye(4)[:, :2]).__reduce__()
+        status, start, order, *numbers = solutions[0]
+        for what, changed in (("fewer", []), ("word", [("tired", start, order, *numbers)]), ("city", [(status, start, order + 1, *numbers)]),
+                              ("length", [(status, start, np.tile(order, 2), *numbers)]), ("number", [(status, start, order, *numbers[1:])]),
+                              ("type", [(status, start, order, "x", *numbers[1:])]), ("kind", [5])):
+            with self.subTest(what), self.assertRaisesRegex(pointsman.InputError, "pickle: expected a Result of pointsman"):
+                function(instances, changed, summary)
+        with self.assertRaisesRegex(pointsman.InputError, "pickle: expected a Result of pointsman"):
+            function(instances, solutions, summary[:-1])
+
+    def test_other_processes(self):
+        points = np.random.RandomState(4).uniform(size=(3, 9, 2))
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            results = pool.map(pointsman.solve, [pointsman.solve(points).instances, points])
+            self.assertEqual(pool.map(len, results), [3, 3])
+        np.testing.assert_array_equal(results[0].tours, results[1].tours)
+        np.testing.assert_array_equal(results[0].costs, pointsman.solve(points).costs)
+
+    @unittest.skipIf(joblib is None, "no joblib here")
+    def test_joblib(self):
+        points = np.random.RandomState(4).uniform(size=(2, 9, 2))
+        results = joblib.Parallel(2)(joblib.delayed(pointsman.solve)(one) for one in points)
+        np.testing.assert_array_equal([one.costs[0] for one in results], pointsman.solve(points).costs)
+        joblib.dump(results, self.folder / "results.joblib")
+        self.assertEqual(joblib.load(self.folder / "results.joblib")[1].costs, results[1].costs)
+
+
+class Frames(FolderTest):
+
+    def setUp(self):
+        super().setUp()
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            self.skipTest("no pandas here")
+
+    def test_a_row_for_each_instance(self):
+        points = np.random.RandomState(4).uniform(size=(9, 2))
+        path = self.folder / "two.ndjson"
+        path.write_text(json.dumps({"id": "a", "problem": "tsp", "coordinates": points.tolist()}) + "\n" +
+                        json.dumps({"problem": "tsp", "coordinates": points[:5].tolist()}))
+        result = pointsman.solve(pointsman.read(path))
+        frame = result.to_dataframe()
+        self.assertEqual(list(frame.columns), ["index", "id", "n", "status", "cost", "order"])
+        self.assertEqual(frame["order"].tolist(), [tour.tolist() for tour in result.tours])
+        self.assertEqual(frame["cost"].tolist(), result.costs.tolist())
+        self.assertEqual([frame[name].tolist() for name in ("index", "id", "n", "status")],
+                         [[0, 1], ["a", ""], [9, 5], ["done", "done"]])
+
+    def test_values_routes_and_no_solution(self):
+        packed = pointsman.solve(weights=[3, 4, 5], values=[1.0, 2.0, 3.0], capacity=8).to_dataframe()
+        self.assertEqual((packed["value"].tolist(), packed["order"].tolist()), ([4.0], [[2, 0]]))
+        routes = pointsman.solve(pointsman.generate("cvrp", 6))
+        self.assertEqual(routes.to_dataframe()["order"][0], [stop for stop in routes.tours[0].tolist() if stop >= 0])
+        ways = np.full((3, 3), np.inf)
+        [row] = pointsman.solve(matrix=ways).to_dataframe().to_dict("records")
+        self.assertEqual((row["status"], row["order"]), ("infeasible", None))
+        self.assertTrue(np.isnan(row["cost"]))
+
+    def test_without_pandas(self):
+        script = ("import sys; sys.modules['pandas'] = None; import pointsman\n"
+                  "try: pointsman.solve([[0, 0], [1, 0], [0, 1]]).to_dataframe()\n"
+                  "except ImportError as error: print(error)")
+        said = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE).stdout
+        self.assertEqual(said.strip(), b"to_dataframe() needs pandas: pip install pandas")
+
+
 class Training(FolderTest):
     OPTIONS = {"steps": 4, "batch_size": 4, "rollouts": 2, "validation_every": 2, "threads": 1, "layers": 1}
 
@@ -184,5 +331,4 @@ class Training(FolderTest):
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main()

@@ -218,6 +218,108 @@ class Arrays(unittest.TestCase):
         tours[0, 0] = 0  # its own memory
 
 
+class WarmStarts(SameAsTheProgram):
+
+    def test_the_programs_init(self):
+        for problem, key in (("tsp", "tour"), ("knapsack", "items"), ("cvrp", "routes")):
+            source, given = self.folder / f"{problem}.json", self.folder / f"{problem}.out.json"
+            instances = pointsman.generate(problem, 14, 3)
+            instances.write(source)
+            start = pointsman.solve(instances, mode="sample", samples=1, seed=3)
+            start.write(given)
+            for options in ({}, {"mode": "greedy"}, {"mode": "sample", "samples": 4, "improve": problem != "knapsack"}):
+                with self.subTest(problem=problem, options=options):
+                    result = pointsman.solve(instances, init=start, **options)
+                    rows = answers(source, "--init", given, *flags(options))["solutions"]
+                    orders = result.items if problem == "knapsack" else result._core.items()
+                    for order, row in zip(orders, rows):
+                        expected = [stop for route in row[key] for stop in (0, *route)][1:] if key == "routes" else row[key]
+                        self.assertEqual(order.tolist(), expected)
+                    np.testing.assert_array_equal(result.costs, [row.get("cost", row.get("value")) for row in rows])
+                    self.assertEqual(result.status, [row["status"] for row in rows])
+                    self.assertEqual(result.kicks.tolist(), [row.get("kicks", 0) for row in rows])
+
+    def test_none_gets_worse(self):
+        points = np.random.RandomState(2).uniform(size=(4, 30, 2))
+        best = pointsman.solve(points)
+        poor = {"mode": "sample", "samples": 1, "temperature": 1000}
+        for init in (best, best.tours, list(best.tours), best.tours.tolist(), best.tours.astype("u1")):
+            np.testing.assert_array_equal(pointsman.solve(points, init=init, **poor).costs, best.costs)
+        result = pointsman.Solver().sample(points, samples=1, temperature=1000, init=best)
+        np.testing.assert_array_equal(result.tours, best.tours)
+        mean = best.costs.mean()
+        self.assertAlmostEqual(result.summary["mean_cost"], mean)
+        # A limit that leaves nothing else returns the given ones.
+        late = pointsman.solve(points, init=best, mode="sample", samples=64, time_limit=1e-9)
+        np.testing.assert_array_equal(late.costs, best.costs)
+        self.assertEqual(late.status, ["time_limit"] * 4)
+
+    def test_they_are_improved_where_the_run_improves(self):
+        points = np.random.RandomState(2).uniform(size=(4, 100, 2))
+        best = pointsman.solve(points, kicks=3000)
+        given = best.tours.copy()
+        given[:, 10:14] = given[:, 13:9:-1].copy()
+        poor = {"mode": "sample", "samples": 1, "temperature": 1000, "init": given}
+        self.assertTrue((pointsman.solve(points, **poor).costs > best.costs).all())
+        # From the network's own tours alone local search ends above these.
+        np.testing.assert_allclose(pointsman.solve(points, improve=True, **poor).costs, best.costs, rtol=1e-12)
+
+    def test_sizes_that_differ(self):
+        maps = [np.random.RandomState(n).uniform(size=(n, 2)) for n in (7, 12)]
+        best = pointsman.solve(maps)
+        for init in (best, best.tours, [tour.tolist() for tour in best.tours]):
+            result = pointsman.solve(maps, init=init, mode="sample", samples=1, temperature=1000)
+            np.testing.assert_array_equal(result.costs, best.costs)
+
+    def test_random_is_still_active_search(self):
+        options = {"mode": "active", "steps": 2, "replicas": 16, "init": "random"}
+        points = np.random.RandomState(2).uniform(size=(9, 2))
+        self.assertEqual(pointsman.solve(points, **options).summary["model"], "untrained")
+        with self.assertRaisesRegex(pointsman.UsageError, "is for mode active"):
+            pointsman.solve(points, init="random")
+
+
+class Frames(unittest.TestCase):
+
+    def setUp(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("no pandas here")
+        self.pandas = pandas
+        self.points = np.array([[0, 0], [4, 3], [0, 3], [4, 0], [2, 5]])
+        self.tours = pointsman.solve(self.points).tours.tolist()
+
+    def frame(self, kind):
+        return self.pandas.DataFrame(self.points, columns=["x", "y"]).astype(kind)
+
+    def test_nullable_columns(self):
+        for kind in ("Int64", "Float64", "Float32", "UInt8"):
+            with self.subTest(kind):
+                self.assertEqual(pointsman.solve(self.frame(kind)).tours.tolist(), self.tours)
+                self.assertEqual(pointsman.solve([self.frame(kind)] * 2).tours.tolist(), self.tours * 2)
+                frame = self.frame(kind)
+                frame.loc[2, "y"] = self.pandas.NA
+                with self.assertRaisesRegex(pointsman.InputError, r"points: \[2, 1\]: expected a finite number, found nan"):
+                    pointsman.solve(frame)
+                weights = self.pandas.Series([3, 4, 5], dtype=kind)
+                self.assertEqual(pointsman.solve(weights=weights, values=[1, 2, 3], capacity=8).costs, [4])
+                with self.assertRaisesRegex(pointsman.InputError, r"weights: \[1\]: expected a finite number, found nan"):
+                    pointsman.solve(weights=self.pandas.Series([3, None, 5], dtype=kind), values=[1, 2, 3], capacity=8)
+
+    def test_x_and_y_among_other_columns(self):
+        frame = self.frame("Float64")
+        frame.insert(0, "stop", list("abcde"))
+        frame = frame[["y", "stop", "x"]]
+        self.assertEqual(pointsman.solve(frame).instances.points[0].tolist(), self.points.tolist())
+        self.assertEqual(pointsman.solve([frame, frame[:4]]).tours[0].tolist(), self.tours[0])
+
+    def test_columns_that_are_no_numbers(self):
+        frame = self.frame("Int64").assign(y=list("abcde"))
+        with self.assertRaisesRegex(pointsman.ArgumentError, "points: expected an array of numbers, found object; convert it"):
+            pointsman.solve(frame)
+
+
 class Limits(unittest.TestCase):
 
     def test_unsolved_instances_have_their_rows(self):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models as state dicts and back: their tensors, and bench/torch_twin.py, the network in PyTorch."""
+import copy
 import importlib.util
 import os
+import pickle
 import subprocess
 import sys
 import unittest
@@ -121,6 +123,23 @@ class Torch(FolderTest):
             pointsman.from_torch(plain, path, like="tsp20")
         pointsman.from_torch(plain, path, like="tsp50", force=True)
         self.assertEqual(pointsman.to_torch(path).metadata["n"], "50")
+
+    def test_a_copy_of_a_state_dict(self):
+        state_dict = pointsman.to_torch("tsp20")
+        for again in (copy.copy(state_dict), copy.deepcopy(state_dict), pickle.loads(pickle.dumps(state_dict))):
+            self.assertEqual(again.metadata, state_dict.metadata)
+            self.assertTrue(all(torch.equal(again[name], state_dict[name]) for name in state_dict))
+
+    def test_tensors_as_points(self):
+        points = torch.tensor([[0.0, 0], [4, 3], [0, 3], [4, 0]])
+        costs = pointsman.solve(points.numpy()).costs
+        for tensor in (points, points.half(), points.long()):
+            np.testing.assert_array_equal(pointsman.solve(tensor).costs, costs)
+        for tensor, found in ((points.bfloat16(), "Tensor of torch.bfloat16"), (points.clone().requires_grad_(), "requires grad")):
+            with self.assertRaisesRegex(pointsman.ArgumentError, found) as caught:
+                pointsman.solve(tensor)
+            self.assertIn("pass .detach().cpu().float()", str(caught.exception))
+            np.testing.assert_array_equal(pointsman.solve(tensor.detach().cpu().float()).costs, costs)
 
     def convert(self, *arguments):
         return subprocess.run([sys.executable, "-m", "pointsman", "convert", *map(str, arguments)],
