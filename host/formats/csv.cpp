@@ -21,6 +21,7 @@ using Names = std::initializer_list<std::string_view>;
 
 // The field without surrounding blanks and quotes.
 std::string_view content(std::string_view field) {
+  if (!field.empty() && field.front() > '"' && field.back() > '"') return field;  // most: neither
   field = trim(field);
   const bool is_quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
   return is_quoted ? trim(field.substr(1, field.size() - 2)) : field;
@@ -39,17 +40,15 @@ char separator_of(std::string_view line) {
 
 void split(std::string_view line, char separator, Fields& fields) {
   fields.clear();
-  for (bool has_more = true; has_more;) {
-    size_t end = line.find(separator);
-    const size_t quote = line.find('"');
-    if (quote < end) {  // a quoted field may hold separators
-      const size_t closing = line.find('"', quote + 1);
-      end = line.find(separator, std::min(closing, line.size()));
-    }
-    has_more = end < line.size();
-    fields.push_back(content(line.substr(0, end)));
-    line.remove_prefix(has_more ? end + 1 : line.size());
+  bool is_quoted = false;  // there a separator is part of the field
+  size_t begin = 0;
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == '"') is_quoted = !is_quoted;
+    if (line[at] != separator || is_quoted) continue;
+    fields.push_back(content(line.substr(begin, at - begin)));
+    begin = at + 1;
   }
+  fields.push_back(content(line.substr(begin)));
 }
 
 // Whether a field is a column's name. A number in any spelling (0x10, 1e400, "0;5", -nan) or a word for a
@@ -200,6 +199,8 @@ class CsvReader {
 
   void read_rows() {
     std::array<double, 2> pair{};
+    if (!is_matrix_)
+      numbers_.reserve(2 * (lines_.rest().size() / (line_.size() + 1) + 1));  // as long as this one
     do {
       split(line_, separator_, fields_);
       if (fields_.size() != width_) lines_.fail("expected " + expected() + ", found " + shown(trim(line_)));
@@ -211,8 +212,7 @@ class CsvReader {
       for (size_t i = 0; i < 2; ++i) {
         if (!parse_field(texts[i], pair[i]))
           lines_.fail("expected " + expected() + ", found " + shown(trim(line_)));
-        if (const std::string wrong = wrong_number(texts[i], pair[i]); !wrong.empty())
-          lines_.fail(wrong + ", found " + shown(trim(line_)));
+        check_number(texts[i], pair[i]);
       }
       if (numbers_.size() / 2 == kLargestSize)
         lines_.fail("more than " + std::to_string(kLargestSize) + " rows");
@@ -229,11 +229,14 @@ class CsvReader {
            std::to_string(second_);
   }
 
-  std::string wrong_number(std::string_view text, double number) const {
-    if (!is_knapsack_ && !is_knapsack())
-      return std::fabs(number) > kLargestNumber ? "expected coordinates within +-1e100" : "";
-    return number < 0.0 || number > kLargestNumber ? "expected numbers from 0 to 1e100"
-                                                   : lost_digits(text, number);
+  void check_number(std::string_view text, double number) const {
+    const bool may_be_negative = !is_knapsack_ && !is_knapsack();
+    if (std::fabs(number) > kLargestNumber || (number < 0.0 && !may_be_negative))
+      lines_.fail(std::string(may_be_negative ? "expected coordinates within +-1e100"
+                                              : "expected numbers from 0 to 1e100") +
+                  ", found " + shown(trim(line_)));
+    if (may_be_negative) return;
+    if (const std::string lost = lost_digits(text, number); !lost.empty()) lines_.fail(lost);
   }
 
   // A missing number is a way that is not there. Rows have names where the columns have the same, or where

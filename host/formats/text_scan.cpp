@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/formats/text_scan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdarg>
@@ -113,7 +114,33 @@ size_t split_words(std::string_view line, std::span<std::string_view> words) {
   return count;
 }
 
+// Digits with at most one point and no exponent, few enough that their integer and the power of ten below it
+// are doubles: then the quotient is the nearest double (Clinger 1990). False for all other words.
+static bool parse_short_decimal(std::string_view word, double& value) {
+  static constexpr double kPowers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const bool is_negative = word.starts_with('-');
+  word.remove_prefix(is_negative);
+  if (word.empty() || word.size() > 16) return false;
+  uint64_t digits = 0;
+  size_t behind_point = 0, points = 0;
+  for (const char c : word) {
+    if (c == '.') {
+      if (++points > 1) return false;
+      continue;
+    }
+    if (!is_digit(c)) return false;
+    digits = 10 * digits + static_cast<uint64_t>(c - '0');
+    behind_point += points;
+  }
+  if (word.size() - points == 0 || word.size() - points > 15) return false;
+  value = static_cast<double>(digits) / kPowers[behind_point];
+  if (is_negative) value = -value;
+  return true;
+}
+
 bool parse_number(std::string_view word, double& value) {
+  if (parse_short_decimal(word, value)) return true;
   if (!word.empty() && word.front() == '+') {
     word.remove_prefix(1);
     if (!word.empty() && word.front() == '-') return false;
@@ -172,6 +199,8 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string printable(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
+  if (std::ranges::all_of(text, is_plain)) return std::string(text);
   std::string out;
   while (!text.empty()) {
     const size_t length = utf8_length(text);

@@ -723,6 +723,25 @@ TEST_CASE("sums of a matrix that holds fractions may differ in the last bits") {
   CHECK(sandbox.run("verify far.tsp claim.json").code == 0);
 }
 
+TEST_CASE("a tour that rounding distorts is told, with its length in the plane") {
+  const Sandbox sandbox;
+  const std::string head =
+      "NAME : unit\nTYPE : TSP\nDIMENSION : 4\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n";
+  sandbox.write("unit.tsp", head + "7 0 0\n8 0 0.4\n9 0.4 0.4\n11 0.4 0\nEOF\n");
+  const Answer told = sandbox.run("solve unit.tsp");
+  CHECK(told.parsed().at("solutions")[0].at("cost") == 0);
+  CHECK_THAT(told.err,
+             has_text("warning: unit: EUC_2D rounds each distance to an integer: the answer's cost is 0, its "
+                      "length in the plane 1.6"));
+  CHECK(sandbox.run("solve unit.tsp --metric euc_2d").err.find("warning") == std::string::npos);
+  const Answer plane = sandbox.run("solve unit.tsp --metric euclidean --first-city 9");
+  CHECK(plane.err.find("warning") == std::string::npos);
+  CHECK(plane.parsed().at("solutions")[0].at("cost") == Approx(1.6));
+  CHECK(plane.parsed().at("solutions")[0].at("names")[0] == "9");
+  CHECK(sandbox.run("solve unit.tsp --first-city 10").code == 3);
+  CHECK(sandbox.run("solve unit.tsp --metric furlongs").code == 2);
+}
+
 TEST_CASE("the flag --layout chooses where two layouts of a KnapSack text fit") {
   const Sandbox sandbox;
   sandbox.write("both.kp", "2 10\n4 6\n5 7\n");

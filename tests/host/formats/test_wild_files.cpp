@@ -2,11 +2,14 @@
 // Files as users have them: many spellings of one instance are read alike, and what may not mean what it says
 // is told.
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <numbers>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "engine/problem/generate.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "host/formats/formats.h"
@@ -465,6 +468,48 @@ TEST_CASE("npz: one array of pairs, whatever its name, and profits") {
                                          {"capacity.npy", npy("<f8", false, "()", capacity)}}),
                              "a.npz");
   CHECK(sack.values == std::vector<double>{4, 5, 6, 4});
+}
+
+TEST_CASE("decimals are read as the nearest double") {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100000; ++i) {
+    std::string word =
+        std::to_string(random() % static_cast<uint64_t>(std::pow(10.0, static_cast<double>(1 + i % 19))));
+    if (i % 3 != 0) word.insert(random() % (word.size() + 1), ".");
+    if (i % 5 == 0) word.insert(0, "-");
+    double value = 0.0;
+    INFO(word);
+    REQUIRE(parse_number(word, value));
+    CHECK(value == std::strtod(word.c_str(), nullptr));
+    CHECK(std::signbit(value) == (i % 5 == 0));
+  }
+  double none = 0.0;
+  for (const char* word : {"", "-", ".", "-.", "1.2.3", "1-2", "--1", "0x1", "1 "})
+    CHECK_FALSE(parse_number(word, none));
+}
+
+TEST_CASE("a thousand ordinary files draw no warning") {
+  int count = 0;
+  for (uint64_t seed = 0; count < 1000; ++seed) {
+    for (const ProblemKind kind : {ProblemKind::kTsp, ProblemKind::kKnapsack, ProblemKind::kCvrp,
+                                   ProblemKind::kAtsp, ProblemKind::kPath}) {
+      const int n = 3 + static_cast<int>(seed % 60);
+      const InstanceBatch batch = generate_instances(kind, n, seed, 0, 1);
+      for (const InstanceFormat& format : instance_formats()) {
+        if (format.write == nullptr) continue;
+        std::string bytes;
+        try {
+          bytes = format.write(batch);
+        } catch (const OutputRefused&) {
+          continue;
+        }
+        ReadOptions options = with_problem(kind);
+        if (kind == ProblemKind::kKnapsack) options.capacity = batch[0].capacity;
+        only(bytes, "a" + std::string(format.suffixes[0]), options);
+        ++count;
+      }
+    }
+  }
 }
 
 TEST_CASE("a format is told by the contents of .txt and of stdin") {
