@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         problem: str | None
         start: int | None
         end: int | None
+        metric: str | None
 
     class GivenToAny(Given, DeviceOptions, total=False):
         """With what a Solver is made of."""
@@ -65,7 +66,7 @@ def _names(call):
 _DEVICE, _READ, _GENERATE = _names("device"), _names("read"), _names("generate")
 _SOLVE = _names("solve") - {"model", "init"}  # the Solver's own; a parameter, which may be solutions
 _TRAIN = _names("train")
-_KIND = frozenset(("problem", "start", "end"))  # of arrays, which do not say what they are
+_KIND = frozenset(("problem", "start", "end", "metric"))  # of arrays, which do not say what they are
 _PLAIN = frozenset((float, int))  # in a list of nothing else no entry is masked
 
 
@@ -172,7 +173,7 @@ def _instances(points, matrix=None, weights=None, values=None, capacity=None, **
     if sum(given) != 1:
         raise argument_error("expected one of points, matrix=, or weights=, values= and capacity=")
     if keywords and (isinstance(points, Instances) or any(item is not None for item in items)):
-        raise argument_error("problem, start and end: go with an array of points, or matrix=")
+        raise argument_error("problem, start, end and metric: go with an array of points, or matrix=")
     if isinstance(points, Instances):
         return points
     if given[0]:
@@ -360,15 +361,17 @@ class Solver:
 
     def solve(self, points: Arrays | Instances | None = None, *, matrix: Arrays | None = None, weights: Arrays | None = None,
               values: Arrays | None = None, capacity: ArrayLike | None = None, problem: str | None = None, start: int | None = None,
-              end: int | None = None, first_row: int = 0, init: Literal["random"] | Result | Arrays | None = None,
-              **options: Unpack[SolveOptions]) -> Result:
+              end: int | None = None, metric: str | None = None, first_row: int = 0,
+              init: Literal["random"] | Result | Arrays | None = None, **options: Unpack[SolveOptions]) -> Result:
         """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
 
-        An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the
-        place of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path" or
-        "atsp"; start, end: a path's first and last city. init: "random", active search from fresh parameters; or a
-        solution to each instance, than which none of the answers is worse: as score() takes them, or a Result."""
-        instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end)
+        An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the place
+        of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path" or
+        "atsp"; start, end: a path's first and last city; metric: how points are measured, as --metric. init:
+        "random", active search from fresh parameters; or a solution to each instance, than which none of the answers
+        is worse: as score() takes them, or a Result."""
+        instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end,
+                               metric=metric)
         given = _given_solutions(init)
         if isinstance(first_row, bool) or not isinstance(first_row, (int, np.integer)) or not 0 <= first_row < 1 << 63:
             raise make(2, f"first_row: expected a whole number from 0, found {first_row!r}")
@@ -428,10 +431,13 @@ def score(points: Arrays | Instances | None = None, solutions: Arrays | None = N
 
 
 def read(path: Path, *, input_format: str = "auto", problem: str | None = None, capacity: float | None = None,
-         start: int | None = None, end: int | None = None, layout: str | None = None) -> Instances:
-    """The instances of a file, in any format that the program reads. layout: of KnapSack text, as --layout."""
+         start: int | None = None, end: int | None = None, layout: str | None = None, metric: str | None = None,
+         columns: str | None = None, first_city: str | int | None = None) -> Instances:
+    """The instances of a file, in any format that the program reads, with the flags of these names."""
+    if first_city is not None:
+        first_city = str(first_city)
     options = {"input_format": input_format, "problem": problem, "capacity": capacity, "start": start, "end": end,
-               "layout": layout}
+               "layout": layout, "metric": metric, "columns": columns, "first_city": first_city}
     return Instances(_core.read(path_of(path, "path"), _keywords("read", _READ, options)))
 
 

@@ -77,6 +77,20 @@ class Files(FolderTest):
         self.assertEqual(pointsman.read(path, layout="pairs").weights.tolist(), [[6.0, 7.0]])
         self.assertEqual(pointsman.read(path, layout="lists").weights.tolist(), [[4.0, 6.0]])
 
+    def test_what_a_table_means(self):
+        path = self.folder / "cities.csv"
+        path.write_text("city,lon,lat\nBern,7.45,46.95\nZurich,8.54,47.37\nGeneva,6.15,46.2\n")
+        instances = pointsman.read(path, metric="haversine_km", first_city="Zurich")
+        result = pointsman.solve(instances)
+        self.assertAlmostEqual(result.costs[0], 448.1, 1)
+        self.assertEqual(result.tours[0][0], 1)
+        plane = pointsman.read(path, columns="lat,lon", metric="euclidean")
+        self.assertEqual(plane.points[0].tolist(), [[46.95, 7.45], [47.37, 8.54], [46.2, 6.15]])
+        with self.assertRaisesRegex(pointsman.InputError, "a city's id for the tour to begin at"):
+            pointsman.read(path, metric="haversine", first_city=1)
+        with self.assertRaisesRegex(pointsman.UsageError, "metric"):
+            pointsman.read(path, metric="furlongs")
+
     def test_answers(self):
         for problem, suffixes in (("tsp", ("json", "ndjson", "npy", "npz", "tour")),
                                   ("knapsack", ("json", "npy", "npz"))):
