@@ -56,8 +56,10 @@ struct DistanceMatrix {
 };
 
 struct Instance {
-  std::string id;       // the file's own name for it; empty when it has none
-  bool has_id = false;  // from the file: its 64-bit hash seeds the draws instead of the row number
+  std::string id;                 // the file's own name for it; empty when it has none
+  bool has_id = false;            // from the file: its 64-bit hash seeds the draws instead of the row number
+  bool is_metric_chosen = false;  // by the user, not by the file
+  int8_t first_id = 0;
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP and CVRP
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
@@ -71,11 +73,9 @@ struct Instance {
   // Pairs a < b, ascending, of cities that no tour or path may join, beside those of a matrix.
   std::vector<std::array<int32_t, 2>> forbidden = {};
   int32_t start = -1, end = -1;  // the path's given first and last city; -1: any
+  int32_t first_city = -1;       // where the tours of its answers begin; -1: anywhere
   // [n] what the file calls its items; null: it counts them from first_id.
   std::shared_ptr<const std::vector<std::string>> names = nullptr;
-  int32_t first_id = 0;
-  int32_t first_city = -1;        // where the tours of its answers begin; -1: anywhere
-  bool is_metric_chosen = false;  // by the user, not by the file
 
   int width() const { return numbers_of_item(problem); }
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }

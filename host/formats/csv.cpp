@@ -5,19 +5,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
 #include "host/formats/knapsack_text.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 namespace {
 
 using Fields = std::vector<std::string_view>;
-using Names = std::initializer_list<std::string_view>;
+using NameList = std::span<const std::string_view>;
 
 // The field without surrounding blanks and quotes.
 std::string_view content(std::string_view field) {
@@ -25,6 +27,13 @@ std::string_view content(std::string_view field) {
   field = trim(field);
   const bool is_quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
   return is_quoted ? trim(field.substr(1, field.size() - 2)) : field;
+}
+
+// As a name: a quote stands there twice.
+std::string name_of(std::string_view field) {
+  std::string name(field);
+  for (size_t at = 0; (at = name.find("\"\"", at)) != std::string::npos; ++at) name.erase(at, 1);
+  return printable(name);
 }
 
 // A tab or semicolon where the line has one outside quotes, else the comma.
@@ -51,24 +60,54 @@ void split(std::string_view line, char separator, Fields& fields) {
   fields.push_back(content(line.substr(begin)));
 }
 
-// Whether a field is a column's name. A number in any spelling (0x10, 1e400, "0;5", -nan) or a word for a
-// missing number is none: taking a city for the header would lose it.
+// A word for a missing number, or nothing.
+bool is_missing(std::string_view field) {
+  std::string word = lower_case(field);
+  word.erase(0, word.find_first_not_of("+-#"));
+  static constexpr std::string_view kMissing[] = {"", "nan", "inf", "infinity", "na", "n/a", "null", "none"};
+  return std::ranges::find(kMissing, std::string_view(word).substr(0, word.find('('))) != std::end(kMissing);
+}
+
+// Whether a field is a column's name. A number in any spelling (0x10, 1e400, "0;5") or a missing one is none:
+// taking a city for the header would lose it.
 bool is_column_name(std::string_view field) {
   const auto first = std::ranges::find_if(field, [](char c) { return is_letter(c) || is_digit(c); });
   if (first == field.end()) return !field.empty() && static_cast<unsigned char>(field.front()) >= 0x80;
-  if (is_digit(*first)) return false;
-  const std::string word = lower_case({first, std::find(first, field.end(), '(')});
-  static constexpr std::string_view kMissing[] = {"nan", "inf", "infinity", "na", "n/a", "null", "none"};
-  return std::find(std::begin(kMissing), std::end(kMissing), word) == std::end(kMissing);
+  return !is_digit(*first) && !is_missing({first, field.end()});
 }
+
+// A column's name in lower case without its unit, as in "X (km)"; blanks become underscores.
+std::string plain_name(std::string_view field) {
+  std::string name = lower_case(trim(field.substr(0, field.find_first_of("(["))));
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+// Whether a plain name is one of the words, alone or as in "stop_lat" and "lat_deg".
+bool is_called(const std::string& name, NameList words) {
+  return std::ranges::any_of(words, [&](std::string_view word) {
+    return name == word || name.starts_with(std::string(word) + "_") ||
+           name.ends_with("_" + std::string(word));
+  });
+}
+constexpr std::string_view kX[] = {"x"}, kY[] = {"y"}, kZ[] = {"z"}, kLatitude[] = {"lat", "latitude"},
+                           kLongitude[] = {"lon", "lng", "long", "longitude"},
+                           kWeight[] = {"weight", "weights"},
+                           kValue[] = {"value", "values", "profit", "profits"};
 
 class CsvReader {
  public:
   CsvReader(std::string_view bytes, const std::string& file, const ReadOptions& options)
-      : lines_(bytes, file), file_(file), options_(options) {}
+      : lines_(bytes, file),
+        file_(file),
+        options_(options),
+        is_knapsack_(is_wanted(ItemFields::kWeightAndValue)) {}
 
   InstanceFile read() {
-    if (!lines_.next_row(line_)) throw InputError(file_, 0, "expected at least one line \"x,y\", found none");
+    if (!lines_.next_row(line_)) fail_empty();
+    if (lower_case(line_).starts_with("sep=")) {  // Excel's
+      if (!lines_.next_row(line_)) fail_empty();
+    }
     separator_ = separator_of(line_);
     split(line_, separator_, fields_);
     width_ = fields_.size();
@@ -76,13 +115,15 @@ class CsvReader {
     read_header();
     choose_columns();
     if (!has_header_ || lines_.next_row(line_)) read_rows();
+    if (is_matrix_) drop_empty_column();
     Instance instance = unnamed_instance(file_, fields(), options_);
     if (is_matrix_) {
       set_matrix(instance, matrix(), note_);
     } else {
       fill(instance);
     }
-    if (!names_.empty()) instance.names = std::make_shared<const std::vector<std::string>>(std::move(names_));
+    if (!names_.empty() && are_unique(names_))
+      instance.names = std::make_shared<const std::vector<std::string>>(std::move(names_));
     if (!note_.empty()) warn(note_);
     InstanceFile out = lines_.finish({std::move(instance)});
     out.warnings.insert(out.warnings.begin(), warnings_.begin(), warnings_.end());
@@ -93,67 +134,79 @@ class CsvReader {
   static constexpr int kNone = -1;
 
   void warn(const std::string& text) { warnings_.push_back(lines_.warning(text)); }
-  bool is_knapsack() const {
-    return options_.problem && problem_of(*options_.problem).fields == ItemFields::kWeightAndValue;
+  [[noreturn]] void fail_empty() const {
+    throw InputError(file_, 0, "expected at least one line \"x,y\", found none");
   }
+  bool is_wanted(ItemFields fields) const {
+    return options_.problem && problem_of(*options_.problem).fields == fields;
+  }
+  bool is_on_globe() const { return options_.metric && is_on_sphere(*options_.metric); }
   ItemFields fields() const {
-    if (is_knapsack_ || is_knapsack()) return ItemFields::kWeightAndValue;
-    return is_matrix_ && options_.problem && problem_of(*options_.problem).fields == ItemFields::kDistances
-               ? ItemFields::kDistances
-               : ItemFields::kCoordinates;
+    if (is_knapsack_) return ItemFields::kWeightAndValue;
+    return is_matrix_ && is_wanted(ItemFields::kDistances) ? ItemFields::kDistances
+                                                           : ItemFields::kCoordinates;
   }
 
-  int column(Names names) const {
-    for (const std::string_view name : names) {
-      const auto found = std::ranges::find(header_, name);
-      if (found != header_.end()) return static_cast<int>(found - header_.begin());
+  // The first column of such a name.
+  int column(NameList words) const {
+    for (const bool is_exact : {true, false}) {
+      for (size_t at = 0; has_header_ && at < header_.size(); ++at) {
+        const bool is_it =
+            is_exact ? std::ranges::find(words, header_[at]) != words.end() : is_called(header_[at], words);
+        if (is_it) return static_cast<int>(at);
+      }
     }
     return kNone;
   }
+  bool is_named(int at, NameList words) const { return has_header_ && is_called(header_[at], words); }
 
   // Whether the first line names the columns: none of its fields is a number, or it has the names that
-  // --columns wants.
+  // --columns wants, or it is the numbers that pandas writes above an index.
   void read_header() {
-    for (const std::string_view field : fields_) header_.push_back(lower_case(field));
-    wanted_ = wanted_columns();
+    for (const std::string_view field : fields_) header_.push_back(plain_name(field));
+    Fields names;
+    if (!options_.columns.empty() && options_.columns != "none") split(options_.columns, ',', names);
+    for (const std::string_view name : names) wanted_.push_back(plain_name(name));
     if (options_.columns == "none") return;
-    const auto is_there = [&](const std::string& name) { return column({name}) != kNone; };
     const auto is_name = [](std::string_view field) { return field.empty() || is_column_name(field); };
+    const auto is_there = [&](const std::string& name) {
+      return std::ranges::find(header_, name) != header_.end();
+    };
+    has_numbers_ = width_ > 1;
+    for (size_t i = fields_[0].empty(); i < width_; ++i)
+      has_numbers_ = has_numbers_ && fields_[i] == std::to_string(i - fields_[0].empty());
     has_header_ = (!wanted_.empty() && std::ranges::all_of(wanted_, is_there)) ||
+                  (has_numbers_ && fields_[0].empty()) ||
                   (std::ranges::all_of(fields_, is_name) && std::ranges::any_of(fields_, is_column_name));
-    if (has_header_ || !wanted_.empty()) return;
-    for (size_t i = 0; i < width_; ++i) {
-      if (fields_[i] != std::to_string(i)) return;
-    }
-    if (width_ > 1)
+    if (has_numbers_ && !has_header_ && wanted_.empty())
       warn(
           "column numbers as pandas writes them? They are read as numbers: --columns 0,1 leaves them out, "
           "--columns none says that they are a row");
   }
 
-  std::vector<std::string> wanted_columns() const {
-    Fields names;
-    if (!options_.columns.empty() && options_.columns != "none") split(options_.columns, ',', names);
-    std::vector<std::string> wanted;
-    for (const std::string_view name : names) wanted.push_back(lower_case(name));
-    return wanted;
-  }
-
   // Sets the two columns to read, or that the file is a matrix.
   void choose_columns() {
-    if (!wanted_.empty()) return take_wanted();
-    if (has_header_) take_named();
+    if (!wanted_.empty()) {
+      take_wanted();
+    } else if (has_header_) {
+      take_named();
+    }
     if (first_ == kNone && width_ == 2) first_ = 0, second_ = 1;
+    if (first_ == kNone && width_ == 3 && has_numbers_ && has_header_) first_ = 1, second_ = 2;
     is_matrix_ = first_ == kNone;
     if (is_matrix_) return;
+    put_in_order();
     if (has_header_ && first_ != 0 && second_ != 0) name_ = 0;
   }
 
   void take_wanted() {
     const auto place = [&](const std::string& name) {
-      double number = 0.0;
-      if (const int named = has_header_ ? column({name}) : kNone; named != kNone) return named;
-      if (parse_number(name, number) && number >= 0.0 && number < static_cast<double>(width_))
+      if (has_header_) {
+        const auto named = std::ranges::find(header_, name);
+        if (named != header_.end()) return static_cast<int>(named - header_.begin());
+      }
+      int64_t number = 0;
+      if (parse_integer(name, number) && number >= 0 && std::cmp_less(number, width_))
         return static_cast<int>(number);
       lines_.fail("--columns: expected names of the first line, or numbers from 0 to " +
                   std::to_string(width_ - 1) + ", found " + shown(name));
@@ -161,37 +214,52 @@ class CsvReader {
     if (wanted_.size() != 2) lines_.fail("--columns: expected two columns, found " + shown(options_.columns));
     first_ = place(wanted_[0]);
     second_ = place(wanted_[1]);
-    if (has_header_ && first_ != 0 && second_ != 0) name_ = 0;
+    if (first_ == second_)
+      lines_.fail("--columns: expected two different columns, found " + shown(options_.columns));
   }
 
   void take_named() {
-    const std::array weight_and_value = {column({"weight", "weights"}),
-                                         column({"value", "values", "profit", "profits"})};
-    const std::array degrees = {column({"lat", "latitude"}), column({"lon", "lng", "long", "longitude"})};
-    const std::array plane = {column({"x"}), column({"y"})};
-    const auto take = [&](const std::array<int, 2>& columns) {
-      if (columns[0] == kNone || columns[1] == kNone) return false;
-      first_ = columns[0], second_ = columns[1];
+    const auto take = [&](NameList one, NameList other) {
+      const int a = column(one), b = column(other);
+      if (a == kNone || b == kNone || a == b) return false;
+      first_ = a, second_ = b;
       return true;
     };
-    if ((!options_.problem || is_knapsack()) && take(weight_and_value)) {
-      is_knapsack_ = true;
-      if (!options_.problem)
-        lines_.fail(
-            "columns weight and value: pass --problem knapsack --capacity W to read a KnapSack, or "
-            "--problem tsp to read points");
-    } else if (!take(plane) && take(degrees)) {
-      if (!options_.metric) warn(kDegreesWarning);
-      if (!options_.metric || !is_on_sphere(*options_.metric))  // x and y as they come
-        std::tie(first_, second_) = std::minmax(degrees[0], degrees[1]);
+    if (!is_knapsack_ && (take(kX, kY) || take(kLatitude, kLongitude))) {
+      if (column(kZ) != kNone) warn("the column z is not read; --columns x,y says so");
+      return;
     }
+    const int weight = column(kWeight), value = column(kValue);
+    const bool has_items = take(kWeight, kValue) || (width_ == 2 && (weight != kNone || value != kNone));
+    if (!has_items && is_knapsack_)
+      lines_.fail("expected columns weight and value, found " + shown(trim(line_)) +
+                  "; --columns WEIGHT,VALUE names them");
+    if (!has_items || (options_.problem && !is_knapsack_)) return void(first_ = second_ = kNone);
+    if (!is_knapsack_)
+      lines_.fail(
+          "columns weight and value: pass --problem knapsack --capacity W to read a KnapSack, or "
+          "--problem tsp to read points");
+    if (first_ == kNone) first_ = 0, second_ = 1;
   }
 
-  // A number of a field; with semicolons the comma may be the decimal point.
+  // Weight before value and, on the sphere, latitude before longitude, where the names say which is which.
+  void put_in_order() {
+    const bool are_degrees = (is_named(first_, kLatitude) && is_named(second_, kLongitude)) ||
+                             (is_named(first_, kLongitude) && is_named(second_, kLatitude));
+    if (is_knapsack_ && (is_named(first_, kValue) || is_named(second_, kWeight))) std::swap(first_, second_);
+    if (is_knapsack_ || !are_degrees) return;
+    if (!options_.metric) warn(kDegreesWarning);
+    const bool is_swapped =
+        is_on_globe() ? is_named(first_, kLongitude) : wanted_.empty() && second_ < first_;
+    if (is_swapped) std::swap(first_, second_);
+  }
+
+  // A number of a field. A comma in it is the decimal point, but for what may be thousands between commas.
   bool parse_field(std::string_view field, double& number) const {
     if (parse_number(field, number)) return true;
-    const size_t comma = separator_ == ',' ? std::string_view::npos : field.find(',');
+    const size_t comma = field.find(',');
     if (comma == std::string_view::npos || field.find('.') != std::string_view::npos) return false;
+    if (separator_ == ',' && field.size() - comma == 4) return false;
     std::string text(field);
     text[comma] = '.';
     return parse_number(text, number);
@@ -203,6 +271,10 @@ class CsvReader {
       numbers_.reserve(2 * (lines_.rest().size() / (line_.size() + 1) + 1));  // as long as this one
     do {
       split(line_, separator_, fields_);
+      const auto is_empty = [](std::string_view field) { return field.empty(); };
+      if (fields_[0].empty() && fields_.size() > 1 && std::ranges::all_of(fields_, is_empty) &&
+          line_.find('"') == std::string_view::npos && !(numbers_.empty() && !has_header_))
+        continue;  // as spreadsheets end a table
       if (fields_.size() != width_) lines_.fail("expected " + expected() + ", found " + shown(trim(line_)));
       if (is_matrix_) {
         read_matrix_row();
@@ -217,7 +289,7 @@ class CsvReader {
       if (numbers_.size() / 2 == kLargestSize)
         lines_.fail("more than " + std::to_string(kLargestSize) + " rows");
       numbers_.insert(numbers_.end(), pair.begin(), pair.end());
-      if (name_ != kNone) names_.push_back(printable(fields_[name_]));
+      if (name_ != kNone) names_.push_back(name_of(fields_[name_]));
     } while (lines_.next_row(line_));
   }
 
@@ -230,12 +302,11 @@ class CsvReader {
   }
 
   void check_number(std::string_view text, double number) const {
-    const bool may_be_negative = !is_knapsack_ && !is_knapsack();
-    if (std::fabs(number) > kLargestNumber || (number < 0.0 && !may_be_negative))
-      lines_.fail(std::string(may_be_negative ? "expected coordinates within +-1e100"
-                                              : "expected numbers from 0 to 1e100") +
+    if (std::fabs(number) > kLargestNumber || (number < 0.0 && is_knapsack_))
+      lines_.fail(std::string(is_knapsack_ ? "expected numbers from 0 to 1e100"
+                                           : "expected coordinates within +-1e100") +
                   ", found " + shown(trim(line_)));
-    if (may_be_negative) return;
+    if (!is_knapsack_) return;
     if (const std::string lost = lost_digits(text, number); !lost.empty()) lines_.fail(lost);
   }
 
@@ -243,20 +314,34 @@ class CsvReader {
   // theirs has none.
   void read_matrix_row() {
     if (numbers_.empty() && has_header_)
-      has_row_names_ = header_[0].empty() || lower_case(fields_[0]) == header_[1];
-    if (has_row_names_) names_.push_back(printable(fields_[0]));
+      has_row_names_ = header_[0].empty() || plain_name(fields_[0]) == header_[1];
+    if (has_row_names_) names_.push_back(name_of(fields_[0]));
     for (size_t i = has_row_names_; i < width_; ++i) {
       double number = MatrixBuilder::kNoWay;
-      if (is_distance(fields_[i]) && !parse_field(fields_[i], number)) number = MatrixBuilder::kNoWay;
-      if (!is_distance(fields_[i]))
-        lines_.fail("column " + std::to_string(i) + ": expected a number, found " + shown(fields_[i]) +
+      if (!is_missing(fields_[i]) &&
+          (!parse_field(fields_[i], number) || number < 0.0 || number > kLargestNumber))
+        lines_.fail("column " + std::to_string(i) + ": expected a number from 0 to 1e100, found " +
+                    shown(fields_[i]) +
                     (has_header_ ? "; --columns NAME,NAME chooses the columns of coordinates" : ""));
       numbers_.push_back(number);
     }
   }
-  bool is_distance(std::string_view field) const {
-    double number = 0.0;
-    return field.empty() || parse_field(field, number) || !is_column_name(field);
+
+  // A separator at the end of each row begins no column.
+  void drop_empty_column() {
+    const size_t n = width_ - has_row_names_, rows = numbers_.size() / std::max<size_t>(n, 1);
+    if (n < 3 || rows == 0) return;
+    for (size_t row = 0; row < rows; ++row) {
+      if (numbers_[row * n + n - 1] != MatrixBuilder::kNoWay) return;
+    }
+    std::vector<double> kept;
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+      if (i % n != n - 1) kept.push_back(numbers_[i]);
+    }
+    numbers_ = std::move(kept);
+    --width_;
+    is_matrix_ =
+        width_ - has_row_names_ != 2 || std::ranges::find(numbers_, MatrixBuilder::kNoWay) != numbers_.end();
   }
 
   std::shared_ptr<const DistanceMatrix> matrix() {
@@ -267,17 +352,20 @@ class CsvReader {
                   " rows; --columns chooses two, by names or by numbers from 0");
     }
     MatrixBuilder builder(static_cast<int>(n), numbers_.size());
+    bool is_told = false;
     for (size_t i = 0; i < numbers_.size(); ++i) {
-      const int row = static_cast<int>(i / n), to = static_cast<int>(i % n);
-      if (!builder.add(row, to, numbers_[i]))
-        lines_.fail("row " + std::to_string(row) + ", column " + std::to_string(to) + ": " +
-                    MatrixBuilder::refusal(numbers_[i]));
+      const bool is_own = i / n == i % n;
+      if (is_own && numbers_[i] != 0.0 && numbers_[i] != MatrixBuilder::kNoWay &&
+          !std::exchange(is_told, true))
+        warn("read as a matrix of distances, whose row " + std::to_string(i / n) + " has " +
+             number_text(numbers_[i]) + " on the diagonal; --columns chooses two columns of coordinates");
+      builder.add(static_cast<int>(i / n), static_cast<int>(i % n), numbers_[i]);
     }
     return builder.finish();
   }
 
   void fill(Instance& instance) {
-    if (numbers_.empty()) throw InputError(file_, 0, "expected at least one line \"x,y\", found none");
+    if (numbers_.empty()) fail_empty();
     const Problem& problem = problem_of(instance);
     if (problem.has_capacity) {
       if (!options_.capacity) lines_.fail(std::string("a CSV of a ") + problem.title + " needs --capacity W");
@@ -293,9 +381,10 @@ class CsvReader {
   char separator_ = ',';
   size_t width_ = 0;
   Fields fields_;                    // of the line
-  std::vector<std::string> header_;  // the first line in lower case
+  std::vector<std::string> header_;  // the plain names of the first line
   std::vector<std::string> wanted_;  // --columns
-  bool has_header_ = false, is_matrix_ = false, is_knapsack_ = false, has_row_names_ = false;
+  bool has_header_ = false, has_numbers_ = false, is_matrix_ = false, has_row_names_ = false;
+  const bool is_knapsack_;
   int first_ = kNone, second_ = kNone, name_ = kNone;  // columns
   std::vector<double> numbers_;
   std::vector<std::string> names_, warnings_;

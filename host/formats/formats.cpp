@@ -2,6 +2,7 @@
 #include "host/formats/formats.h"
 
 #include <cmath>
+#include <unordered_set>
 
 #include "host/formats/npy_array.h"
 #include "models/tools/atomic_file.h"
@@ -68,6 +69,20 @@ bool is_uniform(const InstanceBatch& instances) {
   return std::all_of(instances.begin(), instances.end(), [&](const Instance& instance) {
     return instance.n() == instances[0].n() && instance.problem == instances[0].problem;
   });
+}
+
+bool are_unique(const std::vector<std::string>& names) {
+  return std::unordered_set<std::string_view>(names.begin(), names.end()).size() == names.size();
+}
+
+const std::vector<std::string>* names_as_ids(const Instance& instance) {
+  const auto is_word = [](const std::string& name) {
+    return !name.empty() && name != "-1" && upper_case(name) != "EOF" &&
+           name.find_first_of(" \t,;:\"") == std::string::npos;
+  };
+  const bool can =
+      instance.names && std::ranges::all_of(*instance.names, is_word) && are_unique(*instance.names);
+  return can ? instance.names.get() : nullptr;
 }
 
 static bool is_distance(double value) { return value >= 0.0 && value <= kLargestNumber; }

@@ -50,10 +50,16 @@ void check_size(const JsonValue& array, size_t size, const Instance& instance) {
     array.fail("more than " + std::to_string(kLargestSize) + " of them");
 }
 
+// A member that may be missing; null is as good.
+std::optional<JsonValue> find_given(const JsonValue& object, const char* key) {
+  const std::optional<JsonValue> value = object.find(key);
+  return value && value->kind() != JsonValue::Kind::kNull ? value : std::nullopt;
+}
+
 // The first of these members that the object has.
 std::optional<JsonValue> find_any(const JsonValue& object, Keys keys) {
   for (const char* key : keys) {
-    if (const std::optional<JsonValue> value = object.find(key)) return value;
+    if (const std::optional<JsonValue> value = find_given(object, key)) return value;
   }
   return std::nullopt;
 }
@@ -71,12 +77,6 @@ std::array<JsonValue, 2> coordinates_of(const JsonValue& point) {
   const std::optional<JsonValue> longitude = point.is_object() ? find_any(point, kLongitudes) : std::nullopt;
   if (!latitude || !longitude) point.fail_expected("a pair [x, y], or an object with x and y or lat and lon");
   return {*latitude, *longitude};
-}
-
-// A member that may be missing; null is as good.
-std::optional<JsonValue> find_given(const JsonValue& object, const char* key) {
-  const std::optional<JsonValue> value = object.find(key);
-  return value && value->kind() != JsonValue::Kind::kNull ? value : std::nullopt;
 }
 
 // A pair [a, b] of n cities, from 0.
@@ -107,7 +107,7 @@ std::vector<std::array<int32_t, 2>> read_forbidden(const JsonValue& object, int 
 
 // "names": what the user calls the items, strings or integers.
 void read_names(const JsonValue& object, Instance& instance) {
-  const std::optional<JsonValue> given = object.find("names");
+  const std::optional<JsonValue> given = find_given(object, "names");
   if (!given) return;
   const std::vector<JsonValue> names = given->elements();
   if (!std::cmp_equal(names.size(), instance.n()))
@@ -135,7 +135,7 @@ void read_points(const JsonValue& object, Instance& instance, JsonReading& readi
     instance.values.push_back(non_negative(demands[i]));
     if (const std::string wrong = wrong_demand(instance, i); !wrong.empty()) demands[i].fail_expected(wrong);
   }
-  const std::optional<JsonValue> type = object.find("edge_weight_type");
+  const std::optional<JsonValue> type = find_given(object, "edge_weight_type");
   if (type) {
     const std::optional<Metric> metric = find_metric(upper_case(type->text()));
     if (!metric || *metric == Metric::kExplicit) type->fail_expected(metric_names());
@@ -246,7 +246,7 @@ void refuse(const JsonValue& object, const char* key, const Problem& problem) {
 
 // As "problem" says, else the option, else as the other keys tell.
 ProblemKind read_problem(const JsonValue& object, const ReadOptions& options) {
-  if (const std::optional<JsonValue> name = object.find("problem")) {
+  if (const std::optional<JsonValue> name = find_given(object, "problem")) {
     const std::optional<ProblemKind> kind = find_problem(name->text());
     if (!kind) name->fail_expected(problem_names("\""));
     return *kind;
@@ -254,7 +254,7 @@ ProblemKind read_problem(const JsonValue& object, const ReadOptions& options) {
   if (options.problem) return *options.problem;
   if (find_any(object, {"weights", "items"})) return problem_with(ItemFields::kWeightAndValue, options);
   if (find_any(object, {"demands"})) return problem_with(ItemFields::kCoordinatesAndDemand, options);
-  if (find_any(object, kPlaceKeys) || object.find("distance_matrix"))
+  if (find_any(object, kPlaceKeys) || find_given(object, "distance_matrix"))
     return problem_with(ItemFields::kCoordinates, options);
   for (const auto& [key, what] :
        {std::pair("features", "GeoJSON"), std::pair("durations", "a road service's table"),
@@ -267,9 +267,9 @@ ProblemKind read_problem(const JsonValue& object, const ReadOptions& options) {
 }
 
 void read_places(const JsonValue& object, Instance& instance, JsonReading& reading) {
-  const bool is_named = object.find("problem").has_value();
+  const bool is_named = find_given(object, "problem").has_value();
   const ProblemKind kind = instance.problem;
-  if (object.find("distance_matrix")) {
+  if (find_given(object, "distance_matrix")) {
     read_matrix(object, instance, reading);
     if (instance.problem != kind && is_named)
       object.get("distance_matrix").fail(asymmetry_text(*instance.matrix, 0, "\"problem\": \"atsp\""));
@@ -289,7 +289,7 @@ void read_places(const JsonValue& object, Instance& instance, JsonReading& readi
 Instance read_instance(const JsonValue& object, JsonReading& reading) {
   Instance instance;
   if (!object.is_object()) object.fail_expected("an instance (an object)");
-  if (const std::optional<JsonValue> id = object.find("id")) instance.id = name_text(*id);
+  if (const std::optional<JsonValue> id = find_given(object, "id")) instance.id = name_text(*id);
   instance.has_id = !instance.id.empty();
   instance.problem = read_problem(object, reading.options);
   const Problem& problem = problem_of(instance);
@@ -337,7 +337,8 @@ class RowReader {
         width == n && !are_points &&
         (problem.fields == ItemFields::kCoordinates || problem.fields == ItemFields::kDistances);
     if (!are_points && !is_matrix)
-      list.fail_expected("rows [x, y], or a square matrix, of a " + std::string(problem.title) + " instance");
+      list.fail("expected rows [x, y], or a square matrix, of a " + std::string(problem.title) +
+                " instance; found " + std::to_string(n) + " rows of " + std::to_string(width));
     MatrixBuilder builder(static_cast<int>(n), n * n);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < width; ++j) {
@@ -380,6 +381,9 @@ InstanceFile read_json(const std::function<std::string()>& next_piece, const std
       out.instances.push_back(read_instance(element, reading));
       return;
     }
+    if (!out.instances.empty() && rows.is_empty() && !element.elements().empty() &&
+        !element.elements()[0].is_array())
+      element.fail_expected("an instance (an object)");
     const std::vector<JsonValue> parts = element.elements();
     if (parts.empty() || !parts[0].is_array()) return rows.add(element);
     RowReader own;

@@ -216,7 +216,7 @@ Layout layout_of(std::string_view text, const std::string& file) {
   if (first == 1 && second > 1) return Layout::kCapacityLast;
   if (first != 2 || n < 1.0) return Layout::kAuto;
   if (second == 2) return n == 2.0 && has_two_lists(text, file, n) ? Layout::kPairs : Layout::kAuto;
-  const bool are_lists = static_cast<double>(second) == n || (second > 2 && has_two_lists(text, file, n));
+  const bool are_lists = static_cast<double>(second) == n || (second != 2 && has_two_lists(text, file, n));
   return are_lists ? Layout::kLists : Layout::kAuto;
 }
 

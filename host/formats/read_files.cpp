@@ -39,8 +39,14 @@ InputFormat detect_format(InputFile& file) {
         is_json_object_without("instances", text.substr(0, text.size() - has_comma), file.name());
     return is_stream ? InputFormat::kNdjson : InputFormat::kJson;
   }
-  if (line.find(kOutputWord) != std::string_view::npos) return InputFormat::kTourLines;
-  if (text.find_first_of(",;") != std::string_view::npos && text.find(':') == std::string_view::npos)
+  if (is_digit(first) || first == '-' || first == '.') {
+    if (line.find(kOutputWord) != std::string_view::npos) return InputFormat::kTourLines;
+  }
+  std::string_view rest = text;
+  const std::string word = upper_case(take_word(rest));
+  const bool is_key = word == "NAME" || word == "TYPE" || word == "COMMENT" || word == "DIMENSION";
+  if (text.find_first_of(",;\t") != std::string_view::npos && text.find(':') == std::string_view::npos &&
+      !is_key)
     return InputFormat::kCsv;
   const bool is_name = text.find_first_of(": \t") == std::string_view::npos &&
                        !upper_case(text).ends_with("_SECTION");  // of a KnapSack of Pisinger's
@@ -148,7 +154,8 @@ std::optional<std::vector<double>> listed_costs(std::string_view bytes, const st
     const std::optional<JsonValue> list = document.root().find("costs");
     if (!list) return std::nullopt;
     for (const JsonValue& cost : list->elements()) costs.push_back(cost.number());
-  } else if (!bytes.empty() && is_digit(bytes.front()) && !has_tours(bytes, instances)) {
+  } else if (const std::string_view text = trim(bytes);
+             !text.empty() && is_digit(text.front()) && !has_tours(bytes, instances)) {
     TextReader lines(bytes, file);
     for (std::string_view line; lines.next_row(line);) {
       if (!parse_number(trim(line), costs.emplace_back()))
@@ -246,8 +253,9 @@ SolutionBatch parse_solutions(std::string_view bytes, const std::string& name,
   InputFile file(bytes, name);
   const AnswerFormat* format = format_by_magic(answer_formats(), file.peek_line(kNpyMagic.size()));
   if (!format) {
-    const std::string_view text = trim(file.peek_line());
-    const bool is_tour = !text.empty() && (is_letter(text.front()) || is_digit(text.front()));
+    const size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    const std::string_view text = bytes.substr(std::min(first, bytes.size()));
+    const bool is_tour = text.empty() || (text.front() != '{' && text.front() != '[');
     const bool is_routes = text.starts_with("Route") || text.starts_with("Cost");
     format = &format_of_kind(answer_formats(), is_routes ? OutputFormat::kRoutes
                                                : is_tour ? OutputFormat::kTour

@@ -23,26 +23,43 @@ using Words = std::vector<Word>;
   throw InputError(file, line, message);
 }
 
-// The words of a text from its line `before` + 1 on.
-Words words_of(std::string_view text, const std::string& file, int64_t before) {
+// The words of a text from its line `before` + 1 on, which commas, semicolons and quotes separate like
+// blanks; only the last of each line where `is_table`.
+Words words_of(std::string_view text, const std::string& file, int64_t before, bool is_table = false) {
+  const auto is_between = [](char c) {
+    return static_cast<unsigned char>(c) <= ' ' || c == ',' || c == ';' || c == '"';
+  };
   Words words;
   TextReader lines(text, file, before);
   for (std::string_view line; lines.next_row(line);) {
-    for (std::string_view word; !(word = take_word(line)).empty();) words.push_back({word, lines.number()});
+    const size_t count = words.size();
+    for (auto begin = line.begin();;) {
+      begin = std::find_if_not(begin, line.end(), is_between);
+      const auto end = std::find_if(begin, line.end(), is_between);
+      if (begin == end) break;
+      if (is_table) words.resize(count);
+      words.push_back({{begin, end}, lines.number()});
+      begin = end;
+    }
   }
   return words;
 }
 
-// The cities by an instance's names, else from 0 if `is_from_zero`, else from 1. Throws InputError.
-std::vector<int32_t> cities_of(const Words& words, const Instance& instance, bool is_from_zero,
+bool has_zero(const Words& words) {
+  return std::ranges::any_of(words, [](const Word& word) { return word.text == "0"; });
+}
+
+// The cities: by their names where the instance has names, the file may use them and every word is one; else
+// by their places, from 0 if that occurs, else from 1. Throws InputError.
+std::vector<int32_t> cities_of(const Words& words, const Instance& instance, bool may_be_names,
                                const std::string& file) {
   std::unordered_map<std::string_view, int32_t> numbers;
-  for (int city = 0; instance.names && city < instance.n(); ++city)
+  for (int city = 0; may_be_names && instance.names && city < instance.n(); ++city)
     numbers.emplace((*instance.names)[city], city);
-  const bool has_names = instance.names && std::ranges::all_of(words, [&](const Word& word) {
-                           return numbers.contains(printable(word.text));
-                         });
-  const int first = is_from_zero ? 0 : 1;
+  const bool has_names = !numbers.empty() && std::ranges::all_of(words, [&](const Word& word) {
+    return numbers.contains(printable(word.text));
+  });
+  const int first = has_zero(words) ? 0 : 1;
   std::vector<int32_t> cities;
   for (const Word& word : words) {
     int64_t number = 0;
@@ -57,12 +74,9 @@ std::vector<int32_t> cities_of(const Words& words, const Instance& instance, boo
   return cities;
 }
 
-bool has_zero(const Words& words) {
-  return std::ranges::any_of(words, [](const Word& word) { return word.text == "0"; });
-}
-
-// A list of all cities; a round trip may end with its first city again. Ids count from 0 if one of them is 0.
-Solution read_list(Words words, const Instance& instance, const std::string& file, int64_t line) {
+// A list of all cities; a round trip may end with its first city again.
+Solution read_list(Words words, const Instance& instance, const std::string& file, int64_t line,
+                   bool may_be_names = true) {
   const auto n = static_cast<size_t>(instance.n());
   const bool is_closed = n > 1 && words.size() == n + 1 && words.front().text == words.back().text;
   if (is_closed && !is_open(instance.problem)) words.pop_back();
@@ -71,7 +85,7 @@ Solution read_list(Words words, const Instance& instance, const std::string& fil
             "expected n = " + std::to_string(n) + " ids, found " + std::to_string(words.size()));
   Solution solution;
   solution.objective = kNoNumber;
-  solution.order = cities_of(words, instance, has_zero(words), file);
+  solution.order = cities_of(words, instance, may_be_names, file);
   std::vector<int64_t> line_of(n, 0);
   for (size_t i = 0; i < n; ++i) {
     int64_t& other = line_of[solution.order[i]];
@@ -132,7 +146,7 @@ Solution read_edges(const Words& words, const Instance& instance, const std::str
   std::vector<std::vector<int32_t>> others(n);
   Words ends;
   for (size_t i = 2; i < words.size(); i += 3) ends.insert(ends.end(), {words[i], words[i + 1]});
-  const std::vector<int32_t> cities = cities_of(ends, instance, true, file);
+  const std::vector<int32_t> cities = cities_of(ends, instance, false, file);
   for (size_t i = 0; i < cities.size(); i += 2) {
     for (const auto& [from, to] :
          {std::pair(cities[i], cities[i + 1]), std::pair(cities[i + 1], cities[i])}) {
@@ -156,13 +170,21 @@ Solution read_edges(const Words& words, const Instance& instance, const std::str
   return solution;
 }
 
+// Whether the first line names columns, of which the last holds the tour.
+bool has_header(std::string_view line, const Instance& instance) {
+  const Words words = words_of(line, "", 0);
+  if (words.empty() || !is_letter(words[0].text.front())) return false;
+  return !instance.names ||
+         std::ranges::find(*instance.names, printable(words[0].text)) == instance.names->end();
+}
+
 // A file of numbers, or of one column.
 SolutionBatch read_numbers(std::string_view text, const InstanceBatch& instances, const std::string& file) {
   TextReader lines(text, file);
   std::string_view line;
   if (!lines.next_row(line)) throw InputError(file, 0, "expected a tour, found an empty file");
-  if (is_letter(trim(line).front()))
-    return {read_list(words_of(lines.rest(), file, lines.number()), instances[0], file, 1)};
+  if (has_header(line, instances[0]))
+    return {read_list(words_of(lines.rest(), file, lines.number(), true), instances[0], file, 1)};
   if (instances.size() > 1) {
     SolutionBatch tours;
     do {
@@ -182,7 +204,7 @@ SolutionBatch read_numbers(std::string_view text, const InstanceBatch& instances
     return {read_edges(words, instances[0], file)};
   const bool is_concorde = width == 1 && head[0] == n && words.back().text != n && has_zero(words);
   if (is_concorde) words.erase(words.begin());
-  return {read_list(std::move(words), instances[0], file, 1)};
+  return {read_list(std::move(words), instances[0], file, 1, !is_concorde)};
 }
 
 // Lines "x y x y .. output 1 2 .. 1", whose cities count from 1.
@@ -206,13 +228,16 @@ SolutionBatch read_line_tours(std::string_view text, const InstanceBatch& instan
 
 SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
   const std::string_view text = file.read_rest();
-  const std::string_view line = trim(text.substr(0, text.find('\n')));
+  std::string_view line, rest;
+  LineScanner(text).next_filled(line);
+  rest = line = trim(line);
   const Problem& problem = problem_of(instances[0]);
   if (!problem.has_all_items || problem.has_depot)
     throw InputError(file.name(), 0, std::string("expected a TSP to this tour, found a ") + problem.title);
-  const bool has_tsplib_key =
-      is_letter(line.empty() ? '0' : line.front()) &&
-      (line.find(':') != std::string_view::npos || line.find_first_of(" \t_") != std::string_view::npos);
+  const std::string first = upper_case(take_word(rest));
+  const bool has_tsplib_key = line.find(':') != std::string_view::npos || first == "NAME" ||
+                              first == "TYPE" || first == "COMMENT" || first == "DIMENSION" ||
+                              first == "TOUR_SECTION";
   SolutionBatch tours = line.find(kOutputWord) != std::string_view::npos
                             ? read_line_tours(text, instances, file.name())
                         : has_tsplib_key ? read_tour_section(text, instances, file.name())
@@ -261,8 +286,9 @@ std::string write_tour(const Answer& answer) {
       "\nTYPE : TOUR\nDIMENSION : " + std::to_string(solution.order.size()) + "\nTOUR_SECTION\n";
   const bool has_ends = is_open(instance.problem);
   const bool is_placed = has_ends || instance.first_city >= 0;
+  const std::vector<std::string>* const names = names_as_ids(instance);
   for (const int32_t city : is_placed ? solution.order : problem.canonical(solution.order))
-    out += (instance.names ? (*instance.names)[city] : std::to_string(city + 1)) + "\n";
+    out += (names ? (*names)[city] : std::to_string(city + 1)) + "\n";
   return out + "-1\nEOF\n";
 }
 

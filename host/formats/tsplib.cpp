@@ -87,6 +87,8 @@ class TsplibReader {
 
   InstanceFile read(const ReadOptions& options) {
     for (const TsplibFile::Keyword& keyword : file_.keywords) read_keyword(keyword);
+    if (!metric_ && weight_format_.line != 0 && file_.find(kWeights)) metric_ = Metric::kExplicit;
+    if (!metric_ && file_.find(kCoordinates)) metric_ = options.metric;
     check_sections();
     ids_ = CityIds(dimension_);
     Instance instance;
@@ -141,8 +143,9 @@ class TsplibReader {
     }
     // -1 may end any section.
     void expect_end(std::string_view rest, const std::string& after) {
-      if (!trim(rest).empty()) fail("expected the end of the line" + after + ", found " + shown(trim(rest)));
-      bool is_ended = false;
+      bool is_ended = trim(rest) == "-1";
+      if (!is_ended && !trim(rest).empty())
+        fail("expected the end of the line" + after + ", found " + shown(trim(rest)));
       for (std::string_view line; next(line); is_ended = true) {
         if (is_ended || line != "-1")
           fail("expected the end of the section" + after + ", found " + shown(line));
@@ -166,9 +169,9 @@ class TsplibReader {
     const auto fail_expected = [&](const std::string& expected) {
       fail(line, key + ": expected " + expected + ", found " + shown(value));
     };
-    const bool is_first = std::ranges::find(file_.keywords, key, &TsplibFile::Keyword::key)->line == line;
-    if (!is_first && (key == "CAPACITY" || key == "DIMENSION" || key == "EDGE_WEIGHT_TYPE"))
-      fail(line, key + ": given twice");
+    const bool is_twice = (key == "CAPACITY" && capacity_.line != 0) ||
+                          (key == "DIMENSION" && dimension_ != 0) || (key == "EDGE_WEIGHT_TYPE" && metric_);
+    if (is_twice) fail(line, key + ": given twice");
     if (key == "NAME") {
       title_ = value;
     } else if (key == "TYPE") {
@@ -225,7 +228,7 @@ class TsplibReader {
       fail(section->line, section->name + ": expected " + key + ", found none");
     };
     if (dimension_ == 0) fail_without("DIMENSION");
-    if (!metric_) fail_without("EDGE_WEIGHT_TYPE (" + supported_types() + ")");
+    if (!metric_) fail_without("EDGE_WEIGHT_TYPE (" + supported_types() + ") or --metric");
   }
 
   // Only TYPE ATSP has ways back that differ.
@@ -241,6 +244,7 @@ class TsplibReader {
     Rows rows(section, name_);
     if (instance.problem != ProblemKind::kTsp) rows.fail("is not for TYPE " + kind_);
     std::string_view rest, word;
+    std::vector<int64_t> lines;  // of the edges
     while (rows.next_word(rest, word) && word != "-1") {
       std::array<int32_t, 2> edge;
       for (size_t end = 0; end < 2; ++end) {
@@ -250,13 +254,14 @@ class TsplibReader {
           rows.fail("expected two ids, each " + ids_.expected() + ", or -1, found " + shown(word));
       }
       instance.forced.push_back(edge);
-      size_t at = 0;
-      const std::string wrong = wrong_edges(instance.n(), instance.forced, at);
-      if (!wrong.empty())
-        rows.fail("expected " + wrong + ", found " + ids_.text(edge[0]) + " " + ids_.text(edge[1]));
+      lines.push_back(rows.number());
     }
-    if (word.empty()) rows.fail("expected -1 at its end, found the end of the section");
     rows.expect_end(rest, "");
+    size_t at = 0;
+    if (const std::string wrong = wrong_edges(instance.n(), instance.forced, at); !wrong.empty()) {
+      const auto [a, b] = instance.forced[at];
+      fail(lines[at], section.name + ": expected " + wrong + ", found " + ids_.text(a) + " " + ids_.text(b));
+    }
   }
 
   const WeightFormat& weight_format() const {
@@ -421,7 +426,7 @@ class TsplibReader {
     read_demands(instance);
     Rows rows(*file_.find(kDepots), name_);
     std::string_view rest, word;
-    if (!rows.next_word(rest, word) || ids_.find(word) != 0 || !rows.next_word(rest, word) || word != "-1")
+    if (!rows.next_word(rest, word) || ids_.find(word) != 0 || (rows.next_word(rest, word) && word != "-1"))
       rows.fail("expected " + ids_.text(0) + " and -1, the first node as the only depot; found " +
                 shown(word));
     rows.expect_end(rest, "");
@@ -470,11 +475,21 @@ std::string matrix_text(const DistanceMatrix& matrix) {
   return out;
 }
 
-std::string forced_text(const Instance& instance) {
+// The ids of the cities: their names where all can be ids, else from 1. Rows of a matrix have none.
+class WrittenIds {
+ public:
+  explicit WrittenIds(const Instance& instance)
+      : names_(instance.has_coordinates() ? names_as_ids(instance) : nullptr) {}
+  std::string operator()(int city) const { return names_ ? (*names_)[city] : std::to_string(city + 1); }
+
+ private:
+  const std::vector<std::string>* names_;
+};
+
+std::string forced_text(const Instance& instance, const WrittenIds& ids) {
   if (instance.forced.empty()) return "";
   std::string out = std::string(kFixed) + "\n";
-  for (const auto& [a, b] : instance.forced)
-    out += std::to_string(a + 1) + " " + std::to_string(b + 1) + "\n";
+  for (const auto& [a, b] : instance.forced) out += ids(a) + " " + ids(b) + "\n";
   return out + "-1\n";
 }
 
@@ -492,6 +507,7 @@ std::string write_tsplib(const InstanceBatch& instances) {
   if (instance.start >= 0 || instance.end >= 0)
     throw OutputRefused("a TSPLIB file does not hold the given ends of a path; use json");
   if (forbids_ways(instance)) throw OutputRefused("a TSPLIB file does not hold forbidden edges; use json");
+  const WrittenIds ids(instance);
   const bool is_scaled = instance.metric == Metric::kEuclidean;
   const double scale = is_scaled ? kScale : 1.0;
   std::string out = "NAME : " + printable(instance.id.empty() ? "pointsman" : instance.id) +
@@ -501,20 +517,19 @@ std::string write_tsplib(const InstanceBatch& instances) {
   out += "DIMENSION : " + std::to_string(instance.n()) +
          "\nEDGE_WEIGHT_TYPE : " + metric_name(is_scaled ? Metric::kEuc2d : instance.metric);
   if (!instance.has_coordinates())
-    return out + matrix_text(*instance.matrix) + forced_text(instance) + "EOF\n";
+    return out + matrix_text(*instance.matrix) + forced_text(instance, ids) + "EOF\n";
   if (is_cvrp) out += "\nCAPACITY : " + number_text(instance.capacity);
   out += "\nNODE_COORD_SECTION\n";
   for (int i = 0; i < instance.n(); ++i)
-    out += std::to_string(i + 1) + " " + number_text(scale * instance.first(i)) + " " +
+    out += ids(i) + " " + number_text(scale * instance.first(i)) + " " +
            number_text(scale * instance.second(i)) + "\n";
   if (is_cvrp) {
     out += std::string(kDemands) + "\n";
     for (int i = 0; i < instance.n(); ++i)
-      out +=
-          std::to_string(i + 1) + " " + number_text(instance.values[3 * static_cast<size_t>(i) + 2]) + "\n";
-    out += std::string(kDepots) + "\n1\n-1\n";
+      out += ids(i) + " " + number_text(instance.values[3 * static_cast<size_t>(i) + 2]) + "\n";
+    out += std::string(kDepots) + "\n" + ids(0) + "\n-1\n";
   }
-  return out + forced_text(instance) + "EOF\n";
+  return out + forced_text(instance, ids) + "EOF\n";
 }
 
 std::string metric_names() {

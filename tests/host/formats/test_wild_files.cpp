@@ -294,8 +294,8 @@ TEST_CASE("CSV: a matrix, with and without names") {
   CHECK(std::isinf(open.matrix->at(0, 2)));
   CHECK(std::isinf(open.matrix->at(2, 1)));
   CHECK(only(rows, "a.csv", with_problem(ProblemKind::kPath)).problem == ProblemKind::kPath);
-  CHECK(
-      has(error_of("0,1,2\n1,0,-3\n2,3,0\n", "a.csv"), "row 1, column 2: expected a number from 0 to 1e100"));
+  CHECK(has(error_of("0,1,2\n1,0,-3\n2,3,0\n", "a.csv"),
+            "a.csv:2: column 2: expected a number from 0 to 1e100, found \"-3\""));
 }
 
 TEST_CASE("CSV: what may not be a plane's coordinates is told") {
@@ -510,6 +510,113 @@ TEST_CASE("a thousand ordinary files draw no warning") {
       }
     }
   }
+}
+
+TEST_CASE("CSV: names of columns with units, in any order, and what only looks like a number") {
+  const auto sack = [](const std::string& head,
+                       const ReadOptions& options = with_problem(ProblemKind::kKnapsack, 7)) {
+    return only(head + "\n5,4\n4,6\n", "a.csv", options).values;
+  };
+  const std::vector<double> weight_first = {4, 5, 6, 4};
+  CHECK(sack("price,weight") == weight_first);
+  CHECK(sack("Value,Weight (kg)") == weight_first);
+  CHECK(sack("profit,w") == weight_first);
+  ReadOptions columns = with_problem(ProblemKind::kKnapsack, 7);
+  columns.columns = "price,weight";
+  CHECK(sack("price,weight", columns) == weight_first);
+  CHECK(has(error_of("a,b\n5,4\n", "a.csv", with_problem(ProblemKind::kKnapsack, 7)),
+            "--columns WEIGHT,VALUE names them"));
+  CHECK(has(error_of("price,weight\n5,4\n", "a.csv"), "pass --problem knapsack"));
+  const std::vector<double> north_first = {46.9, 7.4, 47.1, 7.2};
+  for (const char* head : {"Longitude (deg),Latitude (deg)", "stop_lon,stop_lat", "lng,lat"})
+    CHECK(
+        only(std::string(head) + "\n7.4,46.9\n7.2,47.1\n", "a.csv", with_metric(Metric::kHaversine)).values ==
+        north_first);
+  ReadOptions chosen = with_metric(Metric::kHaversine);
+  chosen.columns = "lng,lat";
+  CHECK(only("id,lng,lat\na,7.4,46.9\nb,7.2,47.1\n", "a.csv", chosen).values == north_first);
+  CHECK(has(warning_of(read("stop_lon,stop_lat\n7.4,46.9\n7.2,47.1\n", "a.csv")), "great circles"));
+  CHECK(has(warning_of(read("x,y,z\n0,0,1\n1,1,2\n", "a.csv")), "the column z is not read"));
+  CHECK(only("\"1,5\",\"2,5\"\n3,4\n", "a.csv").values == std::vector<double>{1.5, 2.5, 3, 4});
+  CHECK(has(error_of("\"1,500\",\"2,500\"\n3,4\n", "a.csv"), "a.csv:1: expected \"x,y\""));  // thousands?
+  CHECK(only("sep=;\nx;y\n0;0\n1,5;1\n", "a.csv").values == std::vector<double>{0, 0, 1.5, 1});
+  CHECK(only("x,y,\n0,0,\n1,1,\n,,\n", "a.csv").values == std::vector<double>{0, 0, 1, 1});
+  CHECK(only("0,0,\n0,10,\n10,10,\n", "a.csv").values == std::vector<double>{0, 0, 0, 10, 10, 10});
+  CHECK(*only("n,x,y\n\"a \"\"b\"\"\",0,0\nc,1,1\n", "a.csv").names == Names{"a \"b\"", "c"});
+  CHECK_FALSE(only("n,x,y\na,0,0\na,1,1\n", "a.csv").names);  // no names that tell them apart
+  CHECK(
+      has(error_of("x,y,n\n0,0,1\n1,1,2\n", "a.csv", with_columns("x,x")), "expected two different columns"));
+  CHECK(has(error_of("0,0,1\n1,1,2\n", "a.csv", with_columns("0,1.5")), "--columns: expected names"));
+}
+
+TEST_CASE("CSV: matrices as pandas and spreadsheets write them") {
+  const std::vector<double> above = {1, 2, 3};
+  const Instance indexed = only(",0,1,2\n0,0,1,2\n1,1,0,3\n2,2,3,0\n", "a.csv");
+  CHECK(indexed.matrix->above == above);
+  CHECK(only(",0,1\n0,0.5,0.25\n1,0.75,1\n2,0,0\n", "a.csv").values ==
+        std::vector<double>{0.5, 0.25, 0.75, 1, 0, 0});
+  CHECK(only("0,\"1,5\",2\n\"1,5\",0,3\n2,3,0\n", "a.csv").matrix->above == std::vector<double>{1.5, 2, 3});
+  CHECK(only("0,1,2,\n1,0,3,\n2,3,0,\n", "a.csv").matrix->above == above);
+  for (const char* cell : {"1:30", "3 km", "0x10", "1e400", "1 234", "\"1,200\""})
+    CHECK(has(error_of("0,1,2\n1,0," + std::string(cell) + "\n2,3,0\n", "a.csv"),
+              "a.csv:2: column 2: expected a number"));
+  CHECK(has(warning_of(read("1,565,575\n2,25,185\n3,345,750\n", "a.csv")), "row 0 has 1 on the diagonal"));
+}
+
+TEST_CASE("what is written with names is read back") {
+  const Instance words = only(tsplib("north 0 0\nb 0 10\nc 10 10\nd 10 0\n"), "a.tsp");
+  CHECK(*only(write_tsplib({words}), "a.tsp").names == *words.names);
+  Solution solution;
+  solution.order = {0, 1, 2, 3};
+  REQUIRE(validate_solution(words, solution) == "");
+  const SolutionBatch found = {solution};
+  CHECK(answers(write_tour({{words}, found, {}, {}}), {words})[0].order == solution.order);
+  Instance phrases = words;
+  for (const Names& names : {Names{"New York", "b", "c", "d"}, Names{"a", "b", "a", "d"},
+                             Names{"-1", "b", "c", "d"}, Names{"", "b", "c", "d"}}) {
+    phrases.names = std::make_shared<const Names>(names);
+    CHECK(answers(write_tour({{phrases}, found, {}, {}}), {phrases})[0].order == solution.order);
+    CHECK_FALSE(only(write_tsplib({phrases}), "a.tsp").names);
+  }
+}
+
+TEST_CASE("tours: positions, names without a header, commas, and what stands before them") {
+  const Instance named = only("id,x,y\n2,0,0\n0,0,10\n1,10,10\n3,10,0\n", "a.csv");
+  CHECK(answers("4\n0 1 2 3\n", {named})[0].order == std::vector<int32_t>{0, 1, 2, 3});  // Concorde counts
+  CHECK(answers("4 4\n0 1 10\n1 2 10\n2 3 10\n3 0 10\n", {named})[0].order ==
+        std::vector<int32_t>{0, 1, 2, 3});
+  CHECK(answers("2\n0\n1\n3\n", {named})[0].order == std::vector<int32_t>{0, 1, 2, 3});  // its ids
+  const Instance words = only(tsplib("north 0 0\nnew_york 0 10\nc 10 10\nd 10 0\n"), "a.tsp");
+  CHECK(answers("north\nnew_york\nc\nd\n", {words})[0].order == std::vector<int32_t>{0, 1, 2, 3});
+  CHECK(answers("new_york\nnorth\nc\nd\n", {words})[0].order == std::vector<int32_t>{1, 0, 2, 3});
+  Instance square;
+  square.values = kSquare;
+  const std::vector<int32_t> order = {0, 1, 2, 3};
+  for (const char* text : {"\n0\n1\n2\n3\n", "\"Path\"\n0\n1\n2\n3\n", ",Path\n0,0\n1,1\n2,2\n3,3\n",
+                           "0,1,2,3\n", "step,city\n0,1\n1,2\n2,3\n3,4\n"})
+    CHECK(answers(text, {square})[0].order == order);
+  CHECK(has(answer_error("", {square}), "expected a tour, found an empty file"));
+}
+
+TEST_CASE("TSPLIB: what a file may leave out, and long ones") {
+  const std::string rows = "NODE_COORD_SECTION\n" + kRows;
+  CHECK(only("DIMENSION : 4\n" + rows + "EOF\n", "a.tsp", with_metric(Metric::kEuclidean)).values == kSquare);
+  CHECK(has(error_of("DIMENSION : 4\n" + rows + "EOF\n", "a.tsp"), "or --metric, found none"));
+  CHECK(only("DIMENSION : 3\nEDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n0 1 2\n1 0 3\n2 3 0 "
+             "-1\nEOF\n",
+             "a.tsp")
+            .matrix->above == std::vector<double>{1, 2, 3});
+  CHECK(only(tsplib(kRows + "FIXED_EDGES_SECTION\n1 3\n"), "a.tsp").forced.size() == 1);
+  constexpr int kCities = 100000;  // a second each, if it were quadratic
+  std::string text = "DIMENSION : 100000\nEDGE_WEIGHT_TYPE : EUC_2D\n", cities, edges;
+  for (int i = 1; i <= kCities; ++i) {
+    text += "FOO" + std::to_string(i) + " : 1\n";
+    cities += std::to_string(i) + " 1 2\n";
+    if (i > 1) edges += std::to_string(i - 1) + " " + std::to_string(i) + "\n";
+  }
+  CHECK(read(text + "NODE_COORD_SECTION\n" + cities + "FIXED_EDGES_SECTION\n" + edges + "-1\nEOF\n", "a.tsp")
+            .instances[0]
+            .forced.size() == kCities - 1);
 }
 
 TEST_CASE("a format is told by the contents of .txt and of stdin") {
