@@ -31,6 +31,7 @@ std::string_view content(std::string_view field) {
 
 // As a name: a quote stands there twice.
 std::string name_of(std::string_view field) {
+  if (field.find('"') == std::string_view::npos) return printable(field);
   std::string name(field);
   for (size_t at = 0; (at = name.find("\"\"", at)) != std::string::npos; ++at) name.erase(at, 1);
   return printable(name);
@@ -122,8 +123,7 @@ class CsvReader {
     } else {
       fill(instance);
     }
-    if (!names_.empty() && are_unique(names_))
-      instance.names = std::make_shared<const std::vector<std::string>>(std::move(names_));
+    if (!names_.empty()) instance.names = std::make_shared<const std::vector<std::string>>(std::move(names_));
     if (!note_.empty()) warn(note_);
     InstanceFile out = lines_.finish({std::move(instance)});
     out.warnings.insert(out.warnings.begin(), warnings_.begin(), warnings_.end());
@@ -267,8 +267,9 @@ class CsvReader {
 
   void read_rows() {
     std::array<double, 2> pair{};
-    if (!is_matrix_)
-      numbers_.reserve(2 * (lines_.rest().size() / (line_.size() + 1) + 1));  // as long as this one
+    const size_t rows = lines_.rest().size() / (line_.size() + 1) + 1;  // as long as this one
+    if (!is_matrix_) numbers_.reserve(2 * rows);
+    if (name_ != kNone) names_.reserve(rows);
     do {
       split(line_, separator_, fields_);
       const auto is_empty = [](std::string_view field) { return field.empty(); };

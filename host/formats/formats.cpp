@@ -71,7 +71,7 @@ bool is_uniform(const InstanceBatch& instances) {
   });
 }
 
-bool are_unique(const std::vector<std::string>& names) {
+static bool are_unique(const std::vector<std::string>& names) {
   return std::unordered_set<std::string_view>(names.begin(), names.end()).size() == names.size();
 }
 

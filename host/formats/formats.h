@@ -179,7 +179,6 @@ Instance parse_json_instance(std::string_view bytes, const std::string& file, in
 // Whether a file of our own solutions is NDJSON: by its suffix, else by its first line.
 bool is_ndjson(std::string_view bytes, const std::string& file);
 
-bool are_unique(const std::vector<std::string>& names);
 // The names of an instance where they can stand as ids in a text of words; null: they cannot, or it has none.
 const std::vector<std::string>* names_as_ids(const Instance& instance);
 

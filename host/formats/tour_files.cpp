@@ -56,9 +56,10 @@ std::vector<int32_t> cities_of(const Words& words, const Instance& instance, boo
   std::unordered_map<std::string_view, int32_t> numbers;
   for (int city = 0; may_be_names && instance.names && city < instance.n(); ++city)
     numbers.emplace((*instance.names)[city], city);
-  const bool has_names = !numbers.empty() && std::ranges::all_of(words, [&](const Word& word) {
-    return numbers.contains(printable(word.text));
-  });
+  const bool are_ids = !numbers.empty() && std::cmp_equal(numbers.size(), instance.n());  // each another
+  const bool has_names = are_ids && std::ranges::all_of(words, [&](const Word& word) {
+                           return numbers.contains(printable(word.text));
+                         });
   const int first = has_zero(words) ? 0 : 1;
   std::vector<int32_t> cities;
   for (const Word& word : words) {

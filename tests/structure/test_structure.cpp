@@ -302,7 +302,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 2900, "the package, its bindings and the files of other programs that it converts"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
-    {"bench/", 3740, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
+    {"bench/", 3910, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {
