@@ -144,6 +144,8 @@ def gaps(twin, matrix, reference):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--init", help="parameters to go on from")
+    parser.add_argument("--save", help="a file for the parameters")
     parser.add_argument("files", nargs=4, help="matrices and tours to learn from, matrices and tours to validate with")
     for name, kind, default in (("steps", int, 4000), ("batch", int, 128), ("rate", float, 1e-3), ("last", float, 0.03), ("layers", int, 3),
                                 ("codes", int, 16), ("pairs", int, 1), ("epsilon", float, 0.2), ("iterations", int, 15), ("again", int, 3)):
@@ -156,6 +158,8 @@ def main():
     checked = torch.tensor(np.load(o.files[2]), dtype=torch.float32)
     reference = cost(checked, torch.tensor(np.load(o.files[3]).astype(np.int64)))
     twin = Twin(o)
+    if o.init:
+        twin.load_state_dict(torch.load(o.init))
     adam = torch.optim.Adam(twin.parameters(), lr=o.rate)
     for step in range(1, o.steps + 1):
         for group in adam.param_groups:
@@ -171,6 +175,8 @@ def main():
             greedy, of8 = gaps(twin, checked, reference)
             print(json.dumps({"step": step, "tours": step * o.batch, "seconds": round(time.process_time()), "loss": loss.item(),
                               "greedy": greedy, "of8": of8, "prior": twin.prior.tolist()}), flush=True)
+            if o.save:
+                torch.save(twin.state_dict(), o.save)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ class CsvReader {
   // The first column of such a name.
   int column(NameList words) const {
     for (const bool is_exact : {true, false}) {
-      for (size_t at = 0; has_header_ && at < header_.size(); ++at) {
+      for (size_t at = 0; at < header_.size(); ++at) {
         const bool is_it =
             is_exact ? std::ranges::find(words, header_[at]) != words.end() : is_called(header_[at], words);
         if (is_it) return static_cast<int>(at);
@@ -239,7 +239,6 @@ class CsvReader {
       lines_.fail(
           "columns weight and value: pass --problem knapsack --capacity W to read a KnapSack, or "
           "--problem tsp to read points");
-    if (first_ == kNone) first_ = 0, second_ = 1;
   }
 
   // Weight before value and, on the sphere, latitude before longitude, where the names say which is which.
@@ -265,6 +264,13 @@ class CsvReader {
     return parse_number(text, number);
   }
 
+  // Separators alone, as spreadsheets end a table.
+  bool is_padding() const {
+    const auto is_empty = [](std::string_view field) { return field.empty(); };
+    return std::ranges::all_of(fields_, is_empty) && line_.find('"') == std::string_view::npos &&
+           (has_header_ || !numbers_.empty());
+  }
+
   void read_rows() {
     std::array<double, 2> pair{};
     const size_t rows = lines_.rest().size() / (line_.size() + 1) + 1;  // as long as this one
@@ -272,10 +278,7 @@ class CsvReader {
     if (name_ != kNone) names_.reserve(rows);
     do {
       split(line_, separator_, fields_);
-      const auto is_empty = [](std::string_view field) { return field.empty(); };
-      if (fields_[0].empty() && fields_.size() > 1 && std::ranges::all_of(fields_, is_empty) &&
-          line_.find('"') == std::string_view::npos && !(numbers_.empty() && !has_header_))
-        continue;  // as spreadsheets end a table
+      if (is_padding()) continue;
       if (fields_.size() != width_) lines_.fail("expected " + expected() + ", found " + shown(trim(line_)));
       if (is_matrix_) {
         read_matrix_row();

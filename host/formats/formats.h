@@ -25,9 +25,8 @@ class NpyArray;
 
 // Of a file whose points are named so, where nothing says how to measure them.
 inline constexpr const char* kDegreesWarning =
-    "latitudes and longitudes are measured as coordinates of a plane; --metric haversine_km (or haversine, "
-    "in "
-    "metres) measures great circles, --metric euclidean says that the plane is meant";
+    "latitudes and longitudes are measured as coordinates of a plane; --metric haversine_km (or "
+    "haversine, in metres) measures great circles, --metric euclidean says that the plane is meant";
 
 // Between the coordinates and the tour of a line "x y .. output tour" (Joshi et al. 2019).
 inline constexpr std::string_view kOutputWord = " output ";
@@ -231,8 +230,11 @@ SolutionBatch solutions_of_rows(const NpyArray& rows, const InstanceBatch& insta
 // TSPLIB's name of a metric; EUCLIDEAN, GEOM, HAVERSINE and HAVERSINE_KM are ours.
 const char* metric_name(Metric metric);
 std::optional<Metric> find_metric(std::string_view name);
-// Those of coordinates, as a message lists them.
+// Those of coordinates, and as a message lists them.
+std::vector<std::string_view> coordinate_metrics();
 std::string metric_names();
+// What a message expects of a place that a metric on the sphere cannot measure.
+std::string degrees_expected(Metric metric);
 
 // "2 solutions", for two instances.
 std::string solutions_wanted(const InstanceBatch& instances);

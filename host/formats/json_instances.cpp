@@ -145,8 +145,7 @@ void read_points(const JsonValue& object, Instance& instance, JsonReading& readi
   }
   for (int city = 0; is_on_sphere(instance.metric) && city < instance.n(); ++city) {
     if (!is_geographic(instance.first(city), instance.second(city)))
-      points[city].fail_expected(std::string("a latitude within +-90 and a longitude within +-360 (") +
-                                 metric_name(instance.metric) + ")");
+      points[city].fail_expected(degrees_expected(instance.metric));
   }
 }
 
@@ -381,11 +380,12 @@ InstanceFile read_json(const std::function<std::string()>& next_piece, const std
       out.instances.push_back(read_instance(element, reading));
       return;
     }
-    if (!out.instances.empty() && rows.is_empty() && !element.elements().empty() &&
-        !element.elements()[0].is_array())
-      element.fail_expected("an instance (an object)");
     const std::vector<JsonValue> parts = element.elements();
-    if (parts.empty() || !parts[0].is_array()) return rows.add(element);
+    if (parts.empty() || !parts[0].is_array()) {
+      if (!parts.empty() && !out.instances.empty() && rows.is_empty())
+        element.fail_expected("an instance (an object)");
+      return rows.add(element);
+    }
     RowReader own;
     for (const JsonValue& part : parts) own.add(part);
     out.instances.push_back(own.finish(element, reading));

@@ -305,7 +305,9 @@ static std::string name_of_pairs(const NpzFile& npz) {
   std::string found;
   for (const std::string& key : npz.keys()) {
     if (key == "weights" || key == "values" || key == "profits") return "";
-    if (key == "ids" || !are_pairs(npz.array(key)) || npz.array(key).shape().size() < 2) continue;
+    if (key == "ids") continue;
+    const NpyArray array = npz.array(key);
+    if (!are_pairs(array) || array.shape().size() < 2) continue;
     if (!found.empty()) return "";
     found = key;
   }

@@ -8,6 +8,7 @@
 #include "engine/problem/metric.h"
 #include "host/formats/formats.h"
 #include "host/formats/npy_array.h"
+#include "host/formats/tsplib_file.h"
 #include "models/tools/json_text.h"
 
 namespace pointsman {
@@ -42,11 +43,8 @@ InputFormat detect_format(InputFile& file) {
   if (is_digit(first) || first == '-' || first == '.') {
     if (line.find(kOutputWord) != std::string_view::npos) return InputFormat::kTourLines;
   }
-  std::string_view rest = text;
-  const std::string word = upper_case(take_word(rest));
-  const bool is_key = word == "NAME" || word == "TYPE" || word == "COMMENT" || word == "DIMENSION";
   if (text.find_first_of(",;\t") != std::string_view::npos && text.find(':') == std::string_view::npos &&
-      !is_key)
+      !begins_tsplib(text))
     return InputFormat::kCsv;
   const bool is_name = text.find_first_of(": \t") == std::string_view::npos &&
                        !upper_case(text).ends_with("_SECTION");  // of a KnapSack of Pisinger's
@@ -90,10 +88,8 @@ void set_metric(Instance& instance, Metric metric, const std::string& name, int6
   for (int city = 0; is_on_sphere(metric) && city < instance.n(); ++city) {
     if (is_geographic(instance.first(city), instance.second(city))) continue;
     throw InputError(name, line,
-                     "city " + std::to_string(city) +
-                         ": expected a latitude within +-90 and a longitude within +-360 (" +
-                         metric_name(metric) + "), found " + number_text(instance.first(city)) + " " +
-                         number_text(instance.second(city)));
+                     "city " + std::to_string(city) + ": expected " + degrees_expected(metric) + ", found " +
+                         number_text(instance.first(city)) + " " + number_text(instance.second(city)));
   }
 }
 

@@ -108,15 +108,14 @@ SolutionBatch read_tour_section(std::string_view text, const InstanceBatch& inst
   SolutionBatch tours;
   Words words;
   const auto add = [&] {
-    const Instance& instance =
-        instances[instances.size() > 1 ? std::min(tours.size(), instances.size() - 1) : 0];
+    const Instance& instance = instances[std::min(tours.size(), instances.size() - 1)];
     tours.push_back(read_list(std::move(words), instance, name, section->line));
     words.clear();
   };
   bool is_ended = false;
   for (const Word& word : words_of(section->rows, name, section->line)) {
     const bool is_end = word.text == "EOF";  // behind the last tour, on its line
-    is_ended = word.text == "-1" || is_end;
+    is_ended = is_end || word.text == "-1";
     if (is_end) break;
     if (!is_ended) {
       words.push_back(word);
@@ -229,16 +228,14 @@ SolutionBatch read_line_tours(std::string_view text, const InstanceBatch& instan
 
 SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
   const std::string_view text = file.read_rest();
-  std::string_view line, rest;
+  std::string_view line;
   LineScanner(text).next_filled(line);
-  rest = line = trim(line);
+  line = trim(line);
   const Problem& problem = problem_of(instances[0]);
   if (!problem.has_all_items || problem.has_depot)
     throw InputError(file.name(), 0, std::string("expected a TSP to this tour, found a ") + problem.title);
-  const std::string first = upper_case(take_word(rest));
-  const bool has_tsplib_key = line.find(':') != std::string_view::npos || first == "NAME" ||
-                              first == "TYPE" || first == "COMMENT" || first == "DIMENSION" ||
-                              first == "TOUR_SECTION";
+  const bool has_tsplib_key = line.find(':') != std::string_view::npos || begins_tsplib(line) ||
+                              upper_case(line).starts_with("TOUR_SECTION");
   SolutionBatch tours = line.find(kOutputWord) != std::string_view::npos
                             ? read_line_tours(text, instances, file.name())
                         : has_tsplib_key ? read_tour_section(text, instances, file.name())

@@ -161,6 +161,7 @@ class TsplibReader {
   }
   std::string dimension_text() const { return "DIMENSION = " + std::to_string(dimension_); }
   bool is_matrix() const { return metric_ == Metric::kExplicit && space_.empty(); }
+  int64_t data_line() const { return file_.find(is_matrix() ? kWeights : kCoordinates)->line; }
 
   void read_keyword(const TsplibFile::Keyword& keyword) {
     const std::string& key = keyword.key;
@@ -210,9 +211,8 @@ class TsplibReader {
 
   // That there is what the specification promises, and nothing that would be passed over.
   void check_sections() const {
-    const bool has_weights = metric_ == Metric::kExplicit && space_.empty();
     const std::string_view wanted =
-        has_weights || (!metric_ && file_.find(kWeights) && !file_.find(kCoordinates)) ? kWeights
+        is_matrix() || (!metric_ && file_.find(kWeights) && !file_.find(kCoordinates)) ? kWeights
                                                                                        : kCoordinates;
     for (const TsplibFile::Section& section : file_.sections) {
       const bool is_known = section.name == wanted || section.name == kDisplay || section.name == kFixed ||
@@ -233,7 +233,7 @@ class TsplibReader {
 
   // Only TYPE ATSP has ways back that differ.
   void check_kind(const Instance& instance) const {
-    const int64_t line = file_.find(is_matrix() ? kWeights : kCoordinates)->line;
+    const int64_t line = data_line();
     if (kind_ == "ATSP" && !is_matrix()) fail(line, "expected EDGE_WEIGHT_TYPE EXPLICIT of an ATSP");
     if (kind_ != "ATSP" && instance.problem == ProblemKind::kAtsp)
       fail(line, std::string(kWeights) + ": " + asymmetry_text(*instance.matrix, 1, "TYPE ATSP"));
@@ -316,8 +316,7 @@ class TsplibReader {
     if (std::ranges::any_of(row.place, [](double x) { return std::fabs(x) > kLargestNumber; }))
       rows.fail("expected coordinates within +-1e100");
     if (is_on_sphere(*metric_) && !is_geographic(row.place[0], row.place[1]))
-      rows.fail("expected a latitude within +-90 and a longitude within +-360 (" +
-                std::string(metric_name(*metric_)) + "), found " + number_text(row.place[0]) + " " +
+      rows.fail("expected " + degrees_expected(*metric_) + ", found " + number_text(row.place[0]) + " " +
                 number_text(row.place[1]));
     return row;
   }
@@ -408,7 +407,7 @@ class TsplibReader {
 
   // Coordinates, demands and the depot, which must be the first node.
   void read_routing(Instance& instance) {
-    const int64_t line = file_.find(is_matrix() ? kWeights : kCoordinates)->line;
+    const int64_t line = data_line();
     instance.problem = problem_with(ItemFields::kCoordinatesAndDemand, {});
     if (metric_ == Metric::kExplicit)
       fail(line, "expected coordinates in the plane of a CVRP; matrices are not supported");
@@ -532,10 +531,16 @@ std::string write_tsplib(const InstanceBatch& instances) {
   return out + forced_text(instance, ids) + "EOF\n";
 }
 
-std::string metric_names() {
+std::vector<std::string_view> coordinate_metrics() {
   std::vector<std::string_view> names(kMetricNames.begin(), kMetricNames.end());
   std::erase(names, "EXPLICIT");
-  return joined(names, ", ", {}, " or ");
+  return names;
+}
+
+std::string metric_names() { return joined(coordinate_metrics(), ", ", {}, " or "); }
+
+std::string degrees_expected(Metric metric) {
+  return std::string("a latitude within +-90 and a longitude within +-360 (") + metric_name(metric) + ")";
 }
 
 const char* metric_name(Metric metric) { return kMetricNames[static_cast<size_t>(metric)].data(); }

@@ -45,6 +45,11 @@ std::optional<TsplibFile::Keyword> keyword_of(std::string_view line, bool is_row
 
 }  // namespace
 
+bool begins_tsplib(std::string_view line) {
+  const std::string word = upper_case(take_word(line));
+  return word == "NAME" || word == "TYPE" || word == "COMMENT" || word == "DIMENSION";
+}
+
 const TsplibFile::Section* TsplibFile::find(std::string_view name) const {
   const auto found = std::ranges::find(sections, name, &Section::name);
   return found == sections.end() ? nullptr : &*found;

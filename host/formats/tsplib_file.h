@@ -29,6 +29,9 @@ struct TsplibFile {
   const Section* find(std::string_view name) const;  // null: none
 };
 
+// Whether a line without blanks before it begins with one of the keywords that files begin with.
+bool begins_tsplib(std::string_view line);
+
 // The parts point into `text`. Throws InputError for a line that is neither.
 TsplibFile split_tsplib(std::string_view text, const std::string& file);
 

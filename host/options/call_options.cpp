@@ -29,10 +29,7 @@ std::string wrong_device(const std::string& device) {
 // Metrics of coordinates, in lower case.
 std::vector<std::string> metric_choices() {
   std::vector<std::string> choices;
-  for (int metric = 0; metric <= static_cast<int>(Metric::kHaversineKm); ++metric) {
-    if (static_cast<Metric>(metric) != Metric::kExplicit)
-      choices.push_back(lower_case(metric_name(static_cast<Metric>(metric))));
-  }
+  for (const std::string_view name : coordinate_metrics()) choices.push_back(lower_case(name));
   return choices;
 }
 
@@ -70,8 +67,8 @@ void add_instance_options(OptionSet& options, InstanceOptions& instances) {
   options
       .add("--metric", instances.metric,
            "How coordinates are measured, in place of the file's own metric. haversine (metres) and "
-           "haversine_km "
-           "take latitude and longitude in decimal degrees. Named, it silences warnings about the metric")
+           "haversine_km take latitude and longitude in decimal degrees. Named, it silences warnings about "
+           "the metric")
       .choices(metric_choices());
   options.add(
       "--columns", instances.columns,
