@@ -4,8 +4,8 @@
 
     python3 bench/paper/cells.py OUTPUT [--minutes M] [--pointsman PROGRAM] [--models FOLDER]
 
-OUTPUT gets the instances (sets/) and cells.jsonl: a row for each run of a strategy on the first 10, 100 or 1,000 instances.
-Cells are first measured on 10 instances, then on more, the cheapest first. A run that would not fit into M minutes takes
+OUTPUT gets the instances (sets/) and cells.jsonl: a row for each run of a strategy on the first 1, 10, 100 or 1,000 instances.
+Cells are first measured on one instance, then on more, the cheapest first. A run that would not fit into M minutes takes
 fewer instances, or is left for a later call with the same OUTPUT. Rows of other weights of shipped models do not count.
 
 A strategy is named as in `pointsman eval`, with more words: `noise0.5` (solve --noise), `misfit` (--stop-at-first-misfit),
@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = {"tsp": (20, 50, 100), "knapsack": (50, 100, 200)}
 NETWORKS = ("lstm", "best")
 GRIDS = {"t*": ("t", (0.35, 0.5, 0.7, 1, 1.5, 2)), "noise*": ("noise", (0.25, 0.5, 1, 2))}
-COUNTS = (10, 100, 1000)
+COUNTS = (1, 10, 100, 1000)
 SAMPLES = (128, 1280, 12800, 128000, 1280000)
 SCRATCH = tuple(128 * steps for steps in (50, 500, 5000))  # solutions from fresh parameters, 128 a step
 

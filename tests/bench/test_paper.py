@@ -95,11 +95,11 @@ class Cells(Folder):
         first = self.run_cells(minutes=18)  # the grids take 13, two references of 10 instances more than is planned
         self.assertLess(first.spent, 60 * 18 + 20)
         done = {cell: cells.row_of(first.best, cell) for cell in cells.all_cells()}
-        self.assertIn(None, done.values())
-        self.assertTrue(all(row is None or row["instances"] == 10 for row in done.values()))
+        counts = [row["instances"] if row else 0 for row in done.values()]
+        self.assertLessEqual({0, 1, 10}, set(counts))  # what takes long on one instance, or not yet
         again = self.run_cells(minutes=10)
         self.assertFalse([call for call in again.calls if call.startswith("solve") and "validation" in call])
-        self.assertGreater(sum(cells.row_of(again.best, cell) is not None for cell in done), sum(row is not None for row in done.values()))
+        self.assertGreater(sum(cells.row_of(again.best, cell) is not None for cell in done), sum(count > 0 for count in counts))
         StandIn.sha256 = "second"
         self.addCleanup(setattr, StandIn, "sha256", "first")
         other = StandIn(self.folder)
