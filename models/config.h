@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/common/network.h"
+#include "kernels/common/own_problem.h"
 #include "kernels/common/problem_kind.h"
 
 namespace pointsman {
@@ -31,6 +32,7 @@ struct ModelConfig {
   int64_t training_tours = 0;      // tours sampled during training
   uint64_t seed = kDefaultSeed;
   std::string version;  // of the program that wrote it
+  OwnScaling own = {};  // of a user's own problem; empty of others
 
   bool operator==(const ModelConfig&) const = default;
 };

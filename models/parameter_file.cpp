@@ -47,7 +47,7 @@ class MetadataReader {
 
   ProblemKind problem() {
     const std::string name = text("problem");
-    const std::optional<ProblemKind> kind = find_problem(name);
+    const std::optional<ProblemKind> kind = find_learned_problem(name);
     if (!kind) fail("problem", problem_names(), in_quotes(name));
     return *kind;
   }
@@ -60,6 +60,18 @@ class MetadataReader {
     if (error != std::errc() || end != value.data() + value.size() || !(result >= low && result <= high))
       fail(key, "a number from " + number_text(low) + " to " + number_text(high), in_quotes(value));
     return result;
+  }
+
+  std::vector<double> numbers(const std::string& key) {
+    const std::string value = text(key);
+    std::vector<double> found;
+    for (const char *at = value.data(), *const last = at + value.size(); at <= last; ++at) {
+      const auto [end, error] = std::from_chars(at, last, found.emplace_back());
+      if (error != std::errc() || !std::isfinite(found.back()) || (end != last && *end != ','))
+        fail(key, "finite numbers, a comma between two", in_quotes(value));
+      at = end;
+    }
+    return found;
   }
 
   int size() { return number("n", 1, 1'000'000'000); }
@@ -100,6 +112,17 @@ void parse_encoder(MetadataReader& reader, ModelConfig& config) {
     reader.fail("feed_forward", "a multiple of 16", number_text(config.feed_forward));
 }
 
+OwnScaling parse_own(MetadataReader& reader) {
+  OwnScaling own{reader.numbers("offsets"), reader.numbers("scales"),
+                 reader.number("cost_unit", 1e-300, 1e300)};
+  if (own.offsets.size() > kMostOwnFeatures)
+    reader.fail("offsets", "at most " + number_text(kMostOwnFeatures), number_text(own.offsets.size()));
+  if (own.scales.size() != own.offsets.size())
+    reader.fail("scales", number_text(own.offsets.size()) + " numbers, as offsets",
+                number_text(own.scales.size()));
+  return own;
+}
+
 ModelConfig parse_metadata(Strings strings, const std::string& path) {
   constexpr double kLargest = 1e300;
   MetadataReader reader(std::move(strings), path);
@@ -120,6 +143,11 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   config.training_tours = reader.number<int64_t>("training_tours", 0, std::numeric_limits<int64_t>::max());
   config.seed = reader.number<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
   config.version = reader.text("version");
+  if (is_own(config.problem)) {
+    config.own = parse_own(reader);
+    if (config.encoder != Encoder::kAttention)
+      reader.fail("encoder", name_of(Encoder::kAttention), "another");
+  }
   if (!reader.has(kChecksum)) {
     if (!config.version.starts_with("0.1."))
       reader.fail(kChecksum, "one, as every version since 0.2 writes it", "none");
@@ -310,6 +338,11 @@ std::map<std::string, std::string> metadata_of(const ModelConfig& config) {
     strings["layers"] = number_text(config.layers);
     strings["heads"] = number_text(config.heads);
     strings["feed_forward"] = number_text(config.feed_forward);
+  }
+  if (is_own(config.problem)) {
+    strings["offsets"] = numbers_text(config.own.offsets);
+    strings["scales"] = numbers_text(config.own.scales);
+    strings["cost_unit"] = number_text(config.own.cost_unit);
   }
   return strings;
 }

@@ -82,8 +82,9 @@ int priors_of(const ModelConfig& config) {
 }
 
 ParameterLayout::ParameterLayout(const ModelConfig& config) {
-  const int hidden = config.hidden, features = feature_count(config.problem);
-  const int contexts = context_count(config.problem);
+  const int hidden = config.hidden, own = config.own.width();
+  const int features = own > 0 ? own : feature_count(config.problem);
+  const int contexts = own > 0 ? own : context_count(config.problem);
   const Appender add{*this, hidden, features};
   embedding = add.tensor("actor.embedding.weight", {hidden, features});
   const size_t first_input = add.tensor("actor.decoder.start", {hidden});

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What takes too long for every change: ThreadSanitizer and AddressSanitizer over all tests, races of CUDA kernels in large
-# tiles, a rehearsal of bench/gpu/check.sh, a billion quotients, 20,000 packings, samples of the large models, 100,000 tours, half
-# an hour of changed files for the readers, the planted faults, 2,200 kills and 1,400 limits, every allocation refused, to the
-# program (hours) and the library, and the package in a bare Debian 12.
+# tiles, a rehearsal of bench/gpu/check.sh, a billion quotients, 20,000 packings, samples of the large models, 100,000 tours,
+# 100,000 own problems, half an hour of changed files for the readers, the planted faults, 2,200 kills and 1,400 limits, every
+# allocation refused, to the program (hours) and the library, and the package in a bare Debian 12.
 # With the path of an earlier build's `pointsman` as argument also the comparison of all answers.
 #   tests/long.sh [BEFORE]
 set -euo pipefail
@@ -22,9 +22,10 @@ done
 build/tests/cuda_emulation/test_cuda_races '[race],[large]'
 build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
 python3 tests/cuda_emulation/rehearse_check.py build
-cmake --build --preset default --target test_exact_packings test_shipped_models
+cmake --build --preset default --target test_exact_packings test_shipped_models test_own
 build/tests/test_exact_packings '[.long]'
 build/tests/test_shipped_models '[.long]'
+build/tests/test_own '[.long]'
 build-asan/tests/fuzz/fuzz_readers --seconds 1800 --seed "$RANDOM"
 python3 tests/mutants/run.py build-mutants
 cmake --preset default && cmake --build --preset default --target pointsman fail_malloc test_library_faults test_large_distances

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/own_problem.h"
 #include "kernels/common/policy.h"
 #include "kernels/common/precision.h"
 #include "kernels/common/rules.h"
@@ -38,17 +39,27 @@ struct SequenceBatch {
   const double* weights = nullptr;          // [count][n], in the capacity's units; null without capacities
   const double* capacities = nullptr;       // [count]; null where the problem has none
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
+  // A user's own problem, which must outlive the call, and the items in the user's units, [count][n][F].
+  const OwnProblem* own = nullptr;
+  const OwnDeclared* declared = nullptr;  // own->declared(n)
+  const double* items = nullptr;
 
-  int width() const { return feature_count(problem); }
+  int width() const { return own != nullptr ? own->width() : feature_count(problem); }
   int steps() const { return max_steps(problem, n); }  // of an order
   int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
   const float* features_of(int sequence) const {
     return features + static_cast<size_t>(sequence) * n * width();
   }
+  const double* items_of(int sequence) const { return items + static_cast<size_t>(sequence) * n * width(); }
   RuleInputs rule_inputs(int sequence, const Policy& policy) const {
     RuleInputs inputs;
     inputs.n = n;
     inputs.is_open = pointsman::is_open(problem);
+    if (own != nullptr) {
+      inputs.declared = declared;
+      inputs.items = items_of(sequence);
+      inputs.features = features_of(sequence);
+    }
     if (capacities == nullptr) return inputs;
     inputs.weights = weights + static_cast<size_t>(sequence) * n;
     inputs.capacity = capacities[sequence];

@@ -59,6 +59,46 @@ inline void count_finished(const RolloutRequest& request, RolloutResult& result)
   }
 }
 
+// Of a user's own problem: asks what the rollouts that are whole cost. False: a stop came before the end,
+// which leaves the others without a cost.
+inline bool cost_rollouts(const RolloutRequest& request, RolloutResult& result) {
+  constexpr size_t kRows = 4096;  // of a call
+  const SequenceBatch& batch = request.sequences;
+  if (batch.own == nullptr) return true;
+  const size_t steps = batch.steps(), floats = static_cast<size_t>(batch.n) * batch.width();
+  std::vector<double> items;
+  std::vector<int64_t> orders;
+  std::vector<size_t> rows;
+  bool stopped = false;
+  const auto ask = [&] {
+    stopped = stopped || request.stop.stops();
+    std::vector<double> costs(rows.size(), std::numeric_limits<double>::quiet_NaN());
+    try {
+      const auto count = static_cast<int64_t>(rows.size());
+      if (!stopped) costs = batch.own->cost(std::move(items), std::move(orders), count, batch.n);
+    } catch (const CallStopped&) {
+      stopped = true;
+    }
+    for (size_t i = 0; i < rows.size(); ++i)
+      result.costs[rows[i]] = costs[i] / batch.own->scaling().cost_unit;
+    items.clear();
+    orders.clear();
+    rows.clear();
+  };
+  size_t row = 0;
+  for (int s = 0; s < batch.count; ++s) {
+    for (const size_t last = row + rollouts_of(request.counts, s); row < last; ++row) {
+      if (std::isnan(result.costs[row])) continue;
+      items.insert(items.end(), batch.items_of(s), batch.items_of(s) + floats);
+      orders.insert(orders.end(), &result.orders[row * steps], &result.orders[row * steps] + steps);
+      rows.push_back(row);
+      if (rows.size() == kRows) ask();
+    }
+  }
+  if (!rows.empty()) ask();
+  return !stopped;
+}
+
 // With best_only: reduces the result from all rollouts to the best of each sequence.
 inline void choose_best(const RolloutRequest& request, RolloutResult& result) {
   const int steps = request.sequences.steps(), count = request.sequences.count;

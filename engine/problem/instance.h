@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/own_problem.h"
 #include "kernels/common/problem_kind.h"
 #include "kernels/tools/fnv1a.h"
 
@@ -63,8 +64,8 @@ struct Instance {
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP and CVRP
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
-  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; empty with a matrix,
-  // as ATSP always has
+  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; a user's own problem
+  // what it says; empty with a matrix, as ATSP always has
   std::vector<double> values;
   // Set exactly when the metric is kExplicit. All copies of the instance share it and nobody changes it.
   std::shared_ptr<const DistanceMatrix> matrix;
@@ -72,12 +73,13 @@ struct Instance {
   std::vector<std::array<int32_t, 2>> forced = {};
   // Pairs a < b, ascending, of cities that no tour or path may join, beside those of a matrix.
   std::vector<std::array<int32_t, 2>> forbidden = {};
-  int32_t start = -1, end = -1;  // the path's given first and last city; -1: any
-  int32_t first_city = -1;       // where the tours of its answers begin; -1: anywhere
+  int32_t start = -1, end = -1;                     // the path's given first and last city; -1: any
+  int32_t first_city = -1;                          // where the tours of its answers begin; -1: anywhere
+  std::shared_ptr<const OwnProblem> own = nullptr;  // of a user's own problem
   // [n] what the file calls its items; null: it counts them from first_id.
   std::shared_ptr<const std::vector<std::string>> names = nullptr;
 
-  int width() const { return numbers_of_item(problem); }
+  int width() const { return own ? own->width() : numbers_of_item(problem); }
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
   // False where only distances are known: then there are no values.
   bool has_coordinates() const { return matrix == nullptr; }

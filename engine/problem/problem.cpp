@@ -5,29 +5,24 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "engine/problem/packing_units.h"
 #include "kernels/common/rules.h"
 
 namespace pointsman {
 
-extern const Problem kTspProblem;       // tsp.cpp
-extern const Problem kKnapsackProblem;  // knapsack.cpp
-extern const Problem kCvrpProblem;      // cvrp.cpp
-extern const Problem kAtspProblem;      // tsp.cpp
-extern const Problem kPathProblem;      // tsp.cpp
+#define POINTSMAN_PROBLEM(Kind, name, numbers) extern const Problem k##Kind##Problem;
+#include "kernels/common/problems.inc"
+#undef POINTSMAN_PROBLEM
+extern const Problem kOwnProblem;  // own.cpp
 
 const Problem& problem_of(ProblemKind kind) {
   switch (kind) {
-    case ProblemKind::kTsp:
-      return kTspProblem;
-    case ProblemKind::kKnapsack:
-      return kKnapsackProblem;
-    case ProblemKind::kCvrp:
-      return kCvrpProblem;
-    case ProblemKind::kAtsp:
-      return kAtspProblem;
-    case ProblemKind::kPath:
-      return kPathProblem;
+#define POINTSMAN_PROBLEM(Kind, name, numbers) \
+  case ProblemKind::k##Kind:                   \
+    return k##Kind##Problem;
+#include "kernels/common/problems.inc"
+#undef POINTSMAN_PROBLEM
+    case ProblemKind::kOwn:
+      return kOwnProblem;
   }
   throw std::logic_error("problem_of: no such problem");
 }
@@ -70,14 +65,23 @@ void require_valid(const Instance& instance, Solution& solution, const char* wha
   if (!wrong.empty() && solution.violation == 0) throw std::logic_error(what + wrong);
 }
 
+InstanceRules::InstanceRules(const Instance& instance) : numbers_(rule_numbers(instance)) {
+  inputs_ = {numbers_.weights.data(), numbers_.capacity, false, instance.n()};
+  if (!instance.own) return;
+  features_ = instance.own->features(instance.values);
+  inputs_.declared = &instance.own->declared(instance.n());
+  inputs_.items = instance.values.data();
+  inputs_.features = features_.data();
+}
+
 int longest_order(const Instance& instance) { return max_steps(instance.problem, instance.n()); }
 
 bool is_reachable(const Instance& instance, Solution solution) {
   if (!validate_solution(instance, solution).empty()) return false;
-  const RuleNumbers numbers = rule_numbers(instance);
+  const InstanceRules made(instance);
   return with_rules(instance.problem, [&]<typename Rules>() {
     const int n = instance.n();
-    Rules rules = Rules::make({numbers.weights.data(), numbers.capacity, false, n});
+    Rules rules = Rules::make(made.inputs());
     std::vector<uint32_t> words(Rules::words(n));
     rules.use_words(words.data());
     std::vector<int32_t> remaining(n);

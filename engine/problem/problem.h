@@ -9,15 +9,20 @@
 #include <vector>
 
 #include "engine/problem/instance.h"
+#include "engine/problem/packing_units.h"
+#include "kernels/common/remaining.h"
 
 namespace pointsman {
 
 // What the numbers of an item are.
 // kDistances: an instance is a matrix, and items have no numbers of their own.
-enum class ItemFields { kCoordinates, kWeightAndValue, kCoordinatesAndDemand, kDistances };
+// kOwn: a user's own, of which nothing else is known.
+enum class ItemFields { kCoordinates, kWeightAndValue, kCoordinatesAndDemand, kDistances, kOwn };
 
 // A length measures an answer, under the instance's metric.
-inline bool has_metric(ItemFields fields) { return fields != ItemFields::kWeightAndValue; }
+inline bool has_metric(ItemFields fields) {
+  return fields != ItemFields::kWeightAndValue && fields != ItemFields::kOwn;
+}
 
 enum class Sense { kMinimise, kMaximise };  // of Solution::objective
 
@@ -103,6 +108,28 @@ std::string wrong_demand(const Instance& instance, size_t i);
 // The same of an answer of our own: one that is invalid but for forbidden ways is a defect of the program,
 // std::logic_error `what` + why.
 void require_valid(const Instance& instance, Solution& solution, const char* what);
+
+// What the rules of an instance are made from.
+class InstanceRules {
+ public:
+  explicit InstanceRules(const Instance& instance);
+  InstanceRules(const InstanceRules&) = delete;
+  InstanceRules& operator=(const InstanceRules&) = delete;
+
+  const RuleInputs& inputs() const { return inputs_; }
+
+ private:
+  RuleNumbers numbers_;
+  std::vector<float> features_;
+  RuleInputs inputs_;
+};
+
+// Of a user's own problem. values: [n][F].
+Instance own_instance(std::shared_ptr<const OwnProblem> problem, std::vector<double> values);
+// Whether an order is as a user's own problem declares it, but for what may be missing at its end.
+bool is_allowed(const Instance& instance, const std::vector<int32_t>& order);
+// Of a user's own problem: the order that takes each time the feasible item that comes first in `wanted`.
+std::vector<int32_t> feasible_order(const Instance& instance, const std::vector<int32_t>& wanted);
 
 // How many items an order of the instance may have.
 int longest_order(const Instance& instance);

@@ -10,12 +10,17 @@
 
 namespace pointsman {
 
-void Sequences::add_items(const float* items, int copy, std::span<const int32_t> order) {
+void Sequences::add_items(const float* from, int copy, std::span<const int32_t> order,
+                          const double* own_items) {
   const auto numbers = static_cast<size_t>(width());
   for (int i = 0; i < n; ++i) {
-    const float* const item = items + numbers * static_cast<size_t>(order.empty() ? i : order[i]);
-    features.insert(features.end(), item, item + numbers);
-    apply_dihedral(copy, &features[features.size() - numbers]);
+    const size_t at = numbers * static_cast<size_t>(order.empty() ? i : order[i]);
+    features.insert(features.end(), from + at, from + at + numbers);
+    if (own) {
+      items.insert(items.end(), own_items + at, own_items + at + numbers);
+    } else {
+      apply_dihedral(copy, &features[features.size() - numbers]);
+    }
   }
 }
 
@@ -26,7 +31,10 @@ SequenceBatch Sequences::view() const {
           .features = features.data(),
           .weights = capacities.empty() ? nullptr : weights.data(),
           .capacities = capacities.empty() ? nullptr : capacities.data(),
-          .parameter_sets = parameter_sets.data()};
+          .parameter_sets = parameter_sets.data(),
+          .own = own.get(),
+          .declared = own ? &own->declared(n) : nullptr,
+          .items = items.data()};
 }
 
 RolloutRequest Sequences::request() const {
@@ -42,7 +50,8 @@ SequencePacker::SequencePacker(std::span<const Instance* const> instances, doubl
     : instances_(instances), n_(instances.empty() ? 0 : instances[0]->n()) {
   if (n_ < 1) throw std::invalid_argument("no instance, or one without items");
   for (const Instance* instance : instances) {
-    if (instance->n() != n_ || instance->problem != instances[0]->problem) {
+    if (instance->n() != n_ || instance->problem != instances[0]->problem ||
+        instance->own != instances[0]->own) {
       throw std::invalid_argument("instances of several sizes or problems in one batch");
     }
     inputs_.push_back(problem_of(*instance).features(*instance, trained_capacity));
@@ -53,11 +62,12 @@ SequencePacker::SequencePacker(std::span<const Instance* const> instances, doubl
 
 void SequencePacker::clear() {
   sequences_ = {instances_[0]->problem, n_};
+  sequences_.own = instances_[0]->own;
   orders_.clear();
 }
 
 void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, const Draws& draws) {
-  sequences_.add_items(inputs_[instance].data(), copy, order);
+  sequences_.add_items(inputs_[instance].data(), copy, order, instances_[instance]->values.data());
   if (!rule_numbers_.empty()) {
     const RuleNumbers& numbers = rule_numbers_[instance];
     for (int i = 0; i < n_; ++i) sequences_.weights.push_back(numbers.weights[order.empty() ? i : order[i]]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,13 +25,16 @@ struct Sequences {
   std::vector<int32_t> counts = {};
   std::vector<uint64_t> keys = {};
   std::vector<uint32_t> first_samples = {};
+  // Of a user's own problem, and its items in the user's units, [count][n][F].
+  std::shared_ptr<const OwnProblem> own = nullptr;
+  std::vector<double> items = {};
 
-  int width() const { return feature_count(problem); }  // F
+  int width() const { return own ? own->width() : feature_count(problem); }  // F
   int steps() const { return max_steps(problem, n); }
 
   // One more sequence's features: the items in this order (empty: as they stand), in dihedral copy `copy`.
-  // items: [n][F].
-  void add_items(const float* items, int copy, std::span<const int32_t> order);
+  // from: [n][F]; own_items: of a user's own problem the same in the user's units, else unread.
+  void add_items(const float* from, int copy, std::span<const int32_t> order, const double* own_items);
 
   // Both are valid until a member changes. The request has keys, first samples and counts too.
   SequenceBatch view() const;

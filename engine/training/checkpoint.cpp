@@ -37,6 +37,15 @@ void visit_encoder(Visitor& visit, Options& options) {
   visit("symmetries", options.symmetries);
 }
 
+// Of a user's own problem, behind these.
+template <class Visitor, class Options>
+void visit_own(Visitor& visit, Options& options) {
+  if (!is_own(options.model.problem)) return;
+  visit("offsets", options.model.own.offsets);
+  visit("scales", options.model.own.scales);
+  visit("cost_unit", options.model.own.cost_unit);
+}
+
 uint32_t version_of(const ModelConfig& model) {
   return model.encoder == Encoder::kLstm && !model.has_prior ? kLstmVersion : kEncoderVersion;
 }
@@ -102,6 +111,7 @@ void visit_file(Visitor& visit, uint32_t version, Options& options, State& state
   visit("checkpoint_every", options.checkpoint_every);
   visit_state(visit, state);
   if (version == kEncoderVersion) visit_encoder(visit, options);
+  if (version == kEncoderVersion) visit_own(visit, options);
 }
 
 struct Writer {
@@ -162,7 +172,7 @@ struct Reader {
   void operator()(const char* name, ProblemKind& problem) {
     std::string text;
     (*this)(name, text);
-    const std::optional<ProblemKind> kind = find_problem(text);
+    const std::optional<ProblemKind> kind = find_learned_problem(text);
     if (!kind) refuse(name, "unknown problem");
     problem = *kind;
   }
@@ -179,12 +189,15 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
       fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
     } else if constexpr (std::is_enum_v<T>) {
       fields.emplace_back(name, name_of(value));
+    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+      fields.emplace_back(name, numbers_text(value));
     } else {
       fields.emplace_back(name, number_text(value));
     }
   };
   visit_identity(describe, options);
   visit_encoder(describe, options);
+  visit_own(describe, options);
   return fields;
 }
 
@@ -226,6 +239,8 @@ void check_values(const Checkpoint& checkpoint, const Reader& reader) {
   require(model.n >= 1, "n", "not positive");
   require(is_between(1, model.hidden, 65536), "hidden", "not in 1 .. 65536");
   require(is_between(1, model.layers, 64), "layers", "not in 1 .. 64");
+  require(model.own.width() <= kMostOwnFeatures && model.own.scales.size() == model.own.offsets.size(),
+          "offsets, scales", "not as many as a problem may have");
   require(is_between(16, model.feed_forward, 65536), "feed_forward", "not in 16 .. 65536");
   require(is_between(0, model.glimpses, 4), "glimpses", "not in 0 .. 4");
   require(state.step >= 0 && state.tours >= 0 && state.prior_tours >= 0, "step, tours", "negative");

@@ -48,6 +48,10 @@ void check_options(const TrainOptions& o) {
     require(!given || (given->problem == o.model.problem && given->n == o.model.n),
             "the examples are of another problem or size");
   }
+  require((o.own != nullptr) == (o.model.own.width() > 0), "a user's own problem has a scaling of its own");
+  require(!o.own || (o.model.encoder == Encoder::kAttention && !o.model.has_prior && !o.model.has_critic &&
+                     o.symmetries == 1 && !o.examples && !o.validation),
+          "not for a user's own problem");
   require(!o.is_supervised() || o.entropy == 0.0f, "supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "the model has no critic");
   require(o.decay_steps >= 1, "decay_steps must be at least 1");
@@ -328,7 +332,9 @@ class Trainer {
   }
 
   // A cost in the user's sense: the packed value is minus the cost.
-  double shown(double cost) const { return sign_of(problem_of(options_.model.problem)) * cost; }
+  double shown(double cost) const {
+    return sign_of(problem_of(options_.model.problem)) * cost * options_.model.own.cost_unit;
+  }
 
   // Of the steps since the last line, without a validation.
   TrainProgress measured() const {

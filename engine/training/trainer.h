@@ -62,6 +62,8 @@ struct TrainOptions {
   std::shared_ptr<const Examples> examples;
   std::shared_ptr<const Examples> validation;  // null: validation_instances fresh uniform instances
   uint64_t examples_fingerprint = 0;           // theirs, filled in by train(); 0: none
+  // A user's own problem, which draws the instances: with Encoder::kAttention, by policy gradient.
+  std::shared_ptr<const OwnProblem> own;
   Baseline baseline = Baseline::kShared;
   int rollouts = 8;  // k of an instance, kShared and supervised
   // Only for kShared with Encoder::kAttention: how many encodings, each of another dihedral copy of a TSP

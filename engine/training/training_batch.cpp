@@ -33,8 +33,9 @@ void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<
   const Problem& problem = problem_of(plain.problem);
   const int n = plain.n;
   const size_t start = batch.features.size(), steps = plain.steps();
-  batch.add_items(&plain.features[plain.width() * static_cast<size_t>(i) * n],
-                  problem.has_symmetries ? copy % 8 : 0, order);
+  const size_t first = plain.width() * static_cast<size_t>(i) * n;
+  batch.add_items(&plain.features[first], problem.has_symmetries ? copy % 8 : 0, order,
+                  plain.own ? plain.items.data() + first : nullptr);
   batch.keys.push_back(plain.keys[i]);
   batch.first_samples.push_back(static_cast<uint32_t>(copy));
   if (plain.orders.empty()) return;
@@ -50,6 +51,7 @@ void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<
 TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options, int copies, bool shuffled,
                         const StopToken& stop) {
   TrainingBatch batch{{plain.problem, plain.n}, plain.count * copies};
+  batch.own = plain.own;
   batch.features.reserve(plain.features.size() * copies);
   std::vector<int32_t> order(plain.n);
   std::iota(order.begin(), order.end(), 0);
@@ -81,7 +83,7 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
       order = {epoch, input_order(seed ^ kEpochSalt, epoch, 0, static_cast<int>(examples.count()))};
     const auto row = static_cast<size_t>(order.rows[key % examples.count()]);
     const bool turns = problem_of(batch.problem).has_symmetries;
-    batch.add_items(&examples.features[numbers * row], turns ? static_cast<int>(epoch % 8) : 0, {});
+    batch.add_items(&examples.features[numbers * row], turns ? static_cast<int>(epoch % 8) : 0, {}, nullptr);
     if (examples.have_answers())
       batch.orders.insert(batch.orders.end(), &examples.orders[steps * row],
                           &examples.orders[steps * row] + steps);
@@ -95,14 +97,23 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
 TrainingBatch drawn_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                           EpochOrder& order, const StopToken& stop) {
   return options.examples ? example_batch(options, seed, first, count, order, stop)
-                          : plain_batch(options.model, seed, first, count, stop);
+                          : plain_batch(options, seed, first, count, stop);
 }
 
 }  // namespace
 
-TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count,
+TrainingBatch plain_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                           const StopToken& stop) {
+  const ModelConfig& config = options.model;
   TrainingBatch batch{{config.problem, config.n}, count};
+  if (options.own) {
+    batch.own = options.own;
+    batch.items = options.own->draw(seed, first, count, config.n);
+    batch.features = options.own->features(batch.items);
+    for (int i = 0; i < count; ++i) batch.keys.push_back(first + static_cast<uint64_t>(i));
+    complete(config, stop, batch);
+    return batch;
+  }
   const size_t floats = static_cast<size_t>(batch.width()) * config.n;
   batch.features.reserve(count * floats);
   StopMeter meter(&stop);
@@ -119,7 +130,7 @@ TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t fir
 
 TrainingBatch validation_batch(const TrainOptions& options) {
   if (!options.validation)
-    return plain_batch(options.model, validation_seed(options.seed), 0, options.validation_instances);
+    return plain_batch(options, validation_seed(options.seed), 0, options.validation_instances);
   TrainingBatch batch{{options.model.problem, options.model.n},
                       static_cast<int>(options.validation->count())};
   batch.features = options.validation->features;

@@ -27,7 +27,7 @@ struct TrainingBatch : Sequences {
 };
 
 // Instances first .. first + count - 1 of the sequence of `seed`, one sequence each, as they are.
-TrainingBatch plain_batch(const ModelConfig& config, uint64_t seed, uint64_t first, int count,
+TrainingBatch plain_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                           const StopToken& stop = {});
 
 // options.validation as it is, else options.validation_instances fresh ones.

@@ -41,6 +41,7 @@ std::string instance_json(const Instance& instance) {
       weights = column(0);
       values = column(1);
       break;
+    case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:
       break;
   }

@@ -302,6 +302,7 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
     case ItemFields::kCoordinatesAndDemand:
       read_points(object, instance, reading);
       break;
+    case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:
       read_matrix(object, instance, reading);
       break;

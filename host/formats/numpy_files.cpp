@@ -376,6 +376,7 @@ std::string write_npz(const InstanceBatch& instances) {
       arrays.emplace_back("locs.npy", values_npy(instances, {n - 1, 2}, 1, 0, 2));
       arrays.emplace_back("demand.npy", values_npy(instances, {n - 1}, 1, 2, 3));
       break;
+    case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:
       break;  // refused
   }

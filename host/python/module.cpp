@@ -18,6 +18,7 @@
 #include "host/options/did_you_mean.h"
 #include "host/python/arrays.h"
 #include "host/python/call.h"
+#include "host/python/own.h"
 #include "host/python/solver.h"
 #include "host/python/state.h"
 #include "host/run/load.h"
@@ -227,7 +228,8 @@ NB_MODULE(_core, module) {
            [](Solver& solver, const Instances& instances, const std::vector<AnyArray>& solutions,
               float temperature) { return numpy_array(solver.score(instances, solutions, temperature)); })
       .def_prop_ro("device", &Solver::device);
-  module.def("train", run_training, "keywords"_a, "callback"_a.none());
+  module.def("train", train_by_options, "keywords"_a, "callback"_a.none());
+  bind_own(module);
   module.def("did_you_mean", did_you_mean);
   module.def("keywords", keywords_of);
   module.def("model_names", model_names);

@@ -12,6 +12,7 @@
 #include "host/options/call_options.h"
 #include "host/options/solve_options.h"
 #include "host/options/train_options.h"
+#include "models/parameter_file.h"
 
 namespace pointsman {
 
@@ -37,6 +38,10 @@ struct PreparedTraining {
   std::vector<float> initial;
 };
 PreparedTraining prepared_training(const Keywords& keywords);
+
+// A training of a user's own problem: its network reads numbers as `scaling` says and starts from `init`, or
+// fresh where that is null. The keywords are those of prepared_training() without the problem and its files.
+PreparedTraining own_training(const Keywords& keywords, const OwnScaling& scaling, const Model* init);
 
 // The names of a call's keywords ("solve", "device", "read", "generate", "train") and their types as a type
 // stub has them.

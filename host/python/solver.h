@@ -92,8 +92,20 @@ class Solver {
   pid_t process_ = getpid();
 };
 
-// What `pointsman train` does with these options. `callback`, unless None, gets a dict for each line of the
-// log; what it throws ends the training after its model is written. Returns the program's summary as JSON.
-std::string run_training(const Keywords& keywords, const nanobind::object& callback);
+// As the line of --log has it.
+nanobind::dict dict_of(const TrainProgress& line);
+
+// Calls work(interrupted, tell) without the interpreter's lock but in Python's own thread, so that `callback`
+// may do what only that thread can: unless None, it gets a dict for each line that is told, and what it
+// throws interrupts. Then, with the lock, `done`, and throws again what callback or a handler of signals
+// threw.
+using TrainingWork = std::function<void(const std::function<bool()>& interrupted,
+                                        const std::function<void(const TrainProgress&)>& tell)>;
+void run_training(const nanobind::object& callback, const TrainingWork& work,
+                  const std::function<void()>& done);
+
+// What `pointsman train` does with these options. What `callback` throws ends the training after its model is
+// written. Returns the program's summary as JSON.
+std::string train_by_options(const Keywords& keywords, const nanobind::object& callback);
 
 }  // namespace pointsman

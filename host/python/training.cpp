@@ -15,9 +15,6 @@ namespace nb = nanobind;
 
 namespace pointsman {
 
-namespace {
-
-// As the line of --log has it.
 nb::dict dict_of(const TrainProgress& line) {
   nb::dict dict;
   dict["step"] = line.step;
@@ -36,10 +33,7 @@ nb::dict dict_of(const TrainProgress& line) {
   return dict;
 }
 
-}  // namespace
-
-// In Python's own thread: so its callback may do what only that thread can.
-std::string run_training(const Keywords& keywords, const nb::object& callback) {
+void run_training(const nb::object& callback, const TrainingWork& work, const std::function<void()>& done) {
   const std::thread::id caller = std::this_thread::get_id();
   SignalWatch watch;
   std::atomic<bool> stop{false};
@@ -61,9 +55,18 @@ std::string run_training(const Keywords& keywords, const nb::object& callback) {
       }
     });
   };
-  std::string summary;
   {
     const Unlocked unlocked;
+    work(interrupted, tell);
+  }
+  done();
+  if (thrown) throw *std::exchange(thrown, std::nullopt);
+  watch.rethrow();
+}
+
+std::string train_by_options(const Keywords& keywords, const nb::object& callback) {
+  std::string summary;
+  const auto work = [&](const std::function<bool()>& interrupted, const auto& tell) {
     const PreparedTraining training = prepared_training(keywords);
     const TrainOptions& options = training.request.options;
     Engine engine(training.device);
@@ -73,9 +76,8 @@ std::string run_training(const Keywords& keywords, const nb::object& callback) {
     const TrainResult result =
         train(engine.backend(), {options, training.initial, training.request.resume, control, tell});
     summary = train_summary(options, result, engine.device()).dump();
-  }
-  if (thrown) throw *std::exchange(thrown, std::nullopt);
-  watch.rethrow();
+  };
+  run_training(callback, work, [] {});
   return summary;
 }
 

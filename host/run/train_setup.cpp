@@ -67,8 +67,8 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   return parameters;
 }
 
-// What a training writes hours later must be possible now. A continued training replaces its own earlier
-// files.
+}  // namespace
+
 void check_outputs(const TrainRequest& request) {
   const std::pair<const char*, std::string> files[] = {
       {"-o", request.output}, {"--checkpoint", request.checkpoint}, {"--log", request.log}};
@@ -88,6 +88,8 @@ void check_outputs(const TrainRequest& request) {
     OutputFile refused_if_impossible(file, request.force || !request.resume.empty());
   }
 }
+
+namespace {
 
 // The instances to train on and, for supervised learning, the answers to learn from.
 void load_examples(TrainRequest& request, const OptionSet& set) {

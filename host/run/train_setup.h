@@ -17,6 +17,10 @@ namespace pointsman {
 std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options, BackendOptions& device,
                                     uint64_t seed);
 
+// What a training writes hours later must be possible now: throws UsageError or std::system_error where it is
+// not. A continued training replaces its own earlier files.
+void check_outputs(const TrainRequest& request);
+
 nlohmann::ordered_json train_summary(const TrainOptions& options, const TrainResult& result,
                                      const DeviceInfo& device);
 

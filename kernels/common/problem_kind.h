@@ -11,55 +11,60 @@
 
 namespace pointsman {
 
-enum class ProblemKind : int32_t { kTsp, kKnapsack, kCvrp, kAtsp, kPath };
+// kOwn, a user's own problem (own_problem.h), is the last: no file and no command names it.
+enum class ProblemKind : int32_t {
+#define POINTSMAN_PROBLEM(Kind, name, numbers) k##Kind,
+#include "kernels/common/problems.inc"
+#undef POINTSMAN_PROBLEM
+  kOwn
+};
 
-// As model files, instances and the command line say it; null past the last kind.
+// As model files, instances and the command line say it.
 constexpr const char* name_of(ProblemKind kind) {
   switch (kind) {
-    case ProblemKind::kTsp:
-      return "tsp";
-    case ProblemKind::kKnapsack:
-      return "knapsack";
-    case ProblemKind::kCvrp:
-      return "cvrp";
-    case ProblemKind::kAtsp:
-      return "atsp";
-    case ProblemKind::kPath:
-      return "path";
+#define POINTSMAN_PROBLEM(Kind, name, numbers) \
+  case ProblemKind::k##Kind:                   \
+    return name;
+#include "kernels/common/problems.inc"
+#undef POINTSMAN_PROBLEM
+    case ProblemKind::kOwn:
+      return "own";
   }
   return nullptr;
 }
 
+constexpr bool is_own(ProblemKind kind) { return kind == ProblemKind::kOwn; }
+
 // Whether an answer ends at its last item: there is no way back.
 constexpr bool is_open(ProblemKind kind) { return kind == ProblemKind::kPath; }
 
-// How many numbers of an item an instance holds.
+// How many numbers of an item an instance holds; 0: a matrix, or as many as a user's own problem says.
 constexpr int numbers_of_item(ProblemKind kind) {
   switch (kind) {
-    case ProblemKind::kTsp:
-    case ProblemKind::kPath:
-    case ProblemKind::kKnapsack:
-      return 2;
-    case ProblemKind::kCvrp:
-      return 3;
-    case ProblemKind::kAtsp:
-      return 0;  // a matrix
+#define POINTSMAN_PROBLEM(Kind, name, numbers) \
+  case ProblemKind::k##Kind:                   \
+    return numbers;
+#include "kernels/common/problems.inc"
+#undef POINTSMAN_PROBLEM
+    case ProblemKind::kOwn:
+      break;
   }
   return 0;
 }
 
-// Calls visit(kind) for every kind, in order.
+// Calls visit(kind) for every kind but kOwn, in order.
 template <typename Visit>
 constexpr void for_each_problem(Visit&& visit) {
-  for (int32_t i = 0; name_of(static_cast<ProblemKind>(i)) != nullptr; ++i)
-    visit(static_cast<ProblemKind>(i));
+  for (auto kind = ProblemKind::kTsp; kind != ProblemKind::kOwn;
+       kind = static_cast<ProblemKind>(static_cast<int32_t>(kind) + 1))
+    visit(kind);
 }
 
 // Of all problems, for a message: "tsp, knapsack or cvrp", each between `quote`.
 inline std::string problem_names(const std::string& quote = "") {
   std::string names;
   for_each_problem([&](ProblemKind kind) {
-    const bool last = name_of(static_cast<ProblemKind>(static_cast<int32_t>(kind) + 1)) == nullptr;
+    const bool last = static_cast<int32_t>(kind) + 1 == static_cast<int32_t>(ProblemKind::kOwn);
     names += (names.empty() ? "" : last ? " or " : ", ") + quote + name_of(kind) + quote;
   });
   return names;
@@ -71,6 +76,12 @@ constexpr std::optional<ProblemKind> find_problem(std::string_view name) {
     if (name == name_of(kind)) found = kind;
   });
   return found;
+}
+
+// Of a model or a checkpoint, which a user's own problem has too.
+constexpr std::optional<ProblemKind> find_learned_problem(std::string_view name) {
+  if (name == name_of(ProblemKind::kOwn)) return ProblemKind::kOwn;
+  return find_problem(name);
 }
 
 }  // namespace pointsman

@@ -9,6 +9,8 @@
 
 namespace pointsman {
 
+struct OwnDeclared;  // kernels/common/own.h
+
 // What the rules of one sequence are made from.
 struct RuleInputs {
   const double* weights = nullptr;  // [n], in the capacity's units; null without capacities
@@ -16,6 +18,10 @@ struct RuleInputs {
   bool stop_at_first_misfit = false;  // Policy's
   int n = 0;
   bool is_open = false;  // the order is a path: no way back
+  // Of a user's own problem: what is declared, and the items [n][F] in the user's and in network units.
+  const OwnDeclared* declared = nullptr;
+  const double* items = nullptr;
+  const float* features = nullptr;
 };
 
 // What the prior of a step's candidates is made from.

@@ -14,7 +14,7 @@
 //   }
 // Rules are plain data, copied where rollouts part; words are copied beside them, and named again by
 // use_words() before the copy is used. They say
-//   kFeatures       numbers of an item, in network units
+//   kFeatures       numbers of an item, in network units; 0: known at run time (own.h)
 //   kContext        numbers of the state that the decoder reads at each step beside the last item; context()
 //   kMonotone       what is infeasible stays so: the list shrinks in its written order, and its last item is
 //                   chosen without the network; else an item may come back, and the list is made anew, upward
@@ -28,8 +28,12 @@
 
 #include "kernels/common/cvrp.h"
 #include "kernels/common/knapsack.h"
+#include "kernels/common/own.h"
 #include "kernels/common/problem_kind.h"
 #include "kernels/common/tsp.h"
+#ifdef POINTSMAN_ADDED_RULES
+#include POINTSMAN_ADDED_RULES
+#endif
 
 namespace pointsman {
 
@@ -37,18 +41,20 @@ namespace pointsman {
 template <typename F>
 decltype(auto) with_rules(ProblemKind kind, F&& f) {
   switch (kind) {
-    case ProblemKind::kTsp:
-      return f.template operator()<TspRules>();
-    case ProblemKind::kKnapsack:
-      return f.template operator()<KnapsackRules>();
-    case ProblemKind::kCvrp:
-      return f.template operator()<CvrpRules>();
-    case ProblemKind::kPath:
-    case ProblemKind::kAtsp:  // no network reads its instances yet
-      return f.template operator()<TspRules>();
+#define POINTSMAN_PROBLEM(Kind, name, numbers) \
+  case ProblemKind::k##Kind:                   \
+    return f.template operator()<Kind##Rules>();
+#include "kernels/common/problems.inc"
+#undef POINTSMAN_PROBLEM
+    case ProblemKind::kOwn:
+      return f.template operator()<OwnRules>();
   }
   throw std::logic_error("with_rules: no such problem");
 }
+
+// A user's own problem: as many features, and as many numbers of context, as it says.
+template <typename Rules>
+inline constexpr bool kIsOwn = Rules::kFeatures == 0;
 
 // Two features an item, no context, and no item that comes back: what CUDA's gradients and fast decode
 // kernels are written for. It decodes other problems with one general kernel
@@ -72,6 +78,7 @@ decltype(auto) with_plain_rules(ProblemKind kind, F&& f) {
   });
 }
 
+// 0 of a user's own problem.
 inline int feature_count(ProblemKind kind) {
   return with_rules(kind, [&]<typename Rules>() { return Rules::kFeatures; });
 }

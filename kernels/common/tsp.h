@@ -85,4 +85,7 @@ struct TspRules {
   }
 };
 
+using PathRules = TspRules;
+using AtspRules = TspRules;  // no network reads its instances yet
+
 }  // namespace pointsman

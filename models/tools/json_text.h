@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pointsman {
 
@@ -17,6 +18,13 @@ template <typename Number>
 std::string number_text(Number value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+// Each as number_text(), a comma between two.
+inline std::string numbers_text(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : ",") + number_text(value);
+  return text;
 }
 
 // A JSON string; invalid UTF-8 becomes the replacement character.

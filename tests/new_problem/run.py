@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds a problem, the open vehicle routing problem (OVRP), and an option to a copy of the tree, and uses them.
+"""Builds a copy of the tree with a problem from outside it, the open vehicle routing problem (OVRP), and with a new option.
 
     python3 tests/new_problem/run.py BUILD_DIR [CXX [PYTHON]]
 
-ovrp.patch is what CONTRIBUTING.md ("Adding a problem") asks for. It touches at most three files besides its own two. With
-any one of its hunks in those files left out the tree does not compile. The program that comes of it generates, trains
-(policy gradient and supervised), solves, scores and verifies open routes. They are as the CVRP's, but no vehicle comes
-back: an item that may be chosen again, a state with a bit an item, context, a third feature, orders longer than n.
+The problem is docs/examples/ovrp, copied to a folder that CMake's POINTSMAN_PROBLEMS names: no file of the tree is touched. The
+program that comes of it generates, trains (policy gradient and supervised), solves, scores and verifies open routes. They
+are as the CVRP's, but no vehicle comes back: an item that may be chosen again, a state with a bit an item, context, a third
+feature, orders longer than n. Without the rules or without the row of the table it does not build.
 
 option.patch adds an option of solve: its record, a field and its use, at most three files. The option is then in the
 help, the manual page, the completions, C and, where PYTHON has nanobind and numpy, in the package and its type stubs.
@@ -24,56 +24,48 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATCH = (pathlib.Path(__file__).parent / "ovrp.patch").read_text()
+PROBLEM = ROOT / "docs/examples/ovrp"
 OPTION = (pathlib.Path(__file__).parent / "option.patch").read_text()
 ROOMS = ("CMakeLists.txt", "kernels", "models", "engine", "host", "bench", "docs")
 
 
-def split_patch():
-    """[(file's header, its hunks)] of the patch."""
-    files = re.split(r"(?m)^(?=diff --git )", PATCH)[1:]
-    return [(re.split(r"(?m)^(?=@@ )", text)[0], re.split(r"(?m)^(?=@@ )", text)[1:]) for text in files]
-
-
-def patched_tree(folder, left_out=None):
-    """A copy of the product in `folder` with all hunks but number `left_out`."""
-    shutil.rmtree(folder / "tree", ignore_errors=True)
+def patched_tree(folder):
+    """A copy of the product with the option, and beside it the problem's folder."""
+    for name in ("tree", "problems"):
+        shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "tree").mkdir()
+    shutil.copytree(PROBLEM, folder / "problems")
     for room in ROOMS:
         source = ROOT / room
-        ignore = shutil.ignore_patterns("*.safetensors", "results", "images")
+        ignore = shutil.ignore_patterns("*.safetensors", "results", "images", "examples")
         (shutil.copytree(source, folder / "tree" / room, ignore=ignore) if source.is_dir() else
          shutil.copy(source, folder / "tree" / room))
-    numbers = itertools.count()
-    text = ""
-    for header, hunks in split_patch():
-        kept = [hunk for hunk in hunks if next(numbers) != left_out]
-        text += header + "".join(kept) if kept else ""
-    text += OPTION if left_out is None else ""
-    subprocess.run(["git", "apply", "--recount", "-"], input=text, text=True, check=True, cwd=folder / "tree",
+    subprocess.run(["git", "apply", "--recount", "-"], input=OPTION, text=True, check=True, cwd=folder / "tree",
                    env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder)})
     return folder / "tree"
 
 
-def compiles(tree, cxx):
-    """Whether the compiler takes what knows the problems: the table and the CPU's rollout."""
-    sources = (tree / "engine/problem/problem.cpp", tree / "engine/backend/cpu/rollout.cpp")
-    command = [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror=switch", "-I", str(tree)]
-    return all(subprocess.run([*command, source], stderr=subprocess.DEVNULL).returncode == 0 for source in sources)
-
-
-def build(tree, cxx, python):
+def configure(tree, problems, cxx, *more):
     # Compiled quickly: the kernels, which ask for -O3 themselves, for one instruction set; the rest a library at once, as
     # most of their time is their headers'.
     flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DPOINTSMAN_DISABLED_TARGETS=0x53D0",
              "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0", f"-DCMAKE_CXX_COMPILER={cxx}"]
-    subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DPOINTSMAN_CUDA=OFF",
-                    "-DPOINTSMAN_BUILD_TESTS=OFF", "-DPOINTSMAN_WERROR=OFF", *flags], check=True, stdout=subprocess.DEVNULL)
-    targets = ["pointsman", "pointsman_shared"]
-    if python:
-        targets.append("pointsman_python")
-        subprocess.run(["cmake", tree / "build", "-DPOINTSMAN_PYTHON=ON", f"-DPython_EXECUTABLE={python}"], check=True,
-                       stdout=subprocess.DEVNULL)
+    command = ["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DPOINTSMAN_CUDA=OFF", "-DPOINTSMAN_BUILD_TESTS=OFF",
+               "-DPOINTSMAN_WERROR=OFF", f"-DPOINTSMAN_PROBLEMS={problems}", *flags, *more]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def compiles(tree, problems, cxx):
+    """Whether the compiler takes what knows the problems, with the rules and list of this folder."""
+    command = [cxx, "-std=c++20", "-fsyntax-only", "-I", tree, "-I", problems, f'-DPOINTSMAN_ADDED_RULES="{problems}/ovrp.h"',
+               f'-DPOINTSMAN_ADDED_PROBLEMS="{problems}/problems.inc"', tree / "engine/problem/problem.cpp"]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def build(tree, problems, cxx, python):
+    found = configure(tree, problems, cxx, *(["-DPOINTSMAN_PYTHON=ON", f"-DPython_EXECUTABLE={python}"] if python else []))
+    assert found.returncode == 0, found.stderr
+    targets = ["pointsman", "pointsman_shared"] + (["pointsman_python"] if python else [])
     subprocess.run(["cmake", "--build", tree / "build", "--target", *targets], check=True)
     return tree / "build/host/pointsman"
 
@@ -199,19 +191,19 @@ def main():
     cxx = sys.argv[2] if len(sys.argv) > 2 else "c++"
     folder.mkdir(parents=True, exist_ok=True)
     assert len(re.findall("(?m)^diff --git", OPTION)) <= 3
-    touched = [header for header, _ in split_patch() if "new file mode" not in header]
-    assert len(touched) <= 3, touched
-    numbered = enumerate((header, hunk) for header, hunks in split_patch() for hunk in hunks)
-    hunks = [number for number, (header, _) in numbered if header in touched]
-    for number in hunks:
-        assert not compiles(patched_tree(folder, number), cxx), f"compiles without hunk {number + 1}"
-    tree = patched_tree(folder)
-    assert compiles(tree, cxx), "the whole patch does not compile"
+    tree, problems = patched_tree(folder), folder / "problems"
+    wrong = configure(tree, folder / "none", cxx)
+    assert wrong.returncode != 0 and "expected a folder with problems.inc" in wrong.stderr, wrong.stderr
+    assert compiles(tree, problems, cxx)
+    rules = (problems / "ovrp.h").read_text()
+    (problems / "ovrp.h").write_text(rules.replace("struct OvrpRules", "struct OtherRules"))
+    assert not compiles(tree, problems, cxx), "compiles without the rules"
+    (problems / "ovrp.h").write_text(rules)
     python = python_with_nanobind(sys.argv[3] if len(sys.argv) > 3 else sys.executable)
-    program = build(tree, cxx, python)
+    program = build(tree, problems, cxx, python)
     use(program, folder)
     print("a new option:", len(re.findall("(?m)^diff --git", OPTION)), "files touched;", use_option(program, python))
-    print(f"a new problem: {len(touched)} files touched, none of their {len(hunks)} hunks can be left out")
+    print("a problem of its own folder: no file of the tree touched")
 
 
 main()

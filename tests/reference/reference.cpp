@@ -154,6 +154,14 @@ double capacity_left(const Sequence& sequence, const std::vector<int>& order) {
 
 // What the decoder reads of the state beside the last item.
 Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
+  if (sequence.own != nullptr) {
+    Vector sums(sequence.width(), 0.0);
+    for (int item : order) {
+      for (int f = 0; f < sequence.width(); ++f)
+        sums[f] += sequence.features[item * sequence.width() + f] / sequence.n();
+    }
+    return sums;
+  }
   if (sequence.problem != ProblemKind::kCvrp) return {};
   return {capacity_left(sequence, order) / sequence.capacity};
 }
@@ -284,7 +292,26 @@ struct Decoder {
   }
 };
 
+// Of a user's own problem.
+bool is_as_declared(const Sequence& sequence, const std::vector<int>& order, int item) {
+  const OwnDeclared& own = *sequence.own;
+  const auto is_taken = [&](int other) {
+    return std::find(order.begin(), order.end(), other) != order.end();
+  };
+  double weight = 0.0;
+  for (int taken : order) weight += own.weight < 0 ? 0.0 : sequence.items[taken * own.width + own.weight];
+  if (own.weight >= 0 && weight + sequence.items[item * own.width + own.weight] > own.capacity) return false;
+  if (order.empty() && own.first >= 0 && item != own.first) return false;
+  if (item == own.last && static_cast<int>(order.size()) + 1 != sequence.n()) return false;
+  for (int i = own.begin == nullptr ? 0 : own.begin[item]; own.begin != nullptr && i < own.begin[item + 1];
+       ++i) {
+    if (!is_taken(own.before[i])) return false;
+  }
+  return true;
+}
+
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
+  if (sequence.own != nullptr) return is_as_declared(sequence, order, item);
   return is_tour_or_path(sequence) || sequence.weights[item] <= capacity_left(sequence, order);
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/own.h"
 #include "kernels/common/problem_kind.h"
 #include "models/config.h"
 #include "models/parameter_layout.h"
@@ -46,8 +47,11 @@ struct Sequence {
   Vector features;  // [n][width()]: x, y; weight, value; or x, y, demand, the depot first; in network units
   Vector weights;   // KnapSack, and demands of CVRP: [n], in the capacity's units
   double capacity = 0.0;
+  const OwnDeclared* own =
+      nullptr;  // of a user's own problem, with the items [n][width()] in the user's units
+  Vector items = {};
 
-  int width() const { return problem == ProblemKind::kCvrp ? 3 : 2; }
+  int width() const { return own != nullptr ? own->width : problem == ProblemKind::kCvrp ? 3 : 2; }
   int n() const { return static_cast<int>(features.size()) / width(); }
 };
 

@@ -116,8 +116,8 @@ const std::vector<Row> kTable = {
      {"CLI/", "nlohmann/"},
      true},
     {"host/python",
-     {"models/tools", "models", "engine/problem", "engine/search", "engine", "host/formats", "host/options",
-      "host/run"},
+     {"models/tools", "models", "engine/problem", "engine/search", "engine/search/local", "engine",
+      "host/formats", "host/options", "host/run"},
      {"nanobind/", "Python.h", "nlohmann/", "cxxabi.h", "pthread.h"},
      true},
 };
@@ -144,7 +144,7 @@ bool may_include(const Row& row, const std::string& path, bool quoted) {
 }
 
 Violations check_includes(const SourceFile& file, const std::set<std::string>& tree) {
-  if (!is_cpp(file)) return {};
+  if (!is_cpp(file) || starts_with(file.path, "docs/")) return {};  // examples lie outside the tree
   const bool is_outside = starts_with_any(file.path, kOutside);
   const auto row = std::find_if(kTable.begin(), kTable.end(),
                                 [&](const Row& candidate) { return candidate.room == folder_of(file.path); });
@@ -283,16 +283,17 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 1380, "arithmetic and rules that all devices share"},
+    {"kernels/common/", 1700, "arithmetic and rules that all devices share, and of users' own problems"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7010, "the same on batches, for two families of GPUs and four precisions"},
-    {"models/", 1510, "model files, their checks and the cards of the shipped models"},
-    {"engine/problem/", 1600, "five problems: generators, metrics, validation"},
+    {"models/", 1560, "model files, their checks and the cards of the shipped models"},
+    {"engine/problem/", 1750, "five problems and a user's own: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
-    {"engine/backend/", 7030, "every call twice, for CPU and CUDA, and of several ranks"},
-    {"engine/search/", 4010, "sampling, active search, local search of tours and of routes, exact searches"},
-    {"engine/training/", 1400, "trainer, baselines, checkpoints"},
+    {"engine/backend/", 7100, "every call twice, for CPU and CUDA, and of several ranks"},
+    {"engine/search/", 4260,
+     "sampling, active search, local searches of tours, routes and orders, exact ones"},
+    {"engine/training/", 1440, "trainer, baselines, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
     {"engine/engine.", 450, "the facade"},
     {"host/formats/", 5950, "readers of two dozen formats and their habits, writers of seven"},
@@ -300,9 +301,9 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/run/", 2060, "what the program and the libraries share"},
     {"host/library/", 1370, "the C interface, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
-    {"host/python/", 2900, "the package, its bindings and the files of other programs that it converts"},
+    {"host/python/", 3650, "the package, its bindings, own problems, and the files of other programs"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
-    {"bench/", 3910, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
+    {"bench/", 4120, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {
@@ -688,7 +689,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 1381 lines, at most 1380"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 1701 lines, at most 1700"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

@@ -166,7 +166,8 @@ class CpuBackend final : public Backend, TwoOptDevice {
     if (tape != nullptr && share_ != nullptr) share_->statistics = statistics;
     for (const PolicyStatistics& s : statistics) result.statistics += s;
     result.statistics += branches.statistics();
-    if (stopped) count_finished(request, result);
+    const bool has_costs = cost_rollouts(request, result);
+    if (stopped || !has_costs) count_finished(request, result);
     if (request.best_only) choose_best(request, result);
   }
 

@@ -102,7 +102,7 @@ class Prior {
     float *raw = raw_.data(), *total = total_.data();
     const auto seen = rules.outlook(step);
     for (int j = 0; j < step.count; ++j) {
-      float own[Rules::kPriors];
+      float own[std::max(Rules::kPriors, 1)];
       rules.priors(step, seen, step.items[j], own);
       for (int k = 0; k < Rules::kPriors; ++k) raw[k * stride + j] = own[k];
     }

@@ -66,8 +66,10 @@ constexpr int kEnded = -1, kImpossible = -2;  // in the place of a position: of 
 
 template <typename Rules>
 struct TileRollout {
-  static constexpr int kInputs = Rules::kFeatures + Rules::kContext;  // of the decoder
-  static_assert(Rules::kFeatures >= 2);
+  // Inputs of the decoder, at most.
+  static constexpr int kMostInputs =
+      kIsOwn<Rules> ? 2 * kMostOwnFeatures : Rules::kFeatures + Rules::kContext;
+  static_assert(kMostInputs >= 2);
 
   const TileRolloutArgs& args;
   BranchQueue::Tree& tree;
@@ -206,20 +208,20 @@ struct TileRollout {
     const float *h = encoded.start_h, *c = encoded.start_c;
     float* products = w.products.data();
     float *cells = nullptr, *inputs = nullptr;
-    if constexpr (kInputs > 2) {  // zeros for the item, and the context
-      inputs = w.inputs.get(static_cast<size_t>(rows) * kInputs);
+    if constexpr (kMostInputs > 2) {  // zeros for the item, and the context
+      inputs = w.inputs.get(static_cast<size_t>(rows) * inputs_each());
       for (int row = 0; row < rows; ++row) {
         Group<Rules> group = level.groups[row];
         group.rules.use_words(words_of(level, row));
-        make_input(group, -1, inputs + row * kInputs);
+        make_input(group, -1, inputs + row * inputs_each());
       }
     }
     if (recorded != nullptr) {
       LstmStates& decoder = recorded->decoder;
-      decoder.resize(rows, steps, kInputs, true);
+      decoder.resize(rows, steps, inputs_each(), true);
       recorded->queries.get(static_cast<size_t>(steps) * rows * kHidden);
       recorded->attention.get(static_cast<size_t>(steps) * rows * attention_size());
-      if (inputs != nullptr) std::copy_n(inputs, static_cast<size_t>(rows) * kInputs, decoder.input(0));
+      if (inputs != nullptr) std::copy_n(inputs, static_cast<size_t>(rows) * decoder.width, decoder.input(0));
       for (const Group<Rules>& group : level.groups) {
         std::copy_n(h + group.piece * kHidden, kHidden, decoder.h_before(0) + group.row * kHidden);
         std::copy_n(c + group.piece * kHidden, kHidden, decoder.c_before(0) + group.row * kHidden);
@@ -231,8 +233,8 @@ struct TileRollout {
     cpu::multiply({h, kHidden, parameters.decoder.recurrent.forward.data(), products, kGates, rows, kHidden,
                    kGates, false});
     cpu::lstm_cell({rows, products, kGates, parameters.decoder.fold.data(),
-                    parameters.decoder_start_bias.data(), inputs, kInputs, c, level.h_of(0), level.c_of(0),
-                    cells});
+                    parameters.decoder_start_bias.data(), inputs, inputs_each(), c, level.h_of(0),
+                    level.c_of(0), cells});
     for (int row = 0; recorded != nullptr && row < rows; ++row) record_state(level, row, row);
   }
 
@@ -262,6 +264,15 @@ struct TileRollout {
     level.groups.resize(end);
   }
 
+  int features_each() const {
+    if constexpr (kIsOwn<Rules>) return batch.width();
+    return Rules::kFeatures;
+  }
+  int inputs_each() const {
+    if constexpr (kIsOwn<Rules>) return 2 * batch.width();
+    return kMostInputs;
+  }
+
   int32_t* items(const Level<Rules>& level, size_t group) const {
     return level.states->items.data() + group * n;
   }
@@ -272,11 +283,12 @@ struct TileRollout {
   // What the decoder reads after `item`, or first (-1): the item's features, then the context.
   void make_input(const Group<Rules>& group, int32_t item, float* to) const {
     if (item < 0) {
-      std::fill_n(to, Rules::kFeatures, 0.0f);
+      std::fill_n(to, features_each(), 0.0f);
     } else {
-      std::copy_n(features(group.piece) + static_cast<size_t>(item) * Rules::kFeatures, Rules::kFeatures, to);
+      const int width = features_each();
+      std::copy_n(features(group.piece) + static_cast<size_t>(item) * width, width, to);
     }
-    group.rules.context(to + Rules::kFeatures);
+    group.rules.context(to + features_each());
   }
   size_t attention_size() const { return cpu::attention_activations(n, weights.glimpses); }
 
@@ -466,16 +478,16 @@ struct TileRollout {
     next.remaining = next_remaining(next.rules, list, group.remaining, position, n);
     next.members = 0;
     if (next.remaining > (Rules::kMonotone ? 1 : 0) && states) {
-      float input[kInputs];
+      float input[kMostInputs];
       make_input(next, item, input);
       float* cell = nullptr;
       if (recorded != nullptr) {
         cell = recorded->decoder.cell(children.step) + group.row * kLstmCell;
-        std::copy_n(input, kInputs, recorded->decoder.input(children.step) + kInputs * group.row);
+        std::copy_n(input, inputs_each(), recorded->decoder.input(children.step) + inputs_each() * group.row);
       }
       cpu::lstm_cell({1, products, kGates + kHidden, parameters.decoder.fold.data(),
-                      parameters.decoder.bias.data(), input, kInputs, parents.c_of(g), children.h_of(child),
-                      children.c_of(child), cell});
+                      parameters.decoder.bias.data(), input, inputs_each(), parents.c_of(g),
+                      children.h_of(child), children.c_of(child), cell});
       if (recorded != nullptr) record_state(children, child, group.row);
     }
     children.groups.push_back(next);

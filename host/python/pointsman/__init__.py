@@ -12,6 +12,7 @@ from ._api import (Instances, Result, Solver, generate, models, read, read_answe
                    train, write)
 from ._errors import ArgumentError, Error, InputError, MissingFileError, ResourceError, UsageError
 from ._torch import from_torch, to_torch
+from .own import OwnModel, OwnResult, Problem
 
 __version__: str = _core.__version__
 
@@ -25,7 +26,8 @@ def __getattr__(name):
 
 
 __all__ = [
-    "ArgumentError", "Error", "InputError", "Instances", "MissingFileError", "ResourceError", "Result",
+    "ArgumentError", "Error", "InputError", "Instances", "MissingFileError", "OwnModel", "OwnResult", "Problem",
+    "ResourceError", "Result",
     "Solver", "UsageError", "__version__", "from_torch", "generate", "models", "read", "read_answers",
     "sample", "score", "solve", "to_torch", "train", "write"
 ]

@@ -213,7 +213,7 @@ TEST_CASE(
     REQUIRE(backend.sampled_features.size() == 2);
     const int n = options.model.n, k = options.rollouts;
     for (int step = 0; step < 2; ++step) {
-      const TrainingBatch plain = plain_batch(options.model, training_seed(options.seed), step * 5, 5);
+      const TrainingBatch plain = plain_batch(options, training_seed(options.seed), step * 5, 5);
       std::set<std::vector<long>> orders;
       for (int s = 0; s < 5 * k; ++s) {
         CAPTURE(problem, step, s);
@@ -275,10 +275,10 @@ TEST_CASE("an unset KnapSack capacity is the paper's") {
 }
 
 TEST_CASE("training, validation, challenge and the seed's own instances are different ones") {
-  const ModelConfig model = small_options(ProblemKind::kTsp, Baseline::kEma).model;
+  const TrainOptions options = small_options(ProblemKind::kTsp, Baseline::kEma);
   std::vector<std::vector<float>> sets;
   for (const uint64_t seed : {uint64_t{5}, training_seed(5), validation_seed(5), challenge_seed(5)}) {
-    sets.push_back(plain_batch(model, seed, 0, 3).features);
+    sets.push_back(plain_batch(options, seed, 0, 3).features);
     for (size_t i = 0; i + 1 < sets.size(); ++i) CHECK(sets[i] != sets.back());
   }
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/python.md: its blocks of Python run, one after the other, and print what the blocks behind them say."""
+"""docs/python.md and own-problems.md: their blocks of Python run, one after the other, and print what the blocks behind
+them say."""
 import contextlib
 import io
 import os
@@ -8,27 +9,32 @@ import unittest
 
 from program import FolderTest, ROOT
 
-PAGE = (ROOT / "docs/python.md").read_text()
+PAGES = "docs/python.md", "docs/own-problems.md"
 # A block of Python and, where nothing but blank lines is between, the block of what it prints.
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n*```text\n(.*?)```\n)?", re.DOTALL)
-OPTIONAL = ("networkx", "pandas", "torch")
+OPTIONAL = ("matplotlib", "networkx", "pandas", "torch")
 
 
 class Page(FolderTest):
 
     def test_blocks(self):
+        for page in PAGES:
+            with self.subTest(page=page):
+                self.run_page(page, (ROOT / page).read_text())
+
+    def run_page(self, name, page):
         before = os.getcwd()
         os.chdir(self.folder)
         self.addCleanup(os.chdir, before)
-        names, blocks = {}, BLOCK.findall(PAGE)
-        self.assertGreater(len(blocks), 8)
+        names, blocks = {}, BLOCK.findall(page)
+        self.assertGreater(len(blocks), 2)
         for code, expected in blocks:
-            line = PAGE[:PAGE.index(code)].count("\n") + 1
+            line = page[:page.index(code)].count("\n") + 1
             printed = io.StringIO()
             with self.subTest(line=line):
                 try:
                     with contextlib.redirect_stdout(printed):
-                        exec(compile("\n" * (line - 1) + code, "docs/python.md", "exec"), names)
+                        exec(compile("\n" * (line - 1) + code, name, "exec"), names)
                 except ModuleNotFoundError as error:
                     if error.name not in OPTIONAL:
                         raise
